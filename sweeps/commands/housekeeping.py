@@ -12,8 +12,7 @@ from sweeps.study.study import Study
 
 _SPARE = 2
 """Number of newest states kept for an unfinished run: if one is damaged, the run resumes from the
-other.
-"""
+other."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,8 +27,7 @@ class Holding:
     """Stages whose state no run of the given studies will resume from."""
     predictions: Mapping[str, int]
     """Size of the predictions in bytes, by stage key. No run needs them; reports compute
-    calibration and ensembles from them.
-    """
+    calibration and ensembles from them."""
 
     def without(self, free: Collection[str]) -> Self:
         """Return a copy in which only the prunable stages with a key in `free` remain prunable."""

@@ -1,1 +1,1 @@
-"""From a study file to a checked study."""
+"""Reading: turn a study file into a checked study."""

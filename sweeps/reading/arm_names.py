@@ -1,4 +1,4 @@
-"""Names of arms: what a study file may call one, and what a grid calls its points."""
+"""Names of arms: the names that a study file may use, and those of the points of a grid."""
 
 import hashlib
 import re
@@ -8,13 +8,13 @@ from typing import Any
 from mixup_core.tree.written_forms import spelled
 
 MAX_NAME = 100
-"""Characters of a study or an arm, grid values included."""
+"""Largest number of characters in the name of a study or an arm, grid values included."""
 
 ARM_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}"
 
 
 def arm_name(arm: str, point: Mapping[str, Any]) -> str:
-    """Return `ARM PATH=VALUE ...`, paths by as few last parts as tell them apart."""
+    """Return `ARM PATH=VALUE ...`, with each path shortened to as few last parts as are unique."""
     words = [arm] if arm else []
     for path, value in point.items():
         parts = path.split(".")
@@ -53,6 +53,6 @@ def _value_name(value: Any) -> str:
 
 
 _MOST_LETTERS = 60
-"""Most letters of a value that enters the name of an arm unchanged."""
+"""Values with more letters are shortened in the name of an arm."""
 _KEPT_LETTERS = 24
-"""Last ones of a longer value, which tell paths apart best."""
+"""Number of last letters kept of a shortened value; the ends of file paths differ most."""

@@ -1,4 +1,4 @@
-"""ClaimsReader: what a study file says of its arms and metrics by name, checked."""
+"""ClaimsReader: read and check the parts of a study file that name arms and metrics."""
 
 import math
 from collections.abc import Mapping
@@ -12,30 +12,30 @@ from sweeps.study.readouts import VALIDATION, ByValidation, ClaimReadout
 
 
 class ClaimsReader:
-    """Reads claims and references; what is wrong is reported."""
+    """Reads claims and reference numbers; reports every fault in them."""
 
     def __init__(
         self, read: TreeReader, problem: Problem, arms: Mapping[str, Config] | None
     ) -> None:
-        """Make a reader.
+        """Create a reader.
 
         Args:
-            read: Reads the file, and collects faults.
-            problem: Of the study.
-            arms: All of them; None while one is wrong, and no name is judged.
+            read: Reads the file and collects faults.
+            problem: The problem of the study.
+            arms: All arms; None if one of them is faulty, and then names of arms are not checked.
         """
         self._read = read
         self._problem = problem
         self._arms = arms
 
     def check_arm(self, at: At, name: str) -> None:
-        """Report a name that is no arm's."""
+        """Report a name that is not the name of an arm."""
         if self._arms is not None and name not in self._arms:
             text = f"names no arm of the study, got {name!r}"
             self._read.report(at, text, name, self._arms)
 
     def references(self, written: Any) -> dict[str, dict[str, float]]:
-        """Return the numbers that a paper prints: arm to metric to number."""
+        """Return the reference numbers of a paper, by arm and metric."""
         references: dict[str, dict[str, float]] = {}
         for arm, row in self._read.mapping(written, ("references",)).items():
             at = ("references", arm)
@@ -76,7 +76,7 @@ class ClaimsReader:
             self._read.report(at, f"{text}flatter every arm; claim it of another readout")
 
     def _check_bounds(self, at: At, that: StatedComparison) -> None:
-        """Report a claim that the bounds of its metric decide, whatever the runs say."""
+        """Report a claim whose verdict the bounds of its metric decide, whatever the runs give."""
         metric = self._problem.metric(that.metric)
         least, most = metric.bounds
         if that.readout is not None:
@@ -101,7 +101,7 @@ class ClaimsReader:
         )
 
     def check_headline(self, at: At, metric: str) -> None:
-        """Report a metric that no run records, or some arm does not record at each evaluation."""
+        """Report a metric that is never recorded, or not at each evaluation of every arm."""
         if metric in self._problem.predicted:
             text = f"{metric} is computed from predictions, and no record holds it"
             self._read.report(at, f"{text}: name a recorded metric, such as test/accuracy")
@@ -132,7 +132,7 @@ class ClaimsReader:
                 return
 
     def _check_metric(self, at: At, name: str) -> None:
-        """Report a metric that the problem does not know; `_averaged` is of averaged weights."""
+        """Report a metric that the problem does not have; a suffix `_averaged` is ignored."""
         if name.removesuffix("_averaged") not in self._problem.metrics:
             known = [*self._problem.metrics, *self._problem.predicted]
             self._read.report(at, f"names no metric, got {name!r}", name, known)

@@ -1,4 +1,4 @@
-"""GridReader: from `grid`, `zip` and `exclude` of a study file to the points of every arm."""
+"""GridReader: read `grid`, `zip` and `exclude` of a study file into the points of every arm."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,11 +12,12 @@ from sweeps.reading.tree_paths import Settings, above
 from sweeps.reading.tree_reader import TreeReader
 
 GridAxis = Sequence[Settings]
-"""Steps, of which each point takes one: of `grid` one path each, of `zip` several."""
+"""Steps of one axis, of which each point takes one: a step of `grid` sets one path, a step of `zip`
+several."""
 
 
 class GridReader:
-    """Turns what a grid lists into points; what is wrong is reported and left out."""
+    """Turns grids into points; faulty parts are reported and skipped."""
 
     def __init__(
         self, read: TreeReader, given: Mapping[str, Any], arms: Mapping[str, Settings]
@@ -24,9 +25,9 @@ class GridReader:
         """Read the keys `grid`, `zip` and `exclude`.
 
         Args:
-            read: Reads configurations of the file, and collects faults.
-            given: What the file says, by key.
-            arms: Overrides of each arm, which no grid may set too.
+            read: Reads configurations of the file and collects faults.
+            given: The content of the file, by key.
+            arms: Overrides of each arm; no grid may set the same paths.
         """
         self._read = read
         self._taken = {path: f"arm {arm!r}" for arm, override in arms.items() for path in override}
@@ -55,11 +56,11 @@ class GridReader:
 
     @property
     def num_points(self) -> int:
-        """Number of points of one arm, before any is left out; 1 without a grid."""
+        """Number of points of one arm, before `exclude`; 1 without a grid."""
         return sum(math.prod(map(len, axes.values())) for axes in self._grids)
 
     def points(self) -> Iterator[Settings]:
-        """Yield each point once, the last path changing fastest; an empty one without a grid."""
+        """Yield each point once, the last path varying fastest; without a grid, one empty point."""
         met = set()
         for point in (
             _together(steps) for axes in self._grids for steps in product(*axes.values())
@@ -70,7 +71,7 @@ class GridReader:
                 yield point
 
     def is_left_out(self, given: Mapping[str, Any]) -> bool:
-        """Return whether `exclude` names a combination that is given by grid, arm and base."""
+        """Return True if `exclude` lists a combination of the values of grid, arm and base."""
         found = [
             at for at, rules in self._exclude.items()
             if any(
@@ -82,12 +83,12 @@ class GridReader:
         return bool(found)
 
     def report_unmet(self) -> None:
-        """Report what `exclude` names and no arm has."""
+        """Report the combinations under `exclude` that no arm has."""
         for at in self._unmet:
             self._read.report(at, "no arm has these values")
 
     def _alternatives(self, values: Any) -> list[Any]:
-        """Return the combinations that a mapping leaves out: of a list, each of its values."""
+        """Return the combinations that a mapping excludes; a list of values gives one for each."""
         if not isinstance(values, dict):
             return [values]
         listed = {
@@ -105,7 +106,7 @@ class GridReader:
         return any(get_origin(kind) is tuple for kind in kinds)
 
     def _axes(self, grid: Any, at: At) -> dict[str, GridAxis]:
-        """Return the steps of each path of a grid that has any."""
+        """Return the steps of each path of a grid, for paths with valid values."""
         axes: dict[str, GridAxis] = {}
         if grid == {}:
             self._read.report(at, "needs at least one path")

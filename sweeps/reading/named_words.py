@@ -1,4 +1,4 @@
-"""Named words: what in a study file may be the name of an installed plugin's entry."""
+"""Named words: the words of a study file that may name an entry of an installed plugin."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,13 +7,13 @@ from typing import Any
 from mixup_core.tree.catalogue import NAME
 
 _CONFIGURED = ("problem", "base", "grid", "zip", "exclude", "search")
-"""Keys of a study file, beside `arms`, below which configurations stand."""
+"""Keys of a study file that contain configurations, besides `arms`."""
 
 
 def words_of(study: Mapping[str, Any], overrides: Sequence[str]) -> frozenset[str]:
-    """Return every word of a study file and of its overrides that may name an entry.
+    """Return every word of a study file and of its overrides that may name a plugin's entry.
 
-    Names of arms are none, so that an arm may be called like a plugin that it does not use.
+    Names of arms are not included, so an arm may have the name of a plugin that it does not use.
     """
     arms = study.get("arms")
     parts = [study.get(key) for key in _CONFIGURED]

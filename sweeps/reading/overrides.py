@@ -1,4 +1,4 @@
-"""Overrides: the `--set PATH=VALUE` texts of the command line, set in a study file's document."""
+"""Overrides: apply the `--set PATH=VALUE` options of the command line to a study's document."""
 
 from typing import Any
 
@@ -8,13 +8,13 @@ from sweeps.reading.tree_paths import config_paths
 
 
 def override(document: Document, text: str) -> None:
-    """Set one value in the document of a study file, as if the file had said so.
+    """Set one value in the document of a study file, as if the file contained it.
 
-    The path is not checked here: an unknown one becomes an unknown key of the file, reported with
-    `--set` as its place. What is wrong with the text itself is reported.
+    The path is not checked here: an unknown path becomes an unknown key of the file, which is
+    reported later with the `--set` option as its place. Faults in the text are reported here.
 
     Args:
-        document: Of the file, a mapping; changed in place.
+        document: Document of the file, a mapping; changed in place.
         text: `PATH=VALUE`. PATH leads through the file (`seeds`, `base.epochs`,
             `arms.uniform.mix.law`, `grid.optimizer.lr`), VALUE is YAML.
     """
@@ -46,7 +46,7 @@ def override(document: Document, text: str) -> None:
 
 
 def _keys(study: dict[str, Any], path: str) -> list[str]:
-    """Return the keys that lead to a path, none for an unknown arm; arm names may hold dots."""
+    """Return the keys that lead to a path; none for an unknown arm. Arm names may contain dots."""
     section, _, rest = path.partition(".")
     match section:
         case "base" if rest:

@@ -1,4 +1,4 @@
-"""The JSON Schema of a study file, for editors: made from the types that it is read into."""
+"""The JSON Schema of a study file, for editors, generated from the types of its keys."""
 
 import ast
 import functools
@@ -30,8 +30,9 @@ _PLAIN: Mapping[Any, Schema] = {
 def study_schema() -> Schema:
     """Return the JSON Schema of a study file.
 
-    It holds names, types, choices and the ranges of single values; rules that join several values
-    are checked when a study is read. What `base`, `arms` and the like hold depends on `problem`.
+    It describes names, types, choices and ranges of single values; rules for several values are
+    checked when a study is read. The content of `base`, `arms` and similar keys depends on
+    `problem`.
     """
     schema = _schema(StudyKeys)
     properties = schema["properties"]
@@ -53,7 +54,7 @@ def study_schema() -> Schema:
 
 
 def _sections(problem: Problem, paths: TreePaths) -> Schema:
-    """Return the schemas of the sections that depend on the problem."""
+    """Return the schemas of the sections whose content depends on the problem."""
     here = f"#/$defs/{problem.name}"
     values = {path: {"$ref": f"{here}/properties/{path}"} for path in paths.leaves}
     axes = _mapping({path: _list(value) for path, value in values.items()}) | {"minProperties": 1}
@@ -113,7 +114,7 @@ def _searched(leaf: Leaf, values: Mapping[str, Schema]) -> Schema:
 
 
 def _entry() -> Schema:
-    """Return the schema of a distribution, whatever path it is of."""
+    """Return the schema of a distribution, the same for all paths."""
     entry = _schema(EntryKeys)
     for kind in ("log_uniform", "uniform", "int"):
         entry["properties"][kind] |= {"minItems": 2, "maxItems": 2}
@@ -127,7 +128,7 @@ def _distribution(value: Schema) -> Schema:
 
 
 def _schema(hint: Any) -> Schema:
-    """Return the JSON Schema of the values of a type, as study files write them."""
+    """Return the JSON Schema of the values of a type, in the form used in study files."""
     if get_origin(hint) is Literal:
         return {"enum": list(get_args(hint))}
     if hint not in members(hint):
@@ -163,7 +164,7 @@ def _field(kind: type, part: Part) -> Schema:
 
 @functools.cache
 def _texts(kind: type) -> Mapping[str, str]:
-    """Return the string under each field of a dataclass, inherited ones included."""
+    """Return the docstring of each field of a dataclass, inherited fields included."""
     texts: dict[str, str] = {}
     for base in filter(is_dataclass, kind.__bases__):
         texts |= _texts(base)

@@ -1,4 +1,4 @@
-"""SearchReader: from the `search:` section of a study file to a checked search."""
+"""SearchReader: read and check the `search:` section of a study file."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -22,25 +22,25 @@ SEARCH: At = ("search",)
 SPACE: At = ("search", "space")
 
 Configure = Callable[[Settings], Config | None]
-"""Gives the configuration of some settings over the base of the study, None if there is none; it
-reports what is wrong."""
+"""Function that returns the configuration with some settings over the base of the study; None if it
+is invalid, after reporting the faults."""
 
 When = Mapping[str, tuple[Any, ...]]
 
 
 class SearchReader:
-    """Turns what a search lists into one; what is wrong is reported and left out."""
+    """Turns the `search:` section into a search; faulty parts are reported and skipped."""
 
     def __init__(
         self, document: Document, problem: Problem, given: Collection[str], configure: Configure
     ) -> None:
-        """Make a reader.
+        """Create a reader.
 
         Args:
-            document: Of the study file, whose faults it adds to.
-            problem: Of the study.
+            document: The study file; faults are added to it.
+            problem: The problem of the study.
             given: Paths in which the arms of the study differ from its base.
-            configure: What the extremes of the space are tried with.
+            configure: Function used to test the extremes of the space.
         """
         self._read = TreeReader(document, config_paths(problem, searched=True))
         self._leaves = self._read.paths.leaves
@@ -52,11 +52,11 @@ class SearchReader:
         self._at: dict[str, At] = {}
 
     def search(self, written: Any, seeds: Sequence[int]) -> Search | None:
-        """Return the search under the key `search`; None if there was a fault.
+        """Return the search under the key `search`; None if it has a fault.
 
         Args:
-            written: What stands there.
-            seeds: Of the study.
+            written: The value of the key.
+            seeds: The seeds of the study.
         """
         keys, gone = TreeReader(self._read.document, KEYS).section(written, SEARCH)
         if keys is None or "space" in gone:
@@ -105,7 +105,7 @@ class SearchReader:
             self._read.report((*SEARCH, "confirm"), text)
 
     def _space(self, written: Any, *, is_grid: bool) -> Space | None:
-        """Return the space; None if there was a fault, as where a grid has no end."""
+        """Return the space; None if it has a fault, such as an infinite grid."""
         before = len(self._read.faults)
         if written == {}:
             self._read.report(SPACE, "needs at least one path")
@@ -133,9 +133,9 @@ class SearchReader:
         return Space(parameters=ordered) if len(self._read.faults) == before else None
 
     def _base(self, space: Space) -> Config | None:
-        """Return the configuration that points start from, if every corner of the space can be.
+        """Return the configuration that points start from, if every corner of the space is valid.
 
-        A rule that is broken at many corners is reported at the first.
+        A rule that is broken at many corners is reported once, at the first.
         """
         before = len(self._read.faults)
         for values in space.corners():
@@ -149,7 +149,7 @@ class SearchReader:
         return self._configure(self._fixed)
 
     def _choice(self, path: str, entry: Any, at: At) -> None:
-        """Add what an entry searches of a choice: its kind, or the fields of one kind, or both."""
+        """Add the parameters for a choice: which kind it is, the fields of one kind, or both."""
         kinds = self._leaves[path].part.options
         entry = self._by_own_tag(path, entry)
         if (kind := _only_key(entry)) in kinds:
@@ -167,7 +167,7 @@ class SearchReader:
     def _entry(
         self, path: str, entry: Any, at: At, when: When, kinds: Collection[str] = ()
     ) -> None:
-        """Add the parameter of an entry, then those of the fields of the kinds that it lists."""
+        """Add the parameter of an entry, then those for the fields of the kinds that it lists."""
         keys = self._read.value(EntryKeys, entry, at)
         if keys is REFUSED:
             return
@@ -204,7 +204,7 @@ class SearchReader:
                 self._fields(path, choice, here, {path: (kind,)})
 
     def _fields(self, path: str, choice: Any, at: At, when: When) -> None:
-        """Add the fields of one kind of a choice; a value stands for the one field there is."""
+        """Add the fields of one kind of a choice; a bare value sets the only field."""
         ((kind, content),) = choice.items()
         names, within = self._names(path, kind), (*at, kind)
         is_alone = len(names) == 1 and not (isinstance(content, dict) and names[0] in content)
@@ -224,7 +224,7 @@ class SearchReader:
                 self._entry(field, entry, here, when)
 
     def _by_own_tag(self, path: str, entry: Any) -> Any:
-        """Return `{beta-ab: {a: .., b: ..}}` for `{beta: {a: .., b: ..}}`; all else as it is."""
+        """Return `{beta-ab: {a: .., b: ..}}` for `{beta: {a: .., b: ..}}`; others unchanged."""
         if not isinstance(entry, dict) or len(entry) != 1:
             return entry
         kinds = self._leaves[path].part.options
@@ -232,12 +232,12 @@ class SearchReader:
         return {tag_meant(kinds, entry, {tag: self._names(path, tag) for tag in kinds}): content}
 
     def _names(self, path: str, kind: str) -> list[str]:
-        """Return the fields of a kind of a choice that may be given."""
+        """Return the fields of a kind of a choice that a study file may set."""
         fields = parts(self._leaves[path].part.options[kind])
         return [part.name for part in fields if f"{path}.{part.name}" in self._leaves]
 
     def _fixed_at(self, path: str, tag: str, fields: Sequence[Parameter]) -> Any:
-        """Return a choice of one kind, with stand-ins for what is searched in it."""
+        """Return a choice of one kind, with placeholder values in its searched fields."""
         choice = self._leaves[path].part
         extremes = {p.path.rpartition(".")[2]: p.distribution.extremes[0] for p in fields}
         for values in (stand_ins(choice.options[tag]), extremes):
@@ -246,7 +246,7 @@ class SearchReader:
         return tag
 
     def _listed(self, path: str, chosen: Sequence[Setting], at: At, when: When) -> None:
-        """Add the parameter of those choices that were not refused, none if they are wrong."""
+        """Add a categorical parameter with those choices that are valid; none if no choice is."""
         choices = tuple(setting.value for setting in chosen if setting.value is not REFUSED)
         for choice in map(spelled, choices):
             if isinstance(choice, tuple | dict):
@@ -271,7 +271,7 @@ class SearchReader:
         return conditions
 
     def _parents_first(self) -> tuple[Parameter, ...]:
-        """Return the parameters so that each comes after those it depends on, else as they were."""
+        """Return the parameters, each after those that it depends on, otherwise in file order."""
         ordered: list[Parameter] = []
         waiting = list(self._found)
         while waiting:
@@ -300,5 +300,5 @@ class SearchReader:
 
 
 def _only_key(entry: Any) -> Any:
-    """Return the key of a mapping of one thing; None of anything else."""
+    """Return the key of a mapping with one item; None for anything else."""
     return next(iter(entry)) if isinstance(entry, dict) and len(entry) == 1 else None

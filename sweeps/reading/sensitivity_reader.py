@@ -1,4 +1,4 @@
-"""SensitivityReader: the other settings under which the claims of a study are judged."""
+"""SensitivityReader: read the alternative settings under which the claims are judged again."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ from sweeps.study.study import Variant
 
 
 class SensitivityReader:
-    """Reads `sensitivity:`; what is wrong is reported."""
+    """Reads the `sensitivity:` section; faults are reported."""
 
     def __init__(
         self,
@@ -27,14 +27,14 @@ class SensitivityReader:
         claims: Sequence[Claim],
         check_readout: Callable[[At, Readout], None],
     ) -> None:
-        """Make a reader.
+        """Create a reader.
 
         Args:
-            read: Reads the file, and collects faults.
+            read: Reads the file and collects faults.
             problem: The problem of the study.
-            arms: Its arms.
-            claims: Its claims, whose arms are varied.
-            check_readout: Reports a read-out that the runs do not have.
+            arms: The arms of the study.
+            claims: The claims, whose arms are varied.
+            check_readout: Reports a read-out that the runs do not support.
         """
         self._read = read
         self._problem = problem
@@ -44,7 +44,7 @@ class SensitivityReader:
         self._by_key = {run_key(with_named_teacher(config)): arm for arm, config in arms.items()}
 
     def variants(self, written: Any) -> tuple[tuple[Variant, ...], dict[str, Config]]:
-        """Return the variants, and the arms that are trained for them alone."""
+        """Return the variants, and the extra arms that are trained only for them."""
         found: list[Variant] = []
         beside: dict[str, Config] = {}
         at: At = ("sensitivity",)
@@ -69,7 +69,7 @@ class SensitivityReader:
         return tuple(found), beside
 
     def _variant(self, path: str, value: Any, at: At, beside: dict[str, Config]) -> Variant | None:
-        """Return the claimed arms under one value; None if no arm would differ, or on a fault."""
+        """Return the claimed arms with one changed value; None if no arm changes or on a fault."""
         setting = self._read.setting(path, value, at).value
         if setting is REFUSED:
             return None

@@ -1,4 +1,4 @@
-"""Strict YAML: one document as a tree that knows its lines, with every ambiguous form refused."""
+"""Strict YAML: read one document with its line numbers, and reject every ambiguous form."""
 
 import math
 import re
@@ -14,17 +14,18 @@ MAX_BYTES = 1_000_000
 MAX_DEPTH = 32
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml reads 1 MB in half a second where PyYAML alone takes many; not every build has it."""
+"""The parser: libyaml reads 1 MB in half a second and pure PyYAML takes many seconds, but some
+builds of PyYAML lack libyaml."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """A place in a study file."""
+    """A place in a study file, for messages."""
 
     source: str
-    """A file name, or the `--set PATH=VALUE` that gave it."""
+    """File name, or the `--set PATH=VALUE` option that gave the value."""
     line: int | None = None
-    """1-based; None where lines mean nothing."""
+    """Line number from 1; None if the source has no lines."""
 
     def __str__(self) -> str:
         return self.source if self.line is None else f"{self.source}:{self.line}"
@@ -32,13 +33,13 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mistake:
-    """One thing that is wrong with a file."""
+    """One fault of a file."""
 
     place: Place
     path: str
-    """Dotted path inside the file; empty for the file as a whole."""
+    """Dotted path inside the file; empty for a fault of the whole file."""
     text: str
-    """The rule and the value."""
+    """The broken rule and the value."""
 
     def __str__(self) -> str:
         parts = (str(self.place), self.path, self.text)
@@ -46,41 +47,41 @@ class Mistake:
 
 
 At = tuple[str | int, ...]
-"""Path of a part of a document: keys of mappings and numbers of items, outermost first."""
+"""Path of a part of a document: keys of mappings and indices of lists, outermost first."""
 
 
 def dotted(at: At) -> str:
-    """Return a place in a document as messages name it: `arms.a.mix.law`, `seeds[0]`."""
+    """Return a path in the form that messages use: `arms.a.mix.law`, `seeds[0]`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in at)
     return "".join(parts).lstrip(".")
 
 
 class Refused:
-    """Stands for a value that was reported already: nothing more is said of it."""
+    """Placeholder for an invalid value that was reported already, so that it is reported once."""
 
 
 REFUSED: Final = Refused()
 
 
 def holds_refused(value: Any) -> bool:
-    """Return whether a value, or any value inside it, was refused."""
+    """Return True if a value, or any value inside it, was rejected."""
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return value is REFUSED or any(map(holds_refused, inside))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Document:
-    """One YAML document: what it says, where it says it, and what is wrong with it."""
+    """One YAML document: its content, the place of each part, and its faults."""
 
     value: Any
-    """Mappings, lists and scalars; `REFUSED` where a value was refused, all of it if it is no YAML
-    at all."""
+    """Mappings, lists and scalars; `REFUSED` for each rejected value, or for the whole document if
+    it is not YAML."""
     places: dict[At, Place]
-    """Place of each part; for the value of a key, the place of the key."""
+    """Place of each part; the value of a key has the place of the key."""
     faults: list[Mistake]
 
     def report(self, at: At, text: str) -> None:
-        """Add a fault of a part, placed where that or the nearest part around it was written."""
+        """Add a fault of a part, at its place or that of the nearest enclosing part."""
         written = at
         while written not in self.places:
             written = written[:-1]
@@ -88,17 +89,17 @@ class Document:
 
 
 def read_yaml(content: bytes, place_at: Callable[[int], Place], at: At = ()) -> Document:
-    """Return one YAML document, with everything refused in it in the order of the lines.
+    """Parse one YAML document; return its content and all rejected forms, sorted by line.
 
-    Accepted are mappings with text keys, mappings of numbers to numbers (their keys are returned as
-    they were written), lists, text, decimal numbers (`1e-3` is one), `true`, `false` and null.
+    Accepted are mappings with text keys, mappings from numbers to numbers (their keys are returned
+    as text, as written), lists, text, decimal numbers (including `1e-3`), `true`, `false` and null.
     YAML's other spellings of booleans and numbers, dates, tags, anchors, aliases, merge keys and
-    repeated keys are refused. Nothing is constructed but plain values.
+    repeated keys are rejected. Only plain Python values are constructed.
 
     Args:
-        content: UTF-8; a byte order mark is accepted.
-        place_at: 1-based line to the place that faults name.
-        at: Where the document stands, if it is part of another.
+        content: UTF-8 text; a byte order mark is accepted.
+        place_at: Maps a line number, from 1, to the place shown in messages.
+        at: Path of the document, if it is part of another one.
     """
     reader = _Reader(place_at)
     try:
@@ -117,12 +118,12 @@ def read_yaml(content: bytes, place_at: Callable[[int], Place], at: At = ()) -> 
 
 
 def write_yaml(document: Any) -> str:
-    """Return plain data as YAML text that `read_yaml` reads back, the same for the same data."""
+    """Return plain data as YAML text that `read_yaml` reads back; equal data give equal text."""
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
 class _NoYamlError(Exception):
-    """Error of a document that is not YAML: its line and the text of the fault."""
+    """The document is not YAML; has the line and the text of the fault."""
 
 
 def _decoded(content: bytes) -> str:
@@ -151,7 +152,7 @@ def _syntax_problem(error: yaml.MarkedYAMLError, content: bytes) -> tuple[int, s
 
 
 class _Reader:
-    """Reads parser events: aliases are never followed, so a bomb stays small."""
+    """Reads parser events; aliases are never expanded, so an alias bomb uses little memory."""
 
     def __init__(self, place_at: Callable[[int], Place]) -> None:
         self.faults: list[Mistake] = []
@@ -260,7 +261,7 @@ def _line(event: yaml.Event) -> int:
 
 
 def _is_number(event: yaml.Event) -> bool:
-    """Return whether an event is an unquoted number."""
+    """Return True if an event is an unquoted number."""
     if not isinstance(event, yaml.ScalarEvent) or not event.implicit[0] or event.tag is not None:
         return False
     return _NUMBER.fullmatch(event.value) is not None
@@ -281,10 +282,10 @@ _RESOLVER = yaml.resolver.Resolver()
 
 
 def _resolved(text: str) -> str | int | float | bool | None:
-    """Return the value of an unquoted scalar if all YAML versions agree on it or JSON decides.
+    """Return the value of an unquoted scalar, if all YAML versions or JSON define it unambiguously.
 
     Raises:
-        ValueError: If readers of YAML differ over it, or it is an infinite number or none.
+        ValueError: If YAML readers disagree about it, or it is infinite or not a number.
     """
     if text in _PLAIN_WORDS:
         return _PLAIN_WORDS[text]
@@ -307,7 +308,7 @@ def _resolved(text: str) -> str | int | float | bool | None:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes text like `1e-3`, which is no number to YAML 1.1 but one to `read_yaml`."""
+    """Quotes text like `1e-3`, which YAML 1.1 reads as text but `read_yaml` as a number."""
 
 
 def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:

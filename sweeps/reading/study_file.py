@@ -1,4 +1,4 @@
-"""Study files: YAML in, a checked `Study` out, or every fault of the file at once."""
+"""Study files: read YAML into a checked `Study`, or report every fault of the file at once."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ from sweeps.study.study import Study
 
 
 class StudyError(Exception):
-    """A study that cannot be read: all that is wrong with it, one line per fault."""
+    """A study that cannot be read; the message lists all faults, one per line."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         self.faults = tuple(faults)
@@ -31,12 +31,12 @@ def study_of(document: Mapping[str, Any], overrides: Sequence[str] = ()) -> Stud
     """Return the study of a mapping with the keys of a study file.
 
     Args:
-        document: Texts, numbers, lists and mappings, as YAML would hold them. Relative image
-            folders count from the current directory.
+        document: Texts, numbers, lists and mappings, as in YAML. Relative image folders start from
+            the current directory.
         overrides: As for `load_study`.
 
     Raises:
-        StudyError: If the mapping, an override or the study is not right.
+        StudyError: If the mapping, an override or the study is invalid.
     """
     return _study(write_yaml(dict(document)).encode(), "study", Path(), overrides)
 
@@ -46,21 +46,21 @@ def load_study(
 ) -> Study:
     """Return the study of a file, checked so that every run of it can start.
 
-    Neither torch nor Ray is loaded, and nothing is written. An image-folder is read in full for its
-    digest; one that is not here is taken from what the store knows of it.
+    Neither torch nor Ray is imported, and nothing is written. All files of an image folder are read
+    for its digest; if the folder is not on this machine, the digest recorded in the store is used.
 
     Args:
-        reference: Name of a bundled study, or else the path of a study file, or else the name of a
-            study that was launched in the store, with the settings of its newest launch;
-            `NAME@SETTINGS` is one with other settings, as `mixsweep list` shows them. Relative
-            image folders count from the folder of that file.
-        overrides: `PATH=VALUE` texts, set in the file's tree before it is checked: `seeds=6`,
+        reference: Name of a bundled study; otherwise the path of a study file; otherwise the name
+            of a study that was launched in the store, with the settings of its newest launch, or
+            `NAME@SETTINGS` for other settings, as shown by `mixsweep list`. Relative image folders
+            start from the folder of that file.
+        overrides: `PATH=VALUE` texts that are set before the file is checked: `seeds=6`,
             `base.epochs=2`, `arms.uniform.mix.law={beta: 2}`, `grid.optimizer.lr=[1e-3, 1e-2]`.
-        store_url: Path or URL of a checkpoint store; None: no study or folder is looked for there.
+        store_url: Path or URL of a checkpoint store; None to look up no study or folder in a store.
 
     Raises:
-        StudyError: If the file, an override or the study is not right.
-        PluginError: If an installed plugin that it names cannot be loaded.
+        StudyError: If the file, an override or the study is invalid.
+        PluginError: If an installed plugin that the study names cannot be loaded.
         StoreError: If the store cannot be read.
     """
     launch = None
@@ -101,7 +101,7 @@ def _study(  # noqa: PLR0913  what a study is read from
 
 
 def _is_file(reference: str) -> bool:
-    """Return whether a reference names a bundled study or a file; a folder may be called alike."""
+    """Return True if a reference names a bundled study or a file, not a folder."""
     try:
         return reference in _bundled_names() or Path(reference).is_file()
     except OSError:
@@ -109,7 +109,7 @@ def _is_file(reference: str) -> bool:
 
 
 def bundled_studies() -> Mapping[str, str]:
-    """Return the bundled studies, name to description, sorted by name."""
+    """Return the description of each bundled study by name, sorted by name."""
     return {name: load_study(name).description for name in _bundled_names()}
 
 
@@ -119,7 +119,7 @@ def _bundled_names() -> list[str]:
 
 
 def _content_of(reference: str) -> tuple[bytes, str, Path]:
-    """Return a study file's bytes, the name that messages give it, and the folder it lies in.
+    """Return a study file's bytes, its name for messages, and its folder.
 
     Raises:
         StudyError: If there is no such file, or it cannot be read.

@@ -1,4 +1,4 @@
-"""The keys of a study file as types: what each section may hold, and its own rules."""
+"""The keys of a study file as types: the values allowed in each section, and its rules."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from sweeps.study.until_decided import UntilDecided
 
 STUDY_NAME = r"[a-z0-9][a-z0-9-]{0,99}"
 KINDS = ("log_uniform", "uniform", "int", "categorical")
-"""Kinds of distributions; the last has no bounds."""
+"""Kinds of distributions; `categorical` has no bounds."""
 Integers = tuple[int, ...] | None
 SeedRange = Annotated[
     str, Matching(r"[0-9]{1,19}\.\.[0-9]{1,19}", "be a number, a list, or FIRST..LAST such as 0..9")
@@ -27,28 +27,29 @@ SeedRange = Annotated[
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EntryKeys(Checked):
-    """The values that a path may take: one of four distributions."""
+    """The distribution of the values of a path: one of four kinds."""
 
     log_uniform: tuple[float, ...] | None = None
-    """[LOW, HIGH]: a real number whose logarithm is drawn evenly."""
+    """[LOW, HIGH]: a real number, uniform on a logarithmic scale."""
     uniform: tuple[float, ...] | None = None
-    """[LOW, HIGH]: a real number."""
+    """[LOW, HIGH]: a real number, uniform."""
     categorical: object = None
-    """One of these values."""
+    """A list; the value is one of its items."""
     step: Count | None = None
-    """Step of `int`; 1 if absent."""
+    """Step of `int`; default 1."""
     values: GridValues | None = None
-    """Number of values that a grid takes of a real number, both bounds included."""
+    """Number of values that a grid uses for a real number, both bounds included."""
     when: object = None
-    """Exists only where an earlier path has this value, or one of these."""
+    """Condition: the path is searched only if an earlier path has this value, or one of these
+    values."""
     int: Integers = None
-    """[LOW, HIGH]: an integer."""
+    """[LOW, HIGH]: an integer, uniform; both bounds included."""
 
     def check(self) -> None:
-        """Check that there is at most one distribution, and what stands beside it.
+        """Check that there is at most one distribution, with only the keys that it allows.
 
         Raises:
-            RuleError: If not, or if the bounds are out of order.
+            RuleError: If not, or if the bounds are not in order.
         """
         kinds = [kind for kind in KINDS if getattr(self, kind) is not None]
         require(
@@ -73,10 +74,10 @@ class EntryKeys(Checked):
         self.range()
 
     def range(self) -> Real | Integer | None:
-        """Return the distribution between two bounds; None if there are none.
+        """Return the distribution with two bounds; None if the entry has none.
 
         Raises:
-            RuleError: If the bounds are not two in order.
+            RuleError: If there are not two bounds, or they are not in order.
         """
         kind = next((kind for kind in KINDS[:-1] if getattr(self, kind) is not None), None)
         if kind is None:
@@ -95,71 +96,76 @@ class EntryKeys(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchKeys(SearchStrategy):
-    """A space that Optuna searches beside the arms, on validation data alone."""
+    """A search space that Optuna explores in addition to the arms, on validation data only."""
 
     space: object
-    """Dotted path to the values it may take."""
+    """Distribution of values by dotted path."""
 
     def strategy(self) -> SearchStrategy:
-        """Return the rest, which compares and travels without what was written of the space."""
+        """Return all settings except the space, as a `SearchStrategy`."""
         names = [part.name for part in parts(SearchStrategy)]
         return SearchStrategy(**{name: getattr(self, name) for name in names})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StudyKeys(Checked):
-    """mixsweep study."""
+    """The keys of a mixsweep study."""
 
     study: Annotated[
         str, Matching(STUDY_NAME, "match [a-z0-9][a-z0-9-]* and have at most 100 characters")
     ]
     """Name of the study and of its MLflow experiment."""
     problem: Annotated[str, Among(PROBLEMS)] = DEFAULT_PROBLEM
-    """The problem that the runs solve."""
+    """Name of the problem that the runs solve."""
     description: PlainText = ""
-    """The question of the study."""
+    """The research question of the study."""
     base: object
-    """The configuration that arms change; what is not given takes the documented default."""
+    """The configuration that all arms start from; absent fields have their documented default."""
     arms: object = None
-    """Arms compared by seed: name to overrides on base."""
+    """The arms to compare: the overrides of the base, by name of the arm."""
     grid: object = None
-    """Every combination of these values is taken with every arm; of a list, of each grid."""
+    """Lists of values by path; every combination is used with every arm. A list of grids is
+    allowed."""
     zip: object = None
-    """Values that are taken together, the first of each list, then the second; with every arm."""
+    """Lists of values by path, combined item by item (first with first, second with second); used
+    with every arm."""
     exclude: object = None
-    """Combinations of grid, zip and arms that are left out: path to value."""
+    """Combinations of values of grid, zip and arms to leave out: value by path."""
     search: object = None
-    """A space that Optuna searches beside the arms."""
+    """A search space that Optuna explores in addition to the arms."""
     seeds: Count | SeedList | SeedRange | UntilDecided
-    """A number of seeds, counted from 0; a list of them; `FIRST..LAST`, both included; or a range
-    of numbers with `until: decided`: seeds are added at planned looks until every claim is
-    decided."""
+    """A number of seeds, counted from 0; a list of seeds; a range `FIRST..LAST`, both included; or
+    a range of numbers with `until: decided`, which adds seeds at planned looks until every claim
+    is decided."""
     budget: Budget | None = None
-    """Limit after which no more seeds begin; running seeds finish. A search has its own."""
+    """Limit after which no further seed starts; running seeds finish. A search has its own budget.
+    """
     baseline: str | None = None
-    """The arm that others are compared with."""
+    """The arm that all others are compared with."""
     readout: Readout = field(default_factory=Last)
-    """Read-out: the one number of a run."""
+    """The read-out: how one number is computed from the epochs of a run."""
     headline: str | None = None
-    """The metric that arms are compared by, as `test/nll`. Every arm must record it. By default the
-    first of the problem's that is measured, such as `test/error`."""
+    """The metric that arms are compared by, such as `test/nll`; every arm must record it. Default:
+    the first metric of the problem that every arm records, such as `test/error`."""
     equivalence: Positive | None = None
-    """Differences of the headline metric below this count as none; in its unit."""
+    """Differences of the headline metric below this value count as equivalent; in the metric's
+    unit."""
     references: object = None
-    """Numbers that a paper prints: arm to metric to number, in the unit of the metric."""
+    """Published numbers by arm and metric, in the unit of the metric."""
     differs: tuple[PlainText, ...] = ()
-    """Differences from the source of the references, one sentence each."""
+    """Differences between this study and the source of the references, one sentence each."""
     claims: object = None
-    """Statements of the sources, to be checked against the runs."""
+    """Statements of the sources, which are tested with the runs."""
     sensitivity: object = None
-    """Settings that every claim is judged under beside those of its arms: path to values, each of
-    which is trained for the arms of the claims; `readout` to read-outs of the same runs."""
+    """Alternative settings under which every claim is judged again: a list of values by path, for
+    which the arms of the claims are trained too; `readout` lists other read-outs of the same
+    runs."""
 
     def check(self) -> None:
-        """Check the rules between keys.
+        """Check the rules that involve several keys.
 
         Raises:
-            RuleError: If they contradict each other.
+            RuleError: If the keys contradict each other.
         """
         fits = unicodedata.is_normalized("NFC", self.description)
         require(fits, "description must be in Unicode normal form C", self, "description")
@@ -177,7 +183,7 @@ class StudyKeys(Checked):
             require(self.budget is None, rule, self, "budget", "seeds")
 
     def listed_seeds(self) -> Sequence[int]:
-        """Return the seeds; a count stays a range, so that a huge one costs nothing."""
+        """Return the seeds; a number of seeds gives a range, which needs no memory even if huge."""
         if isinstance(self.seeds, str):
             first, last = map(int, self.seeds.split(".."))
             return range(first, last + 1)

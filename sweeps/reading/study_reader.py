@@ -1,4 +1,4 @@
-"""StudyReader: from the document of a study file to a checked study, collecting every fault."""
+"""StudyReader: turn the document of a study file into a checked study, collecting every fault."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,17 +25,17 @@ from sweeps.study.study import Study
 from sweeps.study.until_decided import UntilDecided
 
 MAX_RUNS = 10_000
-"""Runs of a study, seeds included: a larger one is a slip, and would take long to refuse later."""
+"""Largest number of runs of a study, seeds included; a larger number is taken for a mistake."""
 
 MAX_STAGES = 2_000_000
-"""Epochs of all runs together, as of 10,000 runs of 200 epochs: each has a stage key, and planning
-computes all of them."""
+"""Largest number of epochs of all runs together, such as 10,000 runs of 200 epochs: planning
+computes one stage key per epoch."""
 
 KEYS: Final = TreePaths(StudyKeys)
 
 
 class StudyReader:
-    """Turns a document into a study, collecting faults; what is wrong is left out."""
+    """Turns a document into a study; faulty parts are reported and skipped."""
 
     def __init__(
         self,
@@ -45,13 +45,13 @@ class StudyReader:
         *,
         only_known: bool = False,
     ) -> None:
-        """Make a reader.
+        """Create a reader.
 
         Args:
-            document: Of a study file; what is wrong with the study is added to its faults.
-            folder: Where relative folders of data count from.
-            known: From the name of the study to what a store knows of its data; None: nothing.
-            only_known: Whether data that the store knows are not looked at here.
+            document: The study file; faults of the study are added to it.
+            folder: Folder that relative data folders start from.
+            known: Returns the store's knowledge of the data for the name of a study; None for none.
+            only_known: If True, do not look at the data themselves if the store knows them.
         """
         self._written = document.value
         self._read = TreeReader(document, KEYS)
@@ -59,7 +59,7 @@ class StudyReader:
         self._known, self._only_known = known, only_known
 
     def study(self) -> Study | None:
-        """Return the study of the document; None if there was a problem."""
+        """Return the study of the document; None if it has a fault."""
         if self._written is None:
             self._read.report((), "file is empty")
             return None
@@ -114,7 +114,7 @@ class StudyReader:
         )
 
     def _arms(self) -> dict[str, Config]:
-        """Return every arm, grid points included, in the order of the file."""
+        """Return every arm by name, grid points included, in the order of the file."""
         base = self._written.get("base", REFUSED)
         self._base = self._read.nested(base, ("base",))
         self._overrides = self._arm_settings() if "arms" in self._written else {"base": {}}
@@ -149,7 +149,7 @@ class StudyReader:
         return arms
 
     def _points(self, grid: GridReader) -> Iterator[tuple[str, Config, At]]:
-        """Yield each arm at each point that can be run, with what sets it apart in the file."""
+        """Yield each valid arm at each point: its name, configuration and place in the file."""
         listed = "arms" if "arms" in self._written else "base"
         for arm, override in self._overrides.items():
             for point in grid.points():
@@ -175,7 +175,7 @@ class StudyReader:
         }
 
     def _check_teachers(self, configs: Mapping[str, Config], arms: Mapping[str, Config]) -> None:
-        """Report what learns from no arm of the study, from itself, or from an unfit one."""
+        """Report each arm whose teacher is unknown or unsuitable, or learns from the arm itself."""
         teaching = self._problem.teaching
         teachers = {} if teaching is None else {k: teaching.arm(c) for k, c in configs.items()}
         for name, teacher in teachers.items():
@@ -198,7 +198,7 @@ class StudyReader:
                     self._read.report(at, f"{name} cannot learn from {teacher!r}: {error}")
 
     def _check_size(self, key: str, num_runs: int, num_stages: int = 0) -> None:
-        """Report more runs, or more epochs of all runs, than a study may have."""
+        """Report a study with more runs, or more epochs of all runs, than allowed."""
         for num, cap, what in ((num_runs, MAX_RUNS, "runs"), (num_stages, MAX_STAGES, "epochs")):
             if num > cap:
                 text = f"the study has {num:,} {what} in all; the cap is {cap:,}"
@@ -206,7 +206,7 @@ class StudyReader:
                 return
 
     def _config(self, levels: Sequence[Settings]) -> Config | None:
-        """Return the configuration of levels, the first decides; None if there was a problem."""
+        """Return the configuration of several levels, the first with priority; None on a fault."""
         config, gone = self._read.joined(levels, ("base",))
         if config is None:
             return None
@@ -220,7 +220,7 @@ class StudyReader:
     def _prepared(
         self, config: Any, levels: Sequence[Settings]
     ) -> tuple[Any, list[RuleError | DataError]]:
-        """Return the configuration as it will be run, and what stands against running it."""
+        """Return the configuration as it will be run, and the errors that prevent running it."""
         errors: list[RuleError | DataError] = []
         try:
             if "search" in self._written and self._problem.held_out is not None:

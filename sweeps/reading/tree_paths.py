@@ -1,4 +1,4 @@
-"""TreePaths: the dotted paths that values of a tree are given under, and how they are joined."""
+"""TreePaths: the dotted paths of the values of a tree, and how such values are combined."""
 
 import types
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ from sweeps.reading.strict_yaml import REFUSED, At
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
-    """A value given under a path of a tree, and where."""
+    """A value for a path of a tree, and its place in the file."""
 
     value: Any
-    """The value, in the type of its path; a choice's tag alone stays text; `REFUSED` if
-    reported."""
+    """The value, in the type of its path; text if it is only the tag of a choice; `REFUSED` if a
+    fault was reported."""
     at: At
 
 
@@ -29,7 +29,7 @@ Settings = Mapping[str, Setting]
 
 
 class TreePaths:
-    """The paths of one type of tree."""
+    """The dotted paths of one type of tree."""
 
     def __init__(
         self,
@@ -37,12 +37,12 @@ class TreePaths:
         reserved: Mapping[str, str] = types.MappingProxyType({}),
         other_names: Mapping[str, str] = types.MappingProxyType({}),
     ) -> None:
-        """List the paths.
+        """List the paths of a type.
 
         Args:
             kind: Type of the tree.
-            reserved: Paths that are filled in for the user, to what one who sets them is told.
-            other_names: Names that other programs give to a path, to that path.
+            reserved: Paths that users may not set, with the message for users who do.
+            other_names: Maps names that other programs use to our paths.
         """
         self.kind = kind
         self.reserved = reserved
@@ -53,18 +53,19 @@ class TreePaths:
         chosen = {path: leaf.part for path, leaf in self.leaves.items() if leaf.part.options}
         named = {path.removesuffix(".name") for path, part in chosen.items() if part.is_named}
         self.choices = frozenset(path for path, part in chosen.items() if not part.is_named)
-        """Paths of choices told apart by tag: a value may be given whole, or below."""
+        """Paths of choices with a tag; a value may be given for the choice, or for fields below it.
+        """
         prefixes = {prefix for path in self.leaves for prefix in above(path)}
         self.groups = {p for p in prefixes if self.choices.isdisjoint([p, *above(p)])}
-        """Paths that a study file nests."""
+        """Paths that are nested mappings in a study file."""
         self.required = tuple(
             path for path, leaf in self.leaves.items() if leaf.part.default is REQUIRED
             and (self.choices | named).isdisjoint(above(path.removesuffix(".name")))
         )  # fmt: skip
-        """Paths that every tree of the type needs a value under."""
+        """Paths without a default, which every tree of the type must set."""
 
     def keys(self, path: str) -> list[str]:
-        """Return the keys that lead to a path in a file, as deep as groups are nested there."""
+        """Return the keys that lead to a path in a file: one per nested group, then the rest."""
         names = path.split(".")
         deep = max((n for n in range(len(names)) if ".".join(names[:n]) in self.groups), default=0)
         return [*names[:deep], ".".join(names[deep:])]
@@ -73,8 +74,8 @@ class TreePaths:
         """Return the values of all levels by path.
 
         Args:
-            levels: The first that gives a path decides. One that gives a choice whole, or by its
-                tag, takes the place of all that later ones give of it.
+            levels: Earlier levels have priority. A level that gives a choice as a whole, or by its
+                tag, removes all fields of that choice from later levels.
         """
         given: dict[str, Any] = {}
         for level in reversed(levels):
@@ -84,17 +85,18 @@ class TreePaths:
         return given
 
     def join(self, given: Mapping[str, Any]) -> tuple[Any, frozenset[str], list[RuleError]]:
-        """Return the tree made of values by path, and every rule they break.
+        """Build the tree from values by path, and collect every rule that the values break.
 
-        A rule that fails is reported; then the values it read give way to their defaults, so that
-        the other rules are checked too. What concerns values that already gave way is not reported.
+        After a broken rule, the values that it involves are replaced by their defaults, so that the
+        other rules are checked too. Errors that involve only replaced values are not reported
+        again.
 
         Args:
-            given: Values as `merged` returns them; `REFUSED` and missing ones count as broken.
+            given: Values from `merged`; `REFUSED` and missing values count as broken.
 
         Returns:
-            The tree (None if the defaults themselves cannot stand), the paths that gave way, and
-            the errors. It is what the user asked for only if no path gave way.
+            The tree (None if even the defaults break a rule), the replaced paths, and the errors.
+            The tree is the requested one only if no path was replaced.
         """
         errors: list[RuleError] = []
         gone = {path for path, value in given.items() if value is REFUSED}
@@ -123,7 +125,7 @@ def config_paths(problem: Problem, *, searched: bool = False) -> TreePaths:
 
 
 def blamed(error: RuleError | DataError, levels: Sequence[Settings]) -> Setting | None:
-    """Return the most special of the values that an error concerns; None if none was given."""
+    """Return the most specific setting that an error involves; None if none of them was given."""
     for level, field in product(levels, error.fields):
         near = [p for p in level if p == field or p in above(field) or field in above(p)]
         if near:
@@ -132,12 +134,12 @@ def blamed(error: RuleError | DataError, levels: Sequence[Settings]) -> Setting 
 
 
 def above(path: str) -> list[str]:
-    """Return the paths that a path lies below: `a` and `a.b` of `a.b.c`."""
+    """Return the paths of all enclosing groups: `a` and `a.b` for `a.b.c`."""
     return list(accumulate(path.split(".")[:-1], lambda head, name: f"{head}.{name}"))
 
 
 def stand_in(hint: Any) -> Any:
-    """Return some value of a type, for the rules that do not depend on it: 1 for a number."""
+    """Return a placeholder value of a type, for rules that do not depend on it; 1 for a number."""
     if known := words(hint):
         return known[0]
     if type(None) in members(hint):
@@ -155,6 +157,6 @@ def stand_in(hint: Any) -> Any:
 
 
 def stand_ins(kind: type) -> dict[str, Any]:
-    """Return some value of each field of a dataclass that has no default."""
+    """Return a placeholder for each field of a dataclass that has no default."""
     required = [part for part in parts(kind) if part.default is REQUIRED]
     return {part.name: stand_in(part.hint) for part in required}

@@ -1,4 +1,4 @@
-"""TreeReader: trees of one type out of a document, and a list of the faults met on the way."""
+"""TreeReader: read trees of one type from a document, and collect the faults."""
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,50 +16,51 @@ from sweeps.reading.strict_yaml import REFUSED, At, Document, Refused, holds_ref
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, blamed
 
 MAX_HINTS = 20
-"""Problems of a file after which no nearest name is looked for: it would take long for 20,000."""
+"""After this number of faults no similar name is suggested, because that is slow for many faults.
+"""
 
 
 class TreeReader:
-    """Reads what stands at a path of a document. What is wrong is reported and left out."""
+    """Reads the values at paths of a document. Faulty values are reported and left out."""
 
     def __init__(self, document: Document, paths: TreePaths) -> None:
-        """Make a reader of a document, whose faults it adds to.
+        """Create a reader of a document; faults are added to the document.
 
         Args:
-            document: Of a study file.
-            paths: Of the type of the trees.
+            document: The document of a study file.
+            paths: Paths of the type of the trees.
         """
         self.document = document
         self.faults = document.faults
         self.paths = paths
 
     def report(self, at: At, text: str, word: str = "", known: Iterable[str] = ()) -> None:
-        """Add a fault at a path of the document; of a misspelt word, with the nearest known one."""
+        """Add a fault at a path of the document; for a misspelt word, suggest a known one."""
         self.document.report(at, f"{text}{self._hint(word, known)}")
 
     def _hint(self, word: str, known: Iterable[str]) -> str:
         return did_you_mean(word, known) if word and len(self.faults) < MAX_HINTS else ""
 
     def mapping(self, value: Any, at: At) -> Mapping[str, Any]:
-        """Return a value that must be a mapping; an empty one if it is not, or was refused."""
+        """Return a value if it is a mapping; otherwise report it and return an empty mapping."""
         if not isinstance(value, dict | Refused):
             self.report(at, f"expected a mapping, got {shown(value)}")
         return value if isinstance(value, dict) else {}
 
     def filled(self, value: Any, at: At, what: str) -> Mapping[At, Any]:
-        """Return the items of a list of at least one, by where they stand; none if refused."""
+        """Return the items of a non-empty list by path; report any other value, and return none."""
         if value is not REFUSED and not (isinstance(value, list) and value):
             self.report(at, f"expected a list of at least one {what}, got {shown(value)}")
         items = value if isinstance(value, list) else ()
         return {(*at, number): item for number, item in enumerate(items)}
 
     def value(self, hint: Any, value: Any, at: At) -> Any:
-        """Return a value of a type, lists and sections read part by part; else `REFUSED`.
+        """Return a value converted to a type; `REFUSED` after a fault in it or in one of its parts.
 
         Args:
-            hint: Type as a dataclass of a tree has it; `object` for the value as it was written.
-            value: What was written.
-            at: Where.
+            hint: Type of a field of a tree; `object` to return the value unchanged.
+            value: The value in the file.
+            at: Its path in the file.
         """
         if hint is object:
             return value
@@ -88,15 +89,15 @@ class TreeReader:
         return REFUSED
 
     def section(self, value: Any, at: At) -> tuple[Any, frozenset[str]]:
-        """Return the tree that a mapping holds as `TreePaths.join` does, faults reported."""
+        """Return the tree of a mapping and its replaced paths (`TreePaths.join`); report faults."""
         return self.joined([self.nested(value, at)], at)
 
     def joined(self, levels: Sequence[Settings], at: At) -> tuple[Any, frozenset[str]]:
-        """Return `TreePaths.join` of levels without its errors, which are reported.
+        """Return the tree and the replaced paths of `TreePaths.join`; report its errors.
 
         Args:
             levels: As for `TreePaths.merged`.
-            at: Where faults are that no given value causes.
+            at: Path to report for faults that no given value causes.
         """
         given = self.paths.merged(levels)
         for name in self.paths.required:
@@ -108,18 +109,18 @@ class TreeReader:
         return tree, gone
 
     def blame(self, error: RuleError | DataError, levels: Sequence[Settings], at: At) -> None:
-        """Report an error at the most special of the values that it concerns; see `joined`."""
+        """Report an error at the most specific setting that it involves; see `joined`."""
         setting = blamed(error, levels)
         missing = (*at, *(error.fields[0].split(".") if error.fields else ()))
         self.report(missing if setting is None else setting.at, str(error))
 
     def nested(self, value: Any, at: At, prefix: str = "") -> dict[str, Setting]:
-        """Return the settings of a mapping whose groups are mappings inside it.
+        """Return the settings of a mapping in which groups are nested mappings.
 
         Args:
             value: The mapping.
-            at: Where it stands.
-            prefix: Path of the group inside the tree with a dot after it; empty for the tree.
+            at: Its path in the file.
+            prefix: Path of the group inside the tree, with a final dot; empty for the whole tree.
         """
         leaves = self.paths.leaves
         if not isinstance(value, dict):
@@ -138,7 +139,7 @@ class TreeReader:
         return settings
 
     def _by_name(self, value: Any, path: str) -> Any:
-        """Return `{name: timm, architecture: A}` for `{timm: {architecture: A}}`."""
+        """Return `{name: timm, architecture: A}` for `{timm: {architecture: A}}`, else the input."""
         leaf = self.paths.leaves.get(f"{path}.name")
         if leaf is None or not isinstance(value, dict) or len(value) != 1:
             return value
@@ -147,7 +148,7 @@ class TreeReader:
         return {"name": name, **content} if is_whole and isinstance(content, dict) else value
 
     def dotted(self, value: Any, at: At) -> dict[str, Setting]:
-        """Return the settings of a mapping of dotted paths; groups may be mappings inside it."""
+        """Return the settings of a mapping with dotted paths; groups may be nested mappings."""
         if not isinstance(value, dict):
             return self.nested(value, at)
         settings: dict[str, Setting] = {}
@@ -160,7 +161,7 @@ class TreeReader:
         return settings
 
     def setting(self, path: str, value: Any, at: At) -> Setting:
-        """Return the setting under a path of the tree."""
+        """Return the setting for a path of the tree."""
         part, reserved = self.paths.leaves[path].part, self.paths.reserved
         for tag, content in value.items() if part.options and isinstance(value, dict) else ():
             for key in content if isinstance(content, dict) else ():
@@ -170,7 +171,7 @@ class TreeReader:
         return Setting(value=value if is_kind else self.value(part.hint, value, at), at=at)
 
     def is_path(self, path: str, at: At) -> bool:
-        """Return whether a dotted path names one value; one that does not is reported."""
+        """Return True if a dotted path is the path of one value; otherwise report it."""
         if path in self.paths.leaves:
             return True
         if path in self.paths.reserved:
@@ -202,10 +203,10 @@ class TreeReader:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ` (did you mean X?)` for the nearest known word, or nothing if none is near.
+    """Return ` (did you mean X?)` with the most similar known word; an empty text if none is near.
 
-    A long path may be given by its last part alone: `lr` finds `optimizer.lr`. Of very many words
-    the first 1,000 are looked at.
+    The last part of a long path is enough: `lr` finds `optimizer.lr`. Only the first 1,000 known
+    words are compared.
     """
     known = list(islice(known, 1000))
     by_tail = {path.rpartition(".")[2]: path for path in reversed(known)}

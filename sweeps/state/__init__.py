@@ -1,1 +1,1 @@
-"""The state of a study's runs: what is planned, stored and failed, and the ledger of launches."""
+"""The state of a study's runs: plans, stored results, failures, and the ledger of launches."""

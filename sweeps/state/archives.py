@@ -1,9 +1,9 @@
-"""Archives: a study in one file, from one home to another, each byte with its sha256.
+"""Archives: a study in one file, to copy it to another home; every file in it has a sha256.
 
-SHA256SUMS                    of every other file, as `sha256sum` prints it
+SHA256SUMS                    of every other file, in the format of `sha256sum`
 launch.json  data/*.json      the study as it was launched, and facts of its image folders
 store/...                     records, predictions and failures, in the layout of a store
-report/...                    the report, for who has no mixsweep
+report/...                    the report, for readers without mixsweep
 """
 
 import dataclasses
@@ -30,23 +30,23 @@ SUMS = "SHA256SUMS"
 _NAME = re.compile(r"(launch\.json|(data|store|report)(/[A-Za-z0-9_-][A-Za-z0-9._@-]*){1,4})")
 _STUDY = re.compile(r"[a-z0-9-]{1,100}/[0-9a-f]{32}")
 _MOST_BYTES = 2**36
-"""Most bytes of all files of an archive together: a study of 10,000 runs of ImageNet predicts half
-of it."""
+"""Largest total size of an unpacked archive, in bytes; the predictions of 10,000 runs of ImageNet
+are half as large."""
 _MOST_GROWTH, _SMALL = 200, 2**26
-"""Times its own size, beyond some bytes, that an archive may unpack to: records shrink to a
-thirtieth, predictions hardly."""
+"""An archive may unpack to at most `_SMALL` bytes plus `_MOST_GROWTH` times its own size: records
+compress to a thirtieth, predictions hardly."""
 _LARGEST_NOTE = 2**28
-"""Most bytes of a file of an archive that is read into memory."""
+"""Largest file of an archive that is read into memory, in bytes."""
 _CHUNK = 2**20
 _COMPRESSIONS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError, RuntimeError)
-"""Errors where an archive is damaged, or asks for a password."""
+"""Errors that a damaged archive raises, or one with a password."""
 _NAMED_BY_DAMAGE = {None, errno.EINVAL, errno.EEXIST, errno.ENOTDIR, errno.EISDIR}
-"""Errors of the system where an archive names a place in it, or a file, that cannot be."""
+"""Error numbers of the system caused by impossible file names or offsets in an archive."""
 
 
 class StudyArchiveError(Exception):
-    """A file that is no archive of a study, or one that was damaged or changed."""
+    """The file is not an archive of a study, or it was damaged or changed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,11 +56,11 @@ class Added:
     launch: Launch
     facts: Mapping[str, Mapping[str, Any]]
     new: int
-    """Runs whose stage was not there."""
+    """Number of runs whose last stage was not in the store."""
     known: int
-    """Runs that were there with the same records."""
+    """Number of runs that were in the store with the same records."""
     other: tuple[str, ...]
-    """Stage keys that were there with other records, which stay."""
+    """Stage keys that were in the store with other records, which were kept."""
 
 
 def write_archive(  # noqa: PLR0913  the parts of an archive
@@ -71,15 +71,15 @@ def write_archive(  # noqa: PLR0913  the parts of an archive
     store: Store,
     report: Path | None,
 ) -> tuple[int, int]:
-    """Write a study into one file, which appears whole, and return its runs and bytes.
+    """Write a study to one file, which appears only when complete; return its runs and its bytes.
 
     Args:
-        file: The file; one that is there is replaced.
+        file: The file; an existing one is replaced.
         launch: The study.
-        known: What the store knows of its data.
-        results: Of its runs; the deepest stage of each is taken, without states.
-        store: Where they are.
-        report: Folder of the report; None: there is none.
+        known: The store's facts of the study's data.
+        results: Results of its runs; the last stage of each is written, without states.
+        store: The store of the results.
+        report: Folder of the report; None to write no report.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     with temporary_folder(file.parent, f".{file.name}.") as folder:
@@ -114,19 +114,19 @@ def write_archive(  # noqa: PLR0913  the parts of an archive
 
 
 def read_archive(file: Path, store: Store, folder: Path, report: Path) -> Added:
-    """Take the runs of an archive into a store; what is there stays.
+    """Add the runs of an archive to a store; existing content is not changed.
 
     Every file is checked against its sha256 before anything is written, and each manifest against
-    the one that it states. The caller holds the lease of the study.
+    the one inside it. The caller holds the lease of the study.
 
     Args:
         file: The archive.
-        store: Where its runs go.
-        folder: An empty folder, to unpack into.
-        report: Where the report goes, unless something is there.
+        store: The store to add the runs to.
+        folder: An empty folder to unpack into.
+        report: Folder for the report, unless it exists.
 
     Raises:
-        StudyArchiveError: If it is none, or not as it was written.
+        StudyArchiveError: If the file is not an archive, or was changed.
     """
     launch = unpack(file, folder)
     source = Store(str(folder / "store"))
@@ -164,10 +164,10 @@ def read_archive(file: Path, store: Store, folder: Path, report: Path) -> Added:
 
 
 def launch_in(file: Path) -> Launch:
-    """Return the study of an archive, whose other files are not looked at.
+    """Return the study of an archive; its other files are not read.
 
     Raises:
-        StudyArchiveError: If it is none.
+        StudyArchiveError: If the file is not an archive of a study.
     """
     try:
         with zipfile.ZipFile(file) as archive:
@@ -181,11 +181,11 @@ def launch_in(file: Path) -> Launch:
 
 
 def unpack(file: Path, folder: Path) -> Launch:
-    """Unpack an archive of which every byte was verified, and return its study.
+    """Check every byte of an archive, unpack it, and return its study.
 
     Raises:
-        StudyArchiveError: If a file in it is not listed, not there, or does not have its sha256.
-        OSError: If it cannot be read, or the folder not written.
+        StudyArchiveError: If a file in it is not listed, is missing, or has another sha256.
+        OSError: If the archive cannot be read, or the folder not written.
     """
     launch = launch_in(file)
     with zipfile.ZipFile(file) as archive:
@@ -225,7 +225,7 @@ def unpack(file: Path, folder: Path) -> Launch:
 
 
 def _copied(result: RunResult, store: Store, copy: Store) -> bool:
-    """Copy the deepest stage of a run, its predictions and its failure; return if it has any."""
+    """Copy the last stage of a run, its predictions and its failure; return if it has a stage."""
     stage = result.stage
     if result.failure is not None and result.outcome in {"failed", "diverged"}:
         copy.failures.write(result.failure)
@@ -245,10 +245,10 @@ def _copied(result: RunResult, store: Store, copy: Store) -> bool:
 
 
 def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """Return a member that is held in memory.
+    """Return the content of a member of an archive.
 
     Raises:
-        StudyArchiveError: If it is too large for that.
+        StudyArchiveError: If it is too large to read into memory.
     """
     if member.file_size > _LARGEST_NOTE:
         raise StudyArchiveError(
@@ -261,10 +261,10 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
 
 
 def _copy(archive: zipfile.ZipFile, member: zipfile.ZipInfo, out: IO[bytes]) -> str:
-    """Write a member, no longer than it says it is, and return its sha256.
+    """Write a member of an archive to a stream, at most its stated size; return its sha256.
 
     Raises:
-        StudyArchiveError: If it is longer, or compressed in another way than archives are.
+        StudyArchiveError: If it is larger than stated, or has an unexpected compression.
     """
     if member.compress_type not in _COMPRESSIONS:
         raise StudyArchiveError(

@@ -1,4 +1,4 @@
-"""Failures: why runs of a study ended early, those included whose teacher diverged."""
+"""Failures: why runs of a study ended early, including runs whose teacher diverged."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,14 +9,14 @@ from sweeps.study.study import Run
 
 
 def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
-    """Return the failures in a store by run key, and of the given runs that cannot be trained.
+    """Return the stored failures by run key, and those of given runs that cannot be trained.
 
-    A run that would learn from one that diverged has its teacher's reason and counts as diverged:
-    another try would find the same, until the teacher's failure is cleared.
+    A run whose teacher diverged counts as diverged with the teacher's message: it cannot be trained
+    until the teacher's failure is deleted.
 
     Args:
-        runs: With the teachers of teachers among them.
-        store: Where failures are.
+        runs: The runs, including all teachers, and teachers of teachers.
+        store: The store of the failures.
     """
     failures = store.failures.read_all()
     if all(failure.kind != "diverged" for failure in failures.values()):
@@ -47,5 +47,5 @@ def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
 
 
 def diverged(failures: Mapping[str, Failure]) -> frozenset[str]:
-    """Return the keys of the runs that another try would only fail again."""
+    """Return the keys of the diverged runs, which would diverge again in another try."""
     return frozenset(key for key, failure in failures.items() if failure.kind == "diverged")

@@ -1,10 +1,10 @@
-"""Ledger: which studies were launched in a store, and with which settings.
+"""Ledger: the studies that were launched in a store, with their settings.
 
     studies/<study>/<settings>.json    the newest launch of a study as resolved
-    data/<digest>.json                 what its reports need of data that are not of the catalogue
+    data/<digest>.json                 facts of data sets outside the catalogue, for reports
 
-It tells people what a store holds; nothing that is computed depends on it. A record that cannot be
-read is passed over, and the next launch writes it again.
+The ledger is for people; no computation depends on it. A record that cannot be read is skipped, and
+the next launch writes it again.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ _DATA = "data"
 _NAME = re.compile(rf"{_TOP}/([a-z0-9-]{{1,100}})/([0-9a-f]+)\.json")
 _PLUGIN = "plugin "
 _MOST_NAMED = 3
-"""Differing settings that are spelled; of more only their number."""
+"""Largest number of differing settings to list; further ones are only counted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,30 +39,30 @@ class Launch:
 
     study: str
     settings: str
-    """`Study.settings`."""
+    """Identity of the settings, `Study.settings`."""
     command: str
     at_ms: int
-    """Unix time in ms at which it began."""
+    """Start of the launch, Unix time in ms."""
     seeds: tuple[int, ...]
     arms: Mapping[str, Mapping[str, Any]]
-    """Arm of the study file to its configuration, flattened, without the seed."""
+    """Flattened configuration of each arm of the study file, without the seed."""
     ends: tuple[str, ...]
-    """Final stage key of every run that it had by then."""
+    """Final stage key of every run that the study had then."""
     runs: tuple[str, ...] = ()
-    """`KEY SEED ARM` of every run that it had by then; empty: not noted."""
+    """`KEY SEED ARM` of every run that the study had then; empty if not recorded."""
     source: str = ""
-    """The study file, overrides applied (`Study.source`); empty: not noted."""
+    """The study file with overrides applied (`Study.source`); empty if not recorded."""
     folder: str = ""
-    """Folder from which relative paths of the study file count."""
+    """Folder that relative paths of the study file start from."""
 
     @classmethod
     def of(cls, study: Study, command: str, at_ms: int | None = None) -> Self:
         """Return the launch of a study.
 
         Args:
-            study: With the arms that it has by now.
+            study: The study with the arms that it has by now.
             command: The command line.
-            at_ms: When it began; None: now.
+            at_ms: Start time; None for now.
         """
         return cls(
             study=study.name,
@@ -78,7 +78,7 @@ class Launch:
         )
 
     def num_finished(self, stored: Iterable[str]) -> int:
-        """Return how many of its runs are stored to the end.
+        """Return the number of its runs that are stored completely.
 
         Args:
             stored: Stage keys of the store.
@@ -87,15 +87,15 @@ class Launch:
 
 
 def enter(study: Study, store: Store, command: str, at_ms: int | None = None) -> int:
-    """Note that a study is launched, and return when; call it with the lease of the study.
+    """Record the launch of a study, and return its time; requires the lease of the study.
 
-    A store that does not take it, full for example, takes what matters more or says so itself.
+    A failure to write, such as a full disk, is ignored: later writes report it.
 
     Args:
-        study: With the arms that it has by now.
-        store: Where it is trained.
+        study: The study with the arms that it has by now.
+        store: The store of its results.
         command: The command line.
-        at_ms: When the launch began, if it was noted before; None: now.
+        at_ms: Start of the launch, if it was recorded before; None for now.
     """
     launch = Launch.of(study, command, at_ms)
     facts: dict[str, Mapping[str, Any]] = {}
@@ -108,7 +108,7 @@ def enter(study: Study, store: Store, command: str, at_ms: int | None = None) ->
 
 
 def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -> None:
-    """Write a launch and what its reports need of data, by digest, into a store that takes it."""
+    """Write a launch, and facts of its data by digest, to a store; ignore failures to write."""
     notes = {f"{_TOP}/{launch.study}/{launch.settings}.json": dataclasses.asdict(launch)} | {
         _data_name(digest): dict(of_digest)
         for digest, of_digest in facts.items()
@@ -120,7 +120,7 @@ def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -
 
 
 def known_data(store: Store, study: str) -> KnownData:
-    """Return the facts of a study's data that a store keeps, of the newest launch first."""
+    """Return the stored facts of a study's data; those of its newest launch come first."""
     configs = [
         config for launch in reversed(launches(store, study)) for config in launch.arms.values()
     ]
@@ -137,7 +137,7 @@ def stored_launch(store: Store, reference: str) -> Launch | None:
     """Return the newest launch that a reference names; None if there is none.
 
     Args:
-        store: Where it is looked for.
+        store: The store to search.
         reference: The name of a study, or `NAME@SETTINGS` with the first digits of the settings.
     """
     name, _, settings = reference.partition("@")
@@ -163,7 +163,12 @@ def _is_name(digest: object) -> bool:
 
 
 def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:
-    """Return the newest launch of every study and settings, or of one study, the oldest first."""
+    """Return the newest launch of each study and settings, the oldest first.
+
+    Args:
+        store: The store.
+        study: Name of a study, to return only its launches; None for all studies.
+    """
     top = _TOP if study is None else f"{_TOP}/{study}"
     names = sorted(name for name in store.files.names(top) if _NAME.fullmatch(name))
     found = [_launch(name, content) for name, content in store.files.read_present(names)]
@@ -173,9 +178,9 @@ def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:
 
 
 def settings_of(study: Study) -> dict[str, dict[str, Any]]:
-    """Return the flattened configuration of each arm that the study file names.
+    """Return the flattened configuration of each arm of the study file.
 
-    The digests of the plugins that it needs stand beside it.
+    It includes the digests of the plugins that the arm needs.
     """
     return {
         arm: {
@@ -187,11 +192,11 @@ def settings_of(study: Study) -> dict[str, dict[str, Any]]:
 
 
 def same_plugins(stored: Mapping[str, Mapping[str, Any]], study: Study) -> bool:
-    """Return whether no plugin of a launch has another source than that of a study.
+    """Return True if every plugin has the same source in a launch and in a study.
 
     Args:
-        stored: Arms of the launch, as `settings_of` gives them.
-        study: The study as it is read now.
+        stored: Arms of the launch, in the format of `settings_of`.
+        study: The study as read now.
     """
     before, now = (
         {(path, of) for arm in arms.values() for path, of in arm.items() if path[:7] == _PLUGIN}
@@ -204,14 +209,15 @@ def same_plugins(stored: Mapping[str, Mapping[str, Any]], study: Study) -> bool:
 def spell_differences(
     stored: Mapping[str, Mapping[str, Any]], study: Study, seeds: Iterable[int] = ()
 ) -> str:
-    """Return the differences from a stored study: `base.epochs=50; you asked for 2`.
+    """Return the differences from a stored study as text: `base.epochs=50; you asked for 2`.
 
-    Empty if they have the same arms with the same values. Where files lie is none: their digest is.
+    Empty if they have the same arms with the same values. The folder of data is not compared, only
+    its digest.
 
     Args:
-        stored: Arm to its flattened configuration, as in JSON.
-        study: What was asked for.
-        seeds: Those stored; none says nothing of them.
+        stored: Flattened configuration by arm, as in JSON.
+        study: The requested study.
+        seeds: The stored seeds; empty to leave seeds out of the comparison.
     """
     asked = json.loads(json.dumps(settings_of(study)))
     shared = [arm for arm in asked if arm in stored]
@@ -246,7 +252,7 @@ def spell_differences(
 
 
 def _launch(name: str, content: bytes | UnreadableError) -> Launch | None:
-    """Return the launch that a file tells; None if that cannot be read, or is another's."""
+    """Return the launch in a file; None if it cannot be read or its name does not match."""
     launch = filled(Launch, parse_note(content))
     if launch is None or not 0 <= launch.at_ms <= LATEST_MS or not is_printable(launch):
         return None
@@ -254,7 +260,7 @@ def _launch(name: str, content: bytes | UnreadableError) -> Launch | None:
 
 
 def is_printable(launch: Launch) -> bool:
-    """Return whether a terminal can show the names in a launch: others may have written it."""
+    """Return True if a terminal can show the names in a launch, which may come from others."""
     paths = (path for of_arm in launch.arms.values() for path in of_arm)
     return all(name.isprintable() for name in (*launch.arms, *paths))
 

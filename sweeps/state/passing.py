@@ -1,4 +1,4 @@
-"""Passing stages: what a run stores to resume from, and removes once it is further on."""
+"""Passing stages: states that a run stores to resume from, and deletes after its next ones."""
 
 from collections.abc import Iterable
 
@@ -7,18 +7,18 @@ from mixup_core.store.checkpoints import Store
 from sweeps.study.study import Run
 
 OWNER = "resumes"
-"""Entry of the environment of a passing stage: the key of the run that may remove it."""
+"""Entry in the environment of a passing stage: the key of the run that may delete it."""
 
 
 def let_results_stay(finished: Iterable[Run], store: Store) -> bool:
-    """Let the last stages of runs stay if a longer run stored them on its way.
+    """Keep the last stages of finished runs that a longer run stored as passing stages.
 
     Args:
         finished: Runs whose last stage is stored.
-        store: Where.
+        store: The store.
 
     Returns:
-        True if there were such stages. The longer run may have removed one of them meanwhile.
+        True if there were such stages. The longer run may have deleted one of them meanwhile.
     """
     with_state = store.states.keys()
     ends = (stage_keys(run.config)[-1] for run in finished)

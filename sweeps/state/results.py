@@ -1,4 +1,4 @@
-"""RunResult: what a study's runs have reached so far, read from the store alone."""
+"""RunResult: the progress of a study's runs, read from the store alone."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ _NO_RECORDS, _NO_FACTS = Records(), Facts()
 Outcome = Literal["complete", "partial", "missing", "diverged", "failed"]
 
 TRIED = "tried"
-"""Entry of a stage's environment: the key of the run that trained it, and its try that did."""
+"""Entry in a stage's environment: the key of the run that trained it, and the number of the try."""
 
 
 def last_try(stage: Stage, run_key: str | None = None) -> int:
-    """Return the number of the try that trained a stage, 1 if none was noted.
+    """Return the number of the try that trained a stage, from 1; 1 if none was recorded.
 
     Args:
-        stage: Of a run.
-        run_key: Of the run that must have trained it, else it is 0; None: of any.
+        stage: A stage of a run.
+        run_key: Return 0 if another run than this one trained the stage; None for any run.
     """
     key, _, number = stage.environment.get(TRIED, "").partition(" ")
     return int(number or 1) if run_key in {None, key} else 0
@@ -36,13 +36,13 @@ def last_try(stage: Stage, run_key: str | None = None) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunResult:
-    """One run of a study with everything stored of it."""
+    """One run of a study with everything stored about it."""
 
     run: Run
     stage: Stage | None
-    """The deepest stored stage; None if no epoch is stored."""
+    """The stored stage with the most epochs; None if no epoch is stored."""
     failure: Failure | None
-    """Cause of a run that ended early and is not complete."""
+    """Cause why the run ended early; None if it did not fail."""
 
     @property
     def records(self) -> Records:
@@ -51,12 +51,12 @@ class RunResult:
 
     @property
     def facts(self) -> Facts:
-        """Seconds and time of storing of each stored epoch."""
+        """Duration and time of storing of each stored epoch."""
         return _NO_FACTS if self.stage is None else self.stage.facts
 
     @property
     def outcome(self) -> Outcome:
-        """`complete` only with every epoch stored; else failed, diverged, partial or missing."""
+        """`complete` with every epoch stored; else `failed`, `diverged`, `partial` or `missing`."""
         if len(self.records) == self.run.config.epochs:
             return "complete"
         if self.failure is not None:
@@ -65,7 +65,7 @@ class RunResult:
 
     @property
     def attempts(self) -> int:
-        """Known number of tries; a try that stored nothing may be missing."""
+        """Known number of tries; a try that stored nothing may be missing from it."""
         if self.outcome == "complete" and self.stage is not None:
             return last_try(self.stage)
         begun = 0 if self.stage is None else last_try(self.stage, self.run.key)
@@ -89,11 +89,11 @@ def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
 
 
 def spent(study: Study, results: Iterable[RunResult]) -> str | None:
-    """Return which limit of its budget a study has reached, as a predicate of it; None if none.
+    """Return a phrase with the limit of its budget that a study has reached; None if none.
 
     Args:
-        study: With the budget.
-        results: Of all of its runs.
+        study: The study with its budget.
+        results: Results of all its runs.
     """
     results = tuple(results)
     spending = spending_of(results)
@@ -110,18 +110,18 @@ def spending_of(results: Iterable[RunResult]) -> Spending:
 
 
 def begun_seeds(results: Iterable[RunResult]) -> set[int]:
-    """Return the seeds of which a run at least has left something: epochs, or a failure."""
+    """Return the seeds of which at least one run has stored an epoch or a failure."""
     return {result.run.seed for result in results if result.outcome != "missing"}
 
 
 def ended_on_budget(study: Study, results: Iterable[RunResult]) -> str | None:
-    """Return why no more seeds of a study begin although some are left, as a predicate of it.
+    """Return a phrase why a study starts no more seeds although some are left.
 
-    None while more begin, or none is left. A seed that was begun is finished in any case.
+    None if more seeds start, or none is left. A seed that has started is always finished.
 
     Args:
-        study: With the budget.
-        results: Of all of its runs.
+        study: The study with its budget.
+        results: Results of all its runs.
     """
     results = tuple(results)
     begun = begun_seeds(results)

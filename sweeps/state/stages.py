@@ -1,9 +1,9 @@
-"""Plan: which runs are left to train, which first epochs they share, and what that costs.
+"""Plan: the runs left to train, the first epochs that they share, and the cost.
 
-Runs whose first epochs are the same computation have equal stage keys up to there, whatever the
-reason (a switch epoch, two studies, two schedules). One of them, the trunk, trains the shared
-epochs; the others fork from its stored stage. A run may also need the last state of another, its
-teacher. Nothing here looks at laws or schedules.
+Runs whose first epochs are the same computation have equal stage keys for these epochs, whatever
+the reason (a switch epoch, two studies, two schedules). One of them, the trunk, trains the shared
+epochs; the others fork from its stored stage. A run may also need the last state of another run,
+its teacher. This module does not look at laws or schedules.
 """
 
 from collections import Counter
@@ -20,70 +20,70 @@ from sweeps.study.study import Run, Study
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Need:
-    """A stage that another run of the plan trains and that a run waits for."""
+    """A stage that a run waits for and that another run of the plan trains."""
 
     run: str
-    """Key of the run that trains it."""
+    """Key of the run that trains the stage."""
     epoch: int
-    """Number of epochs of that run, at least 1, after which its state is stored."""
+    """Number of epochs, at least 1, after which that run stores the state."""
     use: Literal["start", "teacher"]
-    """`start`: the first epochs that both share, from whose state the run goes on. `teacher`: the
-    finished run that it learns from."""
+    """`start`: the run forks from the state after the epochs that both share. `teacher`: the run
+    learns from the finished run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlannedRun:
-    """A run that is not finished, and where it starts."""
+    """A run that is not finished, with its starting point."""
 
     run: Run
     start: int
-    """Epochs already stored with their state: the run can start there without waiting."""
+    """Number of stored epochs from whose state the run can start at once."""
     needs: tuple[Need, ...]
-    """Stages to wait for: a start deeper than `start`, or a teacher that is not stored."""
+    """Stages to wait for: a start after more epochs than `start`, or a teacher not stored yet."""
     keep: frozenset[int]
-    """Epochs of this run whose state another run needs: stored and kept."""
+    """Epochs of this run whose states are stored and kept, because other runs need them."""
 
     @property
     def first_epoch(self) -> int:
-        """Number of epochs this run does not train itself."""
+        """Number of epochs that this run does not train itself."""
         return max([self.start, *(need.epoch for need in self.needs if need.use == "start")])
 
     @property
     def epochs_to_train(self) -> int:
-        """Epochs this run trains itself."""
+        """Number of epochs that this run trains itself."""
         return self.run.config.epochs - self.first_epoch
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """The work of a launch."""
+    """The runs of a launch: finished ones, and those to train."""
 
     finished: tuple[Run, ...]
     """Runs whose last epoch is stored."""
     pending: tuple[PlannedRun, ...]
-    """The others, the longest work first: of a run that others wait for, with what comes after it,
-    so teachers come before their pupils and trunks before the runs that fork from them. Runs of
-    equal work keep the order given."""
+    """The runs to train, the most work first. The work of a run includes that of the longest chain
+    of runs that wait for it, so teachers come before their pupils, and trunks before the runs
+    that fork from them. Runs with equal work keep the given order."""
 
     @property
     def epochs_naive(self) -> int:
-        """Epochs if every run of the study trained all of its own, nothing stored."""
+        """Number of epochs if every run trained all of its own epochs and nothing was stored."""
         runs = [*self.finished, *(planned.run for planned in self.pending)]
         return sum(run.config.epochs for run in runs)
 
     @property
     def epochs_planned(self) -> int:
-        """Epochs this launch trains: each shared epoch once, none that is stored."""
+        """Number of epochs that this launch trains: each shared epoch once, without stored ones."""
         return sum(planned.epochs_to_train for planned in self.pending)
 
 
 def plan_study(study: Study, store: Store, *, keep_final_states: bool = False) -> Plan:
-    """Return the plan of a launch: runs that are neither stored nor known to diverge.
+    """Return the plan of a launch: all runs that are neither stored nor known to diverge.
 
     Args:
-        study: With the arms that it has by now.
-        store: Where results are.
-        keep_final_states: Whether every finished run is to have its last state stored.
+        study: The study with the arms that it has by now.
+        store: The store of its results.
+        keep_final_states: If True, the last state of every finished run must be stored.
     """
     hopeless = diverged(failures_of(study.runs(), store))
     runs = [run for run in study.runs() if not (hopeless and run.key in hopeless)]
@@ -93,14 +93,14 @@ def plan_study(study: Study, store: Store, *, keep_final_states: bool = False) -
 
 
 def proven_stages(runs: Iterable[Run], store: Store) -> Mapping[str, bool]:
-    """Return the stages stored, of which those that a plan of some runs relies upon were read.
+    """Return the stored stages; those that the plan of these runs relies on are read and checked.
 
-    A run that counts as finished is not looked at again before its report, and a teacher not before
-    its pupils start.
+    Otherwise a damaged stage would be found too late: a finished run is read again only for the
+    report, and a teacher only when its pupils start.
 
     Args:
-        runs: That are to be planned.
-        store: Where results are.
+        runs: The runs to plan.
+        store: The store of the results.
     """
     runs = tuple(runs)
     return store.keys(
@@ -115,16 +115,17 @@ def plan_runs(
     underway: Iterable[PlannedRun] = (),
     kept: Collection[str] = (),
 ) -> Plan:
-    """Return the plan of the epochs that are not stored; one run trains each shared stage.
+    """Return the plan of all epochs that are not stored; each shared stage is trained by one run.
 
-    A run that is finished but has lost a state which is needed is trained again from its deepest
-    state that is left; its records are what they were.
+    A finished run whose needed state was lost is trained again from its last remaining state; its
+    records stay the same.
 
     Args:
         runs: Runs with distinct keys.
-        stored: Stage key to whether its state is stored with it (`Store.keys()`). A finished run
-            needs no state unless it is in `kept`; a start, a fork and a teacher do.
-        underway: Runs planned before that have not ended; stages that they keep are shared too.
+        stored: For each stored stage key, whether its state is stored (`Store.keys()`). A finished
+            run needs its state only if it is in `kept`; starts, forks and teachers always do.
+        underway: Runs planned earlier that have not ended; the stages that they keep are shared
+            too.
         kept: Final stage keys whose state is to be stored.
     """
     finished, unfinished = [], []
@@ -185,13 +186,13 @@ def plan_runs(
 
 
 def _longest_first(pending: Sequence[PlannedRun]) -> list[PlannedRun]:
-    """Return runs by the work from their begin to the end of the last run that waits for them.
+    """Return runs sorted by the work until the last run that waits for them ends, the most first.
 
-    Slots then end together, but for one run. Work is what the problem says of an epoch, which knows
-    no network: a study whose arms have different ones is served less well.
+    With this order, the slots end at about the same time. Work is the problem's estimate per epoch,
+    which does not depend on the network; for arms with different networks the order is less good.
     """
     waiting: dict[str, list[tuple[int, int]]] = {}
-    """Key of a run to epoch and further work of each run that waits for it."""
+    """Epoch and further work of each waiting run, by key of the run it waits for."""
     left: dict[str, int] = {}
     for planned in reversed(pending):  # whoever waits stands behind whom it waits for
         config, key = planned.run.config, planned.run.key
@@ -207,17 +208,17 @@ def _longest_first(pending: Sequence[PlannedRun]) -> list[PlannedRun]:
 
 
 def _used(keys: tuple[str, ...], start: int, needs: Iterable[Need]) -> tuple[str, ...]:
-    """Return the stage key that a run starts from, none for one that starts anew or is whole."""
+    """Return the stage key that a run starts from; empty if it starts at epoch 0 or is complete."""
     first = max([start, *(need.epoch for need in needs if need.use == "start")])
     return (keys[first - 1],) if 0 < first < len(keys) else ()
 
 
 def _num_teachers(run: Run, trainers: Mapping[str, Run]) -> int:
-    """Return the number of teachers above a run that must be trained first.
+    """Return how many of a run's teachers (of teachers ...) must be trained before it.
 
     Args:
-        run: The pupil; without a teacher it has none above it.
-        trainers: Final stage key to a run that is left to train and ends there.
+        run: The pupil.
+        trainers: The untrained run that produces a stage, by its final stage key.
     """
     above: set[str] = set()
     learner: Run | None = run
@@ -231,10 +232,14 @@ def _num_teachers(run: Run, trainers: Mapping[str, Run]) -> int:
 
 
 def _depth(keys: tuple[str, ...], known: Collection[str]) -> int:
-    """Return the number of epochs of the longest prefix whose own key is known."""
+    """Return the number of epochs of the longest prefix whose key is known."""
     return next((epoch for epoch in range(len(keys), 0, -1) if keys[epoch - 1] in known), 0)
 
 
 def spare_bytes(runs: int) -> int:
-    """Return the bytes that the last state of each of some runs may take to stay unasked."""
+    """Return the largest size, in bytes, of a last state that is kept without being requested.
+
+    Args:
+        runs: Number of runs of the study; all such states together take at most 1 GB.
+    """
     return min(10**6, 10**9 // max(1, runs))

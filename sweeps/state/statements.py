@@ -1,8 +1,8 @@
-"""Statements: when each claim of a study was first launched with, and how often it was looked at.
+"""Statements: when each claim of a study was first launched, and how often its results were seen.
 
-    studies/<study>/statements.json    of every claim ever launched: when, with which seeds, looks
+    studies/<study>/statements.json    for every claim ever launched: time, seeds, looks
 
-Nothing that is computed for a run depends on it. A file that cannot be read is begun again.
+No result of a run depends on this file. If it cannot be read, it is started anew.
 """
 
 import hashlib
@@ -26,27 +26,27 @@ class Statement:
     """The record of one claim in the store."""
 
     at_ms: int
-    """Unix time in ms of the first launch that had it."""
+    """Unix time in ms of the first launch with the claim."""
     finished: int
-    """Runs of its arms that were stored to the end by then."""
+    """Number of runs of its arms that were finished at that time."""
     runs: int
-    """Runs that its arms had then."""
+    """Number of runs of its arms at that time."""
     seeds: tuple[int, ...]
     """Seeds of that launch."""
     looks: int = 0
-    """Reports since then that showed it with more finished runs than the report before."""
+    """Number of later reports that showed the claim with more finished runs than the one before."""
     seen: int = 0
-    """Finished runs that the last of those reports had."""
+    """Number of finished runs in the last of those reports."""
     extended: int = 0
-    """Launches with more seeds, or with other planned looks, after a look."""
+    """Number of launches after a look with more seeds or other planned looks."""
     plan: str = ""
-    """The looks that are planned, where seeds are added until claims are decided."""
+    """Planned looks at which seeds are added until claims are decided; empty if there are none."""
     says: str = ""
-    """Sentence of the claim at its first launch; empty in a record of an earlier version."""
+    """Sentence of the claim at its first launch; empty in records of an earlier version."""
     terms: Mapping[str, str] | None = None
-    """Parts of the claim by their names (see `_terms`); None in a record of an earlier version."""
+    """Parts of the claim by name (see `_terms`); None in records of an earlier version."""
     changed: str = ""
-    """Differences from the claim that it replaced after runs had finished; empty if there is
+    """Differences from the claim that it replaced after runs had finished; empty if it replaced
     none."""
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class Statement:
 def statement_key(study: Study, claim: Claim) -> str:
     """Return the identity of a claim: metric, read-out, allowed values, and the arms' keys.
 
-    Names of arms and sentences do not enter.
+    Names of arms and sentences have no effect on it.
     """
     that, keys = claim.that, study.keys_at(0)
     terms = sorted((keys.get(arm, arm), factor) for arm, factor in that.terms.items())
@@ -74,7 +74,7 @@ def statement_key(study: Study, claim: Claim) -> str:
 
 
 def state(study: Study, store: Store) -> None:
-    """Remember the claims of a launch that begins; those known already keep their first launch."""
+    """Record the claims of a new launch; claims that are known keep their first launch."""
     known = dict(_read(study, store))
     current = {statement_key(study, claim) for claim in study.claims}
     gone = [statement for key, statement in known.items() if key not in current]
@@ -111,7 +111,7 @@ def state(study: Study, store: Store) -> None:
 
 
 def _terms(study: Study, claim: Claim) -> dict[str, str]:
-    """Return the parts of a claim that a change of it may touch, by the names of study files."""
+    """Return the parts of a claim that may change between launches, by their study-file names."""
     that, keys = claim.that, study.keys_at(0)
     sides = (that.left, that.right)
     return {
@@ -128,10 +128,10 @@ def _terms(study: Study, claim: Claim) -> dict[str, str]:
 def _changes(
     says: str, terms: Mapping[str, str], seeds: tuple[int, ...], gone: Sequence[Statement]
 ) -> str:
-    """Return how a claim differs from the one it replaces: `margin 0.02, was 0.01`; or nothing.
+    """Return how a claim differs from the one that it replaces: `margin 0.02, was 0.01`.
 
-    It replaces a claim that the study no longer has and that has the same sentence, or else the
-    same metric and an arm in common.
+    The replaced claim is one that the study no longer has, with the same sentence, or else with the
+    same metric and an arm in common. Empty if there is none.
     """
     told = [(statement, dict(statement.terms)) for statement in gone if statement.terms]
     alike = [(statement, was) for statement, was in told if statement.says == says] or [
@@ -169,14 +169,14 @@ def look(study: Study, store: Store, results: Iterable[RunResult]) -> None:
 
 
 def statements_of(study: Study, store: Store) -> dict[Claim, Statement]:
-    """Return the statement that the store keeps of each claim; none of a study never launched."""
+    """Return the stored statement of each claim of a study; claims without one are left out."""
     known = _read(study, store)
     found = {claim: known.get(statement_key(study, claim)) for claim in study.claims}
     return {claim: statement for claim, statement in found.items() if statement is not None}
 
 
 def spell_statements(statements: Iterable[Statement]) -> str:
-    """Return when the claims of a study were stated, over all its launches; empty without one.
+    """Return when the claims of a study were stated, as text; empty without statements.
 
     `before the runs, 2 looks` or `1 of 3 after the runs began, seeds added after a look, 1 look`.
     """
@@ -198,11 +198,11 @@ def _spell_change(plan: str) -> str:
 
 
 def stated_in(study: str, store: Store) -> Mapping[str, Statement]:
-    """Return the statements of all claims that were ever launched with a study.
+    """Return the statements of all claims that a study ever had, by claim key.
 
     Args:
         study: Name of the study.
-        store: Where it was launched.
+        store: The store of its results.
     """
     with suppress(StoreError, OSError, ValueError):
         for _, content in store.files.read_present([_name(study)]):

@@ -1,1 +1,1 @@
-"""The nouns of a study: arms, searches, spaces, claims, read-outs and budgets, as plain values."""
+"""The parts of a study as plain values: arms, searches, spaces, claims, read-outs and budgets."""

@@ -1,20 +1,20 @@
-"""Bounds: error levels of tests at several looks, so that all looks together keep one level.
+"""Bounds: levels of tests at several looks that together keep one overall error level.
 
-The process is computed, not simulated. Under no difference the standardised sum of n independent
-normal differences,
+The probabilities are computed, not simulated. If there is no difference, the standardised sum of n
+independent normal differences,
 
     w_n = sum / sqrt(n * sum of squares),    t_n = w_n sqrt((n - 1) / (1 - w_n^2)),
 
-depends on the direction of the n differences alone, and their length is independent of it. So
-w_n is a Markov chain:
+depends only on the direction of the vector of the n differences, which is independent of its
+length. So w_n is a Markov chain:
 
     w_(n+m) = (sqrt(n B) w_n + sqrt(m (1 - B)) v) / sqrt(n + m),
 
-with B ~ Beta(n/2, m/2) and v one coordinate of a uniform point of the sphere in m dimensions. The
+with B ~ Beta(n/2, m/2) and v one coordinate of a uniform point on the sphere in m dimensions. The
 probability of a first crossing is integrated backwards from the last look.
 
-Source of the looks: Pocock 1977, O'Brien and Fleming 1979, Wang and Tsiatis 1987; of the repeated
-intervals: Jennison and Turnbull 1989. All of them take the variance as known; this does not.
+Sources: for the looks, Pocock 1977, O'Brien and Fleming 1979, Wang and Tsiatis 1987; for the
+repeated intervals, Jennison and Turnbull 1989. They assume a known variance; this module does not.
 """
 
 import math
@@ -29,21 +29,24 @@ from scipy import optimize, special
 from mixup_core.arrays import Floats
 
 _NODES, _PARTS, _ANGLES = 32, 40, 20
-"""Points of w, of B and of v; levels that all looks together keep are exact to 1 % (tests)."""
+"""Numbers of integration points for w, B and v; tests check that the overall level is exact to 1 %.
+"""
 _PARTS_OF_ONE = 600
-"""Points of B if one difference is added: what is integrated then jumps."""
+"""Number of integration points for B if one difference is added, because the integrand then jumps.
+"""
 _WEAKEST, _STRONGEST, _STRENGTHS = 0.2, 4.5, 10
-"""Strengths of bounds for which the level of all looks is computed; others are between them."""
+"""Range and number of bound strengths at which the overall level is computed; others are
+interpolated."""
 _LARGEST_Z = 37.0
-"""Beyond it a normal tail is 0 in double precision."""
+"""Above this value the normal tail probability is 0 in double precision."""
 
 
 def crossing(looks: Sequence[int], levels: Sequence[float]) -> float:
-    """Return how often a paired t test crosses a bound at some look although nothing differs.
+    """Return the probability that a paired t test is significant at some look without a difference.
 
     Args:
-        looks: Numbers of differences at the looks, rising, the first at least 2.
-        levels: Two-sided level of the test at each look alone.
+        looks: Numbers of differences at the looks, increasing, the first at least 2.
+        levels: Two-sided level of the test at each single look.
     """
     sizes = list(looks)
     limits = [_limit(n, level) for n, level in zip(sizes, levels, strict=True)]
@@ -56,14 +59,14 @@ def crossing(looks: Sequence[int], levels: Sequence[float]) -> float:
 
 
 def overall_level(looks: tuple[int, ...], spending: float, look: int, level: float) -> float:
-    """Return the level of all looks together whose bound at one look is this level.
+    """Return the overall level of all looks whose bound at one look has a given level.
 
     Args:
         looks: As for `crossing`.
-        spending: Wang and Tsiatis' exponent: 1/2 is one level at every look (Pocock), 0 almost none
-            at the first looks (O'Brien and Fleming).
-        look: Which one, from 0.
-        level: Two-sided level at which the test at that look is just decided.
+        spending: Wang and Tsiatis' exponent: at 1/2 all looks have the same level (Pocock), at 0
+            the first looks have almost none (O'Brien and Fleming).
+        look: Index of the look, from 0.
+        level: Two-sided level at which the test at that look is just significant.
     """
     if not 0 < level < 1:
         return min(1.0, max(0.0, level))
@@ -72,12 +75,12 @@ def overall_level(looks: tuple[int, ...], spending: float, look: int, level: flo
 
 @cache
 def nominal_levels(looks: tuple[int, ...], spending: float, level: float) -> tuple[float, ...]:
-    """Return the two-sided level of the test at each look, so that all together have one level.
+    """Return the two-sided level of the test at each look that gives one overall level.
 
     Args:
         looks: As for `crossing`.
         spending: As for `overall_level`.
-        level: Of all looks together, in (0, 1).
+        level: Overall level of all looks, in (0, 1).
     """
 
     def excess(strength: float) -> float:
@@ -88,7 +91,7 @@ def nominal_levels(looks: tuple[int, ...], spending: float, level: float) -> tup
 
 
 def _overall(looks: tuple[int, ...], spending: float, strength: float) -> float:
-    """Return the level of all looks of a bound; never more than the sum of their own levels."""
+    """Return the overall level of a bound; at most the sum of the levels of its looks."""
     bonferroni = math.fsum(_levels(looks, spending, strength))
     if strength <= _WEAKEST:
         return 1.0
@@ -99,9 +102,9 @@ def _overall(looks: tuple[int, ...], spending: float, strength: float) -> float:
 
 @cache
 def _curve(looks: tuple[int, ...], spending: float) -> chebyshev.Chebyshev:
-    """Return the normal quantile of the level of all looks as a polynomial of the strength.
+    """Return the normal quantile of the overall level as a polynomial of the bound's strength.
 
-    It is nearly linear.
+    The function is nearly linear.
     """
 
     def quantiles(strengths: Floats) -> Floats:
@@ -112,7 +115,7 @@ def _curve(looks: tuple[int, ...], spending: float) -> chebyshev.Chebyshev:
 
 
 def _levels(looks: tuple[int, ...], spending: float, strength: float) -> tuple[float, ...]:
-    """Return the level at each look of a bound: z = strength * (n / last n)^(spending - 1/2)."""
+    """Return the level of a bound at each look: z = strength * (n / last n)^(spending - 1/2)."""
     zs = [min(strength * (n / looks[-1]) ** (spending - 0.5), _LARGEST_Z) for n in looks]
     return tuple(2 * float(special.ndtr(-z)) for z in zs)
 
@@ -122,20 +125,20 @@ def _z(level: float) -> float:
 
 
 def _limit(n: int, level: float) -> float:
-    """Return the |w| beyond which a t test of n differences is significant."""
+    """Return the |w| above which a t test of n differences is significant."""
     t = float(special.stdtrit(n - 1, 1 - level / 2)) if level < 1 else 0.0
     return 1.0 if math.isinf(t) else t / math.sqrt(t * t + n - 1)
 
 
 def _first(n: int, limit: float, later: Callable[[Any], Any]) -> float:
-    """Return the probability of crossing at the first look or later."""
+    """Return the probability of a crossing at the first look or later."""
     outside = 2 * special.betainc((n - 1) / 2, 0.5, 1 - limit * limit) / 2
     angles, weights = _angles(np.array([-limit]), np.array([limit]), n)
     return float(outside + np.sum(weights * later(np.sin(angles))))
 
 
 def _step(n: int, m: int, limit: float, later: Callable[[Any], Any]) -> Callable[[Floats], Floats]:
-    """Return the probability of crossing at the next look or later, given w at n differences."""
+    """Return the probability of a crossing at the next look or later, as a function of w now."""
     parts = _PARTS if m > 1 else _PARTS_OF_ONE
     roots, weights = special.roots_jacobi(parts, m / 2 - 1, n / 2 - 1)
     share = (1 + roots) / 2
@@ -164,13 +167,13 @@ def _step(n: int, m: int, limit: float, later: Callable[[Any], Any]) -> Callable
 
 
 def _tail(v: Floats, m: int) -> Floats:
-    """Return the probability that a coordinate of a point of the sphere is above v."""
+    """Return the probability that a coordinate of a uniform point on the sphere is above v."""
     half = special.betainc((m - 1) / 2, 0.5, 1 - v * v) / 2
     return np.asarray(np.where(v > 0, half, 1 - half))
 
 
 def _angles(low: Floats, high: Floats, m: int) -> tuple[Floats, Floats]:
-    """Return angles whose sines lie between limits, and their weights for a coordinate v."""
+    """Return integration angles whose sines are between two limits, with their weights for v."""
     nodes, weights = np.polynomial.legendre.leggauss(_ANGLES)
     start, end = np.arcsin(low)[:, None], np.arcsin(high)[:, None]
     angles = (start + end) / 2 + (end - start) / 2 * nodes
@@ -179,7 +182,7 @@ def _angles(low: Floats, high: Floats, m: int) -> tuple[Floats, Floats]:
 
 
 def _fitted(function: Callable[[Floats], Floats], edge: float) -> Callable[[Any], Any]:
-    """Return the polynomial through a function of w between -edge and edge."""
+    """Return a polynomial interpolation of a function of w on [-edge, edge]."""
     nodes = chebyshev.chebpts1(_NODES)
     series = chebyshev.chebfit(nodes, function(nodes * edge), _NODES - 1)
     return lambda w: chebyshev.chebval(w / edge, series)

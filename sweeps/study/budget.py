@@ -10,13 +10,13 @@ from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, Range
 
 GPUS_PER_RUN = "gpus_per_run"
-"""Entry of a stage's environment: the share of a GPU that its run used, if any."""
+"""Entry in a stage's environment: the number of GPUs that its run used, if any."""
 
 _MS_PER_HOUR = 3_600_000
 SECONDS_PER_HOUR = 3_600
 
 Hours = Annotated[float, Range(0, math.inf, "(]")]
-"""More than 0."""
+"""A positive number of hours."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,12 +24,12 @@ class Budget(Checked):
     """A limit after which a search proposes no more points and a grid starts no more seeds."""
 
     hours: Hours | None = None
-    """Hours of all launches in which at least one run was in training; for a search, wall hours.
-    None: no limit."""
+    """Hours in which at least one run was training, over all launches; for a search, wall-clock
+    hours. None for no limit."""
     gpu_hours: Hours | None = None
-    """Training hours of all launches, times GPUs per run. None: no limit."""
+    """Training hours times GPUs per run, over all launches. None for no limit."""
     runs: Count | None = None
-    """Number of runs that were started. None: no limit."""
+    """Number of runs that were started. None for no limit."""
 
     @property
     def limits(self) -> dict[str, float]:
@@ -37,7 +37,7 @@ class Budget(Checked):
         return {name: limit for name in UNITS if (limit := getattr(self, name)) is not None}
 
     def exceeded(self, hours: float, gpu_hours: float, runs: int = 0) -> str | None:
-        """Return a phrase that names the limit that was reached; None if none was."""
+        """Return a phrase that names the first limit that was reached; None if none was."""
         spent = {"hours": hours, "gpu_hours": gpu_hours, "runs": runs}
         for name, limit in self.limits.items():
             if spent[name] >= limit:
@@ -48,9 +48,9 @@ class Budget(Checked):
         """Return the hours until a limit is reached; None without a limit of time.
 
         Args:
-            hours: Spent.
-            gpu_hours: Spent.
-            gpus: In use from now on.
+            hours: Hours spent so far.
+            gpu_hours: GPU-hours spent so far.
+            gpus: Number of GPUs in use from now on.
         """
         left = [] if self.hours is None else [self.hours - hours]
         if self.gpu_hours is not None and gpus:
@@ -63,13 +63,13 @@ UNITS = {"hours": "hours", "gpu_hours": "GPU-hours", "runs": "runs"}
 
 
 class Spending:
-    """Time spent on some runs, from their stored epochs; a shared epoch counts once."""
+    """Training time of some runs, from their stored epochs; a shared epoch counts once."""
 
     def __init__(self) -> None:
         """Start at zero."""
         self.training_hours = 0.0
         self.gpu_hours = 0.0
-        """0 where no run says that it had a GPU."""
+        """Hours times GPUs; 0 if no run recorded GPUs."""
         self._epochs: set[EpochFacts] = set()
 
     def add(self, stages: Iterable[Stage | None]) -> None:
@@ -85,7 +85,7 @@ class Spending:
 
     @property
     def hours(self) -> float:
-        """Hours in which at least one run was in training."""
+        """Hours in which at least one run was training."""
         until, total = 0.0, 0.0
         for start, end in sorted(
             (facts.stored_at_ms - 1_000 * facts.seconds, facts.stored_at_ms)

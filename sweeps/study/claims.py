@@ -1,4 +1,4 @@
-"""Claim: a sentence of a source made checkable; its verdict is computed from runs by `reports`."""
+"""Claim: a statement of a source in a testable form; `reports` computes its verdict from runs."""
 
 import math
 from collections.abc import Mapping
@@ -11,30 +11,30 @@ from mixup_core.tree.limits import PlainText, Positive
 from sweeps.study.readouts import ClaimReadout
 
 Relation = Literal["less", "greater", "at_least", "at_most", "within"]
-"""Values that a claim allows: below the right side, above it, not below it by more than the
-margin, not above it by more than the margin, or within the margin of it."""
+"""Allowed values of the left side: below the right side; above it; at least the right side minus
+the margin; at most the right side plus the margin; within the margin of it."""
 
 Decision = Literal["holds", "fails", "undecided"]
-"""True if an interval lies wholly among the allowed values, wholly outside of them, or neither."""
+"""`holds` if the whole interval is allowed, `fails` if no part of it is, otherwise `undecided`."""
 
 Side = str | float | tuple[str, ...]
 """An arm, a number, or the difference of two arms: [A, B] is A minus B."""
 
 Sides = tuple[Side, ...]
-"""[left, right]."""
+"""The sides of a comparison: [left, right]."""
 
 _NEEDS_MARGIN = ("within", "at_least", "at_most")
 
 _ROUNDING = 1e-9
-"""A part of the numbers of a claim by which they may miss a bound through rounding."""
+"""Relative tolerance for rounding when numbers of a claim are compared with bounds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatedComparison(Checked):
-    """One relation of an arm, or a difference of two, to another or a number; paired by seed."""
+    """One comparison between arms, differences of arms or a number; paired by seed."""
 
     metric: str
-    """Slashed name."""
+    """Name of the metric, such as `test/error`."""
     less: Sides | None = None
     """[A, B]: A has the smaller value."""
     greater: Sides | None = None
@@ -44,19 +44,21 @@ class StatedComparison(Checked):
     at_most: Sides | None = None
     """[A, B]: A is not larger than B by more than `margin`."""
     within: Sides | None = None
-    """[A, B]: they lie within `margin` of each other: "equal", "no longer helps", "fits"."""
+    """[A, B]: A and B differ by at most `margin`, as in "equal", "no longer helps", "fits"."""
     margin: Positive | None = None
-    """Largest difference that still counts as equal, in the unit of the metric."""
+    """Largest difference that counts as equal, in the unit of the metric."""
     factor: Positive | None = None
-    """The second side, then an arm, counts this many times: 1000 asks for a ratio."""
+    """Factor of the second side, which must be an arm: with 1000 the claim is about a ratio of
+    1000."""
     readout: ClaimReadout | None = None
-    """Number of a run that is compared; the read-out of the study if absent."""
+    """Read-out of the compared numbers; default: the read-out of the study."""
 
     def check(self) -> None:
         """Check the relation and its sides.
 
         Raises:
-            RuleError: If there is not one, sides or margin do not go with it, or no arm is left.
+            RuleError: If there is not exactly one relation, its sides or margin are unsuitable, or
+                all arms cancel.
         """
         every = get_args(Relation)
         names = self._relations()
@@ -83,27 +85,27 @@ class StatedComparison(Checked):
 
     @property
     def relation(self) -> Relation:
-        """The relation that is given."""
+        """The name of the relation."""
         return self._relations()[0]
 
     @property
     def left(self) -> Side:
-        """The first side: an arm, or a difference of two."""
+        """The first side: an arm, or a difference of two arms."""
         return self._sides()[0]
 
     @property
     def right(self) -> Side:
-        """The second side: an arm, a difference of two, or a number in the unit of the metric."""
+        """The second side: an arm, a difference of two arms, or a number in the metric's unit."""
         return self._sides()[1]
 
     @property
     def times(self) -> float:
-        """Factor of the second side."""
+        """Factor of the second side, 1 by default."""
         return 1.0 if self.factor is None else self.factor
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """Every arm that is named, each once."""
+        """Every arm of the comparison, each once."""
         named: list[str] = []
         for side in self._sides():
             named += _arms_of(side)
@@ -111,7 +113,7 @@ class StatedComparison(Checked):
 
     @property
     def terms(self) -> Mapping[str, float]:
-        """Arm to its factor in the value that is judged: the arms of the left minus the right."""
+        """Factor of each arm in the tested value: the left side minus the right side."""
         found: dict[str, float] = {}
         for side, sign in zip(self._sides(), (1.0, -self.times), strict=True):
             for arm, factor in zip(_arms_of(side), (sign, -sign), strict=False):
@@ -120,19 +122,19 @@ class StatedComparison(Checked):
 
     @property
     def number(self) -> float | None:
-        """The right side if it is a number."""
+        """The right side if it is a number, otherwise None."""
         return float(self.right) if isinstance(self.right, float | int) else None
 
     @property
     def allowed(self) -> tuple[float, float]:
-        """The least and the largest value of `terms` at which the claim is true."""
+        """The smallest and the largest value of `terms` for which the claim is true."""
         middle, margin = self.number or 0.0, self.margin or 0.0
         low = -math.inf if self.relation in ("less", "at_most") else middle - margin
         high = math.inf if self.relation in ("greater", "at_least") else middle + margin
         return low, high
 
     def judge(self, low: float, high: float) -> Decision:
-        """Return the verdict for an interval of the value of `terms`."""
+        """Return the verdict for a confidence interval of the value of `terms`."""
         least, most = self.allowed
         if self.margin is None:
             if low > least and high < most:
@@ -143,13 +145,13 @@ class StatedComparison(Checked):
         return "fails" if high < least or low > most else "undecided"
 
     def settled(self, least: float, most: float) -> Decision | None:
-        """Return the verdict that bounds alone decide whatever the runs say; None if they do not.
+        """Return the verdict that follows from the metric's bounds alone; None if runs decide it.
 
-        `undecided` is a claim that no interval inside the bounds can support.
+        `undecided` means that no interval inside the bounds can support the claim.
 
         Args:
-            least: The least value that a run's number can have.
-            most: The largest.
+            least: The smallest value that a run can have.
+            most: The largest value.
         """
         ends = [sorted((factor * least, factor * most)) for factor in self.terms.values()]
         low, high = (math.fsum(end[side] for end in ends) for side in (0, 1))
@@ -178,11 +180,11 @@ def _arms_of(side: Side) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim(Checked):
-    """A statement of a source, to be checked against the runs."""
+    """A statement of a source, to be tested with the runs."""
 
     says: PlainText
     """The source's sentence, in your words."""
     source: PlainText
-    """Paper and place: `arXiv:2210.13512, table 1`."""
+    """Paper and location: `arXiv:2210.13512, table 1`."""
     that: StatedComparison
-    """The sentence as a relation."""
+    """The sentence as a comparison."""

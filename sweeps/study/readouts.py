@@ -1,4 +1,4 @@
-"""Read-outs: which number stands for a run. Plain values, one choice."""
+"""Read-outs: how one number is computed from the epochs of a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ from mixup_core.tree.limits import Count, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Last:
-    """The last record: what the papers print."""
+    """The last epoch, which most papers report."""
 
     tag: ClassVar = "last"
     evaluations: ClassVar = 1
     """Number of evaluations that a run must have."""
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return the number of a finished run; None if it did not measure the metric."""
+        """Return the metric at the last epoch of a finished run; None if it was not measured."""
         return records[-1].metrics.get(metric)
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the bounds of a run's number, from those of the metric."""
+        """Return the bounds of the number, given those of the metric."""
         return least, most
 
     def __str__(self) -> str:
@@ -34,21 +34,21 @@ class Last:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeanOfLast(Checked):
-    """The mean of the last evaluations, which is less noisy than one of them."""
+    """The mean of the last evaluations, which varies less than a single one."""
 
     tag: ClassVar = "mean_of_last"
 
     evaluations: Annotated[int, Range(2)]
-    """Number of evaluations."""
+    """Number of evaluations, at least 2."""
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return the number of a finished run; None if it measured the metric too seldom."""
+        """Return the mean for a finished run; None if it has fewer evaluations of the metric."""
         measured = (r.metrics[metric] for r in reversed(records) if metric in r.metrics)
         last = list(islice(measured, self.evaluations))
         return fmean(last) if len(last) == self.evaluations else None
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the bounds of a run's number, from those of the metric."""
+        """Return the bounds of the number, given those of the metric."""
         return least, most
 
     def __str__(self) -> str:
@@ -58,17 +58,17 @@ class MeanOfLast(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Averaged:
-    """The last record of the network with averaged weights, where a run keeps one."""
+    """The last epoch of the network with averaged weights, for runs that average weights."""
 
     tag: ClassVar = "averaged"
     evaluations: ClassVar = 1
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return the number of a finished run; None if it averaged no weights."""
+        """Return the number of a finished run; None if it did not average weights."""
         return records[-1].metrics.get(f"{metric}_averaged")
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the bounds of a run's number, from those of the metric."""
+        """Return the bounds of the number, given those of the metric."""
         return least, most
 
     def __str__(self) -> str:
@@ -77,15 +77,15 @@ class Averaged:
 
 
 VALIDATION = "val/error"
-"""Metric whose lowest value chooses the epoch that is read."""
+"""Metric whose lowest value selects the epoch."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BestValidation:
-    """The record of the epoch with the lowest validation error, the first of equal ones.
+    """The epoch with the lowest validation error, the first one if several are equal.
 
-    The run is trained to its end all the same. Metrics of the validation images themselves are not
-    read so: the epoch was chosen by them, which would flatter every run.
+    The run is still trained to its last epoch. Metrics of the validation images cannot be read this
+    way, because selection by them makes them too good.
     """
 
     tag: ClassVar = "best_validation"
@@ -96,7 +96,7 @@ class BestValidation:
         return _read_at_best(records, metric, len(records))
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the bounds of a run's number, from those of the metric."""
+        """Return the bounds of the number, given those of the metric."""
         return least, most
 
     def __str__(self) -> str:
@@ -106,11 +106,11 @@ class BestValidation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EarlyStopping(Checked):
-    """The record that early stopping would keep: the best before validation stops to improve.
+    """The epoch that early stopping would select: the best one before improvement stops.
 
-    A run would be stopped at the first evaluation that ends `patience` of them in a row without a
-    new lowest validation error. It is trained to its end all the same, so that runs are shared with
-    other read-outs.
+    A run would stop at the first evaluation that ends `patience` evaluations in a row without a new
+    lowest validation error. It is still trained to its last epoch, so that other read-outs can use
+    the same run.
 
     Source: Prechelt 1998, Early stopping, but when?, criterion UP.
     """
@@ -126,7 +126,7 @@ class EarlyStopping(Checked):
         return _read_at_best(records, metric, self.patience)
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the bounds of a run's number, from those of the metric."""
+        """Return the bounds of the number, given those of the metric."""
         return least, most
 
     def __str__(self) -> str:
@@ -136,7 +136,7 @@ class EarlyStopping(Checked):
 
 
 def _read_at_best(records: Sequence[EpochRecord], metric: str, patience: int) -> float | None:
-    """Return a metric at the lowest validation error, found with a patience in evaluations."""
+    """Return a metric at the epoch with the lowest validation error, with early stopping."""
     best: EpochRecord | None = None
     waited = 0
     for record in records:
@@ -153,21 +153,21 @@ def _read_at_best(records: Sequence[EpochRecord], metric: str, patience: int) ->
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rise:
-    """The last measurement minus the least of the run: what training on for too long has cost.
+    """The last value minus the lowest value of the run: the cost of training for too long.
 
-    It is never negative and looks at every evaluation, so it judges a claim and no arm.
+    It is never negative. As it uses every evaluation, it is a read-out for claims, not for arms.
     """
 
     tag: ClassVar = "rise"
     evaluations: ClassVar = 1
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return the number of a finished run; None if it did not measure the metric last."""
+        """Return the number of a finished run; None if its last epoch lacks the metric."""
         measured = [record.metrics[metric] for record in records if metric in record.metrics]
         return measured[-1] - min(measured) if metric in records[-1].metrics else None
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the bounds of a run's number, from those of the metric."""
+        """Return the bounds of the number, given those of the metric."""
         return 0.0, most - least
 
     def __str__(self) -> str:
@@ -176,10 +176,10 @@ class Rise:
 
 
 Readout = Last | MeanOfLast | Averaged | BestValidation | EarlyStopping
-"""Read-out of a study: the number by which its arms are compared."""
+"""Read-outs of a study: they give the numbers by which its arms are compared."""
 
 ByValidation = BestValidation | EarlyStopping
 """Read-outs that need validation images."""
 
 ClaimReadout = Readout | Rise
-"""Read-out of a claim."""
+"""Read-outs of a claim."""

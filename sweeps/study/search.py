@@ -1,4 +1,7 @@
-"""Search: a space of dotted paths, the points tried in it, and how they are judged. No Optuna."""
+"""Search: a space of dotted paths, the points tried in it, and how the best one is selected.
+
+This module does not use Optuna.
+"""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -22,7 +25,7 @@ SelectionRule = Literal["val-mean", "val-1se"]
 PointState = Literal["open", "complete", "pruned", "failed"]
 
 START_UP = {"tpe": 10, "gp": 10, "cmaes": 1}
-"""Sampler to the number of complete points that it waits for; until then it draws at random."""
+"""Number of complete points before which each sampler draws at random."""
 
 MAX_POINTS = 10_000
 """Largest number of points of a search."""
@@ -31,29 +34,29 @@ SeedList = Annotated[tuple[Seed, ...], Distinct(may_be_empty=False)]
 """Distinct seeds of runs that are compared."""
 
 CONFIRM = "confirm "
-"""Prefix of the name of an arm of the confirmation."""
+"""Prefix of the names of the arms of a confirmation."""
 
 
 class SearchError(Exception):
-    """A search cannot be opened or continued; the message is one line for the user."""
+    """The search cannot be opened or continued; the message is one line for the user."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Point:
-    """One proposal of a search."""
+    """One point that a search proposed."""
 
     number: int
-    """Number of the point and of Optuna's trial, from 0."""
+    """Number of the point and of its Optuna trial, from 0."""
     values: Mapping[str, Any]
     """Value of each parameter that exists at this point, by dotted path."""
     state: PointState
-    """`failed`: a seed diverged, so there is no mean. While a seed failed for another reason the
-    point stays open, and the next launch tries that seed again."""
+    """`failed`: a seed diverged, so there is no mean. If a seed failed for another reason, the
+    point stays `open`, and the next launch tries that seed again."""
     num_seeds: int | None = None
-    """Seeds it was given, the first of the study's, if it was closed before it had all; else
+    """Number of seeds it was trained at, the first of the study's, if it was pruned; otherwise
     None."""
     objectives: tuple[float, ...] = ()
-    """Mean over seeds of each objective; empty unless the point is complete."""
+    """Mean over seeds of each objective; empty if the point is not complete."""
     is_known: bool = False
     """True if its results were stored before the search proposed it (`warm_start`)."""
 
@@ -65,29 +68,29 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pruning(Checked):
-    """Numbers of seeds at which a point is compared with the best one, and may be left."""
+    """Numbers of seeds at which a point is compared with the best one, and may be pruned."""
 
     after: Annotated[int, Range(2)]
-    """Seeds of a point before it may be left."""
+    """Number of seeds of a point before its first comparison."""
     every: Count | None = None
-    """Seeds of each further block, after which it may be left too: a race. None: the rest at
-    once."""
+    """Number of further seeds between later comparisons. None: no later comparison; all remaining
+    seeds run at once."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patience(Checked):
-    """Patience of a rule that ends searches early."""
+    """Setting of the rule that ends a search without progress early."""
 
     after: Annotated[int, Range(2)]
-    """Points in a row that gain nothing before a search may end."""
+    """Number of points in a row without a gain, after which the search ends."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Confirmation(Checked):
-    """Final test of a search: the winner and the arms are trained again at fresh seeds."""
+    """Final test of a search: the best point and the arms are trained again with new seeds."""
 
     seeds: SeedList
-    """Seeds of the confirmation; none of them may be a seed of the search."""
+    """Seeds of the confirmation; none may be a seed of the search."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,33 +98,34 @@ class SearchStrategy(Checked):
     """Settings of a search in a study file."""
 
     objective: str | Annotated[tuple[str, ...], Distinct(may_be_empty=False)]
-    """Metrics of the last epoch, each minimised as a mean over seeds. Several give a Pareto front;
-    the first decides what is confirmed."""
+    """Metrics of the last epoch, each minimised as a mean over seeds. Several metrics give a Pareto
+    front; the first one selects the point to confirm."""
     points: Annotated[int, Range(1, MAX_POINTS)] | None = None
-    """Number of points; a grid takes all of its points."""
+    """Number of points; must be absent for a grid, which uses all of its points."""
     sampler: SamplerName = "tpe"
     """Method that proposes points."""
     seed: Annotated[int, Range(0, 2**31 - 1)] = 0
     """Seed of the sampler."""
     prune: Pruning | None = None
-    """Rule that prunes a point clearly worse than the best after fewer seeds than the study has.
-    None: never."""
+    """Rule that stops a point that is clearly worse than the best before it has all seeds. None:
+    never."""
     budget: Budget | None = None
-    """Limit after which no more points are proposed. None: no limit."""
+    """Limit after which no more points are proposed. None for no limit."""
     stop: Patience | None = None
-    """Rule that ends a search whose points gain less than the noise over seeds. None: never."""
+    """Rule that ends a search whose points improve by less than the noise over seeds. None: never.
+    """
     warm_start: bool = False
-    """True if stored results of other launches are given to the sampler; they count as points."""
+    """True to give stored results of other launches to the sampler; they count as points."""
     select: SelectionRule = "val-mean"
-    """Rule that selects the winner."""
+    """Rule that selects the best point."""
     confirm: Confirmation | None = None
-    """Final test on fresh seeds. None: no test."""
+    """Final test with new seeds. None for no test."""
 
     def check(self) -> None:
-        """Check rules between fields.
+        """Check the rules that involve several fields.
 
         Raises:
-            RuleError: If the parts contradict each other.
+            RuleError: If fields contradict each other.
         """
         points, is_grid = self.points, self.sampler == "grid"
         several = len(self.objectives) > 1
@@ -159,14 +163,14 @@ class SearchStrategy(Checked):
 
     @property
     def prune_after(self) -> int | None:
-        """Seeds after which a clearly worse point gets no more; None: never."""
+        """Number of seeds before the first comparison for pruning; None: points are not pruned."""
         return None if self.prune is None else self.prune.after
 
     def prune_looks(self, seeds: int) -> tuple[int, ...]:
-        """Return the numbers of seeds at which a point may be left; empty: never.
+        """Return the numbers of seeds at which a point may be pruned; empty if never.
 
         Args:
-            seeds: Of a whole point.
+            seeds: Number of seeds of a complete point.
         """
         if self.prune is None:
             return ()
@@ -175,32 +179,32 @@ class SearchStrategy(Checked):
 
     @property
     def stop_after(self) -> int | None:
-        """Points in a row without a gain that end the search (`has_settled`); None: never."""
+        """Number of points in a row without a gain that end the search; None for no such rule."""
         return None if self.stop is None else self.stop.after
 
     @property
     def confirm_seeds(self) -> tuple[int, ...]:
-        """Seeds at which the winner and the arms are trained again, as `confirming` says.
+        """Seeds of the confirmation (see `confirming`).
 
-        Empty: nothing is confirmed, and what was held out stays so.
+        Empty if nothing is confirmed; the test data then stay unused.
         """
         return () if self.confirm is None else self.confirm.seeds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Search:
-    """A space with everything that decides which points are tried."""
+    """A search space with all settings that decide which points are tried."""
 
     base: Config
-    """Configuration that points change, without test data (`HeldOut.hidden`)."""
+    """Configuration that the points modify, without test data (`HeldOut.hidden`)."""
     space: Space
     points: int
-    """Number of points to try; all points of a grid if the strategy names no number."""
+    """Number of points to try; for a grid, all of its points."""
     strategy: SearchStrategy
 
     @property
     def budget(self) -> Budget:
-        """Limit after which no more points are proposed; without limits if none is set."""
+        """Limit after which no more points are proposed; an empty budget if none is set."""
         return self.strategy.budget or Budget()
 
     def config_of(self, values: Mapping[str, Any]) -> Config:
@@ -208,12 +212,12 @@ class Search:
         return with_values(self.base, values)
 
     def without_effect(self, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the paths whose values compute what their absence would.
+        """Return the paths whose values do not change what the point computes.
 
-        A switch at the last epoch is one: it never takes effect.
+        For example, a switch at the last epoch never takes effect.
 
         Args:
-            values: Of a point.
+            values: Values of a point.
         """
 
         def content(of: Mapping[str, Any]) -> str:
@@ -228,13 +232,13 @@ class Search:
         return tuple(found)
 
     def fork_epochs(self, values: Mapping[str, Any]) -> frozenset[int]:
-        """Return the epochs of a point's runs from which a later point of the space may fork.
+        """Return the epochs of a point's runs from which runs of later points may fork.
 
-        These are the epochs that it shares with the points that differ from it in one parameter.
-        With a parameter that is drawn from a continuum two points never share any.
+        A point shares these epochs with points that differ from it in one parameter. Points of a
+        continuous parameter never share epochs.
 
         Args:
-            values: Of the point.
+            values: Values of the point.
         """
         if not self.space.is_countable:
             return frozenset()
@@ -250,10 +254,10 @@ class Search:
         return frozenset(shared - {0})
 
     def fingerprint(self, seeds: Sequence[int]) -> str:
-        """Return 8 digits that change with anything that makes told values incomparable.
+        """Return 8 digits that change with every setting that makes results incomparable.
 
-        More points, a budget, a stop, known points or a confirmation extend a search; another
-        space, objective, base, seed or sampler is another search.
+        More points, a budget, a stop rule, known points or a confirmation extend a search and do
+        not change it; another space, objective, base, seed or sampler gives another search.
         """
         decisive = ", ".join(
             [
@@ -272,7 +276,7 @@ class Search:
 
 
 def _frozen_space(space: Space) -> str:
-    """Return a spelling of a space that never changes; it enters the name of a search."""
+    """Return a text for a space whose format never changes; it is part of a search's name."""
 
     def spell(distribution: Distribution) -> str:
         match distribution:
@@ -294,7 +298,7 @@ def _frozen_space(space: Space) -> str:
 
 
 def confirming(config: Config) -> Config:
-    """Return a configuration as the confirmation trains it (`HeldOut.revealed`)."""
+    """Return a configuration in the form that the confirmation trains (`HeldOut.revealed`)."""
     held_out = problem_of(config).held_out
     confirmed: Config = config if held_out is None else held_out.revealed(config)
     return confirmed
@@ -302,17 +306,18 @@ def confirming(config: Config) -> Config:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchHistory:
-    """The points of a search so far, and why it ended."""
+    """The points of a search so far, and the reason why it ended."""
 
     points: tuple[Point, ...] = ()
     """Points in the order of their numbers."""
     ended: str | None = None
-    """Reason why the search proposes no more of its points, as a predicate of `the search`."""
+    """Reason why the search proposes no more points, to follow `the search` in a sentence; None
+    while it goes on."""
     importances: Mapping[str, float] = field(default_factory=dict)
-    """Parameter to its share of the importance for the first objective (PED-ANOVA over means of
-    complete points), adding up to 1; parameters that exist at every point, and two complete points
-    or more, else empty, as where nobody asked for it."""
+    """Share of each parameter in the importance for the first objective (PED-ANOVA over means of
+    complete points); the shares sum to 1. Only for parameters that exist at every point. Empty
+    if not requested, or below two complete points."""
 
     def asks(self, search: Search) -> bool:
-        """Return whether more points will be proposed."""
+        """Return True if more points will be proposed."""
         return len(self.points) < search.points and self.ended is None

@@ -14,13 +14,13 @@ MAX_GRID = 10_000
 """Largest number of points of a grid."""
 
 GridValues = Annotated[int, Range(2, MAX_GRID)]
-"""Number of grid values of a real number, both bounds included."""
+"""Number of grid values for a real number, both bounds included."""
 
 MAX_INTEGER = 2**53
 """Largest magnitude of an integer bound; floating-point numbers are exact up to it."""
 
 _MAX_PROBED = 1_000
-"""Integers with at most so many values are checked at each value, others at the bounds."""
+"""Integers with at most this many values are checked at all values, others at the bounds."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,16 +30,15 @@ class Real(Checked):
     low: float
     high: float
     is_log: bool
-    """True if the logarithm is uniform instead of the number."""
+    """True for a uniform distribution of the logarithm instead of the number."""
     num_values: GridValues | None = None
-    """Number of evenly spaced values that a grid takes, both bounds included; None outside grids.
-    """
+    """Number of evenly spaced values in a grid, both bounds included; None outside grids."""
 
     def check(self) -> None:
         """Check the bounds.
 
         Raises:
-            RuleError: If the bounds are out of order, or a logarithm does not exist.
+            RuleError: If the bounds are out of order, or the logarithm of one does not exist.
         """
         require(not self.is_log or self.low > 0, "low > 0 under a logarithm", self, "low")
         require(self.low < self.high, "low < high", self, "low", "high")
@@ -54,7 +53,7 @@ class Real(Checked):
         return (self.low, *inner, self.high)
 
     def holds(self, value: Any) -> bool:
-        """Return whether a value is one of these."""
+        """Return True if the distribution contains a value."""
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not self.low <= value <= self.high:
             return False
@@ -67,13 +66,13 @@ class Real(Checked):
 
     @property
     def extremes(self) -> tuple[float, ...]:
-        """Values between which all others lie."""
+        """The smallest and the largest value."""
         return self.bounds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Integer(Checked):
-    """An integer between two bounds, both included, at equal steps."""
+    """An integer between two bounds, both included, in equal steps."""
 
     low: int
     high: int
@@ -83,8 +82,8 @@ class Integer(Checked):
         """Check bounds and step.
 
         Raises:
-            RuleError: If the bounds are out of order or too large, or the step does not lead from
-                one to the other.
+            RuleError: If the bounds are out of order or too large, or their difference is not a
+                multiple of the step.
         """
         fits = max(abs(self.low), abs(self.high)) <= MAX_INTEGER
         require(fits, "-2^53 <= low and high <= 2^53", self, "low", "high")
@@ -97,13 +96,13 @@ class Integer(Checked):
         return range(self.low, self.high + 1, self.step)
 
     def holds(self, value: Any) -> bool:
-        """Return whether a value is one of these."""
+        """Return True if the distribution contains a value."""
         is_whole = isinstance(value, int) and not isinstance(value, bool)
         return is_whole and value in self.values()
 
     @property
     def extremes(self) -> tuple[int, ...]:
-        """Values between which all others lie."""
+        """The smallest and the largest value."""
         return self.low, self.high
 
 
@@ -128,7 +127,7 @@ class Categorical(Checked):
         return self.choices
 
     def holds(self, value: Any) -> bool:
-        """Return whether a value is one of these."""
+        """Return True if the distribution contains a value; 1, 1.0 and True are different."""
         return any(value == choice and type(value) is type(choice) for choice in self.choices)
 
     @property
@@ -142,17 +141,17 @@ Distribution = Real | Integer | Categorical
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parameter:
-    """A dotted path whose value a search chooses."""
+    """A dotted path whose value a search selects."""
 
     path: str
-    """Path of a value of the configuration; of a choice told apart by tag, the tag stands at its
-    own path and its fields below."""
+    """Path of a field of the configuration. For a choice with a tag, its own path stands for the
+    tag, and paths below it for its fields."""
     distribution: Distribution
     when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    """Conditions: path of an earlier parameter to the values for which this parameter exists."""
+    """Conditions: the values of earlier parameters, by path, for which this parameter exists."""
 
     def exists(self, values: Mapping[str, Any]) -> bool:
-        """Return whether this parameter exists for the given values of earlier parameters."""
+        """Return True if this parameter exists for the given values of earlier parameters."""
         return all(path in values and values[path] in among for path, among in self.when.items())
 
 
@@ -160,12 +159,12 @@ class Draw(Protocol):
     """Function that draws the value of a parameter."""
 
     def __call__(self, parameter: Parameter) -> Any:
-        """Return a value that the distribution of the parameter allows."""
+        """Return a value from the distribution of the parameter."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Space:
-    """Parameters of a search; a parameter stands after those it depends on."""
+    """Parameters of a search; each comes after those that it depends on."""
 
     parameters: tuple[Parameter, ...]
 
@@ -178,10 +177,10 @@ class Space:
         return values
 
     def found_in(self, flat: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the point at which a configuration lies; None if it lies at no point.
+        """Return the point of a configuration; None if the space does not contain it.
 
         Args:
-            flat: Dotted path to value, paths that no parameter has included.
+            flat: Values by dotted path; may include paths outside the space.
         """
         values: dict[str, Any] = {}
         for parameter in self.parameters:
@@ -195,17 +194,17 @@ class Space:
 
     @property
     def is_countable(self) -> bool:
-        """True if the points can be enumerated; of a real number, its grid values count."""
+        """True if the points can be enumerated; real numbers need grid values for that."""
         return all(parameter.distribution.values() is not None for parameter in self.parameters)
 
     def size(self) -> int | None:
-        """Return the number of points, counted up to `MAX_GRID` + 1; None if uncountable."""
+        """Return the number of points, counted up to `MAX_GRID` + 1; None if not countable."""
         if not self.is_countable:
             return None
         return sum(1 for _ in itertools.islice(self.grid(), MAX_GRID + 1))
 
     def grid(self) -> Iterator[dict[str, Any]]:
-        """Yield every point of a countable space, the last parameter changing fastest."""
+        """Yield every point of a countable space, the last parameter varying fastest."""
 
         def extend(values: dict[str, Any], rest: tuple[Parameter, ...]) -> Iterator[dict[str, Any]]:
             if not rest:
@@ -221,8 +220,8 @@ class Space:
     def corners(self) -> Iterator[dict[str, Any]]:
         """Yield points that together contain every possible pair of extremes.
 
-        Integers take their other values too, unless they have very many: a rule that holds at both
-        ends, such as that one number divides another, may fail between them.
+        Integers with few values take their values between the bounds too: a rule that holds at both
+        bounds, such as that one number divides another, may fail between them.
         """
         extremes = [(p.path, value) for p in self.parameters for value in p.distribution.extremes]
         between = [(p.path, value) for p in self.parameters for value in _between(p.distribution)]
@@ -235,7 +234,10 @@ class Space:
                 yield self.draw(_Among(allowed))
 
     def _leading_to(self, target: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-        """Return values of earlier parameters for which the target can exist; empty if none."""
+        """Return values of earlier parameters for which the target exists.
+
+        A path without any value means that it cannot exist.
+        """
         allowed = {path: (value,) for path, value in target.items()}
         for parameter in reversed(self.parameters):  # those it depends on come before it
             if parameter.path in allowed:
@@ -247,8 +249,8 @@ class Space:
     def rank(self, values: Mapping[str, Any]) -> tuple[float, ...]:
         """Return a sort key that orders points from simple to complicated.
 
-        Parameters count in the order of the file, small numbers and early choices first; a
-        parameter that does not exist comes before all of its values.
+        Parameters count in the order of the file; small numbers and early choices come first, and
+        an absent parameter comes before all values.
         """
         return tuple(_place(p.distribution, values[p.path]) if p.path in values else -math.inf
                      for p in self.parameters)  # fmt: skip
@@ -261,7 +263,7 @@ def _place(distribution: Distribution, value: Any) -> float:
 
 
 def _between(distribution: Distribution) -> Sequence[int]:
-    """Return the values between the bounds of an integer, if they are few."""
+    """Return the values between the bounds of an integer; empty if there are too many."""
     if not isinstance(distribution, Integer) or len(distribution.values()) > _MAX_PROBED:
         return ()
     return distribution.values()[1:-1]
@@ -269,7 +271,7 @@ def _between(distribution: Distribution) -> Sequence[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Among:
-    """Draws first values, of some parameters among given ones."""
+    """Draws the first allowed value of a parameter; a list may limit the values of a parameter."""
 
     allowed: Mapping[str, Sequence[Any]]
 

@@ -1,4 +1,4 @@
-"""Study: arms compared at the same seeds, as a value. No YAML, no Ray."""
+"""Study: arms compared with the same seeds, as a plain value. Uses neither YAML nor Ray."""
 
 import hashlib
 import json
@@ -20,85 +20,86 @@ from sweeps.study.until_decided import UntilDecided
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One configuration trained once at one seed, and the place it has in a study."""
+    """One configuration with one seed, to train once, and its arm in a study."""
 
     arm: str
     config: Config
-    """Complete, its seed included."""
+    """The complete configuration, including the seed."""
     teacher: Config | None = None
-    """The finished run that this one learns from; None if from none."""
+    """Configuration of the finished run that this one learns from; None without a teacher."""
 
     @property
     def seed(self) -> int:
-        """Seed of the run; runs of different arms with one seed are paired."""
+        """Seed of the run; runs of different arms with the same seed are paired."""
         return self.config.seed
 
     @cached_property
     def key(self) -> str:
-        """The run's name (`mixup_core.keys.run_key`)."""
+        """Key of the run (`mixup_core.keys.run_key`)."""
         return run_key(self.config)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """One other setting under which the claims of a study are judged."""
+    """An alternative setting under which the claims of a study are judged again."""
 
     label: str
-    """Name in captions: `lr_schedule=cosine`."""
+    """Name in captions, such as `lr_schedule=cosine`."""
     arms: Mapping[str, str]
-    """Arm of a claim to the arm that differs from it in the setting alone."""
+    """The arm that differs only in this setting, by arm of a claim."""
     readout: Readout | None = None
-    """Another read-out of the same runs; None: that of the study."""
+    """Another read-out of the same runs; None for the read-out of the study."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """Arms and the seeds at which each is trained."""
+    """Arms and the seeds at which each arm is trained."""
 
     name: str
-    """Lower-case letters, digits and hyphens; names the MLflow experiment."""
+    """Name of the study and of its MLflow experiment: lower-case letters, digits and hyphens."""
     description: str
     arms: Mapping[str, Config]
-    """Arm to configuration, in the order of the file; grid points are arms of their own. The seed
-    in a configuration here has no meaning."""
+    """Configuration of each arm, in the order of the file; every grid point is an arm. The seed in
+    these configurations has no meaning."""
     seeds: tuple[int, ...]
-    """Distinct; every arm is trained at each."""
+    """Distinct seeds; every arm is trained at each."""
     baseline: str
     """The arm that the others are compared with."""
     source: str
-    """The study file as read, overrides applied, as YAML: what `provenance.json` keeps."""
+    """The study file as YAML, with overrides applied; stored in `provenance.json`."""
     search: Search | None = None
-    """Search beside the arms; its points become arms as they are proposed (`grown`)."""
+    """Search in addition to the arms; its points become arms when they are proposed (`grown`)."""
     readout: Readout = field(default_factory=Last)
-    """Read-out: the number of a run in tables and claims."""
+    """Read-out: how the number of a run in tables and claims is computed."""
     lead: str | None = None
-    """The `headline` that the study file names."""
+    """The `headline` metric in the study file; None for the default."""
     claims: tuple[Claim, ...] = ()
     """Statements of the study's sources, in the order of the file."""
     references: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Arm to metric to the value that a paper prints, in the unit of the metric."""
+    """Published values by arm and metric, in the unit of the metric."""
     differs: tuple[str, ...] = ()
-    """Differences from the source of the references, one sentence each."""
+    """Differences between this study and the source of the references, one sentence each."""
     equivalence: float | None = None
-    """Differences of the headline metric below this count as none, in its unit; None: not said."""
+    """Differences of the headline metric below this value count as equivalent, in its unit; None if
+    not set."""
     variants: tuple["Variant", ...] = ()
-    """Variants under which the claims are judged again (`sensitivity:`)."""
+    """Alternative settings under which the claims are judged again (`sensitivity:`)."""
     beside: tuple[str, ...] = ()
-    """Arms that are trained for variants alone, and stand in no table of arms."""
+    """Arms that are trained only for variants; they are not in tables of arms."""
     budget: Budget = field(default_factory=Budget)
-    """Limit after which no more seeds begin (`sweeps.state.results.ended_on_budget`); of a search,
-    none."""
+    """Limit after which no further seed starts (`sweeps.state.results.ended_on_budget`); empty for
+    a search, which has its own."""
     until: UntilDecided | None = None
-    """Looks at which seeds are added while claims are open; None: every arm gets all seeds."""
+    """Looks at which seeds are added until claims are decided; None: every arm gets all seeds."""
     reached: Mapping[str, int] = field(default_factory=dict)
-    """Arm to how many of `seeds` it gets by now; an arm that is absent gets all."""
+    """Number of `seeds` that each arm has by now; absent arms have all seeds."""
     own_seeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Arms that joined the study while it ran, in the order of joining, to the seeds they have
-    instead of `seeds`."""
+    """Seeds of the arms that were added during the study, in the order in which they were added;
+    used instead of `seeds`."""
     folder: str = field(default="", compare=False)
-    """Folder from which relative paths of the study file count."""
+    """Folder that relative paths of the study file start from."""
     outside: Mapping[str, Config] = field(default_factory=dict)
-    """Arms of the study that this one is a part of, from which its own may learn (`part`)."""
+    """Other arms of the full study, if this is a part of it (`part`); they may be teachers."""
 
     @property
     def problem(self) -> Problem:
@@ -107,7 +108,7 @@ class Study:
 
     @property
     def headline(self) -> str:
-        """The metric that arms are compared by: `lead`, or the first of the problem's measured."""
+        """The metric that arms are compared by: `lead`, or the problem's first measured one."""
         problem = self.problem
         if self.lead is not None:
             return self.lead
@@ -121,7 +122,7 @@ class Study:
         return self.problem.tags(self.arms[arm])
 
     def remarks(self) -> tuple[str, ...]:
-        """Return remarks on the data of the runs for plans and captions, each once."""
+        """Return remarks on the data of the runs, for plans and captions, each once."""
         found = (
             remark
             for arm, config in self.arms.items()
@@ -134,10 +135,10 @@ class Study:
         return self.own_seeds.get(arm, self.seeds[: self.reached.get(arm)])
 
     def runs(self) -> tuple[Run, ...]:
-        """Return every run, in an order in which an arm that joins changes no other's place.
+        """Return every run, in an order that does not change when arms are added.
 
-        Seed by seed in the order of the arms, so that tables fill evenly; then, arm by arm, those
-        that joined.
+        First the arms of the file, seed by seed, so that tables fill evenly; then the added arms,
+        one after another.
         """
         return self._runs
 
@@ -157,7 +158,7 @@ class Study:
         return tuple(self._run(arm, seed) for arm, seed in together + joined)
 
     def _run(self, arm: str, seed: int) -> Run:
-        """Return a run; one that learns from another names it by what it computes."""
+        """Return a run; if it has a teacher, its configuration names the teacher's stage key."""
         config = with_values(self._known[arm], {"seed": seed})
         teaching = self.problem.teaching
         teacher_arm = None if teaching is None else teaching.arm(config)
@@ -174,7 +175,7 @@ class Study:
         return {**self.outside, **self.arms}
 
     def teachers(self) -> frozenset[str]:
-        """Return the final stage keys of the runs that others learn from, points to come too."""
+        """Return the final stage keys of all teachers, including those of points to come."""
         taught = {stage_keys(run.teacher)[-1] for run in self.runs() if run.teacher}
         teaching = self.problem.teaching
         if teaching is not None and self.search is not None:
@@ -192,19 +193,19 @@ class Study:
 
     @property
     def fixed(self) -> tuple[str, ...]:
-        """The arms that the study file names; the others joined while it ran."""
+        """The arms in the study file; other arms were added during the study."""
         return tuple(arm for arm in self.arms if arm not in self.own_seeds)
 
     def keys_at(self, seed: int) -> Mapping[str, str]:
-        """Return the run key of each arm at a seed, which the study need not have."""
+        """Return the run key of each arm at a seed, which may be outside the study."""
         runs = replace(self, seeds=(seed,), own_seeds={}).runs()
         return {run.arm: run.key for run in runs}
 
     @cached_property
     def settings(self) -> str:
-        """The name of the study as resolved: 32 digits that change with what any arm computes.
+        """Identity of the resolved study: 32 digits that change with what any arm computes.
 
-        More seeds or points extend a study and leave it as it is.
+        More seeds or points extend a study and do not change it.
         """
         keys = self.keys_at(0)
         ids = " ".join(f"{arm} {keys[arm]}" for arm in self.fixed)
@@ -215,13 +216,13 @@ class Study:
         return tuple(arm for arm in self.own_seeds if not arm.startswith(CONFIRM))
 
     def primary(self) -> "Study":
-        """Return the study without the arms that are trained for variants alone."""
+        """Return the study without the arms that are trained only for variants."""
         if not self.beside:
             return self
         return self.part(arm for arm in self.arms if arm not in self.beside)
 
     def under(self, variant: "Variant") -> "Study":
-        """Return the study as a variant has it: its arms, under the names of those they vary."""
+        """Return the study under a variant: the changed arms with the names of the originals."""
         arms = {arm: self.arms[varied] for arm, varied in variant.arms.items()}
         claims = tuple(claim for claim in self.claims if arms.keys() >= set(claim.that.arms))
         part = self.part(variant.arms.values())
@@ -238,7 +239,7 @@ class Study:
         )
 
     def part(self, arms: Iterable[str]) -> "Study":
-        """Return the study with some of its arms alone, in the order given."""
+        """Return the study with only some of its arms, in the given order."""
         arms = tuple(arms)
         return replace(
             self,
@@ -250,11 +251,11 @@ class Study:
         )
 
     def grown(self, points: Iterable[Point], winner: Point | None = None) -> "Study":
-        """Return the study with points of its search as arms, and with its confirmation.
+        """Return the study with points of its search, and with its confirmation, as arms.
 
         Args:
-            points: Each becomes an arm, at the seeds it was given.
-            winner: The point to confirm beside the arms; None while the search goes on.
+            points: Each becomes an arm, at the seeds that it was given.
+            winner: The point to confirm together with the arms; None while the search goes on.
         """
         search = self.search
         assert search is not None, "points belong to a search"
@@ -270,9 +271,9 @@ class Study:
         return replace(self, arms=arms, own_seeds=seeds)
 
     def confirmation(self) -> "Study | None":
-        """Return the confirmation as a study of its own, arms named as they are confirmed.
+        """Return the confirmation as a study of its own, with the original names of the arms.
 
-        None if there is none, or not yet.
+        None if the study has none, or has not reached it yet.
         """
         confirming_arms = [arm for arm in self.own_seeds if arm.startswith(CONFIRM)]
         if self.search is None or not confirming_arms:
@@ -285,9 +286,9 @@ class Study:
         )
 
     def winning_run(self) -> Run | None:
-        """Return the run that stands for what a search found; None before its confirmation.
+        """Return the run that represents the result of a search; None before its confirmation.
 
-        It is the winner's at the first seed of the confirmation: chosen by no result.
+        It is the best point's run at the first seed of the confirmation, so no result selects it.
         """
         points = set(self.points())
         for arm in self.own_seeds:

@@ -1,4 +1,4 @@
-"""UntilDecided: seeds that are added, at looks planned beforehand, until the claims are decided."""
+"""UntilDecided: seeds that are added at planned looks until the claims are decided."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,35 +9,36 @@ from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Distinct, Range
 
 _SPREAD = 1.4
-"""Exponent of the numbers of seeds at looks that are planned for a study: six looks from 3 to 20
-found a difference of 1 sd with few seeds on average, of seven sets of looks simulated."""
+"""Exponent of the numbers of seeds at planned looks: of seven simulated sets of looks, six looks
+from 3 to 20 seeds with this exponent were among those that found a difference of 1 sd with few
+seeds on average."""
 
 _Number = Annotated[int, Range(2, 10_000)]
-"""A number of seeds that a spread can be estimated from."""
+"""A number of seeds, at least 2, so that a spread can be estimated."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UntilDecided(Checked):
-    """Seeds are counted from 0 and added, at looks planned beforehand, until claims are decided."""
+    """Seeds counted from 0, added at planned looks until the claims are decided."""
 
     at_least: _Number = 3
-    """Seeds of every arm at the first look."""
+    """Number of seeds of every arm at the first look."""
     at_most: _Number
-    """Seeds at the last look."""
+    """Number of seeds at the last look."""
     until: Literal["decided"]
-    """Condition that ends the study: its claims are decided."""
+    """The condition that ends the study: its claims are decided."""
     looks: _Number | Annotated[tuple[_Number, ...], Distinct(may_be_empty=False)] = 6
-    """Number of looks, closer to each other at first; or the numbers of seeds at them."""
+    """Number of looks, which are closer together at first; or the number of seeds at each look."""
     spending: Annotated[float, Range(0, 0.5)] = 0.45
-    """Spread of the error level of 5 % over the looks, as Wang and Tsiatis' exponent. 0.5: the
+    """Wang and Tsiatis' exponent, which spreads the error level of 5 % over the looks. 0.5: the
     same level at every look (Pocock). 0: almost none at the first looks, and at the last nearly
-    that of a single one (O'Brien-Fleming)."""
+    that of a single look (O'Brien-Fleming)."""
     futility: Annotated[float, Range(0, 0.5)] = 0.1
     """A claim gets no more seeds if the probability, given its seeds so far, that the last look
-    decides it is below this. 0: never for that reason."""
+    decides it is below this value. 0 turns this rule off."""
 
     def check(self) -> None:
-        """Check that the looks fit between the least and the largest number of seeds.
+        """Check that the looks fit between the smallest and the largest number of seeds.
 
         Raises:
             RuleError: If they do not.
@@ -53,14 +54,14 @@ class UntilDecided(Checked):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The number of seeds at each look, rising; fewer looks where two would be the same."""
+        """The number of seeds at each look, increasing; looks with equal numbers are merged."""
         if isinstance(self.looks, tuple):
             return self.looks
         return _spread(self.at_least, self.at_most, self.looks)
 
     @property
     def plan(self) -> str:
-        """Text that decides the levels of all looks: another plan gives other levels."""
+        """Text of the settings that decide the levels of all looks."""
         return f"{list(self.sizes)} spending {self.spending:g} futility {self.futility:g}"
 
     def seeds(self) -> Sequence[int]:
@@ -69,6 +70,6 @@ class UntilDecided(Checked):
 
 
 def _spread(first: int, last: int, number: int) -> tuple[int, ...]:
-    """Return so many numbers of seeds from the first to the last, closer together at first."""
+    """Return `number` numbers of seeds from first to last, closer together at first."""
     parts = [(k / (number - 1)) ** _SPREAD for k in range(number)]
     return tuple(sorted({round(first + (last - first) * part) for part in parts}))
