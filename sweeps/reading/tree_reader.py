@@ -139,7 +139,7 @@ class TreeReader:
         return settings
 
     def _by_name(self, value: Any, path: str) -> Any:
-        """Return `{name: timm, architecture: A}` for `{timm: {architecture: A}}`, else the input."""
+        """Return `{name: timm, architecture: A}` for `{timm: {architecture: A}}`, else `value`."""
         leaf = self.paths.leaves.get(f"{path}.name")
         if leaf is None or not isinstance(value, dict) or len(value) != 1:
             return value
