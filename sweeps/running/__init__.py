@@ -1,1 +1,1 @@
-"""A launch on Ray: what trains, where, and who watches."""
+"""A launch: the engines that train runs, their placement, and the monitor of the progress."""

@@ -1,4 +1,7 @@
-"""One attempt at a run: start at the deepest stored stage, store first, then report. No Ray."""
+"""One attempt at a run: resume from the last stored stage, and report each epoch after storing it.
+
+This module does not use Ray.
+"""
 
 import bdb
 import logging
@@ -28,16 +31,16 @@ from sweeps.running.retries import DeviceFaultError, KernelFaultError, device_id
 from sweeps.running.storing import Assignment, Storing
 
 DONE = "done"
-"""Entry of a report that is the last one; Tune knows it by this name."""
+"""Entry that marks the last report of a run; Tune requires this name."""
 
 LONG_EPOCH = 10.0
-"""Seconds after which a run reports how far it is within an epoch."""
+"""Seconds after which a run reports its progress within an epoch."""
 _EXPLAINED = (DataError, RuleError, StoreError)
-"""Errors whose text says all; of any other the log has the traceback."""
+"""Errors whose message is enough; for all others the traceback is logged."""
 
 
 def prepare_process() -> None:
-    """Let this process compute as every process of every engine does, so that bits are equal."""
+    """Set up threads, precision and memory of this process, so that all engines give equal bits."""
     fix_precision(os.environ)
     import torch  # the driver of a cluster, which reads this module, trains nothing
 
@@ -49,18 +52,18 @@ def prepare_process() -> None:
 def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) -> dict[str, Any]:
     """Train a run to its end and return its last report.
 
-    A run that fails with an error is a result: it would fail again, so the error is reported.
+    An error of the run itself is reported as its result, because the run would fail again.
 
     Args:
         assignment: The run.
-        driver: Takes the reports.
-        place: Where the run is computed, for its record.
+        driver: Receives the reports.
+        place: Node and GPUs of the run, for its record.
 
     Raises:
-        DeviceFaultError: If the GPU of the run is broken; this process cannot use it any more.
-        KernelFaultError: If the run has broken its process.
-        Exception: If memory is lacking: another process, or another share of a GPU, may have it.
-        KeyboardInterrupt: If a debugger is left.
+        DeviceFaultError: If the GPU of the run is faulty; this process cannot use it again.
+        KernelFaultError: If the run made its process unusable.
+        Exception: If memory ran out; the run may fit in another process or a larger GPU share.
+        KeyboardInterrupt: If the user quits a debugger.
     """
     try:
         return train(assignment, driver, place)
@@ -85,7 +88,7 @@ def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) 
 
 
 def _message(error: Exception, assignment: Assignment) -> tuple[str, bool]:
-    """Return the message of an error that ended a run, and whether it says all."""
+    """Return the message of an error that ended a run, and whether it needs no traceback."""
     if isinstance(error, PluginError):
         return str(error), True
     is_explained = isinstance(error, _EXPLAINED)
@@ -100,11 +103,11 @@ def _message(error: Exception, assignment: Assignment) -> tuple[str, bool]:
 
 
 def train(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) -> dict[str, Any]:
-    """Train a run, report its epochs, and return the report of its last ones.
+    """Train a run, report its epochs, and return its last report.
 
     Raises:
-        DivergedError: If its loss is not finite any more.
-        DeviceFaultError: If it has a GPU that torch does not see.
+        DivergedError: If the loss is no longer finite.
+        DeviceFaultError: If torch does not find the GPU that is reserved for the run.
     """
     import torch
 
@@ -144,21 +147,21 @@ def _device_name(place: Mapping[str, str]) -> str:
 
 
 class Driver(logging.Handler):
-    """The driver, as a run speaks to it; warnings logged in the meantime go along.
+    """Sends the reports of a run to the driver, with the warnings logged since the last one.
 
-    Each report says how many `epochs` are done, whether this process `trained` them, the share of
-    the next one that is done (`within`), the `rows` of newly stored epochs, the `lost` epochs at
-    which no fork can start, the `warnings` logged since the last report and, last of all, the
-    `failure` if there is one. Of its kinds `unshared` is the node's own, `stopped` says that the
-    launch was asked to stop, `declined` and `held` that the run is not to be trained on this
-    `device`, `behind` that the state it was to start from is gone.
+    The entries of a report: the number of finished `epochs`; whether this process `trained` them;
+    the finished fraction of the next epoch (`within`); the `rows` of newly stored epochs; the
+    `lost` epochs, from which no fork can start; `warnings`; and at the end the `failure`, if any.
+    Kinds of failure besides errors of the run: `unshared`, the node does not see the driver's
+    store; `stopped`, the launch was asked to stop; `declined` and `held`, the run must not be
+    trained on this `device`; `behind`, the state to start from is gone.
     """
 
     def __init__(self, send: Callable[[dict[str, Any]], None], device: str = "") -> None:
-        """Send reports by a function.
+        """Create the connection.
 
         Args:
-            send: Takes each report but the last.
+            send: Sends a report; used for all reports except the last.
             device: Identity of the device of the run, see `device_id`.
         """
         super().__init__(logging.WARNING)
@@ -168,7 +171,7 @@ class Driver(logging.Handler):
 
     @property
     def has_warnings(self) -> bool:
-        """True if there are warnings that no report has carried yet."""
+        """True if some warnings were not sent yet."""
         return bool(self._warnings)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -188,11 +191,11 @@ class Driver(logging.Handler):
                 logger.removeHandler(self)
 
     def report(self, **content: Any) -> None:
-        """Report epochs that are stored; others follow."""
+        """Send a report on epochs that are stored; it is not the last."""
         self._send(self.said(**content))
 
     def hold(self) -> None:
-        """Report that this process keeps its device, and nothing else, to the end of the launch."""
+        """Report that this process occupies its device, without training, until the launch ends."""
         self._send(self.said(failure={"kind": "held", "message": "", "epoch": None}))
 
     def failure(
@@ -203,10 +206,10 @@ class Driver(logging.Handler):
         return self.said(failure=failure, done=True)
 
     def said(self, **content: Any) -> dict[str, Any]:
-        """Return a report, with the warnings that no other has carried yet.
+        """Build a report that includes all warnings not sent yet.
 
         Args:
-            content: Entries that are not as in a report of nothing.
+            content: Entries that differ from those of an empty report.
         """
         warnings, self._warnings = self._warnings, []
         return {
@@ -223,10 +226,10 @@ class Driver(logging.Handler):
 
 
 def _started(assignment: Assignment, device: str) -> Process:
-    """Return the process of a run before its first epoch, with what it learns from.
+    """Return the process of a run before its first epoch, with its teacher loaded.
 
     Raises:
-        StoreError: If the last state of its teacher is not stored.
+        StoreError: If the last state of the teacher is not stored.
     """
     problem = problem_of(assignment.config)
     root = None if assignment.data_root is None else Path(assignment.data_root)
@@ -247,7 +250,7 @@ def _started(assignment: Assignment, device: str) -> Process:
 def _timed(
     process: Process, driver: "Driver", reported_at: float, plugins: Collection[str], device: str
 ) -> Iterator[tuple[EpochRecord, float]]:
-    """Yield each record with its seconds, and report how far an epoch is that takes long."""
+    """Yield each record with its seconds, and report the progress within epochs that take long."""
     started = time.monotonic()
     items = process.gradually() if isinstance(process, Gradual) else iter(process)
     for item in without_global_draws(items, plugins, device):

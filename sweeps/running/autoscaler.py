@@ -1,4 +1,4 @@
-"""Find out from `ray status` if a Ray cluster starts nodes by itself."""
+"""Autoscaler: find out from `ray status` whether a Ray cluster starts nodes by itself."""
 
 import re
 import subprocess
@@ -8,19 +8,19 @@ import time
 from sweeps.running.placement import Growth
 
 _PATIENCE = 10.0
-"""Seconds in which a head that was just started writes its first status."""
+"""Seconds to wait for the first status of a head that was just started."""
 _NO_STATUS = "No cluster status"
-"""Text that Ray prints before that, and always without an autoscaler."""
+"""Text that Ray prints before the first status, and always if there is no autoscaler."""
 _TYPE = re.compile(r"^ \d+ (\S+)$", re.MULTILINE)
-"""Count and type of the nodes that are active or idle."""
+"""Line of the status with the number and the type of active or idle nodes."""
 _BY_HAND = re.compile(r"node_[0-9a-f]{16,}")
-"""The type that Ray makes up for a node without one: it was started by hand."""
+"""Node type that Ray invents for nodes started by hand."""
 
 
 def growth_of(address: str) -> Growth:
     """Return how nodes join the Ray cluster at an address.
 
-    If Ray does not answer, an autoscaler is assumed: then the user decides where runs go.
+    If Ray does not answer, an autoscaler is assumed, so that the user must decide on the placement.
     """
     give_up_at = time.monotonic() + _PATIENCE
     while _NO_STATUS in (status := _status(address)):
@@ -31,7 +31,7 @@ def growth_of(address: str) -> Growth:
 
 
 def growth_in(status: str) -> Growth:
-    """Return how nodes join the cluster that a text of `ray status` describes."""
+    """Return how nodes join a cluster, given the output of `ray status`."""
     types = _TYPE.findall(status)
     if types and all(map(_BY_HAND.fullmatch, types)):
         return "by hand"

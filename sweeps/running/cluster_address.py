@@ -1,4 +1,4 @@
-"""Cluster address: which Ray cluster a launch joins, if any. Read and checked before Ray loads."""
+"""Cluster address: the Ray cluster that a launch joins, if any; checked before Ray is imported."""
 
 import os
 import re
@@ -13,13 +13,14 @@ from sweeps.running.placement import PlacementError
 
 VARIABLE = "RAY_ADDRESS"
 _HERE = {"", "local"}
-"""Values of the variable that name no cluster. Ray itself starts one that is open to all then."""
+"""Values of RAY_ADDRESS that name no cluster; Ray itself would start one that is open to everyone.
+"""
 _PATIENCE = 5.0
-"""Seconds in which an address is checked."""
+"""Largest number of seconds for the check of an address."""
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""First bytes of a gRPC client: the preface of HTTP/2 and settings, none of them set."""
+"""First bytes from a gRPC client: the HTTP/2 preface and an empty settings frame."""
 _SETTINGS, _FRAME = 4, struct.Struct(">3sBB4s")
-"""Type of the frame that a gRPC server answers with, and the head of a frame."""
+"""Type of the first frame from a gRPC server, and the format of a frame header."""
 _LARGEST_PORT = 65535
 
 _CLOSED = {
@@ -32,27 +33,28 @@ _CLOSED = {
     "RAY_gcs_server_port_wait_time_s": "10",
 }
 _KEPT = ("RAY_memory_", "RAY_worker_niceness", "RAY_EXPERIMENTAL_NOSET_", "RAY_ACCEL_ENV_VAR_")
-"""Begin the variables that a cluster of our own takes from the environment: memory, devices, CPU
-time. Any other may open a port, load code or name another cluster."""
+"""Prefixes of the RAY_ variables that our own cluster reads from the environment: memory, devices,
+CPU priority. All others are removed, because they may open a port, load code or name another
+cluster."""
 _FORMS = {
     "RAY_memory_usage_threshold": re.compile(r"[01]|0?\.\d{1,18}|1\.0+"),
     "RAY_memory_": re.compile(r"-?\d{1,18}"),
     "RAY_worker_niceness": re.compile(r"-?\d{1,18}"),
 }
-"""Begin of a name to its values, the longest first; another ends Ray's processes, or this one,
-without a word."""
+"""Valid values by prefix of the variable, the longest prefix first; with invalid values Ray's
+processes or this one would end without a message."""
 _SWITCH = re.compile(r"-?\d{1,18}|true|false")
-"""Values of the others."""
+"""Valid values of the other variables."""
 
 
 def choose_cluster(address: str | None) -> None:
-    """Make the cluster to join the value of RAY_ADDRESS; without one, unset it.
+    """Set RAY_ADDRESS to the cluster to join; unset it if there is none.
 
     Args:
-        address: HOST:PORT; None takes the value of the variable. Empty and `local` name none.
+        address: HOST:PORT; None for the value of the variable. Empty and `local` mean no cluster.
 
     Raises:
-        PlacementError: If it is no address, or no Ray cluster answers there within seconds.
+        PlacementError: If it is not an address, or no Ray cluster answers there within seconds.
     """
     name = VARIABLE if address is None else "--address"
     given = (os.environ.get(VARIABLE, "") if address is None else address).strip()
@@ -72,15 +74,15 @@ def choose_cluster(address: str | None) -> None:
 
 
 def is_elsewhere() -> bool:
-    """Return whether a launch joins a cluster, which others may have started."""
+    """Return True if the launch joins an existing cluster."""
     return os.environ.get(VARIABLE, "") not in _HERE
 
 
 def close_environment(environment: MutableMapping[str, str]) -> None:
-    """Let a cluster of our own listen on the loopback alone, whatever the environment says.
+    """Make our own cluster listen on the loopback interface only, whatever the environment says.
 
     Args:
-        environment: Of this process, before it imports Ray.
+        environment: Environment of this process, before Ray is imported; changed in place.
     """
     for name in [name for name in environment if name.upper().startswith("RAY_")]:
         form = next((f for begin, f in _FORMS.items() if name.startswith(begin)), _SWITCH)
@@ -90,9 +92,9 @@ def close_environment(environment: MutableMapping[str, str]) -> None:
 
 
 def _refusal(host: str, port: int) -> str | None:
-    """Return why nothing at an address can be Ray's head; None if it may be.
+    """Return why there can be no Ray head at an address; None if there may be one.
 
-    A name is looked up in another thread, which cannot be interrupted; this one can.
+    Name resolution cannot be interrupted, so it runs in another thread.
     """
     found: list[str | None] = []
 

@@ -1,4 +1,4 @@
-"""The live view of a launch: one quiet table on a terminal, a line now and then in a log."""
+"""Console: the progress of a launch, as a table on a terminal or as occasional lines in a log."""
 
 import shutil
 import sys
@@ -20,40 +20,40 @@ _RATE_OVER = 30.0
 _REDRAW_EVERY = 0.5
 _LINE_EVERY = 60.0
 _FIRST_LINES_EVERY = 9.0
-"""Interval until a run of this launch has ended, while a user wants to see that it works."""
+"""Seconds between log lines until the first run has ended, so that users see progress early."""
 
 
 @dataclass(kw_only=True, slots=True)
 class Board:
-    """The runs of a launch, and the lines that show them."""
+    """The runs of a launch with their progress, as lines of text."""
 
     study: Study
     work_per_epoch: dict[str, int] = field(default_factory=dict)
-    """Run key to the work of one epoch, in the unit of the problem, such as images."""
+    """Work of one epoch by run key, in the problem's unit of work, such as images."""
     epochs_to_train: dict[str, int] = field(default_factory=dict)
-    """Run key to the epochs this launch still has to train."""
+    """Number of epochs that this launch still has to train, by run key."""
     finished: set[str] = field(default_factory=set)
     """Keys of finished runs."""
     failed: set[str] = field(default_factory=set)
     """Keys of failed runs."""
     running: dict[str, int] = field(default_factory=dict)
-    """Key of a run that has a slot to the epochs it has reached."""
+    """Number of epochs reached, by key of each run that has a slot."""
     within: dict[str, float] = field(default_factory=dict)
-    """Key of a run to the share of its epoch that is done, where epochs take long."""
+    """Finished fraction of the current epoch by run key, for long epochs."""
     slots: int = 1
-    """Runs trained side by side."""
+    """Number of runs trained in parallel."""
     outlook: Outlook = field(default_factory=Outlook)
-    """Runs that may still join."""
+    """Runs that may still be added."""
     has_ended: bool = False
     """True if a run has ended in this launch."""
     clock: Callable[[], float] = time.monotonic
     _trained: deque[tuple[float, int]] = field(default_factory=deque)
     _work_since: int = 0
-    """Sum of what was trained after the first entry of `_trained`."""
+    """Work trained since the first entry of `_trained`."""
     _work_left: int = 0
     _work_expected: int = 0
     _waiting: set[str] = field(default_factory=set)
-    """Keys of runs that are expected and have had no slot yet."""
+    """Keys of expected runs that had no slot yet."""
     _pace: Pace = field(default_factory=Pace)
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class Board:
         self._waiting |= self.epochs_to_train.keys()
 
     def expect(self, run: Run, *, epochs: int, work_per_epoch: int) -> None:
-        """Note that a run will be trained in this launch."""
+        """Add a run that this launch will train."""
         self.work_per_epoch[run.key] = work_per_epoch
         self._leave(run.key, epochs)
         self._work_expected += epochs * work_per_epoch
@@ -71,7 +71,7 @@ class Board:
         self.failed.discard(run.key)
 
     def start(self, run: Run) -> None:
-        """Note that a run has a slot."""
+        """Record that a run has got a slot."""
         self.running.setdefault(run.key, 0)
         self._waiting.discard(run.key)
         self._pace.begin(run.key, self.clock())
@@ -87,14 +87,14 @@ class Board:
         within: float = 0.0,
         seconds: Sequence[float] = (),
     ) -> None:
-        """Note the epochs a run has reached; those it found stored count as no work done.
+        """Record the epochs that a run has reached; epochs found in the store do not count as work.
 
         Args:
             run: The run.
-            epochs: Finished by now.
-            trained: Whether it has trained since the last time.
-            within: Share of the next epoch that is done.
-            seconds: Of epochs that were stored since the last time.
+            epochs: Number of epochs finished so far.
+            trained: True if the run has trained since the last call.
+            within: Finished fraction of the next epoch.
+            seconds: Durations of the epochs stored since the last call.
         """
         key = run.key
         if trained and seconds:
@@ -109,7 +109,7 @@ class Board:
             self._work_since += work
 
     def end(self, run: Run, *, failed: bool) -> None:
-        """Note that a run has left its slot."""
+        """Record that a run has ended."""
         self.has_ended = True
         self.running.pop(run.key, None)
         self.within.pop(run.key, None)
@@ -119,18 +119,18 @@ class Board:
         (self.failed if failed else self.finished).add(run.key)
 
     def wait(self, run: Run) -> None:
-        """Note that a run has left its slot and will get another one."""
+        """Record that a run has given up its slot and will get another one."""
         if self.running.pop(run.key, None) is not None:
             self._waiting.add(run.key)
             self._pace.end(run.key, self.clock())
 
     def leave(self, run: Run) -> None:
-        """Note that a run has left its slot as it was."""
+        """Record that a run has given up its slot without an end."""
         self.running.pop(run.key, None)
         self._leave(run.key, 0)
 
     def work_per_second(self) -> float:
-        """Return the work per second over the last half minute, all slots together."""
+        """Return the work per second of all slots together, over the last half minute."""
         now = self.clock()
         while len(self._trained) > 1 and self._trained[1][0] < now - _RATE_OVER:
             self._trained.popleft()
@@ -140,9 +140,9 @@ class Board:
         return self._work_since / max(now - self._trained[0][0], 1e-9)
 
     def seconds_left(self) -> float | None:
-        """Return the time to the end at the present pace; None while nothing was measured.
+        """Return the estimated seconds until the end; None before the first measurement.
 
-        Of a search it is the most that is left: its points may be pruned.
+        For a search it is an upper estimate, because points may be pruned.
         """
         running = [self.epochs_to_train[key] * self.work_per_epoch[key] for key in self.running]
         waiting = self._work_left - sum(running)
@@ -165,11 +165,12 @@ class Board:
         return min(most, until + alone(to_come.num_last))
 
     def headline(self, width: int | None = None) -> str:
-        """Return the state of the whole study on one line.
+        """Return the progress of the whole study in one line.
 
         Args:
-            width: Characters that it may have: the rate, the failures if there are none, then the
-                runs under way and the end of the name are left out; None: any number.
+            width: Largest number of characters; None for no limit. To fit, the line drops the rate,
+                then the failures if there are none, then the number of running runs, and then cuts
+                the name.
         """
         runs = f"{len(self.finished)}/{len(self.study.runs())} runs"
         failed = f"{len(self.failed)} failed"
@@ -187,9 +188,9 @@ class Board:
         return _joined(parts)
 
     def table(self) -> list[str]:
-        """Return one line per arm: seeds done, and where the running ones are.
+        """Return one line per arm: finished seeds, and the progress of the running ones.
 
-        Of the arms that joined later only those with a running seed have a line.
+        Arms that were added later are shown only while one of their seeds is running.
         """
         by_arm: dict[str, list[Run]] = {arm: [] for arm in self.study.arms}
         for run in self.study.runs():
@@ -211,13 +212,13 @@ class Board:
         return lines
 
     def _leave(self, key: str, epochs: int) -> None:
-        """Set the epochs that a run has left, and with them the work of all."""
+        """Set the number of epochs that a run has left, and update the total work."""
         change = epochs - self.epochs_to_train.get(key, 0)
         self._work_left += change * self.work_per_epoch[key]
         self.epochs_to_train[key] = epochs
 
     def _points(self) -> list[str]:
-        """Return how many points a search has proposed, of how many."""
+        """Return the number of points that a search has proposed, and of all its points."""
         search = self.study.search
         if search is None:
             return []
@@ -225,15 +226,15 @@ class Board:
 
 
 class Console:
-    """Draws a board on a stream: redrawn in place on a terminal, plain lines elsewhere."""
+    """Prints a board to a stream: redrawn in place on a terminal, as plain lines elsewhere."""
 
     def __init__(self, board: Board, stream: TextIO | None = None, *, is_live: bool = True) -> None:
-        """Draw nothing yet.
+        """Create a console; nothing is printed yet.
 
         Args:
-            board: What is drawn.
-            stream: Where to; None: stderr.
-            is_live: Whether a terminal shows one table that is redrawn in place.
+            board: The board to print.
+            stream: Output stream; None for stderr.
+            is_live: If True, a terminal shows one table that is redrawn in place.
         """
         self._board = board
         self._stream = stream or sys.stderr
@@ -242,7 +243,7 @@ class Console:
         self._last = -float("inf")
 
     def refresh(self) -> None:
-        """Draw the board if enough time has passed since the last time."""
+        """Print the board if enough time has passed since the last time."""
         now = time.monotonic()
         log_every = _LINE_EVERY if self._board.has_ended else _FIRST_LINES_EVERY
         if now - self._last < (_REDRAW_EVERY if self._live else log_every):
@@ -251,18 +252,18 @@ class Console:
         self._draw()
 
     def note(self, line: str) -> None:
-        """Write a line that stays: a change of state in a log, a failure anywhere."""
+        """Print a line that is not overwritten, such as a failure."""
         self._erase()
         self._write(f"{printable(line)}\n")
 
     def change(self, line: str) -> None:
-        """Write a change of state where there is no live table that shows it."""
+        """Print a change of state, unless a live table shows it."""
         if not self._live:
             self._write(f"{line}  [{self._board.headline()}]\n")
             self._last = time.monotonic()
 
     def close(self) -> None:
-        """Draw the last state."""
+        """Print the final state."""
         self._draw()
 
     def _draw(self) -> None:
@@ -292,11 +293,11 @@ class Console:
 def still(
     what: str, stream: TextIO | None = None, *, after: float = 1.0, every: float = 8.0
 ) -> Iterator[None]:
-    """Say what is under way if that takes long, and every few seconds for how long it has been.
+    """Print what is in progress if it takes long, and then the elapsed time every few seconds.
 
     Args:
-        what: Such as `starting Ray`.
-        stream: Where to; None: stderr.
+        what: Description of the work, such as `starting Ray`.
+        stream: Output stream; None for stderr.
         after: Seconds before the first line.
         every: Seconds between two lines.
     """
@@ -325,7 +326,7 @@ def _joined(parts: Sequence[str]) -> str:
 
 
 def spell_within(share: float) -> str:
-    """Return what follows the epoch of a run of which a share is done: ` +40 %`; nothing of 0."""
+    """Return the finished fraction of an epoch as text, such as ` +40 %`; empty for 0."""
     return f" +{share:.0%}".replace("%", " %") if share else ""
 
 
@@ -334,7 +335,7 @@ def _spell_rate(rate: float) -> str:
 
 
 def spell_duration(seconds: float) -> str:
-    """Return a duration as people say it: `40 s`, `12 min`, `3 h 05 min`."""
+    """Return a duration as text: `40 s`, `12 min`, `3 h 05 min`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -1,4 +1,4 @@
-"""without_global_draws: runs of plugins must not draw what a resumed run would not have."""
+"""Detect plugins that draw from global random generators, which would change resumed runs."""
 
 from collections.abc import Collection, Iterator
 from typing import TypeVar
@@ -9,18 +9,18 @@ T = TypeVar("T")
 
 
 def without_global_draws(items: Iterator[T], plugins: Collection[str], device: str) -> Iterator[T]:
-    """Yield what a run yields, unless something was drawn from a generator of the whole process.
+    """Pass the items through; raise if plugin code drew from a global random generator.
 
-    Python's own generator is left out: threads of libraries draw from it in this process. `mixsweep
-    check`, where there are none, looks at it too.
+    Python's `random` is not checked, because threads of libraries use it in this process. `mixsweep
+    check` runs without such threads and checks it too.
 
     Args:
         items: Records, or parts of epochs.
-        plugins: Names of the plugins that the run uses; without any nothing is looked at.
-        device: Where the run trains.
+        plugins: Names of the plugins that the run uses; without any, nothing is checked.
+        device: Device on which the run trains.
 
     Raises:
-        PluginError: If something was drawn.
+        PluginError: If a global generator was used.
     """
     if not plugins:
         yield from items

@@ -1,4 +1,4 @@
-"""Head: what a launch's Ray cluster stands on; when it is gone, the launch ends within seconds."""
+"""Head: watch the Ray processes that a launch needs, and end the launch soon after one is gone."""
 
 import os
 import signal
@@ -17,36 +17,36 @@ from sweeps.machine.signals import GOES_ON, INTERRUPTED, arrivals
 _LOOK_EVERY = 1.0
 _LOOK_EVERY_STARTING = 0.25
 _OWN = ("gcs_server", "raylet")
-"""Processes that a cluster of our own starts below this one and cannot live without."""
+"""Processes of our own cluster, started by this process, that Ray cannot work without."""
 _SILENCE = 8.0
-"""Seconds without an answer after which the GCS of a cluster elsewhere is taken for gone."""
+"""Seconds without an answer after which the GCS of another cluster counts as gone."""
 _GRACE = 2.0
-"""Seconds within which a launch that lost its cluster or was interrupted may be about to end."""
+"""Seconds to wait for a launch that may be ending anyway, after Ray was lost or interrupted."""
 _PATIENCE = 5.0
-"""Seconds for which the main thread may hear that the cluster is gone."""
+"""Seconds for the main thread to react to the interrupt."""
 _JOINS_WITHIN = 30.0
-"""Seconds for a cluster that answers to let this process join."""
+"""Seconds for this process to join a cluster that answers."""
 _CODE = 1
 
 
 class HeadLostError(Exception):
-    """The Ray cluster of a launch did not start, or is gone; the text says so to the user."""
+    """The Ray cluster of a launch did not start, or is gone; the message is for the user."""
 
 
 class Head:
-    """Looks after the GCS, and after the raylet of a cluster of our own, in a thread.
+    """Watches the GCS, and the raylet of our own cluster, in a thread.
 
-    Ray itself waits for a GCS that is gone: after a minute it ends the process, from C++, whatever
-    that is about. Here the main thread is interrupted as by Ctrl-C, and where it hears nothing,
-    since it waits within Ray, the process is ended all the same.
+    If the GCS is gone, Ray itself waits for a minute and then ends the process from C++ at any
+    point. Here, the main thread is interrupted as by Ctrl-C; if it does not react because it waits
+    inside Ray, the process is ended.
     """
 
     def __init__(self, address: str, *, is_own: bool) -> None:
-        """Know what to look at; `watched` looks.
+        """Find the processes to watch; `watched` starts watching.
 
         Args:
-            address: Of the GCS, HOST:PORT.
-            is_own: Whether this process started it.
+            address: Address of the GCS, HOST:PORT.
+            is_own: True if this process started it.
         """
         host, _, port = address.rpartition(":")
         self._address = host, int(port)
@@ -55,14 +55,15 @@ class Head:
         self._answered_at = time.monotonic()
 
     def watched(self, leave: Callable[[], None]) -> AbstractContextManager[None]:
-        """Look after it within a `with`.
+        """Return a context manager that watches the cluster while it is open.
 
         Args:
-            leave: Called, for seconds at most, before a process ends that hears no interrupt.
+            leave: Cleanup, called before a process that does not react is ended; it has a few
+                seconds.
 
         Raises:
-            HeadLostError: If it is gone, in place of what came of that.
-            KeyboardInterrupt: If an ending signal came, in place of what came of that.
+            HeadLostError: If the cluster is gone; replaces the errors that this caused.
+            KeyboardInterrupt: If an ending signal came; replaces the errors that this caused.
         """
         return _watched(self._lost, _LOOK_EVERY, leave)
 
@@ -74,7 +75,7 @@ class Head:
         )
 
     def _gone(self) -> str | None:
-        """Return the part of Ray that has ended; None if all live."""
+        """Return the part of Ray that has ended; None if all are alive."""
         if ended := _ended_of(self._own):
             return ended
         if self._own:
@@ -91,16 +92,16 @@ class Head:
 
 
 def starting(leave: Callable[[], None]) -> AbstractContextManager[None]:
-    """Look after what Ray starts within a `with`, as `Head.watched` does after a whole cluster.
+    """Return a context manager that watches the Ray processes started while it is open.
 
-    Ray waits a minute for its GCS, ends the process from C++ where its raylet is gone, or raises.
+    Without it, Ray waits a minute for its GCS, or ends the process from C++ if its raylet is gone.
 
     Args:
         leave: As for `Head.watched`.
 
     Raises:
-        HeadLostError: If some of it is gone before that is over.
-        KeyboardInterrupt: If an ending signal came, in place of what came of that.
+        HeadLostError: If one of them ends meanwhile.
+        KeyboardInterrupt: If an ending signal came; replaces the errors that this caused.
     """
     of_before = frozenset(psutil.Process().children())  # a start that failed, and is dying yet
     own: dict[str, psutil.Process] = {}
@@ -115,15 +116,15 @@ def starting(leave: Callable[[], None]) -> AbstractContextManager[None]:
 
 
 def joining(address: str, leave: Callable[[], None]) -> AbstractContextManager[None]:
-    """Let Ray join a cluster within a `with`, for as long as that takes and not for minutes.
+    """Return a context manager that limits the time in which Ray joins a cluster.
 
     Args:
-        address: Of the cluster, for the message.
+        address: Address of the cluster, for the message.
         leave: As for `Head.watched`.
 
     Raises:
-        HeadLostError: If the cluster does not answer.
-        KeyboardInterrupt: If an ending signal came, in place of what came of that.
+        HeadLostError: If the cluster does not answer in time.
+        KeyboardInterrupt: If an ending signal came; replaces the errors that this caused.
     """
     give_up_at = time.monotonic() + _JOINS_WITHIN
 
@@ -136,7 +137,7 @@ def joining(address: str, leave: Callable[[], None]) -> AbstractContextManager[N
 
 
 def not_started(reason: str) -> str:
-    """Return the message for a launch whose Ray did not start."""
+    """Return the message for a Ray cluster that did not start."""
     return f"Ray did not start on this machine ({reason}); the same command again tries again"
 
 
@@ -144,20 +145,21 @@ def not_started(reason: str) -> str:
 def _watched(
     lost: Callable[[], str | None], every: float, leave: Callable[[], None]
 ) -> Iterator[None]:
-    """Ask in a thread what is lost; once something is, a `with` raises that, or the process ends.
+    """Watch in a thread for a loss; after one, raise it in the main thread or end the process.
 
-    The main thread is interrupted; where it hears nothing, as it waits within Ray, that is the end.
-    So it is for an ending signal that it does not hear. One to all processes of a terminal or job
-    ends Ray's too: then that is what has happened.
+    The main thread is interrupted first; the process is ended if the main thread does not react,
+    because it waits inside Ray. The same happens for an ending signal that it does not react to. A
+    signal to all processes of a terminal or job ends Ray's processes too; it is reported as an
+    interrupt.
 
     Args:
-        lost: Returns what to tell the user; None as long as nothing is lost.
-        every: Seconds between two looks.
+        lost: Returns the message about a loss; None if nothing is lost.
+        every: Seconds between two checks.
         leave: As for `Head.watched`.
 
     Raises:
-        HeadLostError: If something is lost, in place of what came of that.
-        KeyboardInterrupt: If an ending signal came, in place of what came of that.
+        HeadLostError: If something is lost; replaces the errors that this caused.
+        KeyboardInterrupt: If an ending signal came; replaces the errors that this caused.
     """
     over = threading.Event()
     found: list[str] = []
@@ -203,14 +205,14 @@ def _watched(
 
 
 def _cause(found: Sequence[str], is_interrupted: Callable[[], bool]) -> BaseException | None:
-    """Return the error to raise: lost Ray processes or an interrupt; None if there is neither."""
+    """Return the error to raise: lost Ray processes or an interrupt; None if neither happened."""
     if found:
         return HeadLostError(*found)
     return KeyboardInterrupt() if is_interrupted() else None
 
 
 def _needed(processes: Iterable[psutil.Process]) -> dict[str, psutil.Process]:
-    """Return those without which a cluster cannot live, dead ones too, by name."""
+    """Return the processes that a cluster cannot work without, by name; ended ones are included."""
     found = {}
     for process in processes:
         with suppress(psutil.NoSuchProcess):
@@ -220,7 +222,7 @@ def _needed(processes: Iterable[psutil.Process]) -> dict[str, psutil.Process]:
 
 
 def _ended_of(own: Mapping[str, psutil.Process | None]) -> str | None:
-    """Return which process has ended, of some by name; None is one that was never seen."""
+    """Return which of the processes has ended; None among them stands for one never seen."""
     for name, process in own.items():
         if process is None:
             return f"its {name} has ended"

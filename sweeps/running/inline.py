@@ -1,7 +1,8 @@
-"""Inline: the engine that trains the runs of a launch in this process, one after another. No Ray.
+"""Inline: the engine that trains the runs of a launch in this process, one after another.
 
-It serves a debugger, a notebook, and a machine that has torch and little else. Plan, lease, store,
-monitor and report are those of the other engine, and so are all bits.
+It does not use Ray. It suits a debugger, a notebook, or a machine with little more than torch.
+Plan, lease, store, monitor and report are those of the Ray engine, and results are equal bit for
+bit.
 """
 
 import os
@@ -36,32 +37,32 @@ from sweeps.tracking.tracker import Tracker
 
 _REPORT_EVERY = 0.5
 _LOOK_EVERY = 1.0
-"""Seconds between two looks for a request to stop now."""
+"""Seconds between two checks for a request to stop now."""
 
 
 class _OutOfTime(BaseException):
-    """Raised where the first epochs of a run show that it would not end in time."""
+    """Raised if the first epochs of a run show that the run would not end in time."""
 
 
 @dataclass(kw_only=True, slots=True)
 class Deadline:
-    """The time by which every run of a launch is to have ended, judged by measured epochs."""
+    """The time by which every run of a launch must have ended, estimated from measured epochs."""
 
     at: float | None
-    """On `clock`; None: there is none."""
+    """The deadline as a time of `clock`; None for no deadline."""
     clock: Callable[[], float] = time.monotonic
     _per_work: dict[str, list[float]] = field(default_factory=dict)
-    """Arm to the seconds per unit of work of its epochs."""
+    """Seconds per unit of work of measured epochs, by arm."""
 
     def learn(self, run: Run, seconds: Iterable[float]) -> None:
-        """Note the seconds of epochs of a run."""
+        """Add the measured seconds of epochs of a run."""
         work = problem_of(run.config).cost.work(run.config)
         self._per_work.setdefault(run.arm, []).extend(each / work for each in seconds)
 
     def allows(self, run: Run, epochs: int) -> bool:
-        """Return whether further epochs of a run would end in time.
+        """Return True if further epochs of a run would end in time.
 
-        A run of unknown speed is begun; its first epochs tell.
+        A run of unknown speed is started; `check` then judges its first epochs.
         """
         if self.at is None:
             return True
@@ -73,12 +74,12 @@ class Deadline:
         return work * median(known) <= left
 
     def check(self, run: Run, seconds: Iterable[float], epochs: int) -> None:
-        """Learn from epochs, and end a run of unknown speed that they show to be too slow.
+        """Add measured epochs, and end a run of unknown speed if they show that it is too slow.
 
         Args:
             run: The run.
             seconds: Durations of the epochs.
-            epochs: Epochs that the run has reached.
+            epochs: Number of epochs that the run has reached.
 
         Raises:
             _OutOfTime: If these are the first epochs measured and the run would not end in time.
@@ -104,19 +105,20 @@ def train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the ca
     deadline: Deadline,
     keep_final_states: bool = False,
 ) -> tuple[RunResult, ...]:
-    """Train the runs a study lacks, seed by seed, and return the result of every run.
+    """Train the missing runs of a study, seed by seed, and return the result of every run.
 
     Args:
-        source: Where runs come from.
-        store: Where results go.
-        tracker: Takes what is stored.
-        lease: Of the study.
+        source: Source of the runs.
+        store: The store for the results.
+        tracker: Receives what is stored.
+        lease: Lease of the study.
         device: `cpu` or `cuda`.
-        deadline: No run is begun that would end after it.
-        keep_final_states: Whether the last state of each run stays in the store.
+        deadline: Runs that would end after it are not started.
+        keep_final_states: If True, keep the last state of each run in the store.
 
     Raises:
-        KeyboardInterrupt: On an ending signal, or if a debugger is left; the next launch goes on.
+        KeyboardInterrupt: On an ending signal, or if the user quits a debugger; the next launch
+            resumes.
     """
     on_gpu = device == "cuda"
     slots = Slots(count=1, limit=1, cpus_per_run=1, gpus_per_run=float(on_gpu), on_gpu=on_gpu)
@@ -168,7 +170,7 @@ def train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the ca
 
 
 def _awaited(queue: RunQueue, monitor: Monitor) -> PlannedRun | None:
-    """Return the next run, as soon as no other driver trains it; None if none is left."""
+    """Return the next run, waiting for runs that another driver trains; None if none is left."""
     while (planned := queue.next()) is None and queue.is_waiting and monitor.stop is None:
         monitor.step()
         time.sleep(_LOOK_EVERY)
@@ -183,13 +185,13 @@ def _train(  # noqa: PLR0913  what a run reports to
     deadline: Deadline,
     is_interrupted: Callable[[], bool],
 ) -> bool | None:
-    """Train one run; return whether it failed, None if it was put back into the queue.
+    """Train one run; return whether it failed, or None if it was put back into the queue.
 
     Raises:
-        DeviceFaultError: If the GPU is broken, for this process at least.
-        KernelFaultError: If the run has broken this process.
-        KeyboardInterrupt: If the launch was interrupted; what an exception handler raised while a
-            library was being called may have vanished there.
+        DeviceFaultError: If the GPU is faulty, at least for this process.
+        KernelFaultError: If the run made this process unusable.
+        KeyboardInterrupt: If the launch was interrupted; checked again here, because a library may
+            have swallowed the exception of the signal handler.
         _OutOfTime: If its first epochs show that it would not end in time.
     """
     run = planned.run
@@ -231,16 +233,16 @@ def _train(  # noqa: PLR0913  what a run reports to
 
 
 def _place(assignment: Assignment) -> dict[str, str]:
-    """Return where a run is computed, for its record."""
+    """Return node and GPUs of a run, for its record."""
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "0") if assignment.on_gpu else ""
     return {"node": platform.node(), "gpus": gpus}
 
 
 @contextmanager
 def _stoppable(store: Store, study: str, lease: Lease) -> Iterator[None]:
-    """Interrupt this process within a `with` once the launch is asked to stop now.
+    """Interrupt this process if the launch is asked to stop now, while the context is open.
 
-    An epoch may take minutes, in which the main thread looks at nothing.
+    A thread checks for it, because an epoch may occupy the main thread for minutes.
     """
     over = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Interrupts: Ctrl-C and its like end a launch, whatever Ray is doing at that moment."""
+"""Interrupts: signals such as Ctrl-C end a launch, whatever Ray is doing at that moment."""
 
 from types import FrameType
 from typing import Any, Self
@@ -9,14 +9,14 @@ from sweeps.machine.signals import hear
 
 
 class Interrupts(tune.Callback):  # type: ignore[misc]
-    """Hears the ending signals within a `with`, and stops Tune in whose callbacks it is.
+    """Catches the ending signals while the context is open, and stops Tune as its callback.
 
-    The exception that a signal raises can vanish in a library that is being called just then; what
-    was heard is therefore raised again at the end of Tune's step.
+    A library that is being called can swallow the exception that a signal raises; therefore it is
+    raised again at the end of Tune's step.
     """
 
     def __init__(self) -> None:
-        """Hear nothing yet."""
+        """Start without a caught signal."""
         self._heard = False
 
     def __enter__(self) -> Self:
@@ -27,10 +27,10 @@ class Interrupts(tune.Callback):  # type: ignore[misc]
         hear()
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Stop, if that was asked for and did not come through.
+        """Stop if a signal was caught whose exception was swallowed.
 
         Raises:
-            KeyboardInterrupt: If a signal was heard.
+            KeyboardInterrupt: If a signal was caught.
         """
         if self._heard:
             raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Jobs: a Ray cluster that takes jobs over HTTP, its token, and a job followed to its end."""
+"""Jobs: connect to a Ray cluster over HTTP with a token, start a job, and follow its output."""
 
 import asyncio
 import contextlib
@@ -19,28 +19,28 @@ import click
 from mixup_core.addresses import web_address
 
 _PATIENCE = 10.0
-"""Seconds to wait for an answer of the cluster."""
+"""Seconds to wait for an answer from the cluster."""
 _POLL_EVERY = 0.5
 _SIGNAL_BASE = 128
-"""A shell's exit code of a process that a signal ended, less the number of the signal."""
+"""A shell's exit code for a process that a signal ended is this plus the number of the signal."""
 _TALKATIVE = (
     "dashboard.modules.dashboard_sdk",
     "dashboard.modules.job.sdk",
     "_private.runtime_env.packaging",
     "_private.runtime_env.working_dir",
 )
-"""Modules of Ray that name every ignore file and every folder left out of an upload."""
+"""Modules of Ray that log every ignore file and every excluded folder of an upload."""
 STOPPED, LOST = 130, 1
-"""Exit codes of a job that was stopped, and of one that ended without a code of its own."""
+"""Exit codes for a job that was stopped, and for one that ended without an exit code."""
 
 
 class ClusterError(Exception):
-    """A cluster that cannot or must not be given a job, and what to do about it."""
+    """A cluster that cannot run a job, or must not; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A Ray cluster that asks for a token."""
+    """A Ray cluster that requires a token."""
 
     address: str
     """URL of its dashboard."""
@@ -49,13 +49,13 @@ class Cluster:
 
     @classmethod
     def connect(cls, address: str) -> "Cluster":
-        """Return a cluster after its token was asked for and found right.
+        """Connect to a cluster, after checking that it requires a token and accepts ours.
 
         Args:
             address: `http://HOST:PORT` of its dashboard.
 
         Raises:
-            ClusterError: If nobody answers there, it asks for no token, or for another one.
+            ClusterError: If nothing answers there, no token is required, or ours is refused.
         """
         _require_token_mode(address)
         os.environ["RAY_AUTH_MODE"] = "token"
@@ -71,10 +71,10 @@ class Cluster:
             return cls(address, JobSubmissionClient(address))
 
     def job_of(self, metadata: Mapping[str, str]) -> str | None:
-        """Return the id of a job with this metadata that has not ended, if there is one.
+        """Return the id of an unfinished job with this metadata; None if there is none.
 
         Raises:
-            ClusterError: If the cluster does not say.
+            ClusterError: If the cluster does not answer.
         """
         with _one_message(self.address):
             jobs = self.client.list_jobs()
@@ -90,10 +90,10 @@ class Cluster:
         """Upload the working directory and start a job.
 
         Args:
-            job: Its id, never used before.
+            job: Id of the job, never used before.
             entrypoint: A shell command.
-            environment: Ray's runtime environment; whoever has the token can read it.
-            metadata: Shown beside the job.
+            environment: Ray's runtime environment; everyone with the token can read it.
+            metadata: Shown with the job.
 
         Raises:
             ClusterError: If the upload is too large, or the cluster refuses the job.
@@ -107,10 +107,10 @@ class Cluster:
             )
 
     def follow(self, job: str) -> int:
-        """Print what a job prints until it ends, and return its own exit code.
+        """Print the output of a job until it ends, and return its exit code.
 
         Raises:
-            ClusterError: If the cluster is gone; the job may go on.
+            ClusterError: If the connection is lost; the job may still be running.
         """
         num_shown = 0
         failures_since: float | None = None
@@ -131,9 +131,10 @@ class Cluster:
             time.sleep(_POLL_EVERY)
 
     async def _print_from(self, job: str, num_shown: int) -> int:
-        """Print the log of a job from some character on, and return the characters shown by now.
+        """Print the log of a job from a position on; return the number of characters shown so far.
 
-        A lost stream ends like a whole one: the state of the job says which it was.
+        A lost connection looks like the end of the log; only the state of the job tells the
+        difference.
         """
         from aiohttp import ClientError
 
@@ -150,10 +151,10 @@ class Cluster:
 
 @contextlib.contextmanager
 def _one_message(address: str) -> Iterator[None]:
-    """Say in one line what Ray's client raises in many.
+    """Convert the errors of Ray's client, which have many lines, to one line.
 
     Raises:
-        ClusterError: In place of that.
+        ClusterError: Instead of them.
     """
     from ray.exceptions import AuthenticationError
 
@@ -170,10 +171,10 @@ def _one_message(address: str) -> Iterator[None]:
 
 
 def _require_token_mode(address: str) -> None:
-    """Check that a server answers there, and that it requires a token.
+    """Check that a cluster answers at an address, and that it requires a token.
 
     Raises:
-        ClusterError: If not.
+        ClusterError: If it does not.
     """
     if not _is_address(address):
         raise ClusterError(

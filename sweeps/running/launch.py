@@ -1,4 +1,4 @@
-"""Launch: train what a study lacks on Ray, and tell the tracker and the console as it happens."""
+"""Launch: train the missing runs of a study on Ray, and report progress to tracker and console."""
 
 import gc
 import os
@@ -32,13 +32,15 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
     *,
     keep_final_states: bool = False,
 ) -> tuple[RunResult, ...]:
-    """Train the runs a study lacks and return the result of every run, in the study's order.
+    """Train the missing runs of a study; return the result of every run in the study's order.
 
     Raises:
-        KeyboardInterrupt: On SIGINT or SIGTERM; what is stored stays, and the next launch goes on.
-        StoreError: If a node does not see the store; likewise.
-        HeadLostError: If the cluster does not start, or is gone; likewise.
-        PlacementError: If it has no room for a run, or no GPU of which a budget has hours.
+        KeyboardInterrupt: On SIGINT or SIGTERM; stored epochs are kept, and the next launch
+            resumes.
+        StoreError: If a node does not see the store; resumable too.
+        HeadLostError: If the cluster does not start, or is gone; resumable too.
+        PlacementError: If no node has room for a run, or the budget has GPU-hours but runs have no
+            GPU.
     """
     failures: Mapping[str, Failure] = {}
     first = source.more(())
@@ -71,7 +73,7 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
 
 
 def _unexpected(slots: Slots, *, has_gpus: bool) -> str | None:
-    """Return a message on a joined cluster without a GPU; None if it is as expected."""
+    """Return a message if a joined cluster has no GPU; otherwise None."""
     if has_gpus or not is_elsewhere():
         return None
     if slots.gpus_per_run:
@@ -80,7 +82,7 @@ def _unexpected(slots: Slots, *, has_gpus: bool) -> str | None:
 
 
 def _leave(tracker: Tracker, store: Store, lease: Lease, folder: Path) -> None:
-    """Leave nothing open or behind, from a thread: the main one waits within Ray."""
+    """Close tracker, lease and scratch folder from a thread, while the main thread is in Ray."""
     tracker.settle(store)
     lease.release()
     end_members(folder)

@@ -1,4 +1,7 @@
-"""Monitor: takes what runs report to the tracker, the console and the failure records. No Ray."""
+"""Monitor: passes the reports of runs to the tracker, the console and the failure records.
+
+This module does not use Ray.
+"""
 
 import time
 from collections.abc import Sequence
@@ -29,18 +32,18 @@ _PROGRESS_EVERY = 1.0
 
 @dataclass(kw_only=True)
 class Monitor:
-    """The driver's view of its runs; an engine calls it at every start, report and end of a run."""
+    """The driver's view of its runs; an engine calls it at every start, report and end of one."""
 
     source: RunSource
     store: Store
     tracker: Tracker
     lease: Lease
     slots: int = 1
-    """Runs trained side by side, as far as is known."""
+    """Number of runs trained in parallel, as far as known."""
     failures: dict[str, Failure] = field(default_factory=dict)
-    """Key to failure of the runs that failed in this launch."""
+    """Failures of this launch by run key."""
     stop: Stop | None = None
-    """Requested stop of this launch; None without a request."""
+    """The requested kind of stop; None without a request."""
     is_live: bool = True
     """True if a terminal shows one table that is redrawn in place."""
 
@@ -60,7 +63,7 @@ class Monitor:
         self._left: set[str] = set()
 
     def join(self, joined: Sequence[PlannedRun]) -> None:
-        """Expect runs that will be started; the study may have grown by their arms."""
+        """Add runs that will be started; the study may have new arms."""
         study = self._board.study = self.source.study
         for key in self.store.failures.read_all().keys() & {planned.run.key for planned in joined}:
             self.store.failures.remove(key)
@@ -85,12 +88,13 @@ class Monitor:
         self._console.change(f"{run.arm} seed {run.seed} starts")
 
     def report(self, run: Run, report: dict[str, Any], attempts: int = 1) -> None:
-        """Pass on what a run has stored, and why it stopped if it did.
+        """Process a report of a run: its stored epochs, and the reason if it stopped.
 
         Args:
             run: The run.
-            report: As `sweeps.running.attempt.Driver.said` returns it; its rows are taken out.
-            attempts: Tries of the run in this launch.
+            report: A report from `sweeps.running.attempt.Driver.said`; its rows are removed from
+                it.
+            attempts: Number of tries of the run in this launch.
         """
         for warning in report["warnings"]:
             self.note(f"{run.arm} seed {run.seed}: {warning}")
@@ -116,15 +120,15 @@ class Monitor:
 
     @property
     def num_running(self) -> int:
-        """Runs that have a slot."""
+        """Number of runs that have a slot."""
         return len(self._board.running)
 
     def wait(self, run: Run) -> None:
-        """Show that a run has left its slot and will get another one."""
+        """Show that a run has given up its slot and will get another one."""
         self._board.wait(run)
 
     def end(self, run: Run) -> None:
-        """Show that a run has left its slot, unless it waits for another one."""
+        """Show that a run has ended, unless it waits for another slot."""
         if run.key not in self._board.running and run.key not in self.failures:
             return
         if run.key in self._left:
@@ -137,15 +141,15 @@ class Monitor:
         self._track_end(run)
 
     def note(self, line: str) -> None:
-        """Write a line that stays, without secrets of addresses: it may quote a library."""
+        """Print a line that is not overwritten, with secrets hidden, as it may quote a library."""
         self._console.note(concealed(line))
 
     def step(self) -> None:
-        """Redraw, write what `mixsweep status` shows, and look for a request to stop.
+        """Redraw the console, write the progress for `mixsweep status`, and check for a stop.
 
         Raises:
-            StoreError: If a node has another store.
-            KeyboardInterrupt: If the launch is to stop now, as by Ctrl-C.
+            StoreError: If a node does not see the driver's store.
+            KeyboardInterrupt: If the launch must stop now, as by Ctrl-C.
         """
         if self._unshared is not None:
             raise StoreError(self._unshared)
@@ -170,11 +174,11 @@ class Monitor:
             self._hear(asked_to_stop(self.store, self.source.study.name, self.lease.holder))
 
     def close(self) -> None:
-        """Draw the last state."""
+        """Print the final state."""
         self._console.close()
 
     def run_of(self, key: str) -> Run:
-        """Return a run that has joined."""
+        """Return the run with a key; it must have been added."""
         return self._planned[key].run
 
     def fail(  # noqa: PLR0913  the fields of a failure
@@ -187,7 +191,7 @@ class Monitor:
         attempts: int,
         trace: str = "",
     ) -> None:
-        """Record why a run failed, in words that may quote the error of any library."""
+        """Record why a run failed; secrets are removed, because the message may quote a library."""
         message = concealed(message)
         failure = Failure(
             run_key=run.key,
@@ -208,10 +212,10 @@ class Monitor:
         return Outlook() if self.stop is not None else self.source.outlook(self.slots)
 
     def _hear(self, stop: Stop | None) -> None:
-        """Take note of a wish to stop.
+        """Process a request to stop, if there is one.
 
         Raises:
-            KeyboardInterrupt: If it is to stop now.
+            KeyboardInterrupt: If the launch must stop now.
         """
         if stop is not None and self.stop is None:
             what = "no more runs start" if stop == "finish" else "running runs are left as they are"
@@ -222,7 +226,7 @@ class Monitor:
             raise KeyboardInterrupt
 
     def _track_end(self, run: Run) -> None:
-        """Let MLflow show the end of a run, and its arm's mean over one seed more."""
+        """Send the end of a run to MLflow, which also updates the mean of its arm."""
         with suppress(StoreError):  # the launch ends by writing whatever MLflow then lacks
             deepest_first = self.store.read_all(reversed(stage_keys(run.config)))
             stage = next(iter(deepest_first.values()), None)

@@ -1,4 +1,4 @@
-"""Pace: how fast the runs of a launch are trained, and how long the rest of them takes."""
+"""Pace: the training speed of a launch, and the estimated time until its end."""
 
 import heapq
 from collections import deque
@@ -7,46 +7,46 @@ from dataclasses import dataclass, field
 from statistics import median
 
 _LATEST = 200
-"""Reports, and ended runs, that are looked at: a cluster may have become faster or slower."""
+"""Number of latest reports and of ended runs to use, because the speed of a cluster may change."""
 _MOST_WAVES = 10
-"""Most runs, one after the other in a slot, whose ends are simulated; beyond, their mean is
+"""Largest number of waiting runs per slot that are simulated one by one; for more, their mean is
 used."""
 
 
 @dataclass(kw_only=True, slots=True)
 class Pace:
-    """Seconds as they were measured where epochs were trained, so that no start-up is among them.
+    """Speed of training from the measured seconds of epochs, without start-up time.
 
-    A run takes its work at the speed of a slot, and what it takes beside: the time that ended runs
-    had their slots without training. The first run in a slot waits for its process to start, which
-    those after it do not. Runs are placed on the slots one after another.
+    The time of a run is its work at the speed of a slot, plus its overhead: the time in which ended
+    runs had slots without training. The first run of a slot also waits for its process to start, so
+    its overhead is not counted. To estimate the end, runs are assigned to slots one after another.
     """
 
     _timed: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=_LATEST))
-    """Work and its seconds, report by report."""
+    """Work and seconds of each report."""
     _beside: deque[float] = field(default_factory=lambda: deque(maxlen=_LATEST))
     _begun: dict[str, float] = field(default_factory=dict)
-    """Key of a run that has a slot to when it got it, put off by the seconds it has trained."""
+    """Start time of each run that has a slot, by key, plus the seconds it has trained since."""
     _starting: set[str] = field(default_factory=set)
-    """Keys of runs that have a slot which no run had before."""
+    """Keys of runs that are the first in their slot."""
     _most_begun: int = 0
-    """Slots that were in use at once."""
+    """Largest number of slots in use at the same time."""
 
     def begin(self, key: str, now: float) -> None:
-        """Note that a run has got a slot."""
+        """Record that a run has got a slot."""
         self._begun[key] = now
         if len(self._begun) > self._most_begun:
             self._most_begun = len(self._begun)
             self._starting.add(key)
 
     def train(self, key: str, work: float, seconds: float) -> None:
-        """Note work that a run has done, and its seconds."""
+        """Record work of a run, and its seconds."""
         self._timed.append((work, seconds))
         if key in self._begun:
             self._begun[key] += seconds
 
     def end(self, key: str, now: float) -> None:
-        """Note that a run has left its slot."""
+        """Record that a run has given up its slot."""
         if key not in self._begun:
             return
         beside = max(0.0, now - self._begun.pop(key))
@@ -57,13 +57,13 @@ class Pace:
     def seconds_left(
         self, running: Sequence[float], num_waiting: int, work_waiting: float, slots: int
     ) -> float | None:
-        """Return the seconds until the last run ends; None while no epoch was timed.
+        """Return the seconds until the last run ends; None before an epoch was measured.
 
         Args:
-            running: Work left of each run that has a slot.
-            num_waiting: Runs that have none yet.
-            work_waiting: Of these together.
-            slots: Runs trained side by side.
+            running: Remaining work of each run that has a slot.
+            num_waiting: Number of runs that have no slot yet.
+            work_waiting: Total work of those.
+            slots: Number of runs trained in parallel.
         """
         speed = self._speed()
         if speed is None:
@@ -81,7 +81,7 @@ class Pace:
         return max(ends)
 
     def _speed(self) -> float | None:
-        """Return the work per second of one slot."""
+        """Return the work per second of one slot; None before an epoch was measured."""
         seconds = sum(seconds for _, seconds in self._timed)
         work = sum(work for work, _ in self._timed)
         return work / seconds if work and seconds else None

@@ -1,7 +1,7 @@
-"""Parcel: an assignment as it is sent to a worker, with the plugins that it needs.
+"""Parcel: an assignment in the form in which it is sent to a worker, with the plugins it needs.
 
-A worker cannot import the module of a plugin file, so no object of a plugin is pickled: what is
-sent is the name of the problem, the values of the configuration under their paths, and the source.
+A worker cannot import the module of a plugin file, so no object of a plugin is pickled. Instead,
+the parcel contains the name of the problem, the configuration's values by path, and the source.
 """
 
 from collections.abc import Mapping
@@ -24,9 +24,9 @@ class Parcel:
 
     plugins: tuple[Source, ...]
     configs: Mapping[str, tuple[str, Mapping[str, Any]]]
-    """Field of the assignment to the problem and the values of its configuration."""
+    """Problem and configuration values, by field of the assignment."""
     plain: Mapping[str, Any]
-    """The other fields."""
+    """Values of all other fields."""
 
     @classmethod
     def of(cls, assignment: Assignment) -> Self:
@@ -45,10 +45,10 @@ class Parcel:
         )
 
     def open(self) -> Assignment:
-        """Return the assignment, after loading its plugins.
+        """Load the plugins and return the assignment.
 
         Raises:
-            PluginError: If one cannot be loaded here.
+            PluginError: If a plugin cannot be loaded here.
         """
         for source in self.plugins:
             load(source)

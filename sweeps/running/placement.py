@@ -1,4 +1,7 @@
-"""Placement: where the runs of a launch go. No Ray."""
+"""Placement: how many runs train in parallel, and with which resources.
+
+This module does not use Ray.
+"""
 
 import math
 from collections.abc import Sequence
@@ -11,64 +14,65 @@ from sweeps.running.retries import REDUCE
 from sweeps.study.study import Study
 
 Growth = Literal["none", "by hand", "autoscaler"]
-"""Ways in which nodes may join a cluster: none (it is our own), started by a person, or started by
-Ray's autoscaler for runs that wait."""
+"""Ways in which nodes may join a cluster: none (our own cluster), started by hand, or started by
+Ray's autoscaler for waiting runs."""
 
 
 class PlacementError(Exception):
-    """Runs that cannot be placed as asked for."""
+    """Runs cannot be placed as requested."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
-    """The resources of a cluster node that runs can use."""
+    """The resources of a cluster node that runs may use."""
 
     cpus: float
     gpus: float
     memory: float = math.inf
-    """Bytes that runs may reserve."""
+    """Memory that runs may reserve, in bytes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Slots:
-    """The slots of a launch on the nodes of a cluster."""
+    """The number of parallel runs on a cluster, and the resources of each."""
 
     count: int
-    """Runs trained side by side on these nodes, and on those that an autoscaler starts for them."""
+    """Number of runs trained in parallel on these nodes, and on those that an autoscaler starts for
+    them."""
     limit: int | None
-    """Runs trained side by side at most; None: as many as there is room for, also on nodes that
-    join later."""
+    """Largest number of parallel runs; None for as many as fit, including on nodes that join later.
+    """
     cpus_per_run: int
     gpus_per_run: float
     on_gpu: bool
-    """True if runs compute on the GPU they have a share of."""
+    """True if runs compute on the GPU that they have reserved."""
     memory_per_run: int = 0
-    """Bytes reserved for a run; 0: it reserves none."""
+    """Bytes of memory reserved for each run; 0 to reserve none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placement:
-    """Placement of runs: on the cluster that RAY_ADDRESS names, else on one started here."""
+    """Requested placement of runs: on the cluster in RAY_ADDRESS, or on one started here."""
 
     slots: int | None = None
-    """Runs trained side by side; None: what the nodes hold, and those that join later."""
+    """Number of parallel runs; None for as many as fit, including on nodes that join later."""
     gpus_per_run: float | None = None
-    """GPUs of one run, 0, 1 or 1/k; None: 1 where there are GPUs, else 0."""
+    """GPUs per run: 0, 1 or 1/k; None for 1 if there are GPUs, else 0."""
     cpus_per_run: int = 1
-    """CPUs reserved for one run. It computes in one thread all the same: another number of threads
-    would move last bits."""
+    """CPUs reserved per run. A run always computes in one thread, because another number of threads
+    would change the last bits."""
     is_auto: bool = False
-    """True if runs that lack memory are to be tried again with more of a GPU (`with_more_room`)."""
+    """True to try runs that run out of memory again with a larger GPU share (`with_more_room`)."""
     memory_per_run: int = 0
-    """Bytes that a run was measured to take on a CPU; 0: it was not, and reserves none."""
+    """Measured memory of a run on a CPU, in bytes; 0 if not measured, then none is reserved."""
     device: Literal["cpu"] | None = None
-    """`cpu` makes runs compute there though they reserve GPUs, to rehearse a placement."""
+    """`cpu` makes runs compute on the CPU although they reserve GPUs, to test a placement."""
 
     def __post_init__(self) -> None:
-        """Check the share of a GPU.
+        """Check the GPU share.
 
         Raises:
-            PlacementError: If it is none that fills GPUs evenly.
+            PlacementError: If it is not 0, 1 or 1/k.
         """
         share = self.gpus_per_run
         if share is None or share == 0:
@@ -77,26 +81,26 @@ class Placement:
             raise PlacementError(f"gpus_per_run must be 0, 1 or 1/k, got ({share}).")
 
     def auto(self) -> Self:
-        """Return the placement that finds the share of a GPU itself, from the smallest up."""
+        """Return the placement that starts with the smallest GPU share, to increase if needed."""
         return replace(self, gpus_per_run=LEAST_SHARE, is_auto=True)
 
     def with_more_room(self, had: float) -> Self | None:
-        """Return where runs go that lacked memory; None if they cannot have more of a GPU.
+        """Return the placement for runs that ran out of memory; None if the share cannot grow.
 
         Args:
-            had: Their share; 0 if they were on CPUs.
+            had: Their GPU share; 0 on CPUs.
         """
         if not self.is_auto or not 0 < had < 1:
             return None
         return replace(self, gpus_per_run=1 / max(1, round(1 / had) // 2))
 
     def cpus_here(self, runs: int) -> int:
-        """Return the CPUs of a cluster of our own: those that runs can take.
+        """Return the number of CPUs for our own cluster: as many as the runs can use.
 
-        Ray begins a process for each of them at once.
+        Ray starts one process per CPU at once.
 
         Args:
-            runs: That are to be trained.
+            runs: Number of runs to train.
         """
         here = usable_cpus()
         slots = self.slots or here // self.cpus_per_run
@@ -107,20 +111,21 @@ class Placement:
         return min(slots, max(1, runs)) * self.cpus_per_run
 
     def on(self, nodes: Sequence[Node], *, runs: int, growth: Growth) -> Slots:
-        """Return the slots on these nodes.
+        """Return the slots on the given nodes.
 
-        Ray puts every share on the fullest GPU of a node that has room for it, so GPUs fill evenly
-        only when all of their shares are taken. Runs therefore get the smallest share, down to
-        the one asked for, of which there are runs, and CPUs on every node, to fill all GPUs.
+        Ray puts every share on the fullest GPU of a node with room for it, so GPUs are filled
+        evenly only when all of their shares are used. Therefore runs get the smallest share, not
+        below the requested one, for which there are enough runs, and enough CPUs on every node, to
+        fill all GPUs.
 
         Args:
-            nodes: The nodes that are up.
-            runs: Runs that wait for a slot.
+            nodes: The nodes that are alive.
+            runs: Number of runs that wait for a slot.
             growth: How nodes may join.
 
         Raises:
-            PlacementError: If no node has room for a run: Ray would wait for ever. Or if runs would
-                train on CPUs, or wait for GPUs, and it is not clear that this is wanted.
+            PlacementError: If no node has room for a run, as Ray would wait forever; or if the user
+                must first decide between CPUs and waiting for GPUs.
         """
         share = self._share(nodes, min(runs, self.slots or runs), growth)
         room = sum(self._room(node, share) for node in nodes)
@@ -159,7 +164,7 @@ class Placement:
         )
 
     def _require_decision(self, room: int, growth: Growth) -> None:
-        """Check that a user of a joined cluster without a GPU said what to do.
+        """Check that the user decided what to do on a joined cluster without a GPU.
 
         Raises:
             PlacementError: If not.
@@ -209,10 +214,10 @@ class Placement:
 
 
 def require_gpus(study: Study, slots: Slots) -> None:
-    """Check that runs spend what the budget of their study limits.
+    """Check that runs have GPUs if the budget of their study limits GPU-hours.
 
     Raises:
-        PlacementError: If GPU-hours are limited and runs have no GPU: they would never be spent.
+        PlacementError: If they have none: the budget would never be used up.
     """
     budget, path = study.budget, "budget"
     if study.search is not None:
@@ -226,10 +231,11 @@ def require_gpus(study: Study, slots: Slots) -> None:
 
 
 _MOST_WAITING = 64
-"""Runs that wait for nodes of an autoscaler at a time, if `--slots` does not say how many."""
+"""Largest number of runs that wait for nodes of an autoscaler at the same time, without `--slots`.
+"""
 
 LEAST_SHARE = 1 / 8
-"""Share of a GPU with which `auto` begins; it doubles."""
+"""First GPU share of `auto`; it is doubled when memory runs out."""
 
 _ROUNDING = 2e-2
-"""Shares are typed: 0.33 means a third."""
+"""Tolerance for typed shares: 0.33 means a third."""

@@ -1,4 +1,4 @@
-"""Cluster: the Ray cluster that a launch trains on, joined or started on this machine."""
+"""Cluster: the Ray cluster of a launch, which is joined, or started on this machine."""
 
 import gc
 import os
@@ -25,13 +25,14 @@ from sweeps.running.head import Head, HeadLostError, joining, not_started, start
 from sweeps.running.placement import Node, Placement, PlacementError
 
 _STARTS = 4
-"""Times Ray is started on this machine, which may be too busy for Ray's patience."""
+"""Number of attempts to start Ray on this machine, because on a busy machine its start may time
+out."""
 _TIMED_OUT = ("timed out during startup", "Timed out waiting for file")
-"""In what Ray says then."""
+"""Texts in Ray's error message after such a timeout."""
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  Ray's own choice on Linux
 _OBJECT_STORE_BYTES = 100 * 2**20
 _ENDING = "ending Ray"
-"""Name of the thread that ends the Ray of a study while its report is written."""
+"""Name of the thread that shuts Ray down while the report is written."""
 
 
 @contextmanager
@@ -43,18 +44,18 @@ def cluster(
 ) -> Iterator[Head]:
     """Join or start a Ray cluster.
 
-    Ray opens the folder that it is given to everybody; one below ours stays out of their reach.
+    Ray makes its folder accessible to everyone; inside our folder, other users cannot reach it.
 
     Args:
-        placement: Where runs go.
-        runs: That are to be trained.
-        folder: For the files of Ray.
+        placement: The requested placement of runs.
+        runs: Number of runs to train.
+        folder: Folder for Ray's files.
         leave: As for `Head.watched`.
 
     Raises:
-        HeadLostError: If one of our own does not start, or another does not let this process join.
-        PlacementError: If another refuses this process.
-        KeyboardInterrupt: As it came; Ray's processes here are killed then.
+        HeadLostError: If our own cluster does not start, or another one does not let us join.
+        PlacementError: If another cluster refuses this process.
+        KeyboardInterrupt: If interrupted; Ray's processes on this machine are killed first.
     """
     wait_for_ending()
     if is_elsewhere():
@@ -77,9 +78,10 @@ def cluster(
 
 
 def close_aside(open_things: ExitStack) -> None:
-    """Close Ray in a thread, because it takes a second to end its processes.
+    """Shut Ray down in a thread, because ending its processes takes a second.
 
-    The interpreter waits for the thread. A process that is ended before takes them along.
+    The interpreter waits for the thread at exit. If this process is killed earlier, Ray's processes
+    end with it.
     """
 
     def close() -> None:
@@ -95,7 +97,7 @@ def close_aside(open_things: ExitStack) -> None:
 
 
 def wait_for_ending() -> None:
-    """Wait for the Ray that `close_aside` ends: a process has one at a time."""
+    """Wait until Ray of the last study is shut down, because a process can have only one Ray."""
     with still("ending the Ray of the last study"):
         for thread in threading.enumerate():
             if thread.name == _ENDING:
@@ -103,7 +105,7 @@ def wait_for_ending() -> None:
 
 
 def nodes() -> list[Node]:
-    """Return the resources for runs of the nodes that are alive."""
+    """Return the resources that runs may use on each node that is alive."""
     return [
         Node(
             cpus=node["Resources"].get("CPU", 0.0),
@@ -116,7 +118,7 @@ def nodes() -> list[Node]:
 
 
 def _join(folder: Path, leave: Callable[[], None]) -> None:
-    """Join the cluster that RAY_ADDRESS names.
+    """Join the cluster in RAY_ADDRESS.
 
     Raises:
         PlacementError: If it refuses this process.
@@ -133,11 +135,11 @@ def _join(folder: Path, leave: Callable[[], None]) -> None:
 
 
 def _start_ray(cpus: int, folder: Path, leave: Callable[[], None]) -> None:
-    """Start a cluster of our own, again where that took too long.
+    """Start our own cluster; try again after a timeout.
 
     Raises:
         HeadLostError: If it does not start.
-        PlacementError: If it cannot.
+        PlacementError: If this machine cannot run one.
     """
     if _SHARED_MEMORY.is_dir() and not os.access(_SHARED_MEMORY, os.W_OK | os.X_OK):
         raise PlacementError(
@@ -180,10 +182,10 @@ def _start_ray(cpus: int, folder: Path, leave: Callable[[], None]) -> None:
 
 @contextmanager
 def _environment(**variables: str) -> Iterator[None]:
-    """Set variables for the processes that are started within a `with`, and those below them.
+    """Set environment variables for processes started while the context is open.
 
-    A `runtime_env` would do it too, but Ray has begun a process for each slot by the time it hears
-    of one, and begins as many again.
+    A `runtime_env` would also do that, but Ray starts one process per slot before it gets one, and
+    then starts as many again.
     """
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
@@ -198,5 +200,5 @@ def _environment(**variables: str) -> Iterator[None]:
 
 
 def dead_nodes() -> set[str]:
-    """Return the identities of the nodes that the cluster has lost."""
+    """Return the ids of the nodes that the cluster has lost."""
     return {node["NodeID"] for node in ray.nodes() if not node["Alive"]}

@@ -1,4 +1,7 @@
-"""Retries: what becomes of a run whose process or device failed, and of that device. No Ray."""
+"""Retries: decide whether a run is tried again after a fault, and which devices get no more runs.
+
+This module does not use Ray.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,74 +13,75 @@ from mixup_core.faults import fault_of
 from sweeps.study.study import Run
 
 _PROCESS_DEATHS = 3
-"""Deaths of its process after which a run is tried again; another one is its failure."""
+"""Number of times that a run is tried again after its process died; then the run has failed."""
 _MEMORY_TRIES = 4
-"""Tries of a run that lacks memory beside others."""
+"""Number of tries of a run that runs out of memory while other runs are training."""
 _RUNS_IN_A_ROW = 2
-"""Different runs that fail one after another on a device before it gets no more."""
+"""Number of different runs in a row that must fail on a device before it gets no more runs."""
 _DEVICES = 2
-"""Different devices on which a run fails before that is its own fault."""
+"""Number of different devices on which a run must fail before the run itself is to blame."""
 
 REDUCE = "reduce batch_size, the network or the image size, or use a machine with more memory"
-"""Advice for a run that lacks memory."""
+"""Advice for a run that runs out of memory."""
 
 _DEVICE_FAULT = re.compile(r"DeviceFaultError: (.*?): (\[[^\]]*\]): (.*)")
 _KERNEL_FAULT = re.compile(r"KernelFaultError: (.*)")
 NODE_HAS_DIED = "its node has died"
-"""In what Ray says of the processes of a lost node."""
+"""Text in Ray's error message about processes of a lost node."""
 _NODE_DIED = (NODE_HAS_DIED, "node has died", "node was preempted", "NodeDiedError")
 _NO_REASON = "Ray kept no reason: the process was killed, or the disk for temporary files is full"
 _KILLED_BY_RAY = re.compile(r"Memory usage (\d+)B exceeded threshold of (\d+)B")
 
 
 class DeviceFaultError(Exception):
-    """A GPU, or the driver of its node, that failed a run; the text names it and its error."""
+    """A faulty GPU, or its driver, made a run fail; the message names the device and the error."""
 
     def __init__(self, device: str, name: str, cause: str) -> None:
-        """Name the device.
+        """Create the error.
 
         Args:
-            device: Identity, see `device_id`.
-            name: For people.
-            cause: First line of the error.
+            device: Identity of the device, see `device_id`.
+            name: Name of the device for messages.
+            cause: First line of the original error.
         """
         super().__init__(f"{name}: [{device}]: {cause}")
         self.device = device
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Let the error pass between processes."""
+        """Support pickling, so that the error can be sent to another process."""
         name, device, cause = str(self).split(": ", 2)
         return type(self), (device.strip("[]"), name, cause)
 
 
 class KernelFaultError(Exception):
-    """Error of a run on a GPU after which its process is of no use; the run is to blame."""
+    """An error on a GPU that makes the process unusable and that the run itself caused."""
 
 
 def device_id(place: Mapping[str, str], *, is_node: bool = False) -> str:
-    """Return the identity of the GPU that a run has, or of its whole node."""
+    """Return the identity of the GPU of a run, or of its node."""
     return place.get("node", "") if is_node else f"{place.get('node', '')}/{place.get('gpus', '')}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MachineFault:
-    """A fault that ended a try of a run, and its process."""
+    """A fault that ended a try of a run and its process."""
 
     kind: Literal["memory", "device", "node", "process", "kernel"]
     cause: str
-    """One line."""
+    """The cause in one line."""
     device: str | None = None
-    """Identity of the device that failed."""
+    """Identity of the faulty device; None if no device is at fault."""
     name: str = ""
-    """Name of the device, for people."""
+    """Name of the device for messages."""
 
     @classmethod
     def of(cls, text: str, *, was_killed_for_memory: bool = False) -> "MachineFault":
-        """Return the fault that the text of an error describes.
+        """Return the fault for the text of an error.
 
         Args:
-            text: As an engine gives it.
-            was_killed_for_memory: Whether the system has killed a process for lack of memory since.
+            text: Error text from the engine.
+            was_killed_for_memory: True if the system has killed a process since the last fault
+                because memory ran out.
         """
         lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
         if found := _DEVICE_FAULT.search(text):
@@ -105,52 +109,52 @@ class MachineFault:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RetryDecision:
-    """The decision about a fault."""
+    """The decision after a fault."""
 
     again: bool
-    """True if the run is tried again."""
+    """True to try the run again."""
     message: str
-    """One sentence on the run."""
+    """One sentence about the run."""
     note: str = ""
-    """One sentence on the launch, if it goes on otherwise than before."""
+    """One sentence about the launch, if its slots or devices change; otherwise empty."""
 
 
 @dataclass(kw_only=True, slots=True)
 class Retries:
-    """Decides about faults, and knows which devices get no more runs."""
+    """Decides what happens after faults, and excludes faulty devices."""
 
     limit: int
-    """Runs side by side; lowered where they lack memory together."""
+    """Largest number of parallel runs; reduced when runs run out of memory together."""
     on_gpu: bool = False
     sick: dict[str, str] = field(default_factory=dict)
-    """Identity to name of the devices that get no more runs."""
+    """Devices that get no more runs: their names by identity."""
     _in_a_row: dict[str, list[str]] = field(default_factory=dict)
-    """Device to the keys of the runs that it has failed since it last finished one."""
+    """Keys of the runs that a device failed since it last finished one, by device."""
     _devices: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Key of a run to identity and name of the devices that have failed it."""
+    """Devices on which a run failed, by run key: their names by identity."""
     _tries: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Key of a run to the number of its faults by kind."""
+    """Number of faults of each kind, by run key."""
 
     def avoided(self, run: Run) -> frozenset[str]:
-        """Return the devices that a run is not to be trained on: all that failed it, all sick."""
+        """Return the devices to avoid for a run: where it has failed, and all excluded ones."""
         return frozenset((*self.sick, *self._devices.get(run.key, ())))
 
     def attempts(self, run: Run) -> int:
-        """Return the number of tries of a run that have ended by a fault."""
+        """Return the number of tries of a run that a fault ended."""
         return sum(self._tries.get(run.key, {}).values())
 
     def finish(self, device: str | None) -> None:
-        """Note that a device has finished a run."""
+        """Record that a device has finished a run."""
         self._in_a_row.pop(device or "", None)
 
     def judge(self, run: Run, fault: MachineFault, *, beside: int, devices: int) -> RetryDecision:
         """Decide whether a run is tried again after a fault.
 
         Args:
-            run: The run that met it.
-            fault: What it met.
-            beside: Other runs in training at the same time.
-            devices: Of the launch.
+            run: The run.
+            fault: The fault.
+            beside: Number of other runs in training at the same time.
+            devices: Number of devices of the launch.
         """
         counts = self._tries.setdefault(run.key, {})
         counts[fault.kind] = counts.get(fault.kind, 0) + 1
@@ -227,7 +231,7 @@ class Retries:
 
 
 def oom_kills() -> int:
-    """Return how many processes the system has killed for lack of memory where this one runs."""
+    """Return the number of processes that the system killed for lack of memory in this cgroup."""
     total = 0
     for line in _text(Path("/proc/self/cgroup")).splitlines():
         _, controllers, path = line.split(":", 2)

@@ -1,4 +1,4 @@
-"""RunMemory: the memory that one run of a study takes, measured by a step where that matters."""
+"""RunMemory: the memory that one run of a study needs, measured with a training step if needed."""
 
 import contextlib
 import hashlib
@@ -26,44 +26,44 @@ from sweeps.running.storing import Assignment
 from sweeps.study.study import Study
 
 _MOST_MEASURED = 2
-"""Configurations of a study that are measured: those whose bound is highest."""
+"""Number of configurations of a study to measure: those with the highest bounds."""
 _PATIENCE = 60.0
-"""Seconds after which what was held by then is taken."""
+"""Seconds after which a measurement ends with the memory used so far."""
 _MARGIN = 1.1
-"""A run has 10 % more than was measured: its process serves Ray, too."""
+"""Factor on the measured memory, because the process also needs memory for Ray."""
 _UNMEASURED = frozenset({
     "seed", "epochs", "eval_every", "probes", "vary", "data.folder", "data.digest",
     "optimizer.lr", "optimizer.weight_decay",
 })  # fmt: skip
-"""Paths that change no memory of a step."""
+"""Paths whose values do not change the memory of a step."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunMemory:
-    """The memory of the run of a study that takes most."""
+    """The memory of the run that needs most in a study."""
 
     per_run: int
-    """Bytes that one run takes beside the images, on the device that it computes on."""
+    """Bytes that one run needs besides the images, on its device."""
     is_measured: bool
-    """True if a step was measured; else `per_run` is a bound that leaves room for every run."""
+    """True if a step was measured; otherwise `per_run` is an upper bound, and all runs fit."""
     device: Literal["cpu", "cuda"] = "cpu"
     total: int | None = None
-    """Bytes of the GPU."""
+    """Total memory of the GPU in bytes; None for the CPU."""
     is_least: bool = False
-    """True if a step took so long that it may come to take more."""
+    """True if the measurement timed out, so that a run may need more."""
     fault: str = ""
-    """Error of the step, if memory was missing for it alone."""
+    """Error message, if a single step ran out of memory; otherwise empty."""
 
     @classmethod
     def of(cls, study: Study, slots: int, device: Literal["cpu", "auto"]) -> Self | None:
-        """Return the memory of a study's runs; None where it is not known.
+        """Return the memory of a study's runs; None if it is unknown.
 
-        Nothing is measured if as many runs as there are slots have room in any case.
+        Nothing is measured if runs in all slots fit into memory by their upper bounds.
 
         Args:
             study: The study.
-            slots: Runs that are to be trained side by side.
-            device: `auto`: the GPU if there is one.
+            slots: Number of runs to train in parallel.
+            device: `auto` for the GPU if there is one.
         """
         if study.problem.cost.peak_bytes is None:
             return None
@@ -84,7 +84,7 @@ class RunMemory:
     def _kept(
         cls, steps: Sequence[str], configs: Sequence[Config], device: str, root: Path | None
     ) -> Self | None:
-        """Return a measurement that was made here before, or make it."""
+        """Return an earlier measurement from this machine, or measure now."""
         versions = (processor(), version("torch"), version("mixsweep"))
         text = "\n".join((*steps, device, *versions, os.environ.get("CUDA_VISIBLE_DEVICES", "")))
         name = f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
@@ -131,10 +131,10 @@ class RunMemory:
         return None  # a run will meet the same error, and say it with its name
 
     def placed(self, placement: Placement) -> Placement:
-        """Return a placement in which every run has the memory that it was measured to take.
+        """Return a placement in which every run has the memory that it needs.
 
         Raises:
-            PlacementError: If one run alone lacks memory.
+            PlacementError: If a single run already runs out of memory.
         """
         if self.fault:
             raise PlacementError(f"a run lacks memory even by itself: {self.fault}")
@@ -145,20 +145,20 @@ class RunMemory:
         return placement
 
     def side_by_side(self, study: Study) -> int | None:
-        """Return how many runs have room on this machine; None: as many as there are CPUs."""
+        """Return how many runs fit on this machine; None if memory is no limit."""
         if not self.is_measured or self.device != "cpu":
             return None
         return max(1, free_for_runs(study) // int(self.per_run * _MARGIN))
 
     def share(self, least: float) -> float:
-        """Return the smallest share of a GPU, not below the one given, that has room for a run."""
+        """Return the smallest GPU share >= `least` with enough memory for a run."""
         if self.device != "cuda" or not self.total or not self.per_run:
             return least
         fit = int(self.total // (self.per_run * _MARGIN))
         return max(least, 1 / (1 << max(0, fit.bit_length() - 1)))
 
     def says(self, study: Study) -> str:
-        """Return a sentence for people."""
+        """Return the result as text for people."""
         if self.fault:
             return f"a run lacks memory even by itself: {self.fault}"
         size = f"{self.per_run / 1e9:.1f} GB"
@@ -177,13 +177,13 @@ class RunMemory:
 
 
 def has_gpu() -> bool:
-    """Return whether this machine has a GPU of NVIDIA that this process may use. No torch."""
+    """Return True if this process may use an NVIDIA GPU; does not import torch."""
     is_hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in {"", "-1"}
     return Path("/dev/nvidiactl").exists() and not is_hidden
 
 
 def free_for_runs(study: Study) -> int:
-    """Return the bytes that are free for runs once the data are in memory."""
+    """Return the bytes of memory that are free for runs after loading the data."""
     sizes: dict[str, int] = {}
     for config in study.arms.values():
         for name, size in study.problem.cost.memory(config).items():
@@ -192,13 +192,13 @@ def free_for_runs(study: Study) -> int:
 
 
 def _step(config: Config) -> str:
-    """Return what decides the memory of a step, as one text."""
+    """Return everything that decides the memory of a step, as one text."""
     values = {path: value for path, value in flatten(config).items() if path not in _UNMEASURED}
     return json.dumps(values, default=str, sort_keys=True)
 
 
 def _answer(parcels: Iterable[Parcel], device: str) -> dict[str, Any]:
-    """Return the peak of all configurations, measured in this process."""
+    """Measure the peak memory over all configurations in this process."""
     from sweeps.running.attempt import prepare_process
 
     prepare_process()

@@ -1,6 +1,6 @@
-"""RunQueue: the runs of a launch, each handed out as soon as what it needs is stored. No Ray.
+"""RunQueue: the runs of a launch, each available as soon as the stages that it needs are stored.
 
-The cost of an event here must not grow with the number of runs of the study.
+This module does not use Ray. The cost per event must not grow with the study's number of runs.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ from sweeps.state.stages import Need, PlannedRun
 class RunQueue:
     """Takes runs from a source and orders them by their needs.
 
-    Everything but new points of a search is answered from memory.
+    Only new points of a search need more than values in memory.
     """
 
     def __init__(
@@ -32,13 +32,13 @@ class RunQueue:
         """Queue the first runs.
 
         Args:
-            source: Where runs come from.
-            join: Called with runs that have joined, before any of them starts.
-            first: Runs that the source has given already.
-            by_seed: Whether all ready runs of one seed come before those of the next seed. The
-                source's own order, longest run first, keeps many slots busy; this one keeps the
-                arms of a study that is cut short paired.
-            claims: Of the driver, where others may train the same runs; None where it is alone.
+            source: Source of the runs.
+            join: Called with new runs before any of them starts.
+            first: Runs that the source has returned already.
+            by_seed: If True, all ready runs of one seed come before those of the next seed, so that
+                the arms of an interrupted study stay paired. If False, the source's order is used,
+                the longest run first, which keeps many slots busy.
+            claims: The driver's claims, if other drivers may train the same runs; None if not.
         """
         self._source = source
         self._join = join
@@ -46,15 +46,15 @@ class RunQueue:
         self._claims = claims
         self._ready: deque[PlannedRun] = deque()
         self._waiting: dict[str, dict[str, None]] = {}
-        """Key of a run to those of the runs that wait for a stage of it."""
+        """Keys of the runs that wait for a stage of a run, by its key."""
         self._underway: dict[str, PlannedRun] = {}
         self._at_most: dict[str, int] = {}
-        """Key of a run whose start was gone to the epochs whose state it had left."""
+        """Number of epochs with a remaining state, by key of a run whose start was gone."""
         self._add(first)
 
     @property
     def is_waiting(self) -> bool:
-        """True if runs are left that other drivers train, so that the launch waits for them."""
+        """True if runs are left that other drivers train, so that the launch must wait."""
         return bool(self._ready)
 
     def next(self) -> PlannedRun | None:
@@ -76,7 +76,7 @@ class RunQueue:
         return None
 
     def _granted(self, planned: PlannedRun) -> PlannedRun | None:
-        """Return a run with its start and what it keeps; None while another driver is at it."""
+        """Return a run with its current start and kept epochs; None if another driver trains it."""
         if self._claims is None:
             return planned
         store, stages = self._claims.store, stage_keys(planned.run.config)
@@ -98,7 +98,7 @@ class RunQueue:
         return replace(planned, start=granted.start, keep=planned.keep | granted.keep)
 
     def store(self, key: str, epochs: int) -> None:
-        """Release the runs that wait for the first epochs of a run: they are stored."""
+        """Release the runs that wait for the first `epochs` epochs of a run: they are stored."""
         for waiting in self._waiting.pop(key, {}):
             planned = self._underway[waiting]
             met = [n for n in planned.needs if n.run == key and n.epoch <= epochs]
@@ -108,31 +108,30 @@ class RunQueue:
 
     @property
     def is_empty(self) -> bool:
-        """True if no run waits for a slot; others may wait for a stage."""
+        """True if no run waits for a slot; runs may still wait for a stage."""
         return not self._ready
 
     def lose(self, key: str, epochs: Collection[int]) -> None:
-        """Give the forks of a run another trunk where it has passed without a state.
+        """Give the forks of a run a new trunk for epochs whose state the run does not have.
 
-        Another driver trained these epochs before it knew that a fork would start there.
+        Another driver trained these epochs without knowing that a fork would need their state.
         """
         if epochs:
             self._replace_trunk(key, epochs)
 
     def again(self, key: str, start: int | None = None) -> None:
-        """Put a run that did not end back, behind those that are ready.
+        """Put an unfinished run back, behind the ready ones.
 
         Args:
-            key: Of the run.
-            start: Epochs whose state its process found, if that is less than the run was to start
-                from.
+            key: Key of the run.
+            start: Number of epochs with a remaining state, if that is fewer than the planned start.
         """
         if start is not None:
             self._at_most[key] = start
         self._ready.append(self._underway[key])
 
     def end(self, key: str, *, failed: bool) -> None:
-        """Forget a run that has ended; forks that wait for it choose a new trunk."""
+        """Remove a run that has ended; forks that wait for it get a new trunk."""
         run = self._underway.pop(key).run
         if self._claims is not None:
             self._claims.end(key)
@@ -148,7 +147,7 @@ class RunQueue:
             self._await(planned)
 
     def _await(self, planned: PlannedRun) -> None:
-        """Let a run wait for what it needs; one that needs nothing is ready."""
+        """Make a run wait for its needs; without needs it is ready."""
         self._underway[planned.run.key] = planned
         for need in planned.needs:
             self._waiting.setdefault(need.run, {})[planned.run.key] = None
@@ -156,14 +155,14 @@ class RunQueue:
             self._ready.append(planned)
 
     def _replace_trunk(self, trunk: str, lost: Collection[int] | None = None) -> None:
-        """Let the deepest fork of a trunk that lacks their state train the shared epochs.
+        """Make one fork of a trunk the new trunk, which trains the shared epochs.
 
-        All forks of one trunk share its epochs, so the others share the deepest one's. A run that
-        waits for a teacher which ended early waits no more, and learns from the store why.
+        It is the fork that shares the most epochs, so all other forks share epochs with it. Runs
+        that wait for a teacher which ended early stop waiting, and find the reason in the store.
 
         Args:
-            trunk: Key of the run that ended early, or that has passed some epochs without a state.
-            lost: These epochs; None: the run has ended.
+            trunk: Key of the run that ended early, or that has passed epochs without a state.
+            lost: These epochs; None if the run has ended.
         """
 
         def is_void(need: Need) -> bool:
@@ -190,7 +189,7 @@ class RunQueue:
 
 
 def _stages_of(planned: PlannedRun) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Return the stages of a run, and those whose state it or another run of the plan needs."""
+    """Return the stages of a run, and those whose state this run or another one needs."""
     stages, teacher = stage_keys(planned.run.config), planned.run.teacher
     first = planned.first_epoch
     needed = {stages[epoch - 1] for epoch in ({first} if first else set()) | planned.keep}

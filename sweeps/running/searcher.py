@@ -1,4 +1,4 @@
-"""RunSearcher: the queue of runs as Tune asks for trials."""
+"""RunSearcher: provides the queue of runs to Ray Tune as trials."""
 
 import math
 from collections.abc import Callable
@@ -14,34 +14,34 @@ from sweeps.study.study import Run
 
 
 class LiveTrials(FIFOScheduler):  # type: ignore[misc]
-    """Tune's own scheduler without its look through every trial of the past before each event.
+    """Tune's default scheduler, without its loop over all past trials at each event.
 
-    What Tune keeps of the living trials is a set, in another order in every launch; here, too, the
-    trial that was added first starts first.
+    Tune keeps the live trials in a set, whose order changes between launches; this scheduler starts
+    the trial that was added first.
     """
 
     def __init__(self, on_error: Callable[[Any], None] = lambda _: None) -> None:
-        """Know of no trial yet.
+        """Start without trials.
 
         Args:
-            on_error: Called with a trial that has failed, before its searcher hears of it.
+            on_error: Called with a failed trial, before the searcher.
         """
         super().__init__()
         self._on_error = on_error
         self._places: dict[str, int] = {}
 
     def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
-        """Give a trial its place behind the others."""
+        """Remember the order of a new trial."""
         del tune_controller
         self._places.setdefault(trial.trial_id, len(self._places))
 
     def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
-        """Pass a failed trial on."""
+        """Call `on_error` with a failed trial."""
         del tune_controller
         self._on_error(trial)
 
     def choose_trial_to_run(self, tune_controller: Any) -> Any:
-        """Return the first trial that waits for its actor; None if none does."""
+        """Return the first trial that waits for its actor; None if there is none."""
         live = tune_controller.get_live_trials()
         pending = (trial for trial in live if trial.status == trial.PENDING)
         return min(pending, key=lambda trial: self._places[trial.trial_id], default=None)
@@ -50,8 +50,8 @@ class LiveTrials(FIFOScheduler):  # type: ignore[misc]
 class RunSearcher(Searcher):  # type: ignore[misc]
     """Tune's source of trials: the runs of a study, each as soon as it can start.
 
-    Tune polls `suggest` several times a second. The store is the truth of what is done; nothing is
-    saved here, and relaunching the study resumes it.
+    Tune calls `suggest` several times a second. Only the store records finished work, so nothing is
+    saved here, and a new launch resumes the study.
     """
 
     def __init__(
@@ -62,14 +62,14 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         is_again: Callable[[str], bool] = lambda _: False,
         limit: Callable[[], float] = lambda: math.inf,
     ) -> None:
-        """Wrap a queue.
+        """Create the source of trials for a queue.
 
         Args:
-            queue: Gives the runs.
+            queue: Queue of the runs.
             parameters: Returns the Tune configuration of a run's trial.
-            is_stopped: Returns True if no more runs are to start.
-            is_again: Returns True for a trial that failed and whose run is to be tried again.
-            limit: Returns the number of runs that may be live at once.
+            is_stopped: Returns True if no more runs may start.
+            is_again: Returns True for a failed trial whose run is to be tried again.
+            limit: Returns the largest number of live runs.
         """
         super().__init__()
         self._queue = queue
@@ -79,17 +79,17 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         self._limit = limit
         self._live: dict[str, Run] = {}
         self.num_held = 0
-        """Trials that hold a sick device."""
+        """Number of trials that occupy a faulty device."""
         self.is_idle = False
         """True if no run is live and none is ready."""
 
     @property
     def num_live(self) -> int:
-        """Runs that have a trial."""
+        """Number of runs that have a trial."""
         return len(self._live)
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
-        """Return the next run, None if it must wait for a stage, or that nothing is left."""
+        """Return the next run; None if none is ready yet; `FINISHED` if none is left."""
         if len(self._live) >= self._limit():
             return None
         if not self._is_stopped():
@@ -103,7 +103,7 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         return None if self._live else finished
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
-        """Release the forks whose stage this report says is stored; the last one ends the trial.
+        """Release the forks whose stage is stored, according to a report.
 
         Args:
             trial_id: The trial.
@@ -121,12 +121,12 @@ class RunSearcher(Searcher):  # type: ignore[misc]
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Forget a trial; what waits for it goes on, or forks choose a new trunk among themselves.
+        """Remove a trial; runs that wait for it continue, or its forks get a new trunk.
 
         Args:
             trial_id: The trial.
-            result: Its last report, flattened: what a failure holds is found under `failure/...`.
-            error: Whether its process died once too often.
+            result: Its last report, flattened: entries of a failure are under `failure/...`.
+            error: True if its process died.
         """
         run = self._live.pop(trial_id, None)
         if run is not None:
@@ -143,10 +143,10 @@ class RunSearcher(Searcher):  # type: ignore[misc]
             self._queue.end(run.key, failed=failed)
 
     def save(self, checkpoint_path: str) -> None:
-        """Write nothing: Tune snapshots its searcher, but the store is the truth."""
+        """Do nothing: Tune saves its searcher, but here only the store records finished work."""
 
     def restore(self, checkpoint_path: str) -> None:
-        """Refuse: a study is resumed by launching it again.
+        """Raise an error, because a study is resumed by launching it again.
 
         Raises:
             RuntimeError: Always.

@@ -1,4 +1,4 @@
-"""Storing: when the stages of a run are stored, and which of them stay."""
+"""Storing: decide when the stages of a run are stored, and which of them are kept."""
 
 import functools
 import logging
@@ -29,44 +29,45 @@ from sweeps.state.stages import PlannedRun
 from sweeps.study.budget import GPUS_PER_RUN
 
 STORE_AT_LEAST_EVERY = 20.0
-"""Seconds of training after which a stage is stored, however dear that is."""
+"""Seconds of training after which a stage is stored, however long storing takes."""
 _ASKS_A_BUCKET_AFTER = 1.0
-"""Seconds of an epoch above which a bucket is asked whether another driver waits for it."""
+"""Shortest epoch, in seconds, after which a bucket is asked whether other drivers wait for it."""
 _STORE_COST_SHARE = 100
-"""A stage is stored once this many times its own cost has been trained since the last."""
+"""A stage is stored after training for this many times the seconds that storing takes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Assignment:
-    """The work of a trial."""
+    """The run that a trial trains, with all settings for it."""
 
     config: Config
     keep: frozenset[int]
-    """Epochs to be stored with their state and kept, because other runs need it."""
+    """Epochs whose states are stored and kept, because other runs need them."""
     keep_final_state: bool
-    """True if the last stage keeps its state, so that a longer run can continue from it."""
+    """True to keep the state of the last stage, so that a longer run can continue from it."""
     store: str
     teacher: Config | None
-    """The finished run that this one learns from; its last state is in the store."""
+    """Configuration of the teacher, whose last state is stored; None without a teacher."""
     data_root: str | None
-    """Folder of the data sets on every node; None: each node's own."""
+    """Folder of the data sets on every node; None for each node's default."""
     on_gpu: bool
     gpus: float = 0.0
-    """Share of GPUs that is reserved for the run."""
+    """Number of GPUs reserved for the run."""
     report_every: float = 1.0
-    """Seconds between two reports, but for epochs that other runs wait for."""
+    """Seconds between two reports; epochs that other runs wait for are reported at once."""
     spare_bytes: int = 0
-    """Bytes that its last state may take to stay though no run needs it: a longer run may come."""
+    """Largest size, in bytes, of a last state to keep although no run needs it yet: a longer run
+    may continue from it."""
     start: int = 0
-    """Epochs after which the driver has claimed the training: it begins there or later."""
+    """Number of epochs from which the driver's claim starts; the run must not start earlier."""
 
     @classmethod
     def of(cls, planned: PlannedRun, store: Store, **given: Any) -> Self:
-        """Return the assignment of a planned run; the data are where this process looks for them.
+        """Return the assignment of a planned run, with the data folder of this process.
 
         Args:
             planned: The run.
-            store: Where results go.
+            store: The store for the results.
             given: The other fields.
         """
         own_data = os.environ.get("MIXSWEEP_DATA")
@@ -84,11 +85,11 @@ class Assignment:
 _LOG = logging.getLogger(__name__)
 
 _ONEDNN_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
-"""Variables by which oneDNN is limited, its new name first."""
+"""Variables that limit oneDNN's instruction set, the current name first."""
 
 
 class Storing:
-    """Decide when the stages of a run are stored, and which of them stay."""
+    """Decides when the stages of a run are stored, and which of them are kept."""
 
     def __init__(
         self,
@@ -106,16 +107,16 @@ class Storing:
         self._rows: list[dict[str, Any]] = []
         self._own: list[int] = []
         self.lost: list[int] = []
-        """Epochs to be kept that another driver trained without storing their state."""
+        """Epochs to keep that another driver trained without storing their state."""
         self._num_stored = 0
         self._trained_since = 0.0
         self._cost = 0.0
 
     def resume(self, start: Callable[[], Process]) -> Process:
-        """Return the process at the deepest stored stage that is sound, else at its start.
+        """Return the process at the last intact stored stage, or else at its start.
 
         Args:
-            start: Makes the process before its first epoch.
+            start: Creates the process before its first epoch.
         """
         stored = self._store.read_all(self._keys)
         tries = max((last_try(stage, self._run_key) for stage in stored.values()), default=0)
@@ -157,7 +158,7 @@ class Storing:
         return process
 
     def _note_change(self, stage: Stage) -> None:
-        """Say and record that this process goes on where another environment stopped."""
+        """Log and record that this process resumes a run from a different environment."""
         then, now = stage.environment, self._environment
         earlier = [then[BEGAN_IN]] if BEGAN_IN in then else []
         if names := differences(then, now):
@@ -172,12 +173,12 @@ class Storing:
             self._environment[BEGAN_IN] = "; ".join(earlier)
 
     def _keeps(self, epoch: int) -> bool:
-        """Return whether the stage after an epoch is to have its state stored for others."""
+        """Return True if the state after an epoch must be kept for other runs."""
         is_last = epoch == len(self._keys)
         return epoch in self._assignment.keep or (is_last and self._assignment.keep_final_state)
 
     def add(self, process: Process, seconds: float) -> None:
-        """Note that an epoch was trained, and store the stage if it is time."""
+        """Record a trained epoch, and store the stage if it is time."""
         self._facts.append(EpochFacts(seconds=seconds, stored_at_ms=time.time_ns() // 1_000_000))
         self._trained_since += seconds
         epoch = len(process.records)
@@ -223,13 +224,13 @@ class Storing:
         self._trained_since = 0.0
 
     def _is_wanted(self, epoch: int, seconds: float) -> bool:
-        """Return whether another driver waits for a stage; asked of a bucket only if that pays."""
+        """Return True if another driver waits for a stage; ask buckets only after long epochs."""
         files = self._store.files
         pays = isinstance(files, Folder) or seconds > _ASKS_A_BUCKET_AFTER
         return pays and files.has(wanted_name(self._keys[epoch - 1]))
 
     def _store_predictions(self, process: Process) -> None:
-        """Store what a run predicts before it counts as finished: it is not looked at again."""
+        """Store the predictions of a run; done before the run counts as finished."""
         config = self._assignment.config
         if problem_of(config).cost.prediction_bytes(config):
             content = cast(Predicting, process).predictions()
@@ -241,7 +242,7 @@ class Storing:
         return rows
 
     def _load(self, stage: Stage, process: Process) -> bool:
-        """Bring a process to a stage; if that fails, neither is of use any more."""
+        """Load a stage into a process; return False on failure, when neither can be used again."""
         content = self._store.states.read(stage)
         if content is None:
             return False
@@ -253,7 +254,7 @@ class Storing:
         return True
 
     def _accept(self, stage: Stage) -> None:
-        """Go on from what is stored, which another writer may have stored first."""
+        """Continue from the stored stage, which another process may have stored first."""
         new = slice(self._num_stored, None)
         for record, facts in zip(stage.records[new], stage.facts[new], strict=True):
             self._rows.append({**record.to_plain(), **asdict(facts)})
@@ -261,19 +262,19 @@ class Storing:
         self._num_stored = len(stage.records)
 
     def _claim(self, stage: Stage | None) -> bool:
-        """Let a stage stay that a run stored for itself alone; return whether it did."""
+        """Keep a stage that a run stored as a passing stage; return True if it was one."""
         if stage is None or OWNER not in stage.environment:
             return False
         self._store.forget(stage.key, OWNER)
         return True
 
     def _drop_superseded(self) -> None:
-        """Remove all passing stages of this run but two, should one prove corrupt."""
+        """Delete all passing stages of this run except two, in case one is damaged."""
         self._delete(self._own[:-2])
         self._own = self._own[-2:]
 
     def _drop_all_own(self) -> None:
-        """Remove the passing stages of this run, and what killed tries of it left behind."""
+        """Delete the passing stages of this run, and files left by killed tries."""
         self._delete(self._own)
         self._store.clear_torn(*self._keys)
 
@@ -297,14 +298,14 @@ def read_row(row: dict[str, Any]) -> tuple[EpochRecord, EpochFacts]:
 
 
 def device_name(device: str) -> str:
-    """Return the model of the GPU or the CPU that a run computes on."""
+    """Return the model of the GPU or CPU of a run."""
     import torch
 
     return torch.cuda.get_device_name(device) if device == "cuda" else processor()
 
 
 def _environment(device: str, config: Any) -> dict[str, str]:
-    """Return facts that can change the last bits, and the machine; no credentials or variables."""
+    """Return facts about the machine that can change the last bits; no credentials or variables."""
     import torch  # the driver, which reads rows with this module, trains nothing
 
     is_gpu = device == "cuda"
@@ -321,10 +322,10 @@ def _environment(device: str, config: Any) -> dict[str, str]:
 
 
 def _gpu_libraries(config: Any) -> dict[str, str]:
-    """Return the libraries that compute on the GPU, and what they are allowed.
+    """Return the versions of the GPU libraries, and the options that are on.
 
     Args:
-        config: Of the run; of its fields `precision` and `deterministic` rule kernels.
+        config: Configuration of the run; `precision` and `deterministic` select GPU kernels.
     """
     import torch
 
@@ -343,7 +344,7 @@ def _gpu_libraries(config: Any) -> dict[str, str]:
 
 
 def _gpu_driver() -> str:
-    """Return the version of the kernel's GPU driver; empty where Linux does not tell it."""
+    """Return the version of the kernel's GPU driver; empty if Linux does not report it."""
     try:
         described = Path("/proc/driver/nvidia/version").read_text()
     except OSError:
@@ -353,9 +354,9 @@ def _gpu_driver() -> str:
 
 
 def _instructions() -> dict[str, str]:
-    """Return which vector instructions ATen computes with, and what oneDNN is limited to, if set.
+    """Return the vector instructions that ATen uses, and the limit set for oneDNN, if any.
 
-    One seed ends with other bits, and after many steps another error, under another set.
+    With other instructions the same seed gives other bits, and after many steps another error.
     """
     import torch
 

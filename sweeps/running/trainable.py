@@ -1,4 +1,4 @@
-"""One run inside a Tune trial: an attempt in a process of Ray that hosts many runs."""
+"""Trainable: one attempt at a run as a Tune trial, in a Ray process that trains many runs."""
 
 import functools
 import os
@@ -20,30 +20,31 @@ from sweeps.running.parcel import Parcel
 from sweeps.running.retries import device_id
 
 REPORTS_PER_SECOND = 50.0
-"""Reports of all runs together, but for those that other runs wait for: each costs the driver
-milliseconds, and MLflow more."""
+"""Largest number of reports per second of all runs together, except urgent ones: each report costs
+the driver milliseconds, and MLflow more."""
 
 _STORE_PATIENCE = 3.0
-"""Seconds in which a file system of several nodes is to show what one of them has just written."""
+"""Seconds for a shared file system to show what another node has just written."""
 _BEFORE_DECLINING = 1.0
-"""Seconds in which another device may become free for a run that this one has failed."""
+"""Seconds to wait for another free device before a run declines a device on which it failed."""
 _NAP = 3600.0
 
 
 class UnsharedStoreError(StoreError):
-    """Error: this node and the driver see different folders at the path of the store."""
+    """This node and the driver see different folders at the path of the store."""
 
 
 def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Train one run to its end; the function that Tune calls, in a process that hosts many runs.
+    """Train one run to its end; Tune calls this function in a process that trains many runs.
 
-    What ends with the process, lacks memory or meets a sick GPU is raised, which ends the process;
-    the driver decides what comes of it (`Retries`). A run that must not use this device leaves it
-    to other runs; a device that must get no run at all is held to the end of the launch.
+    Fatal errors (process unusable, out of memory, faulty GPU) are raised and end the process; the
+    driver decides whether to try again (`Retries`). If only this run must avoid the device, the
+    device is released for other runs. If no run may use it, it stays occupied until the launch
+    ends.
 
     Returns:
-        The last report, which is `done`: Tune asks for no other, and nothing of the run is held
-        while this process waits for its next.
+        The last report, which is marked as `done`, so that Tune asks for no other and nothing of
+        the run stays in memory.
     """
     prepare_process()
     if not ray.get_gpu_ids():
@@ -77,10 +78,10 @@ def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
 
 @functools.cache
 def _require_same_store(store: str, study: str, driver: Holder) -> None:
-    """Check, once in a process, that the driver will find what is stored here.
+    """Check, once per process, that the driver will see what is stored here.
 
     Raises:
-        UnsharedStoreError: If the driver's lease is not in the store as this node sees it.
+        UnsharedStoreError: If the driver's lease is not in the store that this node sees.
     """
     give_up_at = time.monotonic() + _STORE_PATIENCE
     while (found := Lease.latest(Store(store), study)) != driver:
@@ -95,7 +96,7 @@ def _require_same_store(store: str, study: str, driver: Holder) -> None:
 
 
 def _place() -> dict[str, str]:
-    """Return where on the cluster a run is: its node, and the GPUs it can see, none as ""."""
+    """Return the node of a run, and its visible GPUs (empty if none)."""
     return {
         "node": ray.get_runtime_context().get_node_id(),
         "gpus": os.environ.get("CUDA_VISIBLE_DEVICES", ""),

@@ -1,4 +1,4 @@
-"""Tuning: the runs of a launch as trials of Ray Tune, on the cluster that has been joined."""
+"""Tuning: train the runs of a launch as Ray Tune trials on the cluster that was joined."""
 
 import logging
 import os
@@ -56,17 +56,17 @@ def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the calle
     *,
     keep_final_states: bool,
 ) -> Mapping[str, Failure]:
-    """Train the runs of a source and return those that failed, by key; results are in the store.
+    """Train the runs of a source; return the failures by run key. Results are in the store.
 
     Args:
-        source: Where runs come from.
-        first: Those that it has given already.
-        store: Where results go.
-        tracker: Told of them.
-        lease: Of the study.
-        slots: Of the cluster.
-        folder: Scratch, for Tune's own files.
-        keep_final_states: Whether the last state of each run stays in the store.
+        source: Source of the runs.
+        first: Runs that the source has returned already.
+        store: The store for the results.
+        tracker: Receives what is stored.
+        lease: Lease of the study.
+        slots: Slots on the cluster.
+        folder: Temporary folder for Tune's files.
+        keep_final_states: If True, keep the last state of each run in the store.
 
     Raises:
         KeyboardInterrupt: On SIGINT or SIGTERM.
@@ -128,7 +128,7 @@ def _parameters(  # noqa: PLR0913  all that a process has to know
     keep_final_states: bool,
     planned: PlannedRun,
 ) -> dict[str, Any]:
-    """Return the parameters of a run that `train_run` gets."""
+    """Return the parameters of a run for `train_run`."""
     assignment = Assignment.of(
         planned,
         monitor.store,
@@ -150,9 +150,9 @@ def _parameters(  # noqa: PLR0913  all that a process has to know
 
 
 def _named(function: Callable[[dict[str, Any]], Any], study: str) -> Any:
-    """Return a function by which Ray calls the actors of a study, which host one run after another.
+    """Return the function under a name that Ray shows for the actors of a study.
 
-    Ray takes their name when they start and keeps it; their class is `ImplicitFunc` everywhere.
+    Ray takes the name when an actor starts and keeps it for all runs of the actor.
     """
 
     def train(parameters: dict[str, Any]) -> Any:

@@ -21,8 +21,8 @@ _CREDENTIAL_FOLDERS = (
     ".jupyter", ".ipython", ".composer", ".minikube", ".snowflake", ".databricks", ".putty",
     "keyrings",
 )  # fmt: skip
-"""Names, in lower case, of folders in which programs keep credentials, among them all that a
-desktop keeps in a home directory."""
+"""Lower-case names of folders in which programs store credentials, including those that desktops
+store in home directories."""
 _CREDENTIAL_FILES = (
     ".pgpass", "pgpass.conf", ".pg_service.conf", ".my.cnf", ".mylogin.cnf", ".netrc", "_netrc",
     ".dockercfg", ".git-credentials", ".npmrc", ".yarnrc.yml", ".pypirc", ".s3cfg", ".boto",
@@ -37,42 +37,43 @@ _CREDENTIAL_FILES = (
     *(f"{name}.{suffix}" for name in ("credentials", "secrets", ".secrets")
       for suffix in ("json", "toml", "yaml", "yml", "csv", "ini", "txt")),
 )  # fmt: skip
-"""Names, in lower case, that programs keep credentials under."""
+"""Lower-case names of files in which programs store credentials."""
 _KEY_NAME = re.compile(r"id_[a-z0-9]+(_sk)?")
-"""Names that `ssh-keygen` suggests for a key of any type: without a suffix."""
+"""File names without suffix that `ssh-keygen` suggests for keys of any type."""
 _KEY_HEAD = re.compile(
     rb"(?m)^(-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----\s*$|PuTTY-User-Key-File-\d)"
 )
 _HEAD = 4096
-"""Bytes of a file in which the first line of a private key is looked for."""
+"""Number of first bytes of a file that are searched for the head of a private key."""
 _LARGEST = 500 * 2**20
-"""Bytes that Ray takes."""
+"""Largest upload that Ray accepts, in bytes."""
 _OLDEST = (1980, 1, 1, 0, 0, 0)
-"""Time of each file in an archive: equal files give equal bytes, which Ray uploads once."""
+"""Time stamp of every file in an archive: equal files then give equal bytes, which Ray uploads
+once."""
 
 
 class UploadError(Exception):
-    """The working directory cannot be uploaded; the text says why and what to do."""
+    """The working directory cannot be uploaded; the message says why and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Upload:
-    """The files that a job gets."""
+    """The files to send with a job."""
 
     folder: Path
     files: tuple[str, ...]
-    """Paths below the folder, sorted."""
+    """Paths relative to the folder, sorted."""
     credentials: tuple[str, ...]
-    """Files and folders left out because of what they look like; a folder ends with a slash."""
+    """Excluded files and folders that look like credentials; a folder ends with a slash."""
 
     @classmethod
     def of(cls, folder: Path, *, excludes: Sequence[str], kept: Collection[Path]) -> "Upload":
-        """Find the files of a folder that are not ignored; of each the first bytes are read.
+        """Find the files of a folder that are not ignored; reads the first bytes of each.
 
         Args:
             folder: The working directory.
             excludes: Patterns as in a .gitignore, in addition to the ignore files of each folder.
-            kept: Files and folders, links resolved, that stay here whatever they are called.
+            kept: Files and folders, links resolved, that are never uploaded, whatever their name.
 
         Raises:
             UploadError: If a file cannot be uploaded.
@@ -89,10 +90,10 @@ class Upload:
         return (self.folder / name).stat().st_size
 
     def write(self, archive: Path) -> None:
-        """Write the files into a zip archive.
+        """Write the files to a zip archive.
 
         Raises:
-            UploadError: If it is larger than Ray takes.
+            UploadError: If it is larger than Ray accepts.
         """
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
             for name in self.files:
@@ -113,20 +114,20 @@ class _Walk:
     """A walk through a working directory."""
 
     def __init__(self, kept: frozenset[Path]) -> None:
-        """Start an upload with no files.
+        """Start without files.
 
         Args:
             kept: See `Upload.of`.
         """
         self._kept = kept
         self._open: set[str] = set()
-        """Folders that the walk is within, links resolved: a link may lead back to one."""
+        """Folders that contain the current one, links resolved, to detect links that lead back."""
         self.credentials: list[str] = []
 
     def files(
         self, folder: Path, prefix: str, specs: tuple[tuple[Path, GitIgnoreSpec], ...]
     ) -> Iterator[str]:
-        """Yield the names of the files below a folder that are to be uploaded."""
+        """Yield the names of the files in a folder that are to be uploaded."""
         real = os.path.realpath(folder)
         if real in self._open:
             return
@@ -170,14 +171,14 @@ def _is_ignored(
 
 
 def _is_named_harmless(path: Path, specs: Sequence[tuple[Path, GitIgnoreSpec]]) -> bool:
-    """Return whether an ignore file names a path with `!`."""
+    """Return True if an ignore file has a pattern with `!` for a path."""
     return any(
         spec.check_file(str(path.relative_to(folder))).include is False for folder, spec in specs
     )
 
 
 def _is_credential(path: Path) -> bool:
-    """Return whether a file, or what a link leads to, looks like a credential."""
+    """Return True if a file, or the target of a link, looks like a credential."""
     names = (path.name.lower(), Path(os.path.realpath(path)).name.lower())
     if any(map(_is_credential_name, names)):
         return True
@@ -194,7 +195,7 @@ def _is_like(name: str, patterns: Sequence[str]) -> bool:
 
 
 def _checked(name: str) -> str:
-    """Return the name of a file that an archive can hold.
+    """Return a file name, if an archive can contain it.
 
     Raises:
         UploadError: If it is not UTF-8.

@@ -1,4 +1,4 @@
-"""Watch: the monitor of a launch as Tune calls it, in the driver's loop."""
+"""Watch: connects the monitor of a launch to Tune's callbacks."""
 
 import time
 from collections.abc import Callable, Collection
@@ -12,17 +12,17 @@ from sweeps.running.retries import NODE_HAS_DIED, MachineFault, Retries, RetryDe
 from sweeps.study.study import Run
 
 _UNREACHABLE = "is temporarily unavailable"
-"""In what Ray says of a process whose node may have gone."""
+"""Text in Ray's error message about a process whose node may be gone."""
 _NODE_PATIENCE = 20.0
-"""Seconds in which Ray finds out that a node has gone."""
+"""Seconds for Ray to notice that a node is gone."""
 
 
 class OnlyHeldError(Exception):
-    """Raised when only trials are left that hold a sick device."""
+    """Raised if the only trials left occupy faulty devices."""
 
 
 class Watch(tune.Callback):  # type: ignore[misc]
-    """Passes every start, report and end of a trial on to a monitor, and judges what fails."""
+    """Passes every start, report and end of a trial to a monitor, and decides about failures."""
 
     def __init__(
         self,
@@ -30,34 +30,34 @@ class Watch(tune.Callback):  # type: ignore[misc]
         retries: Retries | None = None,
         dead_nodes: Callable[[], Collection[str]] = tuple,
     ) -> None:
-        """Wrap a monitor.
+        """Create the callbacks for a monitor.
 
         Args:
-            monitor: What is told.
-            retries: Decides what becomes of a run whose process or device failed.
-            dead_nodes: Returns the identities of the nodes that the cluster has lost.
+            monitor: Receives the events.
+            retries: Decides whether runs are tried again after a fault of their process or device.
+            dead_nodes: Returns the ids of the nodes that the cluster has lost.
         """
         self._monitor = monitor
         self._retries = retries or Retries(limit=monitor.slots)
         self._decisions: dict[str, RetryDecision] = {}
         self._nodes: dict[str, str] = {}
-        """Key of a run to the node that it last reported from."""
+        """Node of the last report, by run key."""
         self._dead_nodes = dead_nodes
         self._num_killed = oom_kills()
         self.is_all_held: Callable[[], bool] = lambda: False
-        """Returns whether trials that hold a sick device are all that is left."""
+        """Returns True if the only trials left occupy faulty devices."""
         self.devices = monitor.slots
-        """Devices that runs may be trained on."""
+        """Number of devices that may train runs."""
         self.num_live: Callable[[], int] = lambda: 1
-        """Returns the number of runs that have a trial, the failed one among them."""
+        """Returns the number of runs that have a trial, including the failed one."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
 
     def judge(self, trial: Any) -> None:
-        """Decide what becomes of the run of a trial that has failed; Tune's scheduler calls this.
+        """Decide whether the run of a failed trial is tried again; called by Tune's scheduler.
 
-        Its searcher, which is called next, has to know.
+        The scheduler is called before the searcher, which needs the decision.
         """
         run, killed, text = self._run_of(trial), oom_kills(), _error_text(trial)
         if _UNREACHABLE in text and self._has_lost_its_node(run):
@@ -70,7 +70,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
         self._decisions[trial.trial_id] = decision
 
     def is_tried_again(self, trial_id: str) -> bool:
-        """Return whether the run of a failed trial gets another one."""
+        """Return True if the run of a failed trial is tried again."""
         return self._decisions[trial_id].again
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
@@ -80,7 +80,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
     def on_trial_result(
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
-        """Pass on what a run has stored, and why it stopped if it did."""
+        """Pass on a report: the stored epochs of a run, and the reason if it stopped."""
         run = self._run_of(trial)
         self._nodes[run.key] = result.get("device", "").partition("/")[0]
         self._monitor.report(run, result, self._retries.attempts(run) + 1)
@@ -88,11 +88,11 @@ class Watch(tune.Callback):  # type: ignore[misc]
             self._retries.finish(result.get("device"))
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Show that a run has left its slot."""
+        """Show that a run has ended."""
         self._monitor.end(self._run_of(trial))
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Say that a run is tried again, or record that it failed."""
+        """Print that a run is tried again, or record that it failed."""
         run, decision = self._run_of(trial), self._decisions.pop(trial.trial_id)
         if decision.note:
             self._monitor.note(decision.note)
@@ -110,21 +110,21 @@ class Watch(tune.Callback):  # type: ignore[misc]
         self._monitor.end(run)
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Let the monitor look after the launch; Tune passes on what is raised here alone.
+        """Call the monitor's step; Tune lets only errors from this callback through.
 
         Raises:
-            OnlyHeldError: If nothing is left to be done, or no device to do it.
+            OnlyHeldError: If the only trials left occupy faulty devices.
         """
         self._monitor.step()
         if self.is_all_held() and not self._monitor.num_running:
             raise OnlyHeldError
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
-        """Draw the last state."""
+        """Print the final state."""
         self._monitor.close()
 
     def _has_lost_its_node(self, run: Run) -> bool:
-        """Return whether the node of a run has gone: its process cannot be reached at first."""
+        """Return True if a run's node is gone; waits, because Ray first reports it unreachable."""
         node = self._nodes.get(run.key)
         give_up_at = time.monotonic() + _NODE_PATIENCE
         while node and time.monotonic() < give_up_at:
@@ -138,7 +138,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
 
 
 def _error_text(trial: Any) -> str:
-    """Return the text of the error by which a trial failed."""
+    """Return the error text of a failed trial; empty if there is none."""
     file = trial.error_file
     try:
         return "" if file is None else Path(file).read_text()
