@@ -48,16 +48,16 @@ Reference = str | Path | Mapping[str, Any]
 
 
 _COLUMNS, _ROWS = 120, 60
-"""Size of the main table where results show themselves."""
+"""Size of the main table in the text form of results."""
 
 
 class Results:
-    """The results of a study in a home or store, read once; each table is built on access."""
+    """The results of a study in a home or store, read once; each table is computed on access."""
 
     study: Study
-    """With the points of its search, if it is one."""
+    """The study; a search includes its points."""
     stored: tuple[RunResult, ...]
-    """One per run, in the order of the study: records, facts, outcome."""
+    """Results of each run, in the order of the study: records, facts, outcome."""
 
     def __init__(self, request: Request) -> None:
         """Read the results of a study; call `load` instead."""
@@ -67,7 +67,7 @@ class Results:
         self._store = request.store
 
     def __repr__(self) -> str:
-        """Return how many runs are finished, and the main table."""
+        """Return the number of finished runs, and the main table."""
         from reports.tables.table import tabulate
         from sweeps.commands.terminal_table import fitted
 
@@ -130,10 +130,10 @@ def read_study(reference: Reference, *overrides: str) -> Study:
 
     Args:
         reference: Name of a bundled study, the path of a study file, or a mapping with its keys.
-        overrides: `PATH=VALUE`, as `--set` takes them.
+        overrides: `PATH=VALUE` texts, as for `--set`.
 
     Raises:
-        StudyError: If the file, an override or the study is not right: every problem at once.
+        StudyError: If the file, an override or the study is invalid; lists every fault.
     """
     if isinstance(reference, Mapping):
         return study_of(reference, overrides)
@@ -148,21 +148,22 @@ def run(
     engine: Literal["inline", "ray"] = "inline",
     slots: int | None = None,
 ) -> Results:
-    """Train what is missing of a study, write its report, and return what is stored then.
+    """Train the missing runs of a study, write its report, and return the stored results.
 
-    Interrupted, it goes on from what is stored when it is called again. A run that fails is in
-    `Results.runs` with its outcome; no exception is raised for it.
+    If interrupted, call it again to resume. A failed run raises no exception; `Results.runs` has
+    its outcome.
 
     Args:
         study: As for `read_study`.
-        overrides: `PATH=VALUE`, as `--set` takes them.
+        overrides: `PATH=VALUE` texts, as for `--set`.
         home: Folder of results.
-        store: Checkpoint store elsewhere, a path or an fsspec URL; None: the one in `home`.
-        engine: `inline`: in this process, one run after another. `ray`: side by side, by Ray.
-        slots: Runs trained side by side by Ray; None: what CPUs or GPUs hold.
+        store: Checkpoint store elsewhere, a path or an fsspec URL; None for the one in `home`.
+        engine: `inline` trains in this process, one run after another; `ray` trains runs in
+            parallel.
+        slots: Number of parallel runs with Ray; None for as many as CPUs or GPUs allow.
 
     Raises:
-        StudyError: If the study is not right.
+        StudyError: If the study is invalid.
         RefusedError: If it cannot be launched here.
     """
     from sweeps.commands.ending import Ending
@@ -184,14 +185,14 @@ def load(
     """Return the stored results of a study, finished or not.
 
     Args:
-        study: Name of a bundled study, the path of a study file, or the name of a study that was
-            launched there, with the settings of its newest launch.
-        overrides: `PATH=VALUE`, as it was run with.
+        study: As for `read_study`, or the name of a study that was launched there, with the
+            settings of its newest launch.
+        overrides: `PATH=VALUE` texts, the same as in the launch.
         home: Folder of results.
-        store: Checkpoint store elsewhere, a path or an fsspec URL; None: the one in `home`.
+        store: Checkpoint store elsewhere, a path or an fsspec URL; None for the one in `home`.
 
     Raises:
-        StudyError: If the study is not right.
+        StudyError: If the study is invalid.
         StoreError: If the store cannot be read.
         RefusedError: If nothing of the study is stored there.
     """
@@ -215,19 +216,19 @@ def _request(
 def train(
     run: Run, *, data: str | Path | None = None, device: str = "cpu"
 ) -> Iterator[EpochRecord]:
-    """Train one run in this process and yield what each epoch measured; nothing is stored.
+    """Train one run in this process and yield the record of each epoch; nothing is stored.
 
-    On a CPU with one thread (`torch.set_num_threads(1)`) the numbers are those of `mixsweep run`.
+    On a CPU with one thread (`torch.set_num_threads(1)`) the values equal those of `mixsweep run`.
 
     Args:
         run: One of `Study.runs()`.
-        data: Folder of the data sets; None: `MIXSWEEP_DATA`, or its default.
+        data: Folder of the data sets; None for `MIXSWEEP_DATA`, or its default.
         device: `cpu`, `cuda` or `cuda:NUMBER`.
 
     Raises:
-        ValueError: If the run learns from another one, which only a launch trains before it, or the
-            device is of another kind.
-        DataError: If its data set is not here.
+        ValueError: If the run needs a teacher, which only a launch trains, or the device is not one
+            of these.
+        DataError: If its data set is not on this machine.
     """
     if run.teacher is not None:
         raise ValueError(

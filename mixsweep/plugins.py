@@ -1,8 +1,8 @@
-"""The names that a plugin needs: base classes of the open choices, data sets, limits, and `use`.
+"""The names that plugins need: base classes for parts of studies, data sets, limits, and `use`.
 
 A plugin is one Python file given by `--plugin FILE`, or an installed package with entry points of
-the group `mixsweep`. Its public classes that extend one of the base classes here join the choices
-of study files under their `tag` or `name`; so do its values of type `Dataset`::
+the group `mixsweep`. Its public classes that extend one of the base classes here can be used in
+study files under their `tag` or `name`; so can its values of type `Dataset`::
 
     from dataclasses import dataclass
     from mixsweep.plugins import Count, Model
@@ -17,7 +17,7 @@ of study files under their `tag` or `name`; so do its values of type `Dataset`::
             from torch import nn
             ...
 
-Import torch inside functions: a study is read without it.
+Import torch inside functions, because studies are read without it.
 """
 
 from pathlib import Path
@@ -85,9 +85,9 @@ __all__ = [
 
 
 def use(file: str | Path) -> tuple[str, ...]:
-    """Load a plugin file into this process and return what it adds: `model tiny`, `dataset roses`.
+    """Load a plugin file into this process; return what it adds: `model tiny`, `dataset roses`.
 
-    After an edit, the file takes the place of what it added before.
+    When an edited file is loaded again, it replaces what it added before.
 
     Args:
         file: Path of a Python file.

@@ -1,4 +1,4 @@
-"""The process `mixsweep`, or `python -m sweeps`: it is heard from its first moment on."""
+"""The process `mixsweep`, or `python -m sweeps`: it handles signals from its first moment on."""
 
 from typing import NoReturn
 
@@ -8,9 +8,10 @@ from sweeps.machine.streams import steady_streams
 
 
 def main() -> NoReturn:
-    """Run the command line, whose imports alone take a quarter of a second.
+    """Run the command line, after preparing signals, streams and secrets.
 
-    An address with a secret is taken from what every user of the machine can read before that.
+    The imports of the command line take a quarter of a second. Before them, addresses with a secret
+    are removed from the command line, which every user of the machine can read.
     """
     steady_streams()
     hear(leave_saying_so)

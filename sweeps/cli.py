@@ -1,4 +1,4 @@
-"""The command `mixsweep`. Ray, MLflow and torch are loaded only by the commands that use them."""
+"""The command `mixsweep`. Ray, MLflow and torch are imported only by commands that use them."""
 
 import errno
 import getpass
@@ -63,13 +63,13 @@ _REFUSALS = (
 )  # fmt: skip
 
 _PATIENCE = 15.0
-"""Seconds for Ray to end its processes; it takes one, and a minute if some are gone."""
+"""Seconds for Ray to end its processes; it usually takes one, but a minute if some are gone."""
 
 
 def main() -> NoReturn:
     """Run the command line and exit with a documented code.
 
-    Whatever the umask, nothing that it or a process below it makes can be written by others.
+    Whatever the umask, other users cannot write to files of this process or its children.
     """
     os.umask(os.umask(0o022) | 0o022)
     read_names_as_utf8()
@@ -111,9 +111,9 @@ def main() -> NoReturn:
 
 
 def _end(ending: Ending, code: int, *, is_cut: bool) -> NoReturn:
-    """End this process; one that has trained as it stands: taking it apart would take a second.
+    """End this process; without Python's clean-up after training, which would take a second.
 
-    Where a launch was cut short nothing of it is waited for: it may wait for what is gone.
+    If a launch was cut short, none of its threads are waited for: they may wait forever.
     """
     if code == DONE and not ending.leaves_files and (lost := lost_output()) is not None:
         code = _say(
@@ -133,17 +133,17 @@ def _end(ending: Ending, code: int, *, is_cut: bool) -> NoReturn:
 
 
 def _ignore_warnings() -> None:
-    """Let no warning of a library end this process, as PYTHONWARNINGS=error would."""
+    """Prevent warnings of libraries from ending this process, as PYTHONWARNINGS=error would."""
     if sys.warnoptions:
         warnings.simplefilter("ignore")
         os.environ.pop("PYTHONWARNINGS", None)
 
 
 def _require_working_directory() -> None:
-    """Check that relative paths mean something.
+    """Check that the working directory exists, so that relative paths can be used.
 
     Raises:
-        RefusedError: If the working directory was deleted or is closed to this user.
+        RefusedError: If it was deleted, or this user may not read it.
     """
     try:
         Path.cwd()
@@ -153,10 +153,10 @@ def _require_working_directory() -> None:
 
 
 def _require_home() -> None:
-    """Check that libraries find a home directory, and a name of this user.
+    """Check that libraries can find a home directory; set USER if the user has no name.
 
     Raises:
-        RefusedError: If HOME is not set and the system knows of no home.
+        RefusedError: If HOME is not set and the system knows no home.
     """
     try:
         Path.home()
@@ -171,7 +171,7 @@ def _require_home() -> None:
 
 
 def _spell(error: OSError) -> str:
-    """Return the system's error with the path where it happened."""
+    """Return the message of a system error, with its path."""
     is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
     reason = "disk full" if is_full else error.strerror or str(error)
     if not error.filename:
@@ -183,7 +183,7 @@ def _spell(error: OSError) -> str:
 
 
 def _mistake(error: Exception) -> str:
-    """Return a line on an unexpected error, and where its traceback is."""
+    """Return one line about an internal error, with the file that has its traceback."""
     told = "".join(traceback.format_exception(error))
     reason = (str(error).strip().splitlines() or ["no message"])[0]
     said = f"an error in mixsweep itself ({type(error).__name__}: {reason})"

@@ -1,1 +1,1 @@
-"""One driver per study."""
+"""Leases: they ensure that each study has one driver."""

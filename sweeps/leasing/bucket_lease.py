@@ -1,17 +1,17 @@
-"""BucketLease: one driver per study, kept by an object store that creates an object only once.
+"""BucketLease: one driver per study, in an object store that creates an object only once.
 
-    leases/<study>/<token>.json     the holder; created, never changed: of two creators one wins
-    leases/<study>/<token>.beat     a number that grows while the holder lives, and its progress
+    leases/<study>/<token>.json     the holder; never changed: if two create it, one succeeds
+    leases/<study>/<token>.beat     the heartbeat: a counter that grows, and the progress
 
-Whoever finds a token whose beat does not change for `_EXPIRY` seconds, on its own monotonic clock,
-creates the next token: no two clocks are ever compared. A holder believes in its lease only for
-a shorter time after its last beat, so it stops writing before anyone may take over, and when it
-finds a newer token it interrupts its own process. What no client can prevent is the one write that
-was on its way while its process was frozen; stages are written once and points in MLflow carry
-stored times, so such a write repeats what is there.
+A process that sees no change of a heartbeat for `_EXPIRY` seconds, on its own monotonic clock, may
+create the next token; clocks of two machines are never compared. A holder relies on its lease for a
+shorter time after its last heartbeat, so it stops writing before another may take over, and if it
+finds a newer token it interrupts its own process. A single write that was in progress while the
+process was frozen cannot be prevented; it is harmless, because stages are written once and points
+in MLflow have stored times, so it repeats what is there.
 
-The token is in the names, so damage to what objects hold changes none. A holder that cannot be read
-counts as one that is not known: it has the study for as long as its beat changes.
+The token is part of the names, so damaged objects do not change it. A holder whose record cannot be
+read is treated as unknown: it keeps the study as long as its heartbeat changes.
 """
 
 import contextlib
@@ -39,18 +39,18 @@ from sweeps.leasing.holders import (
 
 _BEAT_EVERY = 2.0
 _EXPIRY = 30.0
-"""Seconds without a beat after which a driver is taken for dead."""
+"""Seconds without a heartbeat after which a driver counts as dead."""
 _BELIEF = 20.0
-"""Seconds since its last beat for which a driver may write."""
+"""Seconds after its last heartbeat during which a driver may write."""
 _SILENCE = 6.0
-"""Seconds without a beat after which a driver is not shown as living."""
+"""Seconds without a heartbeat after which a driver is not shown as running."""
 _LOOK_EVERY = 0.25
 _SUSPENDS_TOO = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""A clock that also counts while the machine sleeps."""
+"""A clock that also advances while the machine is suspended."""
 
 
 class BucketLease:
-    """The lease of a study whose store is in a bucket; renewed by a thread."""
+    """The lease of a study whose store is in a bucket; a thread renews it."""
 
     def __init__(self, files: Bucket, study: str, command: str) -> None:
         """Acquire the lease.
@@ -58,7 +58,7 @@ class BucketLease:
         Raises:
             StudyBusyError: If another driver holds it.
             StoreError: If the bucket cannot be written, or does not create an object only once.
-            ValueError: If the name is no study name.
+            ValueError: If the name is not a valid study name.
         """
         self.successor: Holder | None = None
         self._files = files
@@ -84,13 +84,13 @@ class BucketLease:
 
     @staticmethod
     def latest(files: Bucket, study: str) -> Holder | None:
-        """Return the holder that took the lease last, alive or not."""
+        """Return the holder that acquired the lease last, alive or not; None if there was none."""
         token = _newest(files, study)
         return _read_holder(files, study, token) if token else None
 
     @staticmethod
     def current(files: Bucket, study: str) -> Holder | None:
-        """Return the living driver of a study, if it has one; seconds pass if it is silent."""
+        """Return the live driver of a study; None without one. Waits seconds if it seems dead."""
         token = _newest(files, study)
         return _read_holder(files, study, token) if _lives(files, study, token, _SILENCE) else None
 
@@ -105,18 +105,18 @@ class BucketLease:
         return Heartbeat.from_plain(progress) if isinstance(progress, dict) else None
 
     def is_held(self) -> bool:
-        """Return whether the lease is certainly still ours, without reading the bucket."""
+        """Return True if the lease is certainly still valid, without reading the bucket."""
         since = time.clock_gettime(_SUSPENDS_TOO) - self._believed_at
         return self.successor is None and not self._ends.is_set() and since < _BELIEF
 
     def write_progress(
         self, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> None:
-        """Set the runs in training that the next heartbeat reports."""
+        """Set the running runs for the next heartbeat."""
         self._running, self._seconds_left = tuple(running), seconds_left
 
     def release(self) -> None:
-        """Let the next driver in; a second call does nothing."""
+        """Release the lease for the next driver; a second call does nothing."""
         if self._ends.is_set():
             return
         self._ends.set()
@@ -166,7 +166,7 @@ class BucketLease:
 
 
 def _await_end(files: Bucket, study: str, token: int) -> None:
-    """Return once a holder has released its lease, or surely cannot use it any more.
+    """Wait until a holder has released its lease or can no longer use it.
 
     Raises:
         StudyBusyError: If it is alive.
@@ -179,7 +179,10 @@ def _await_end(files: Bucket, study: str, token: int) -> None:
 
 
 def _lives(files: Bucket, study: str, token: int, patience: float) -> bool:
-    """Return whether a holder's beat changes within some seconds; False at once if released."""
+    """Return True if a holder's heartbeat changes within `patience` seconds.
+
+    False at once if the lease was released.
+    """
     name = _beat_name(study, token)
     if not token:
         return False
@@ -196,7 +199,7 @@ def _lives(files: Bucket, study: str, token: int, patience: float) -> bool:
 
 
 def _has_died_here(record: dict[str, Any]) -> bool:
-    """Return whether a holder was a process that this one would see if it were alive."""
+    """Return True if a holder was a process of this machine that no longer exists."""
     here = Holder.here(0, "")
     is_near = here.boot_id is not None and record.get("boot_id") == here.boot_id
     is_seen = _namespace() is not None and record.get("namespace") == _namespace()
@@ -205,19 +208,19 @@ def _has_died_here(record: dict[str, Any]) -> bool:
 
 
 def _namespace() -> str | None:
-    """Return which processes this one sees, where Linux tells it."""
+    """Return the pid namespace of this process; None if the system does not report it."""
     with contextlib.suppress(OSError):
         return str(Path("/proc/self/ns/pid").readlink())
     return None
 
 
 def _newest(files: Bucket, study: str) -> int:
-    """Return the greatest token of a study; 0 if it never had a driver."""
+    """Return the largest token of a study; 0 if it never had a driver."""
     return max(_tokens(files, study).values(), default=0)
 
 
 def _tokens(files: Bucket, study: str) -> dict[str, int]:
-    """Return the objects of a study's lease with the token of each."""
+    """Return the tokens of a study's lease objects, by object name."""
     names = list(files.names(_folder(study)))
     return {name: int(match[1]) for name in names if (match := _TOKEN.search(name))}
 
@@ -231,7 +234,7 @@ def _read_holder(files: Bucket, study: str, token: int) -> Holder | None:
 
 
 def _read(files: Bucket, name: str) -> dict[str, Any] | None:
-    """Return a record, empty if it cannot be read; None if there is none."""
+    """Return a record; empty if it cannot be read, None if it does not exist."""
     try:
         return parse_note(files.read(name)) or {}
     except FileNotFoundError:

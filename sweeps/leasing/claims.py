@@ -1,18 +1,20 @@
-"""Claims: which stages a live driver trains, starts from or removes, so that no other interferes.
+"""Claims: the stages that a live driver trains, starts from or deletes.
 
-    claims/<study>.json     the claims of the driver of one study; void once its lease is
+They prevent drivers of different studies in one store from interfering with each other.
+
+    claims/<study>.json     the claims of the driver of one study; invalid after its lease
     claims/<study>.planned  every stage of the runs that this driver has not finished
-    wanted/<stage key>      a stage that another driver waits for: whoever trains it stores it
+    wanted/<stage key>      a stage that another driver waits for; its trainer must store it
 
-Every driver writes its own note first and reads those of the others then: of two that claim the
-same stage at the same time at least one sees the other. Whoever sees another's claim gives its own
-up, and tries again a little later. A claim lives as long as the lease of its driver, which a
-folder's locks or a bucket's beats prove, so nothing else has to be renewed.
+Every driver writes its own note first and then reads those of the others, so if two claim the same
+stage at the same time, at least one sees the other. A driver that sees another's claim withdraws
+its own and tries again later. A claim is valid as long as the lease of its driver, which a folder's
+locks or a bucket's heartbeats prove, so claims need no renewal of their own.
 
-By the same order a stage from which two drivers' runs part is stored with its state. The driver
-that joins while a run is in training asks for the stage (`wanted/`); the driver that starts a run
-later reads the plans of the others and keeps it. Only epochs that had passed without a state when
-a driver joined are trained again, by one driver, from the nearest state.
+In the same way, a stage at which runs of two drivers diverge is stored with its state. A driver
+that needs a stage of a run in training requests it (`wanted/`); a driver that starts a run later
+reads the plans of the others and keeps the stage. Only epochs that had passed without a state when
+a driver started are trained again, by one driver, from the nearest state.
 """
 
 import json
@@ -33,51 +35,51 @@ from sweeps.leasing.lease import Lease
 
 _FOLDER = "claims"
 _DIGITS = 16
-"""Characters of a stage key in a note; two that agree in them cost a wait and nothing else."""
+"""Number of characters of a stage key in a note; a collision only costs a wait."""
 _END = "."
-"""Stands behind the last stage of a run in a plan."""
+"""Suffix of the last stage of a run in a plan."""
 _LOOK_EVERY, _LOOK_EVERY_IN_A_BUCKET = 0.5, 2.0
-"""Seconds between two looks at a stage that another driver has claimed."""
+"""Seconds between two checks of a stage that another driver has claimed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claimed:
-    """The claims of live drivers, as the first digits of stage keys."""
+    """The claims of live drivers; stages are given by the first digits of their keys."""
 
     trained: frozenset[str] = frozenset()
     """Stages that are being trained."""
     ends: frozenset[str] = frozenset()
-    """The last stages of the runs in training."""
+    """Last stages of the runs in training."""
     used: frozenset[str] = frozenset()
-    """Stages that a run will start or learn from."""
+    """Stages that a run will start from, or whose run is its teacher."""
     removed: frozenset[str] = frozenset()
-    """Stages whose state is being removed."""
+    """Stages whose state is being deleted."""
     plans: tuple[frozenset[str], ...] = ()
-    """By driver: every stage of the runs that it has not finished; a last one ends in a point."""
+    """All stages of each driver's unfinished runs; the last stage of a run ends in a dot."""
     num_drivers: int = 0
-    """Other live drivers that have written a note."""
+    """Number of other live drivers that have written a note."""
 
     def trains(self, key: str) -> bool:
-        """Return whether a stage is being trained."""
+        """Return True if a stage is being trained."""
         return key[:_DIGITS] in self.trained
 
     def removes(self, key: str) -> bool:
-        """Return whether the state of a stage is being removed."""
+        """Return True if the state of a stage is being deleted."""
         return key[:_DIGITS] in self.removed
 
     def needs(self, key: str) -> bool:
-        """Return whether the state of a stage must stay."""
+        """Return True if the state of a stage must be kept."""
         return self.trains(key) or key[:_DIGITS] in self.used
 
     def passes(self, key: str) -> bool:
-        """Return whether a run that is planned or in training goes on behind a stage."""
+        """Return True if a planned or running run continues after a stage."""
         return any(key[:_DIGITS] in plan for plan in self.plans)
 
     def needed_of(self, stages: Sequence[str]) -> frozenset[int]:
-        """Return the epochs of a run whose state other drivers need.
+        """Return the epochs of a run whose states other drivers need.
 
         Args:
-            stages: Its stages, epoch by epoch.
+            stages: Stage keys of the run, one per epoch.
         """
         short = [stage[:_DIGITS] for stage in stages]
         needed = {epoch for epoch, stage in enumerate(short, 1) if stage in self.used}
@@ -88,10 +90,12 @@ class Claimed:
         return frozenset(needed)
 
     def to_ask_for(self, stages: Sequence[str]) -> tuple[str, ...]:
-        """Return the last of the stages that another driver trains, if its run goes on there.
+        """Return the last of the stages that another driver trains, if the run continues after it.
+
+        Empty if there is none, or if both runs end there.
 
         Args:
-            stages: The stages of a run, epoch by epoch.
+            stages: Stage keys of a run, one per epoch.
         """
         shared = [stage for stage in stages if self.trains(stage)]
         ends_alike = shared[-1:] == [*stages[-1:]] and shared[-1][:_DIGITS] in self.ends
@@ -100,12 +104,12 @@ class Claimed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Granted:
-    """Leave to train a run."""
+    """Permission to train a run."""
 
     start: int
-    """Epochs after which the training begins; their state is stored."""
+    """Number of epochs from whose stored state the training starts."""
     keep: frozenset[int]
-    """Epochs whose state other drivers need."""
+    """Epochs whose states other drivers need."""
 
 
 @dataclass(kw_only=True)
@@ -115,34 +119,34 @@ class Claims:
     store: Store
     study: str
     token: int
-    """Token of the lease that the driver holds."""
+    """Token of the driver's lease."""
     clock: Callable[[], float] = time.monotonic
     _trained: dict[str, Sequence[str]] = field(default_factory=dict)
-    """Key of a run to the stages that this driver trains for it."""
+    """Stages that this driver trains, by run key."""
     _starts: dict[str, Sequence[str]] = field(default_factory=dict)
-    """Key of a run in training to the stage that it starts from, if there is one."""
+    """Stage that each run in training starts from, by run key; empty if it starts at epoch 0."""
     _used: dict[str, Sequence[str]] = field(default_factory=dict)
     _planned: dict[str, "array[int]"] = field(default_factory=dict)
-    """Key of a run that has not ended to the first digits of its stages, as a number each."""
+    """First digits of the stages of each unfinished run, as numbers, by run key."""
     _num_listed: int = 0
-    """Runs in the file of planned stages."""
+    """Number of runs in the file of planned stages."""
     _num_lists: int = 0
-    """Times that this file was written; 0: there is none."""
+    """Number of times that this file was written; 0 if it does not exist."""
     _removed: Sequence[str] = ()
     _again_at: dict[str, float] = field(default_factory=dict)
-    """Key of a run that another driver trains to the time of the next look at it."""
+    """Time of the next check, by key of each run that another driver trains."""
     _plans: dict[str, tuple[object, frozenset[str]]] = field(default_factory=dict)
-    """Study of another driver to the version of its plan and the plan, as last read."""
+    """Version and content of the plans of other drivers, as last read, by study."""
     _is_outdated: bool = False
     _is_beside_others: bool = False
-    """True if other drivers lived at the last look."""
+    """True if other drivers were alive at the last check."""
 
     def expect(self, runs: Mapping[str, tuple[Sequence[str], Collection[str]]]) -> None:
-        """Claim what runs will train and need, until they end; ask others for the shared part.
+        """Claim the stages that runs will train or need, until they end; request shared ones.
 
         Args:
-            runs: Key of a run to all its stages, epoch by epoch, and to those stages, of this run
-                or its teacher, whose state this driver needs.
+            runs: By run key, all its stages, one per epoch, and those stages of the run or its
+                teacher whose state this driver needs.
         """
         if not runs:
             return
@@ -160,16 +164,16 @@ class Claims:
     def train(
         self, run: str, stages: Sequence[str], start: Callable[[bool], int]
     ) -> Granted | None:
-        """Claim what a run has left to train.
+        """Claim the stages that a run still has to train.
 
         Args:
-            run: Its key.
-            stages: All its stages, epoch by epoch.
-            start: Returns the epochs after which the training begins; the argument says whether
-                the store must be asked, since another driver may have stored or removed states.
+            run: Key of the run.
+            stages: All its stages, one per epoch.
+            start: Returns the number of epochs from which training starts; its argument is True if
+                the store must be read, because another driver may have stored or deleted states.
 
         Returns:
-            Where to start and what to keep; None while another driver is at the same stages.
+            Where to start and what to keep; None while another driver trains the same stages.
         """
         if self.clock() < self._again_at.get(run, 0.0):
             return None
@@ -190,20 +194,20 @@ class Claims:
         return None
 
     def _claim(self, run: str, stages: Sequence[str], start: int) -> tuple[int, Claimed]:
-        """Write a claim, and return its start with what others have claimed then."""
+        """Write a claim; return its start and the claims of others at that time."""
         self._trained[run] = stages[start:]
         self._starts[run] = stages[start - 1 : start] if 0 < start < len(stages) else ()
         self._write()
         return start, self.of_others()
 
     def want(self, stage: str) -> None:
-        """Ask the driver that trains a stage to store its state."""
+        """Request that the driver which trains a stage stores its state."""
         self.store.files.create(wanted_name(stage), b"")
 
     def remove(self, stages: Sequence[str]) -> tuple[str, ...]:
-        """Claim stages whose state is to be removed; return those that no other driver needs.
+        """Claim stages whose state is to be deleted; return those that no other driver needs.
 
-        A stage on the way of a run that another driver will train is needed: the run starts there.
+        A stage of a run that another driver will train is needed, because the run starts from it.
         """
         self._removed = stages
         self._write()
@@ -211,24 +215,24 @@ class Claims:
         return tuple(stage for stage in stages if not (others.needs(stage) or others.passes(stage)))
 
     def end(self, run: str) -> None:
-        """Give up what was claimed for a run; others see it from the next `refresh` on."""
+        """Withdraw the claims for a run; others see that after the next `refresh`."""
         self._is_outdated |= run in self._trained or run in self._planned
         for noted in (self._trained, self._starts, self._used, self._planned):
             noted.pop(run, None)
 
     def refresh(self) -> None:
-        """Let others see what was given up."""
+        """Write withdrawn claims, so that other drivers see them."""
         if self._is_outdated:
             self._write()
 
     def of_others(self) -> Claimed:
-        """Return the stages that live drivers of other studies have claimed."""
+        """Return the claims of live drivers of other studies."""
         others = read_claims(self.store, but=self.study, plans=self._plans)
         self._is_beside_others = others.num_drivers > 0
         return others
 
     def close(self) -> None:
-        """Give up everything."""
+        """Withdraw all claims."""
         for name in (_name(self.study), _plan_name(self.study)):
             with suppress(StoreError, OSError):
                 self.store.files.remove(name)
@@ -248,7 +252,7 @@ class Claims:
         _put(self.store, _name(self.study), json.dumps(content).encode())
 
     def _write_plan(self) -> None:
-        """Write every stage of the runs that have not ended; it is read when it has changed."""
+        """Write every stage of the unfinished runs; others read the file when it has changed."""
         planned = self._planned.values()
         passed = {f"{stage:0{_DIGITS}x}" for stages in planned for stage in stages[:-1]}
         last = {f"{stages[-1]:0{_DIGITS}x}{_END}" for stages in planned}
@@ -263,13 +267,12 @@ def read_claims(
     but: str | None = None,
     plans: dict[str, tuple[object, frozenset[str]]] | None = None,
 ) -> Claimed:
-    """Return the stages that live drivers have claimed.
+    """Return the claims of live drivers.
 
     Args:
         store: The store.
-        but: Study whose claims are left out.
-        plans: What the last call has read of the plans of others, brought up to date; None: their
-            plans are not read.
+        but: Study whose claims are left out; None to include all.
+        plans: Plans of others as last read, updated in place; None to read no plans.
     """
     found: dict[str, set[str]] = {p: set() for p in ("trained", "ends", "used", "removed")}
     live: dict[str, tuple[object, object]] = {}
@@ -292,7 +295,7 @@ def read_claims(
 def _update(
     plans: dict[str, tuple[object, frozenset[str]]], live: Mapping[str, object], store: Store
 ) -> None:
-    """Read the plans that have changed and forget those of drivers that have ended."""
+    """Read the plans that have changed, and remove those of drivers that have ended."""
     for study in plans.keys() - live.keys():
         del plans[study]
     names = {
@@ -315,7 +318,7 @@ def _notes(store: Store) -> Iterator[tuple[str, Mapping[str, object]]]:
 
 
 def _lives(store: Store, study: str, note: Mapping[str, object]) -> bool:
-    """Return whether the driver that wrote a note still holds its lease."""
+    """Return True if the driver that wrote a note still holds its lease."""
     try:
         holder = Lease.current(store, study)
     except ValueError:  # no name of a study: somebody else's file
@@ -324,7 +327,7 @@ def _lives(store: Store, study: str, note: Mapping[str, object]) -> bool:
 
 
 def _put(store: Store, name: str, content: bytes) -> None:
-    """Write a note, in a folder without waiting for the disk: it is void after a crash anyway."""
+    """Write a note; in a folder without syncing to disk, as it is invalid after a crash anyway."""
     if isinstance(store.files, Bucket):
         store.files.write(name, content)
         return

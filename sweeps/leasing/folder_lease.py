@@ -1,17 +1,18 @@
-"""FolderLease: one driver per study, held by a lock that the kernel keeps.
+"""FolderLease: one driver per study, with a lock of the kernel.
 
-    leases/<study>.lock             held with `flock` by the driver; holds the newest token
-    leases/<study>.json             the holder; kept afterwards
-    leases/<study>.progress.json    the runs in training, written by the holder
+    leases/<study>.lock             locked with `flock` by the driver; contains the newest token
+    leases/<study>.json             the holder; stays after its end
+    leases/<study>.progress.json    the running runs, written by the holder
 
-The kernel frees the lock when its holder dies, however it dies, and not while it is only stopped.
-A child that was forked without exec would keep it: start children with `subprocess`. On a shared
-folder this holds if its file system passes `flock` on to its server: NFS 4 does (not mounted with
-`local_lock`), Lustre with the mount option `flock`. Where locks stay local, two machines can drive
-one study at once.
+The kernel releases the lock when its holder dies for any reason, but not while it is only
+suspended. A child that was forked without exec would inherit the lock: start children with
+`subprocess`. On a shared folder this works if the file system passes `flock` to its server: NFS 4
+does (unless mounted with `local_lock`), Lustre with the mount option `flock`. If locks stay local,
+two machines can drive one study at the same time.
 
-A damaged record counts as absent and is written again. Tokens grow all the same: each file tells
-one, and where all are damaged the next token is the time in seconds, more than any study's drivers.
+A damaged record counts as absent and is written again. Tokens still increase: each of the files
+contains one, and if all are damaged the next token is the time in seconds, which is larger than the
+number of drivers of any study.
 """
 
 import dataclasses
@@ -40,10 +41,10 @@ from sweeps.leasing.holders import (
 )
 
 _PATIENCE = 0.5
-"""Seconds for which a held lock is tried again: `current` takes it for an instant, and a new
-holder needs one to write who it is."""
+"""Seconds during which a busy lock is tried again: `current` locks it for a moment, and a new
+holder needs a moment to write its record."""
 _LARGEST = 2**20
-"""Bytes of a record that are read: a thousand runs in training take a tenth."""
+"""Largest record that is read, in bytes: a thousand running runs need a tenth of it."""
 
 _logger = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ class FolderLease:
         Raises:
             StudyBusyError: If another driver holds it.
             StoreFullError: If the disk is full.
-            ValueError: If the name is no study name.
+            ValueError: If the name is not a valid study name.
         """
         self._files = _LeaseFiles.of(store, study)
         lock = _lock(self._files, study)
@@ -76,12 +77,12 @@ class FolderLease:
 
     @staticmethod
     def latest(store: Path, study: str) -> Holder | None:
-        """Return the holder that took the lease last, alive or not."""
+        """Return the holder that acquired the lease last, alive or not; None if there was none."""
         return _read_holder(_LeaseFiles.of(store, study))
 
     @staticmethod
     def current(store: Path, study: str) -> Holder | None:
-        """Return the living driver of a study, if it has one."""
+        """Return the live driver of a study; None without one."""
         files = _LeaseFiles.of(store, study)
         return _read_holder(files) if _is_locked(files) else None
 
@@ -96,10 +97,10 @@ class FolderLease:
         return progress
 
     def is_held(self) -> bool:
-        """Return whether this is still the newest driver.
+        """Return True if this is still the newest driver.
 
-        Nobody can have come after while the file is there that this driver has locked, whatever
-        the record says.
+        While the locked file exists, no other driver can have taken over, whatever the record
+        contains.
         """
         if self._lock is None:
             return False
@@ -108,7 +109,7 @@ class FolderLease:
     def write_progress(
         self, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> None:
-        """Say which runs are in training, and again who the holder is if the record is damaged."""
+        """Write the running runs; write the holder's record again if it is damaged."""
         if self.is_held() and _read_holder(self._files) != self.holder:
             self._write_holder()
         progress = Heartbeat.now(self.holder.token, running, seconds_left)
@@ -125,7 +126,7 @@ class FolderLease:
         return os.path.samestat(there, os.fstat(lock))
 
     def release(self) -> None:
-        """Let the next driver in; a second call does nothing."""
+        """Release the lease for the next driver; a second call does nothing."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -164,10 +165,10 @@ def _lock(files: _LeaseFiles, study: str) -> int:
 
 
 def _is_locked(files: _LeaseFiles) -> bool:
-    """Return whether a driver lives; what is no file cannot have been locked by one.
+    """Return True if a driver is alive; a path that is not a file counts as not locked.
 
     Raises:
-        OSError: If this user may not ask.
+        OSError: If this user may not read the lock.
     """
     try:
         lock = os.open(files.lock, os.O_RDONLY | os.O_NONBLOCK)
@@ -192,7 +193,7 @@ def _try_lock(lock: int, kind: int) -> bool:
 
 
 def _last_token(files: _LeaseFiles, lock: int) -> int:
-    """Return a token that no driver before can have exceeded; 0 if there was none."""
+    """Return a token at least as large as that of any earlier driver; 0 if there was none."""
     holder = _read(files.holder)
     contents = os.pread(lock, _LARGEST, 0), holder or b"", _read(files.progress) or b""
     tokens = [int(found) for content in contents for found in _TOKEN.findall(content)]
@@ -203,15 +204,15 @@ def _last_token(files: _LeaseFiles, lock: int) -> int:
 
 
 _TOKEN = re.compile(rb'(?:"token": ?|^token )(\d{1,15})\b')
-"""A token as a record, damaged or not, and the lock file have it."""
+"""Pattern of a token in a record, damaged or not, and in the lock file."""
 
 
 def _write_token(files: _LeaseFiles, lock: int, token: int) -> None:
-    """Let the lock file tell a token.
+    """Write a token to the lock file.
 
     Raises:
         StoreFullError: If the disk is full.
-        OSError: If it fails in another way.
+        OSError: On any other failure.
     """
     try:
         # One write of one length: whatever stops it, the records tell the token before.
@@ -233,7 +234,7 @@ def _read_record(path: Path) -> dict[str, Any] | None:
 
 
 def _read(path: Path) -> bytes | None:
-    """Return a record's content, empty if it cannot be read; None if there is none."""
+    """Return a record's content; empty if it cannot be read, None if it does not exist."""
     try:
         return read_regular(path, _LARGEST)
     except FileNotFoundError:
@@ -243,7 +244,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a record in place of what has its name."""
+    """Write a record; whatever else has its name is moved away."""
     try:
         write_durably(path, content)
     except IsADirectoryError:

@@ -1,4 +1,4 @@
-"""Holder: who drives a study, and what that driver says it is doing."""
+"""Holder: the driver of a study, and its reported progress."""
 
 import contextlib
 import dataclasses
@@ -20,13 +20,13 @@ class Holder:
     """The driver of a study."""
 
     token: int
-    """Fencing number: 1 for the first driver of the study, one more for each after it."""
+    """Fencing number: 1 for the first driver of the study, larger for each later one."""
     host: str
     boot_id: str | None
-    """Names one boot of the host; None where the system has no such name."""
+    """Id of the current boot of the host; None if the system has none."""
     pid: int
     started_at_ms: int
-    """Unix time in ms at which the driver took the lease."""
+    """Unix time in ms at which the driver acquired the lease."""
     command: str
 
     @classmethod
@@ -43,9 +43,9 @@ class Holder:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self | None:
-        """Return the value that `dataclasses.asdict` wrote; fields of later versions are ignored.
+        """Return the holder in a record of `dataclasses.asdict`; unknown fields are ignored.
 
-        None, as if it had not been written, where a field is missing or not of its type.
+        None if a field is missing or has the wrong type.
         """
         found = filled(cls, plain)
         if found is None or found.token < 1 or not 0 <= found.started_at_ms <= LATEST_MS:
@@ -64,9 +64,9 @@ class RunningRun:
     arm: str
     seed: int
     epoch: int
-    """0-based epoch being trained."""
+    """The epoch being trained, from 0."""
     within: float = 0.0
-    """Share of it that is done; 0 if it takes seconds only."""
+    """Finished fraction of the epoch; 0 for short epochs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,15 +76,15 @@ class Heartbeat:
     token: int
     running: tuple[RunningRun, ...]
     updated_at_ms: int
-    """Unix time in ms."""
+    """Time of the heartbeat, Unix time in ms."""
     seconds_left: float | int | None = None
-    """Seconds to the end of the launch; None before the first measurement."""
+    """Estimated seconds to the end of the launch; None before the first measurement."""
 
     @classmethod
     def now(
         cls, token: int, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> Self:
-        """Return the heartbeat of this moment."""
+        """Return a heartbeat with the current time."""
         return cls(
             token=token,
             running=tuple(running),
@@ -94,11 +94,14 @@ class Heartbeat:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self | None:
-        """Return the value that `to_plain` wrote; fields of later versions are ignored."""
+        """Return the heartbeat in a record of `to_plain`; unknown fields are ignored.
+
+        None if a field is missing or has the wrong type.
+        """
         return filled(cls, plain)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return values that JSON holds."""
+        """Return the values for a JSON record."""
         return dataclasses.asdict(self)
 
 
@@ -106,7 +109,7 @@ class StudyBusyError(Exception):
     """Another driver holds the study."""
 
     holder: Holder | None
-    """The holder; None if it has not yet written its name."""
+    """The holder; None if its record is not written yet."""
 
     def __init__(self, study: str, holder: Holder | None) -> None:
         by = holder or "another process"
@@ -115,7 +118,7 @@ class StudyBusyError(Exception):
 
 
 class StudyLostError(Exception):
-    """This driver was silent for so long that another one took its study over."""
+    """Another driver took the study over, because this one sent no heartbeat for too long."""
 
     def __init__(self, study: str, holder: Holder | None) -> None:
         by = holder or "another process"
@@ -123,10 +126,10 @@ class StudyLostError(Exception):
 
 
 def checked(study: str) -> str:
-    """Return a study's name, which becomes part of paths.
+    """Return the name of a study after checking that it can be part of a path.
 
     Raises:
-        ValueError: If it is no study name.
+        ValueError: If it is not a valid study name.
     """
     if not re.fullmatch(r"[a-z0-9-]{1,100}", study):
         raise ValueError(f"study must be 1 to 100 characters of a-z, 0-9 and -, got ({study=}).")

@@ -12,28 +12,28 @@ from sweeps.leasing.holders import Heartbeat, Holder, RunningRun, StudyLostError
 
 
 class Lease:
-    """The right to drive a study, held until `release`, the end of a `with`, or the process's."""
+    """The exclusive right to drive a study, until `release`, the end of a `with` or process."""
 
     def __init__(self, held: FolderLease | BucketLease, study: str) -> None:
-        """Wrap a lease that is held; use `acquire`."""
+        """Wrap an acquired lease; use `acquire`."""
         self._held = held
         self._study = study
 
     @classmethod
     def acquire(cls, store: Store, study: str, command: str) -> Self:
-        """Take the lease of a study.
+        """Acquire the lease of a study.
 
-        In a bucket that takes up to half a minute after a driver that was killed elsewhere.
+        In a bucket this takes up to half a minute if a driver on another machine was killed.
 
         Args:
-            store: Store in which the study's runs are kept.
+            store: The store of the study's runs.
             study: Name of the study.
-            command: What was started, for whoever finds the study busy.
+            command: The command line, shown to users who find the study busy.
 
         Raises:
             StudyBusyError: If another driver holds it.
-            StoreError: If the store cannot be written, or its server cannot keep a lease.
-            ValueError: If the name is no study name.
+            StoreError: If the store cannot be written, or its server cannot support leases.
+            ValueError: If the name is not a valid study name.
         """
         if isinstance(store.files, Bucket):
             return cls(BucketLease(store.files, study, command), study)
@@ -41,10 +41,10 @@ class Lease:
 
     @classmethod
     def current(cls, store: Store, study: str) -> Holder | None:
-        """Return the living driver of a study, if it has one; takes and creates nothing.
+        """Return the live driver of a study, None without one; acquires and creates nothing.
 
         Raises:
-            ValueError: If the name is no study name.
+            ValueError: If the name is not a valid study name.
         """
         if isinstance(store.files, Bucket):
             return BucketLease.current(store.files, study)
@@ -52,11 +52,11 @@ class Lease:
 
     @classmethod
     def latest(cls, store: Store, study: str) -> Holder | None:
-        """Return the holder that took the lease of a study last, alive or not.
+        """Return the holder that acquired the lease of a study last, alive or not; None if none.
 
         Raises:
             StoreError: If the store is in a bucket that cannot be reached.
-            ValueError: If the name is no study name.
+            ValueError: If the name is not a valid study name.
         """
         if isinstance(store.files, Bucket):
             return BucketLease.latest(store.files, study)
@@ -64,26 +64,26 @@ class Lease:
 
     @property
     def holder(self) -> Holder:
-        """This driver."""
+        """The record of this driver."""
         return self._held.holder
 
     @property
     def token(self) -> int:
-        """Fencing number of this lease; a newer driver's is larger."""
+        """Fencing number of this lease; a newer driver has a larger one."""
         return self.holder.token
 
     def is_held(self) -> bool:
-        """Return whether this is surely still the only driver; ask before writing to others."""
+        """Return True if this is certainly still the only driver; check before each write."""
         return self._held.is_held()
 
     def write_progress(
         self, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> None:
-        """Say which runs are in training; meant for about one call a second.
+        """Write the running runs for `mixsweep status`; call it about once a second.
 
         Args:
-            running: Those.
-            seconds_left: To the end of the launch; None if unknown.
+            running: The running runs.
+            seconds_left: Seconds to the end of the launch; None if unknown.
 
         Raises:
             StoreFullError: If the disk is full.
@@ -91,7 +91,7 @@ class Lease:
         self._held.write_progress(running, seconds_left)
 
     def release(self) -> None:
-        """Let the next driver in; a second call does nothing."""
+        """Release the lease for the next driver; a second call does nothing."""
         self._held.release()
 
     def __enter__(self) -> Self:
@@ -112,7 +112,7 @@ def read_progress(store: Store, study: str) -> Heartbeat | None:
     """Return the driver's progress; None without a live driver or a heartbeat.
 
     Raises:
-        ValueError: If the name is no study name.
+        ValueError: If the name is not a valid study name.
     """
     if isinstance(store.files, Bucket):
         return BucketLease.progress(store.files, study)

@@ -1,8 +1,8 @@
-"""Stops: a wish that the driver of a study may find in its store, wherever that driver is.
+"""Stops: requests in the store that ask the driver of a study to stop, on whatever machine it runs.
 
     stops/<study>.json    for which driver, and how
 
-It is meant for one lease, so the next launch of the study knows nothing of it.
+A request is for one lease only, so the next launch of the study ignores it.
 """
 
 import json
@@ -13,15 +13,15 @@ from mixup_core.store.notes import parse_note
 from sweeps.leasing.holders import Holder, checked
 
 Stop = Literal["finish", "now"]
-"""`finish`: start no run any more, and let those running end. `now`: leave those too."""
+"""`finish`: start no more runs and finish the running ones. `now`: stop the running ones too."""
 
 
 def ask_to_stop(store: Store, study: str, holder: Holder, how: Stop) -> None:
-    """Ask the driver of a study to stop; it looks about once a second.
+    """Ask the driver of a study to stop; it checks about once a second.
 
     Raises:
         StoreError: If the store cannot be written.
-        ValueError: If the name is no study name.
+        ValueError: If the name is not a valid study name.
     """
     store.files.write(_name(study), json.dumps({"token": holder.token, "how": how}).encode())
 
@@ -31,7 +31,7 @@ def asked_to_stop(store: Store, study: str, holder: Holder) -> Stop | None:
 
     Raises:
         StoreError: If the store is in a bucket that cannot be reached.
-        ValueError: If the name is no study name.
+        ValueError: If the name is not a valid study name.
     """
     for _, content in store.files.read_present([_name(study)]):
         record = parse_note(content)

@@ -1,1 +1,1 @@
-"""The machine that drives a study: processes, signals, scratch folders, SQLite files, the home."""
+"""The machine that runs a driver: processes, signals, scratch folders, SQLite files, the home."""

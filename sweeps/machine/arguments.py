@@ -1,4 +1,4 @@
-"""Arguments: the command line of this process: how it is read, and what of it others can read."""
+"""Arguments: the command line of this process: its encoding, and hiding secrets in it."""
 
 import codecs
 import os
@@ -15,14 +15,14 @@ OPTUNA = ("--optuna", "MIXSWEEP_OPTUNA")
 ADDRESSES: Mapping[tuple[str, str], Shown] = {
     STORE: store_address, TRACKING: database_address, OPTUNA: database_address,
 }  # fmt: skip
-"""Option and variable of each address to what may be shown of it."""
+"""Function that removes secrets, by option and environment variable of each address."""
 
 
 def read_names_as_utf8() -> None:
-    """Start this process anew in Python's UTF-8 mode if the locale means another encoding.
+    """Restart this process in Python's UTF-8 mode if the locale has another encoding.
 
-    Databases and URLs take every path as UTF-8; in another encoding one path would be two folders.
-    What is printed keeps the encoding of the terminal.
+    Databases and URLs read every path as UTF-8; in another encoding one path would become two
+    folders. Output keeps the encoding of the terminal.
     """
     if codecs.lookup(sys.getfilesystemencoding()).name == "utf-8":
         return
@@ -32,12 +32,13 @@ def read_names_as_utf8() -> None:
 
 
 def hide_addresses(options: Mapping[tuple[str, str], Shown] = ADDRESSES) -> None:
-    """Start this process anew, with addresses that may hold a secret moved to its environment.
+    """Restart this process with secret addresses moved from the command line to its environment.
 
-    Only this user can read the environment. Without such an address nothing is done.
+    Other users can read the command line, but not the environment. Without such an address nothing
+    happens.
 
     Args:
-        options: Option and environment variable to what may be shown of the option's value.
+        options: Function that removes secrets, by option and environment variable.
     """
     arguments, moved = moved_to_environment(sys.orig_argv, options)
     if moved:
@@ -47,9 +48,9 @@ def hide_addresses(options: Mapping[tuple[str, str], Shown] = ADDRESSES) -> None
 def moved_to_environment(
     arguments: Sequence[str], options: Mapping[tuple[str, str], Shown]
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the arguments without addresses that may hold a secret, and variables for these.
+    """Return the arguments without secret addresses, and the variables for these addresses.
 
-    An option that is repeated stays: a variable holds one value.
+    An option that is given several times is not moved, because a variable has one value.
     """
     kept, moved = list(arguments), {}
     for (option, variable), shown in options.items():

@@ -1,4 +1,4 @@
-"""Concealed: the addresses of this process that hold secrets, kept out of messages and logs."""
+"""Concealed: hides the secrets in addresses of this process from messages and logs."""
 
 import logging
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 from mixup_core.addresses import Address, scrubbed, without_secrets
 
 _known: dict[str, Address] = {}
-"""Each whole address to what may be shown of it."""
+"""The harmless form of each full address."""
 
 
 def conceal(url: str, shown: Address) -> None:
-    """Keep an address out of all that `concealed` returns and of every log record from now on.
+    """Hide the secrets of an address in results of `concealed` and in all later log records.
 
-    Libraries log the errors of servers, and these quote addresses or pieces of them.
+    Libraries log the errors of servers, and these quote addresses or parts of them.
     """
     if shown.is_whole:
         return
@@ -22,14 +22,14 @@ def conceal(url: str, shown: Address) -> None:
 
 
 def concealed(text: str) -> str:
-    """Return a text without secrets of addresses, those known and any other in the text."""
+    """Return a text with the secrets of addresses removed, both registered and other ones."""
     for url, shown in _known.items():
         text = scrubbed(text, url, shown)
     return without_secrets(text)
 
 
 class _Records:
-    """A factory of log records whose messages and tracebacks hold no known secret."""
+    """A factory of log records that removes registered secrets from messages and tracebacks."""
 
     def __init__(self, factory: Any) -> None:
         self._factory = factory

@@ -1,4 +1,4 @@
-"""Databases named by URL: how the path of a file becomes one and back, and what may be shown."""
+"""Databases named by URL: convert file paths to URLs and back, and remove secrets."""
 
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
@@ -8,12 +8,12 @@ from mixup_core.addresses import Address, web_address
 
 _SQLITE = "sqlite:///"
 _SQLITE_QUOTED = "sqlite+pysqlite:///"
-"""The same to SQLAlchemy. For a URL with the other prefix MLflow makes the folder of the database,
-from the path as it is quoted."""
+"""Equivalent prefix for SQLAlchemy. With the other prefix MLflow creates the folder of the database
+from the quoted path."""
 
 
 def sqlite_url(file: Path) -> str:
-    """Return the URL that SQLAlchemy opens as this file.
+    """Return the URL by which SQLAlchemy opens this file.
 
     Raises:
         ValueError: If there is none, for example because a name is not UTF-8.
@@ -32,7 +32,7 @@ def sqlite_url(file: Path) -> str:
 
 
 def database_file(url: str) -> Path | None:
-    """Return the file behind a database URL; None if there is no file."""
+    """Return the file of a database URL; None if it is not a file."""
     scheme, mark, rest = url.partition("://")
     if not mark or scheme.partition("+")[0] != "sqlite":
         return None
@@ -46,7 +46,7 @@ def database_file(url: str) -> Path | None:
 
 
 def database_address(url: str) -> Address:
-    """Return the harmless part of a database's URL, of a server's, or of a path."""
+    """Return the address of a database, of a server or a path, without secrets."""
     scheme, mark, _ = url.partition("://")
     if not mark:
         return Address.of_path(url.removeprefix("file:"))
@@ -80,7 +80,7 @@ def database_address(url: str) -> Address:
 
 
 def _database(url: str) -> str | None:
-    """Return the database part of a URL as SQLAlchemy reads it."""
+    """Return the database part of a URL, as SQLAlchemy parses it."""
     try:
         from sqlalchemy.engine import make_url
         from sqlalchemy.exc import ArgumentError

@@ -1,4 +1,4 @@
-"""Free memory: the bytes that processes started here may still take."""
+"""Free memory: the bytes that new processes on this machine can use."""
 
 import os
 from collections.abc import Iterator
@@ -11,16 +11,17 @@ _FILES = (
     ("memory.max", "memory.current", "inactive_file"),
     ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
-"""Limit, use and the part of it that can be had back, of control groups of version 2 and 1."""
+"""Files with the limit, the use and the reclaimable part of it, for control groups version 2 and 1.
+"""
 _THRESHOLD = "RAY_memory_usage_threshold"
 _USUAL_THRESHOLD = 0.95
-"""Part of the memory above which Ray kills runs."""
+"""Used fraction of the memory above which Ray kills runs, by default."""
 
 
 def free_bytes() -> int:
-    """Return the bytes that are free on this machine and in each control group above this process.
+    """Return the bytes that are free on this machine and in each control group of this process.
 
-    The part that Ray keeps free, by killing runs, counts as taken.
+    Memory that Ray keeps free by killing runs counts as used.
     """
     machine = psutil.virtual_memory()
     pairs = [(machine.total, machine.total - machine.available), *_groups()]
@@ -32,13 +33,13 @@ def free_bytes() -> int:
 
 
 def held_bytes(pid: int) -> int:
-    """Return the most bytes that a process has held; 0 where Linux does not tell it."""
+    """Return the peak memory of a process in bytes; 0 if Linux does not report it."""
     lines = _text(Path(f"/proc/{pid}/status")).splitlines()
     return next((int(x.split()[1]) * 1024 for x in lines if x.startswith("VmHWM")), 0)
 
 
 def _groups() -> Iterator[tuple[int, int]]:
-    """Yield limit and use of each control group that has a limit, outermost last."""
+    """Yield limit and use of each control group that has a limit, the outermost last."""
     for line in _text(Path("/proc/self/cgroup")).splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers not in {"", "memory"}:

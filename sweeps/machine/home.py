@@ -1,4 +1,4 @@
-"""Home: where a machine keeps its results, and the addresses that replace parts of it."""
+"""Home: the folder of a machine's results, and the addresses that replace parts of it."""
 
 import errno
 import os
@@ -9,11 +9,12 @@ from mixup_core.addresses import Address, store_address
 from sweeps.machine.databases import database_address, sqlite_url
 
 _LONGEST = 490
-"""Bytes of a home's path: SQLite takes 512, with the name of a file in the home."""
+"""Largest number of bytes in a home's path: SQLite accepts 512, including a file name in the home.
+"""
 
 
 class PlaceError(Exception):
-    """A path cannot hold results; the text says why and what to do."""
+    """A path that cannot be used for results; the message says why and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,18 +23,18 @@ class Home:
 
     folder: Path
     store_url: str | None = None
-    """Checkpoint store elsewhere: a path or any fsspec URL. None keeps it in `folder`."""
+    """Checkpoint store elsewhere: a path or any fsspec URL. None for the one in `folder`."""
     tracking: str | None = None
-    """MLflow server or database elsewhere. None keeps a database in `folder`."""
+    """MLflow server or database elsewhere. None for the database in `folder`."""
     optuna: str | None = None
-    """Optuna storage elsewhere: a database URL, or the path of a journal file. None keeps a
+    """Optuna storage elsewhere: a database URL, or the path of a journal file. None for the
     database in `folder`."""
 
     def __post_init__(self) -> None:
-        """Check that the folder, there or not, has a place that every library can name.
+        """Check that every library can use the paths; the folder need not exist yet.
 
         Raises:
-            OSError: If links lead round to where they began.
+            OSError: If links form a loop.
             PlaceError: If a path is too long, not UTF-8, or has a control character.
         """
         places = {"--home": str(self.folder), "--store": self.store_url,
@@ -62,12 +63,12 @@ class Home:
 
     @property
     def tracking_uri(self) -> str:
-        """Address for MLflow."""
+        """Address of MLflow."""
         return self.tracking or sqlite_url(self.folder.resolve() / "mlflow.db")
 
     @property
     def optuna_url(self) -> str:
-        """Storage of searches."""
+        """Address of the storage of searches."""
         return self.optuna or sqlite_url(self.folder.resolve() / "optuna.db")
 
     @property
@@ -87,7 +88,7 @@ class Home:
 
     @property
     def artifact_location(self) -> str | None:
-        """URL under which MLflow keeps files; None leaves the choice to the server."""
+        """URL of the folder for MLflow's files; None if the server chooses it."""
         is_server = self.tracking is not None and self.tracking.startswith(("http:", "https:"))
         return None if is_server else (self.folder.resolve() / "artifacts").as_uri()
 
@@ -97,7 +98,7 @@ class Home:
 
 
 def _require_text(option: str, place: str) -> None:
-    """Check that the name of a place can stand in a URL, a database, JSON and one line.
+    """Check that a path can be used in a URL, a database, JSON and one line of text.
 
     Raises:
         PlaceError: If not.

@@ -1,8 +1,8 @@
-"""Members: the processes that a launch has started, as a file in its private folder names them.
+"""Members: the processes that a launch has started, recorded in a file of its private folder.
 
     processes       one line for each: pid, start in clock ticks, boot, pid namespace
 
-A pid alone may belong to another process by now, or to another container.
+A pid alone may have been reused for another process, or belong to another container.
 """
 
 import threading
@@ -16,13 +16,13 @@ from sweeps.machine.processes import lives
 
 _FILE = "processes"
 _FIRST, _SLOWER, _LONGEST = 0.25, 1.3, 30.0
-"""Seconds until the first look, the growth of that wait, and its limit: Ray's own processes start
-first, and a look at all processes of a machine takes milliseconds."""
+"""Seconds until the first check, growth factor of the interval, and its limit: Ray's processes
+start first, and listing all processes of a machine takes milliseconds."""
 
 
 @contextmanager
 def recorded_members(folder: Path) -> Iterator[None]:
-    """Record in a folder, from a thread, what this process starts within a `with`."""
+    """Record the processes that this process starts while the context is open, from a thread."""
     before = psutil.Process().children()
     known: set[psutil.Process] = set()
     over = threading.Event()
@@ -52,7 +52,7 @@ def recorded_members(folder: Path) -> Iterator[None]:
 
 
 def members(folder: Path) -> Iterator[psutil.Process]:
-    """Yield the recorded processes that live, and the processes below them."""
+    """Yield the recorded processes that are alive, and their descendants."""
     try:
         lines = frozenset((folder / _FILE).read_text().splitlines())
     except (OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""Processes of this machine: whether one lives, and the end of those below this one."""
+"""Processes of this machine: check whether they are alive, and kill child processes."""
 
 import time
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ _LOOK_EVERY = 0.01
 
 
 def lives(process: psutil.Process) -> bool:
-    """Return whether a process has not ended; who started it may still be told how it did."""
+    """Return True while a process is running; a zombie counts as ended."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -18,11 +18,11 @@ def lives(process: psutil.Process) -> bool:
 
 
 def wait_for_end(processes: Iterable[psutil.Process], timeout: float) -> None:
-    """Wait until processes have ended, whether or not who started them has asked how.
+    """Wait until processes have ended; zombies count as ended.
 
     Args:
-        processes: Any.
-        timeout: Seconds after which it is not waited any more.
+        processes: Any processes.
+        timeout: Seconds after which to stop waiting.
     """
     waited = list(processes)
     give_up_at = time.monotonic() + timeout
@@ -31,9 +31,9 @@ def wait_for_end(processes: Iterable[psutil.Process], timeout: float) -> None:
 
 
 def end_children() -> None:
-    """Kill every process below this one, as if it had been killed itself; who stored, has stored.
+    """Kill all descendants of this process, as if it had been killed itself; stored results stay.
 
-    What is left of Ray in this process must not be used any more: end it with `os._exit`.
+    Do not use Ray in this process afterwards: end it with `os._exit`.
     """
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):

@@ -1,4 +1,4 @@
-"""Processor: the name of the CPU, and how many of them this process may use. No torch."""
+"""Processor: the name of the CPU, and the number of CPUs for this process, without torch."""
 
 import math
 import os
@@ -11,7 +11,7 @@ _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 
 
 def processor() -> str:
-    """Return the model of the CPU, where Linux tells it, else its architecture."""
+    """Return the model of the CPU if Linux reports it, otherwise its architecture."""
     try:
         described = Path("/proc/cpuinfo").read_text()
     except OSError:
@@ -21,7 +21,7 @@ def processor() -> str:
 
 
 def usable_cpus() -> int:
-    """Return the CPUs that this process may use: by its affinity, its control group and Slurm."""
+    """Return the number of CPUs that affinity, control groups and Slurm allow this process."""
     if hasattr(os, "sched_getaffinity"):
         allowed = len(os.sched_getaffinity(0))
     else:
@@ -33,9 +33,9 @@ def usable_cpus() -> int:
 
 
 def gpu_slices() -> int | None:
-    """Return how many MIG slices CUDA_VISIBLE_DEVICES names; None if it names none.
+    """Return the number of MIG slices in CUDA_VISIBLE_DEVICES; None if there are none.
 
-    Ray counts whole GPUs by itself, and no slices.
+    Ray itself detects whole GPUs, but no slices.
     """
     names = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
     slices = [name for name in names if name.startswith("MIG-")]
@@ -43,7 +43,7 @@ def gpu_slices() -> int | None:
 
 
 def _quotas() -> Iterator[float]:
-    """Yield the CPUs that each control group above this process allows, outermost last."""
+    """Yield the number of CPUs that each control group of this process allows, outermost last."""
     for line in _text(Path("/proc/self/cgroup")).splitlines():
         _, controllers, path = line.split(":", 2)
         files: tuple[str, ...] = ("cpu.max",)

@@ -1,4 +1,7 @@
-"""Scratch folder of a driver, with room for Ray's sockets in its path, and what launches left."""
+"""Scratch: the temporary folder of a driver, and the removal of what killed launches left.
+
+Its path is short enough for Ray's sockets.
+"""
 
 import os
 import tempfile
@@ -13,24 +16,24 @@ from sweeps.machine.members import members, recorded_members
 from sweeps.machine.processes import wait_for_end
 
 _SOCKET_PATH = 107
-"""Bytes of the path of a socket, at most (unix(7), without the closing zero)."""
+"""Largest number of bytes in the path of a socket (unix(7), without the final zero)."""
 _RAY = len("/ray/session_2026-11-21_22-01-02_123456_4194304/sockets/plasma_store")
 _OWN = len(f"/{PREFIX}4194304-0000~")
 _PASSES = 3
-"""A process may begin another while the first pass is under way."""
+"""Number of passes, because a process may start another one during a pass."""
 _PATIENCE = 1.0
-"""Seconds for what was killed to be gone."""
+"""Seconds to wait until killed processes are gone."""
 
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """Make a folder for this driver alone; give its child `ray` to Ray, which opens it to all.
+    """Create a private folder for this driver; Ray gets the subfolder `ray`, which it opens to all.
 
-    Processes that killed launches left running are killed before their folders are removed: they
-    write into them.
+    Processes that killed launches left running are killed first, because they write to their
+    folders, which are then removed.
 
     Raises:
-        OSError: If no folder can be made.
+        OSError: If no folder can be created.
     """
     end_orphans()
     with temporary_folder(_place()) as folder:
@@ -42,7 +45,7 @@ def scratch() -> Iterator[Path]:
 
 
 def clear_scratch() -> None:
-    """End what killed launches left running, and remove their folders."""
+    """Kill the processes that killed launches left running, and remove their folders."""
     end_orphans()
     collect(_place())
 
@@ -50,17 +53,17 @@ def clear_scratch() -> None:
 def end_orphans() -> None:
     """Kill the recorded processes of launches that died.
 
-    Ray's agents outlive a raylet that was killed, by a minute where the GCS is dead too.
+    Ray's agents survive a killed raylet, for a minute if the GCS is dead too.
     """
     for folder in left_folders(_place()):
         end_members(folder)
 
 
 def end_members(folder: Path) -> None:
-    """Kill what a launch has started and recorded.
+    """Kill the recorded processes of a launch.
 
     Args:
-        folder: Of a launch that is dead or ends now.
+        folder: Folder of a launch that is dead or is ending.
     """
     for _ in range(_PASSES):
         killed = []
@@ -74,7 +77,7 @@ def end_members(folder: Path) -> None:
 
 
 def _place() -> Path:
-    """Return the folder for temporary files, unless its path is too long for sockets below it."""
+    """Return the folder for temporary files, or /tmp if its path is too long for sockets."""
     own = Path(tempfile.gettempdir()).absolute()
     has_room = len(os.fsencode(own)) + _OWN + _RAY <= _SOCKET_PATH
     return own if has_room else Path("/tmp")  # noqa: S108

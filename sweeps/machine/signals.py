@@ -1,4 +1,4 @@
-"""Signals that end a command as Ctrl-C does."""
+"""Signals that end a command in the same way as Ctrl-C."""
 
 import os
 import signal
@@ -11,13 +11,13 @@ from typing import Any
 INTERRUPTED = 130
 """Exit code of a process that such a signal has ended."""
 GOES_ON = "interrupted; the same command goes on where it stopped"
-"""Message of an interrupted command that can be continued."""
+"""Message of an interrupted command that can be resumed."""
 
 
 def ending_signals() -> tuple[signal.Signals, ...]:
-    """Return SIGINT, SIGTERM (what preempts a machine) and SIGHUP (a terminal that goes away).
+    """Return SIGINT, SIGTERM (sent before preemption) and SIGHUP (sent when a terminal closes).
 
-    SIGHUP is left out where it is ignored, as under `nohup`.
+    SIGHUP is left out if it is ignored, as under `nohup`.
     """
     signals = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
@@ -26,17 +26,18 @@ def ending_signals() -> tuple[signal.Signals, ...]:
 
 
 def hear(handler: Callable[[int, FrameType | None], Any] = signal.default_int_handler) -> None:
-    """Let a handler hear them; without one they raise `KeyboardInterrupt`."""
+    """Install a handler for the ending signals; by default they raise `KeyboardInterrupt`."""
     for number in ending_signals():
         signal.signal(number, handler)
 
 
 @contextmanager
 def arrivals() -> Iterator[Callable[[], bool]]:
-    """Yield a function, for any thread, that returns True once a signal arrived within the `with`.
+    """Yield a function, for any thread, that returns True once an ending signal has arrived.
 
-    A handler is called once the main thread is back from C, and what it raises can vanish in a
-    library; this knows at once and for good. To be entered in the main thread, once at a time.
+    A signal handler runs only when the main thread returns from C code, and a library may swallow
+    the exception that it raises; this function knows at once and permanently. Enter the context in
+    the main thread, and not nested.
     """
     have_come = False
     reader, writer = socket.socketpair()
@@ -58,12 +59,12 @@ def arrivals() -> Iterator[Callable[[], bool]]:
 
 
 def leave(number: int, frame: FrameType | None) -> None:
-    """End this process as an interrupted one, here and now: the handler of a second signal."""
+    """End this process at once with the exit code of an interrupt; handles a second signal."""
     del number, frame
     os._exit(INTERRUPTED)
 
 
 def leave_saying_so(number: int, frame: FrameType | None) -> None:
-    """End this process like `leave`, and print the message of a first signal, before work began."""
+    """Print the message of an interrupt and end this process; handles signals before any work."""
     os.write(2, f"{GOES_ON}\n".encode())
     leave(number, frame)

@@ -1,4 +1,4 @@
-"""SQLite databases named by URL: where the file is, whether it is sound, and how to open it."""
+"""SQLite databases named by URL: find the file, check it, and open it exclusively."""
 
 import fcntl
 import os
@@ -14,25 +14,25 @@ from mixup_core.store.local_files import open_lock, read_regular
 from sweeps.machine.databases import database_address, database_file
 
 _COMPANIONS = ("-journal", "-wal", "-shm")
-"""Suffixes of the files that SQLite keeps beside a database in use."""
+"""Suffixes of the files that SQLite creates next to a database in use."""
 _PATIENCE = 5.0
-"""Seconds to wait for who is writing a database."""
+"""Seconds to wait for another process that writes to a database."""
 
 
 class DatabaseError(Exception):
-    """A file in the place of a database cannot be used as one; the text says what to do."""
+    """A database cannot be used; the message says what to do."""
 
 
 def require_tracking(url: str, sync: str) -> None:
-    """Check that MLflow can write where it is to write, if that is a file; 0.3 s for 100 MB.
+    """Check that MLflow can write to its database, if that is a file; takes 0.3 s for 100 MB.
 
     Args:
         url: The tracking address.
         sync: The command line that fills an empty database from the store.
 
     Raises:
-        DatabaseError: If it is a folder, or the file is damaged, no file, not MLflow's or of
-            another version of it, or something is in the place of a file that is kept beside it.
+        DatabaseError: If the address is a folder; if the file is damaged, not a regular file, not
+            MLflow's or of another version; or if one of SQLite's companion files is not a file.
     """
     if url.partition("://")[0] == url or url.startswith("file:"):
         raise DatabaseError(
@@ -52,11 +52,11 @@ def require_tracking(url: str, sync: str) -> None:
 
 
 def require_search(url: str) -> None:
-    """Check that Optuna can write where it is to write, if that is a database in a file.
+    """Check that Optuna can write to its database, if that is a file.
 
     Raises:
-        DatabaseError: If the file is damaged, no file, or not Optuna's, or something is in the
-            place of a file that SQLite writes beside it.
+        DatabaseError: If it is damaged, not a regular file or not Optuna's, or if one of SQLite's
+            companion files is not a file.
     """
     file = database_file(url)
     require_companions(file)
@@ -69,12 +69,12 @@ def require_search(url: str) -> None:
 
 
 def require_companions(database: Path | None) -> None:
-    """Check that what lies beside a database under the names that SQLite gives files are files.
+    """Check that SQLite's companion files of a database are regular files, if they exist.
 
-    SQLite opens what it finds there, and waits for ever for the other end of a FIFO.
+    SQLite opens whatever has these names, and would wait forever for a FIFO.
 
     Raises:
-        DatabaseError: If one is none.
+        DatabaseError: If one is not a file.
     """
     if database is None:
         return
@@ -95,12 +95,12 @@ def require_companions(database: Path | None) -> None:
 
 @contextmanager
 def alone(database: Path | None) -> Iterator[None]:
-    """Open a database one process at a time: two on a fresh one break it for good.
+    """Lock a database so that one process at a time opens it: two could destroy a new one.
 
-    One that is not there is made, empty, for this user alone.
+    If it does not exist, an empty file is created that only this user can access.
 
     Raises:
-        DatabaseError: If something is in the place of the file that is locked for this.
+        DatabaseError: If the path of the lock file is not a file.
     """
     if database is None:
         yield
@@ -116,10 +116,10 @@ def alone(database: Path | None) -> Iterator[None]:
 
 
 def _require_lock(database: Path | None) -> None:
-    """Check that what lies in the place of the file that `alone` locks is one.
+    """Check that the path of the lock file for `alone` is a file, if it exists.
 
     Raises:
-        DatabaseError: If it is none.
+        DatabaseError: If it is not a file.
     """
     if database is not None and os.path.lexists(place := _lock_of(database)):
         os.close(_opened_lock(place))
@@ -137,10 +137,10 @@ def _opened_lock(place: Path) -> int:
 
 
 def _schema_of_mlflow() -> str | None:
-    """Return the revision of the tables of the MLflow that is here, which takes no other.
+    """Return the database revision that the installed MLflow requires; None if it is unknown.
 
-    Its migrations say which one they follow: MLflow itself takes seconds to import. None where they
-    do not say it as they do now; then MLflow is left to find out.
+    It is read from the files of the migrations, because importing MLflow takes seconds. If they
+    have another format, it is unknown and MLflow itself does the check.
     """
     found = find_spec("mlflow")
     folder = Path((found and found.origin) or "").parent / "store" / "db_migrations" / "versions"
@@ -154,12 +154,12 @@ def _schema_of_mlflow() -> str | None:
 
 
 def _trouble(file: Path, *, table: str, schema: str | None = None) -> str | None:
-    """Return why a database cannot be used; None if it can, or is not there yet.
+    """Return why a database cannot be used; None if it can, or does not exist yet.
 
     Args:
         file: The database.
-        table: One that it has unless it is empty.
-        schema: The revision of its tables; None if any will do.
+        table: A table that it must have unless it is empty.
+        schema: The required revision of its tables; None for any.
     """
     try:
         content = read_regular(file, 1)
@@ -177,7 +177,7 @@ def _trouble(file: Path, *, table: str, schema: str | None = None) -> str | None
 
 
 def _trouble_within(file: Path, table: str, schema: str | None) -> str | None:
-    """Return the fault that SQLite's own check finds, as `_trouble` does."""
+    """Return the fault that SQLite's own check finds; None if there is none."""
     address = f"{file.resolve().as_uri()}?mode=rw"  # what a killed writer began is rolled back
     try:
         with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:

@@ -1,7 +1,7 @@
-"""Streams: standard output and error of a command, neither of which can end it.
+"""Streams: make standard input, output and error safe, so that they cannot end a command.
 
-Whoever reads a command may go away, a disk may be full, a terminal may know fewer characters, and a
-program may be started without any of the three streams.
+The reader of the output may close it, a disk may be full, a terminal may not support all
+characters, and a program may be started without these streams.
 """
 
 import errno
@@ -16,10 +16,10 @@ _lost: dict[int, OSError] = {}
 
 
 class _Steady(io.FileIO):
-    """Writes to a stream until that fails; what comes after goes nowhere, as does what fails."""
+    """Writes to a stream until an error occurs, and then discards all output."""
 
     def write(self, data: "io.ReadableBuffer") -> int:  # type: ignore[name-defined]
-        """Return the number of bytes that need not be written again."""
+        """Return the number of bytes that were written or discarded."""
         try:
             return super().write(data) or 0
         except OSError as error:
@@ -29,7 +29,7 @@ class _Steady(io.FileIO):
 
 
 def steady_streams() -> None:
-    """Let nothing that happens to stdin, stdout or stderr end this process or those below it."""
+    """Prevent errors of stdin, stdout and stderr from ending this process or its children."""
     for number in _NUMBERS:
         try:
             os.fstat(number)
@@ -44,7 +44,10 @@ def steady_streams() -> None:
 
 
 def lost_output() -> OSError | None:
-    """Return why standard output is incomplete; None if it is not, or its reader went away."""
+    """Return the error that made standard output incomplete; None if there was none.
+
+    A reader that closed the output is not an error.
+    """
     with suppress(ValueError):
         sys.stdout.flush()
     error = _lost.get(1)

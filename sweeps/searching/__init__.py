@@ -1,1 +1,1 @@
-"""Searches with Optuna: proposals, history, and the selection of a winner."""
+"""Searches with Optuna: proposals, history, selection of the best point, and sources of runs."""

@@ -1,7 +1,7 @@
-"""LooksSource: the runs of a study that adds seeds, at planned looks, until its claims are decided.
+"""LooksSource: the runs of a study that adds seeds at planned looks until its claims are decided.
 
-The results decide which seeds come next, and nothing else: a driver that was killed anywhere is
-followed by one that trains the same seeds.
+Only stored results decide which seeds come next, so after a killed driver the next one trains the
+same seeds.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -17,7 +17,7 @@ from sweeps.study.study import Run, Study
 
 
 class LooksSource:
-    """The seeds of the first look for every arm, then those of each look that open claims need."""
+    """The seeds of the first look for every arm, then at each look those that open claims need."""
 
     def __init__(
         self,
@@ -27,14 +27,14 @@ class LooksSource:
         *,
         keep_final_states: bool = False,
     ) -> None:
-        """Take the looks that the stored results allow.
+        """Start from the looks that the stored results allow.
 
         Args:
-            study: With every seed that it may get.
+            study: The study with every seed that it may get.
             store: The checkpoint store.
-            reach: Returns the study with the seeds that its arms get by now
+            reach: Returns the study with the seeds that its arms have by now
                 (`reports.numbers.claim_looks.reached`).
-            keep_final_states: Whether every run is to have its last state stored.
+            keep_final_states: If True, the last state of every run must be stored.
         """
         assert study.until is not None
         self.gpus_per_run = 0.0
@@ -54,11 +54,11 @@ class LooksSource:
 
     @property
     def study(self) -> Study:
-        """The study with the seeds that its arms get by now."""
+        """The study with the seeds that its arms have by now."""
         return self._study
 
     def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
-        """Return the runs of the next look once all of the last one have ended."""
+        """Return the runs of the next look once all runs of the last one have ended."""
         del underway
         if self._outstanding or self.trouble is not None:
             return ()
@@ -75,13 +75,13 @@ class LooksSource:
         return pending
 
     def end(self, run: Run, *, failed: bool) -> None:
-        """Note that a run has ended; the look is taken when the next run is wanted."""
+        """Record that a run has ended; the look itself happens in `more`."""
         self._outstanding.discard(run.key)
         if failed:
             self._failed.add(run.key)
 
     def outlook(self, slots: int) -> Outlook:
-        """Return the runs of arms that the last look gave seeds to, if they get all others too."""
+        """Return the runs left if all arms that are still open get all remaining seeds."""
         del slots
         if self._failed:  # the look is not taken before they are trained
             return Outlook(num_runs=len(self._pending))

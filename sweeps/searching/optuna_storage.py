@@ -1,4 +1,4 @@
-"""Optuna storages: a database, or a journal file."""
+"""Optuna storages: databases and journal files."""
 
 import time
 from collections.abc import Iterator
@@ -25,20 +25,21 @@ _STORAGE_ERRORS = (OptunaError, SQLAlchemyError, ImportError, OSError, RuntimeEr
 _JOURNAL = b'{"op_code"'
 """The first bytes of every journal."""
 _LOOKS, _LOOK_AGAIN = 5, 0.1
-"""Times that a journal without a last line is looked at, and seconds between: it may be written."""
+"""Number of reads of a journal with an incomplete last line, and seconds between them: another
+process may be writing it."""
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 @contextmanager
 def answering(url: str) -> Iterator[None]:
-    """Context manager that turns every error of a storage into a message of one line.
+    """Convert every error of a storage to a message of one line, while the context is open.
 
     Args:
-        url: Of the storage; a password in it is not shown.
+        url: Address of the storage; a password in it is not shown.
 
     Raises:
-        SearchError: In place of the original error.
+        SearchError: Instead of the original error.
     """
     try:
         yield
@@ -60,7 +61,7 @@ def open_storage(url: str) -> BaseStorage:
         url: Database URL, or the path of a journal file.
 
     Raises:
-        ValueError: If it is none; what else is raised, `answering` knows.
+        ValueError: If the address is not valid; `answering` converts all other errors.
     """
     if url.removeprefix("sqlite://") in {"", "/", "/:memory:"}:
         raise ValueError("a database in memory forgets the search")

@@ -1,4 +1,4 @@
-"""Owner of a search in a storage that several homes share: the store that holds its results."""
+"""Owner: the store that a search belongs to, for a storage that several homes share."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from sweeps.study.study import Study
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Owner:
-    """A study and the store that holds its results."""
+    """A study and the store of its results."""
 
     study: Study
     store: Store
@@ -27,14 +27,14 @@ class Owner:
 
         Args:
             study: A study with a search.
-            store: Where its results are.
-            is_writing: Whether a store without an identity gets one.
+            store: The store of its results.
+            is_writing: If True, a store without an identity gets one.
         """
         known = identity_of(store) if is_writing else known_identity(store)
         return cls(study=study, store=store, identity=known or "nobody")
 
     def has_results(self, points: Iterable[Mapping[str, Any]]) -> bool:
-        """Return whether the store has the runs of some points at every seed; False for none."""
+        """Return True if the store has the runs of some points at every seed; False for none."""
         search, points = self.study.search, tuple(points)
         if search is None or not points:
             return False

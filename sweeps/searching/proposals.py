@@ -2,7 +2,7 @@
 
 A point is drawn on an in-memory copy of the search and then added to the storage in one write, with
 its values. So a killed driver never leaves a point without values, the next driver can continue
-every open point, and proposals depend only on the points, not on kills.
+every open point, and proposals depend only on earlier points.
 """
 
 import warnings
@@ -46,11 +46,11 @@ from sweeps.study.space import MAX_GRID, Categorical, Integer, Parameter
 from sweeps.study.study import Study
 
 _TRIES = 50
-"""Draws of a sampler that may repeat known points before points are enumerated instead."""
+"""Number of draws from a sampler, which may repeat known points, before points are enumerated."""
 
 
 class Proposals:
-    """The points of one search. One writer at a time: the driver that holds the study's lease."""
+    """The points of one search. Only the driver that holds the study's lease may write."""
 
     def __init__(self, study: Study, url: str, owner: Owner | None = None) -> None:
         """Open the search; create it and its storage if they do not exist.
@@ -58,7 +58,7 @@ class Proposals:
         Args:
             study: A study with a search.
             url: Database URL, or the path of a journal file.
-            owner: Of the search, where other homes use the storage too.
+            owner: Owner of the search, if other homes use the storage too; otherwise None.
 
         Raises:
             SearchError: If the sampler needs a package that is not installed, or the storage cannot
@@ -96,8 +96,8 @@ class Proposals:
     def ask(self) -> Point | None:
         """Propose a point, store it and return it; None if the space is exhausted.
 
-        A proposal never computes the same as an arm or an earlier point: at switch epoch 0, for
-        example, every alpha is ERM. It depends only on the search and its points so far.
+        A proposal never computes the same as an arm or an earlier point; for example, at switch
+        epoch 0 every alpha is ERM. It depends only on the search and its points so far.
 
         Raises:
             SearchError: If two values of the space cannot be combined.
@@ -141,12 +141,12 @@ class Proposals:
             return tuple(t.user_attrs["point"] for other in others for t in own_trials(other))
 
     def tell_known(self, known: Iterable[tuple[Mapping[str, Any], tuple[float, ...]]]) -> int:
-        """Store points whose results are in the store already; return the number of new ones.
+        """Add points whose results are already in the store; return the number of added ones.
 
         Args:
-            known: Values of a point, and the mean over seeds of each objective. Points that an arm
-                or another point computes are skipped. Nothing is added once the search has all of
-                its points or has ended.
+            known: Values of each point, and the mean over seeds of each objective. Points that
+                compute the same as an arm or another point are skipped. Nothing is added once the
+                search has all of its points or has ended.
         """
         with self._answering():
             trials = own_trials(self._study)
@@ -180,7 +180,7 @@ class Proposals:
 
     @property
     def hours(self) -> float:
-        """Wall hours that drivers have spent on the search, as stored by `spend`."""
+        """Wall-clock hours that drivers have spent on the search, as stored by `spend`."""
         with self._answering():
             return float(self._study.user_attrs.get("hours", 0.0))
 
@@ -191,14 +191,14 @@ class Proposals:
             return float(self._study.user_attrs.get("gpu_hours", 0.0))
 
     def spend(self, hours: float, gpu_hours: float) -> None:
-        """Store the wall hours and GPU-hours spent so far, those of earlier drivers included."""
+        """Store the wall-clock hours and GPU-hours spent so far, by all drivers."""
         with self._answering():
             self._study.set_user_attr("hours", hours)
             if gpu_hours:
                 self._study.set_user_attr("gpu_hours", gpu_hours)
 
     def settle(self) -> None:
-        """Store that the search ended because its last points gained nothing."""
+        """Store that the search ended because its last points did not improve."""
         with self._answering():
             self._study.set_user_attr(SETTLED, self._search.strategy.stop_after)
 
@@ -219,7 +219,7 @@ _Candidate = tuple[dict[str, Any], Mapping[str, Any]]
 
 
 def _candidates(search: Search, trials: Sequence[FrozenTrial]) -> Iterator[_Candidate]:
-    """Yield candidates for the next proposal, best first; all points of a countable space."""
+    """Yield candidates for the next proposal, best first; of a countable space, all points."""
     if search.strategy.sampler != "grid":
         # A reopened search with the seed it began with would repeat its first draws.
         seed = search.strategy.seed * 1_000_003 + len(trials) * 1_009

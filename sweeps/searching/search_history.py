@@ -1,4 +1,4 @@
-"""SearchHistory read from Optuna's storage: the points, and why the search ended."""
+"""SearchHistory: read the points of a search, and why it ended, from Optuna's storage."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -25,26 +25,26 @@ _STATES: Mapping[TrialState, PointState] = {
 }
 
 NUM_SEEDS = "num_seeds"
-"""Attribute of Optuna's study: number of a pruned point to its number of seeds."""
+"""Attribute of Optuna's study with the number of seeds by number of each pruned point."""
 
 EXHAUSTED = "exhausted"
-"""Attribute of Optuna's study: whether the space was exhausted at the last proposal."""
+"""Attribute of Optuna's study: True if the space was exhausted at the last proposal."""
 
 KNOWN = "known"
-"""Attribute of a trial: its results were stored before the search proposed the point."""
+"""Attribute of a trial: True if its results were stored before the search proposed the point."""
 
 OWNER = "store"
-"""Attribute of Optuna's study: the identity of the store that holds its results."""
+"""Attribute of Optuna's study with the identity of the store of its results."""
 
 SETTLED = "settled"
-"""Attribute of Optuna's study: points in a row without gain when the search ended."""
+"""Attribute of Optuna's study: the number of points in a row without improvement that ended it."""
 
 _Told = TypeVar("_Told")
-"""Result of a call to a storage."""
+"""Type of the result of a read."""
 
 
 def read_history(study: Study, url: str, owner: Owner | None = None) -> SearchHistory:
-    """Return the history of a study's search without importances; nothing is created."""
+    """Return the history of a study's search, without importances; nothing is created."""
     return _read(study, url, owner, history_of) or SearchHistory()
 
 
@@ -59,7 +59,7 @@ def _read(
     owner: Owner | None,
     what: Callable[[optuna.Study, Search], _Told],
 ) -> _Told | None:
-    """Read something of a search from a storage; None if the storage lacks the search."""
+    """Read part of a search from a storage; None if the storage does not have the search."""
     assert study.search is not None
     file = database_file(url) if "://" in url else Path(url)
     if file is not None and not os.path.lexists(file):
@@ -73,20 +73,21 @@ def _read(
 
 
 def name_of(study: Study) -> str:
-    """Return the name of a study's search in a storage that one home has for itself."""
+    """Return the name of a study's search in the storage of one home."""
     assert study.search is not None
     return f"{study.name}-{study.search.fingerprint(study.seeds)}"
 
 
 def name_within(storage: BaseStorage, study: Study, owner: Owner | None) -> str:
-    """Return the name of a study's search in a storage, which others may use too.
+    """Return the name of a study's search in a storage that others may use too.
 
-    A search from before owners had names is its owner's if everything it was told is stored there.
+    An older search whose name has no owner belongs to this owner if all of its results are in the
+    owner's store.
 
     Args:
         storage: The storage.
         study: A study with a search.
-        owner: Of the search; None: the storage is in its home.
+        owner: Owner of the search; None if the storage belongs to one home.
     """
     name = name_of(study)
     if owner is None:
@@ -132,7 +133,7 @@ def history_of(opened: optuna.Study, search: Search) -> SearchHistory:
 
 
 def end_of(opened: optuna.Study, search: Search, num_points: int) -> str | None:
-    """Return why the search ended, judged by the present budget; None if it continues."""
+    """Return why the search ended, under the current budget; None if it continues."""
     attrs = opened.user_attrs
     if attrs.get(EXHAUSTED):
         return f"ended with its space, which has no more than {num_points} different points"

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class SearchSource:
-    """Arms, then points as they are proposed, then the confirmation of the winner.
+    """Arms, then points as they are proposed, then the confirmation of the best point.
 
-    The points are in Optuna's storage and their results in the checkpoint store. A new source
-    continues from these two, whatever stopped the last one.
+    Optuna's storage has the points, and the checkpoint store their results. A new source continues
+    from these two, whatever stopped the last one.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class SearchSource:
         searched = (self._search.points + len(study.arms)) * len(study.seeds)
         self.num_waiting = max(searched, self._num_confirming)
         self.num_known = 0
-        """Points that were told now because the store holds their results."""
+        """Number of points that were added because the store already had their results."""
         self._clock = clock
         self._started_at = clock() - proposals.hours * SECONDS_PER_HOUR
         self._gpu_hours_before = proposals.gpu_hours
@@ -139,14 +139,14 @@ class SearchSource:
 
     @property
     def _num_confirming(self) -> int:
-        """Number of runs of the confirmation: the winner and the arms."""
+        """Number of runs of the confirmation: the best point and the arms."""
         return len(self._search.strategy.confirm_seeds) * (len(self._bare.fixed) + 1)
 
     def _known(self) -> Iterator[tuple[dict[str, Any], tuple[float, ...]]]:
         """Yield points that are stored at every seed, with their objectives, simplest first.
 
-        Candidates come from other launches and searches; keys decide whether they are the same
-        computation. Points are trained without test data, so none is read here.
+        Candidates come from other launches and searches; equal keys mean the same computation.
+        Points are trained without test data, so none is read here.
         """
         arms = [flat for launch in launches(self._store) for flat in launch.arms.values()]
         found = map(self._search.space.found_in, (*arms, *self._proposals.elsewhere()))
@@ -192,7 +192,7 @@ class SearchSource:
             self._study = self._grown()
 
     def _asks(self) -> bool:
-        """Return whether one more point may be proposed."""
+        """Return True if one more point may be proposed; otherwise record why the search ends."""
         if self._is_over or len(self._points) >= self._search.points:
             return False
         if self._search.budget.exceeded(self._hours(), self._gpu_hours()) is not None:
@@ -204,7 +204,7 @@ class SearchSource:
         return not self._is_over
 
     def _has_settled(self) -> bool:
-        """Return whether the last points gained nothing; results of points are cached."""
+        """Return True if the last points did not improve; results of points are cached."""
         after = self._search.strategy.stop_after
         if after is None:
             return False
@@ -222,7 +222,7 @@ class SearchSource:
         return () if point is None else (point,)
 
     def _begin_all(self, asked: Sequence[Point]) -> None:
-        """Add proposed points; an empty list means that the space is exhausted."""
+        """Start proposed points; an empty list means that the space is exhausted."""
         for point in asked:
             self._points[point.number] = point
             self._begin(point)
@@ -237,7 +237,7 @@ class SearchSource:
         self._study = self._grown()
 
     def _begin(self, point: Point) -> None:
-        """Add the first seeds of a point: all, or those before pruning."""
+        """Start the first seeds of a point: all, or those before pruning."""
         runs = self._runs(point)
         first = runs[: self._search.strategy.prune_after]
         self._outstanding[point.number] = {run.key for run in first}
@@ -297,7 +297,7 @@ class SearchSource:
         )
 
     def _complete_values(self) -> Iterator[tuple[float, ...]]:
-        """Return the first objective of each complete point at every seed, read once."""
+        """Return the first objective of each complete point by seed; points are read once."""
         for number, point in self._points.items():
             if point.state == "complete" and number not in self._values:
                 found = map(self._objectives, read_results(self._runs(point), self._store))
@@ -306,7 +306,7 @@ class SearchSource:
         return (values for values in self._values.values() if len(values) == whole)
 
     def _conclude(self) -> None:
-        """Choose the winner and add its confirmation, once every point is closed."""
+        """Select the best point and add its confirmation, once every point is closed."""
         enough = len(self._points) >= self._search.points or self._is_over
         if not enough or self._outstanding or self._lost or self._winner is not None:
             return
@@ -341,7 +341,7 @@ class SearchSource:
         return tuple(self._keeping_forks(self._keeping_network(p)) for p in plan.pending)
 
     def _keeping_network(self, planned: PlannedRun) -> PlannedRun:
-        """Keep the final state of the winner's first run, if it trains a network."""
+        """Keep the final state of the best point's first run, if it trains a network."""
         winning = self._study.winning_run()
         if self._study.problem.network is None or winning is None:
             return planned
@@ -384,7 +384,7 @@ class SearchSource:
         return (self._clock() - self._started_at) / SECONDS_PER_HOUR
 
     def _gpu_hours(self) -> float:
-        """Return the GPU-hours spent, at least those recorded before."""
+        """Return the GPU-hours spent, at least those recorded before; 0 without such a budget."""
         if self._search.budget.gpu_hours is None:
             return 0.0
         return max(self._gpu_hours_before, self._trained.gpu_hours)

@@ -1,4 +1,4 @@
-"""Selection: which point of a search wins, which are pruned, and what study follows."""
+"""Selection: select the best point of a search, decide on pruning, and add the confirmation."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -15,10 +15,10 @@ from sweeps.study.study import Study
 
 
 def grown_study(study: Study, history: SearchHistory, store: Store) -> Study:
-    """Return a study with the points proposed so far and, after the last, the confirmation.
+    """Return a study with the points proposed so far and, after the last one, the confirmation.
 
-    A point that is open because a seed of it failed does not keep the others from being confirmed.
-    A study without a search is returned as it is.
+    A point that stays open because one of its seeds failed does not block the confirmation. A study
+    without a search is returned unchanged.
     """
     search = study.search
     if search is None:
@@ -32,12 +32,12 @@ def grown_study(study: Study, history: SearchHistory, store: Store) -> Study:
 
 
 def confirmation_is_due(study: Study, points: Sequence[Point], failed: Collection[str]) -> bool:
-    """Return whether a winner may be chosen of a search that asks for no more points.
+    """Return True if the best point can be selected in a search that proposes no more points.
 
-    That is so when every point is closed, or stays open because a seed of it failed.
+    This requires that every point is closed, or stays open because one of its seeds failed.
 
     Args:
-        study: The study as its file says.
+        study: The study as in its file.
         points: All points of its search.
         failed: Keys of runs that failed.
     """
@@ -47,9 +47,9 @@ def confirmation_is_due(study: Study, points: Sequence[Point], failed: Collectio
 
 
 def foreseen_study(study: Study) -> Study:
-    """Return a grown study with the points that its search will ask for, if it is a grid's.
+    """Return a study with the points that its search will propose, if that is a grid.
 
-    These are all that differ from the arms and from each other (`Proposals.ask`).
+    These are all grid points that differ from the arms and from each other (`Proposals.ask`).
     """
     search = study.search
     if search is None or search.strategy.sampler != "grid":
@@ -71,7 +71,7 @@ def foreseen_study(study: Study) -> Study:
 
 
 def winner_of(study: Study, points: Sequence[Point], store: Store) -> Point | None:
-    """Return the point that a study's search selects, its spread read from the store."""
+    """Return the best point of a study's search; reads standard errors from the store if needed."""
     search = study.search
     assert search is not None
     errors: dict[str, float] = {}
@@ -88,16 +88,16 @@ def winner_of(study: Study, points: Sequence[Point], store: Store) -> Point | No
 
 def select_point(search: Search, points: Sequence[Point], standard_errors: Mapping[str, float]
                  ) -> Point | None:  # fmt: skip
-    """Return the point that a search's rule picks; None if no point is complete.
+    """Return the point that the search's rule selects; None if no point is complete.
 
-    `val-mean` takes the lowest mean of the first objective, the earlier point in a tie. `val-1se`
-    takes the simplest point (`Space.rank`) within one standard error of that one.
+    `val-mean` selects the lowest mean of the first objective, the earlier point in a tie. `val-1se`
+    selects the simplest point (`Space.rank`) within one standard error of that one.
 
     Args:
-        search: Names the rule.
+        search: The search, with its rule.
         points: All points.
-        standard_errors: Arm of each complete point to the standard error of its mean, needed by
-            `val-1se` alone; without it, for the store has lost the runs, it counts as 0.
+        standard_errors: Standard error of the mean by arm of each complete point, used by `val-1se`
+            only; if missing, because the store lost the runs, it counts as 0.
     """
     complete = [point for point in points if point.state == "complete"]
     if not complete:
@@ -111,7 +111,10 @@ def select_point(search: Search, points: Sequence[Point], standard_errors: Mappi
 
 
 def pareto_front(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Return the complete points that no other beats in one objective and equals in the rest."""
+    """Return the complete points that no other point dominates.
+
+    A point dominates another if it is better in one objective and not worse in the others.
+    """
     complete = [point for point in points if point.state == "complete"]
     return tuple(
         point
@@ -121,22 +124,22 @@ def pareto_front(points: Sequence[Point]) -> tuple[Point, ...]:
 
 
 def has_settled(points: Sequence[Point], variances: Mapping[str, float], after: int) -> bool:
-    """Return whether the last points of a search gained less than seeds can tell.
+    """Return True if the last points of a search improved by less than the noise over seeds.
 
-    The gain is by how much they lowered the least mean; the noise is the standard error of one
-    mean, the variance between seeds taken as the same at every complete point:
+    The improvement is the decrease of the lowest mean. The noise is the standard error of one mean,
+    assuming the same variance between seeds at every complete point:
 
         noise = sqrt(mean variance / number of seeds)
 
-    A lower mean is therefore not followed for ever where it is one of many equal ones (in a flat
-    valley the least of k means falls as k grows). A slow gain that only adds up over more points
-    than `after` is given up too.
+    So the search does not chase ever lower means among equal points (in a flat valley the lowest of
+    k means falls as k grows). A slow improvement that needs more than `after` points to exceed the
+    noise ends the search too.
 
     Args:
-        points: All points; open ones are waited for, pruned and failed ones gain nothing.
-        variances: Arm of each complete point to the variance of its mean over seeds: the sample
-            variance of the objective over the number of seeds.
-        after: How many points the last are, at least 1.
+        points: All points; open ones are ignored, pruned and failed ones count as no improvement.
+        variances: Variance of the mean over seeds, by arm of each complete point: the sample
+            variance of the objective divided by the number of seeds.
+        after: Number of last points to consider, at least 1.
     """
     closed = sorted(
         (point for point in points if point.state != "open"), key=lambda point: point.number
@@ -159,30 +162,32 @@ def is_clearly_worse(  # noqa: PLR0913  two points, and the search that they are
     looks: Sequence[int] = (),
     pooled: "PooledSpread | None" = None,
 ) -> bool:
-    """Return whether a point may be pruned: worse than the best at the same seeds, beyond noise.
+    """Return True if a point may be pruned: it is significantly worse than the best point.
 
-    That is so if the one-sided bound of the mean paired difference, by Student's t, is above zero.
-    With one look its level is 1 - 5 % / m, with m the number of pairs of points: each point is
-    compared once, with the luckiest of those before it, and any pair may be the one. Of 20 equal
-    points any is pruned in 2 to 3 % of 1,500 simulated searches, at 3, 5 and 10 seeds.
+    Both are compared at the same seeds: the one-sided lower bound of the mean paired difference, by
+    Student's t, must be above zero. With one look its level is 1 - 5 % / m, where m is the number
+    of pairs of points: each point is compared once, with the luckiest of those before it, which may
+    be any. Of 20 equal points any is pruned in 2 to 3 % of 1,500 simulated searches, at 3, 5 and 10
+    seeds.
 
     In a race, with several looks, the best point is pruned in at most 5 % of searches: it may be
-    compared with every other, and all looks at two points together have the level 5 % / (points -
-    1), by the bounds of planned looks (`sweeps.study.bounds`). The few seeds of a look know their
-    spread badly, so the pooled one of complete points stands for it where theirs is smaller. That
-    takes points to vary alike over seeds: of 20 equal points at 5 seeds the best is pruned in 0.9 %
-    of searches, and in 7.1 % if it alone varies three times as much (1,000 simulated searches).
+    compared with every other point, and all looks at two points together have the level 5 % /
+    (points - 1), by the bounds of planned looks (`sweeps.study.bounds`). With the few seeds of a
+    look the spread is uncertain, so the pooled spread of complete points is used if it is larger.
+    This assumes that points have equal spread over seeds: of 20 equal points at 5 seeds the best is
+    pruned in 0.9 % of searches, and in 7.1 % if it alone has three times the spread (1,000
+    simulated searches).
 
-    Errors that are shares of N images are counts, so the difference d of two of them varies by no
-    less than |d| / N.
+    Errors that are fractions of N images are counts, so the variance of a difference d of two of
+    them is at least |d| / N.
 
     Args:
         errors: Objective of the point, one per seed, at least two.
         best: Objective of the best complete point so far, at the same seeds.
         points: Number of points of the search.
-        size: Number of images of which each error is the share; None: it is no share.
-        looks: Numbers of seeds at which points are compared; that of `errors` is one of them.
-        pooled: Spread of complete points, for a race; None: there are too few.
+        size: Number of images of which each error is a fraction; None if it is not a fraction.
+        looks: Numbers of seeds at which points are compared, including that of `errors`.
+        pooled: Spread of complete points, for a race; None if there are too few.
     """
     from scipy.stats import t  # takes longer to load than everything else that reads a study
 
@@ -207,17 +212,17 @@ def is_clearly_worse(  # noqa: PLR0913  two points, and the search that they are
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PooledSpread:
-    """Variance of the difference of two points at one seed, estimated from several points."""
+    """Variance of the difference between two points at one seed, estimated from several points."""
 
     variance: float
     freedom: int
 
     @classmethod
     def of(cls, values: Sequence[Sequence[float]]) -> "PooledSpread | None":
-        """Return it from the values of complete points at equal seeds; None with fewer than three.
+        """Estimate it from the values of complete points at equal seeds; None below three.
 
-        The residuals of points and seeds that add up have (points - 1) (seeds - 1) degrees of
-        freedom, and a difference varies twice as much as each.
+        The residuals of an additive model of points and seeds have (points - 1) (seeds - 1) degrees
+        of freedom; the variance of a difference is twice their variance.
         """
         if len(values) < 3:
             return None
@@ -235,9 +240,10 @@ class PooledSpread:
 
 
 _MISSED = 0.05
-"""Probability of pruning wrongly in a whole search."""
+"""Probability of a wrong pruning in a whole search."""
 _SPENDING = 0.45
-"""Exponent by which it is spread over the looks of a race; that of studies until decided."""
+"""Exponent that spreads this probability over the looks of a race, as in `UntilDecided.spending`.
+"""
 
 
 def _dominates(ours: tuple[float, ...], theirs: tuple[float, ...]) -> bool:

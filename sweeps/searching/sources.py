@@ -15,10 +15,10 @@ from sweeps.study.study import Run, Study
 
 
 class RunSource(Protocol):
-    """Interface: hands out runs to train and reads results from the store."""
+    """Interface of sources of runs: they return the runs to train, and read results."""
 
     gpus_per_run: float
-    """GPUs of one run, for budgets; the engine sets it."""
+    """GPUs of one run, for budgets; set by the engine."""
     lacked_memory: bool
     """True if a run failed for lack of memory; the engine sets it."""
     is_stopped: bool
@@ -26,7 +26,7 @@ class RunSource(Protocol):
     num_waiting: int
     """Largest number of runs that can wait for slots at the start."""
     trouble: SearchError | StoreError | None
-    """Error that stopped the source early, or None."""
+    """Error that stopped the source early; None if there was none."""
 
     @property
     def study(self) -> Study:
@@ -48,7 +48,7 @@ class RunSource(Protocol):
         """Return an upper bound of the runs still to come.
 
         Args:
-            slots: Runs trained side by side, for budgets of GPU-hours.
+            slots: Number of runs trained in parallel, for budgets of GPU-hours.
         """
 
 
@@ -56,7 +56,7 @@ class FixedSource:
     """The missing runs of a study without a search, all at once."""
 
     def __init__(self, study: Study, plan: Plan) -> None:
-        """Make a source of a plan."""
+        """Create a source for a plan."""
         self.gpus_per_run = 0.0
         self.lacked_memory = False
         self.is_stopped = False
@@ -80,16 +80,16 @@ class FixedSource:
         """Do nothing: no run depends on another's result."""
 
     def outlook(self, slots: int) -> Outlook:
-        """Return the runs that were not handed out yet."""
+        """Return the number of runs that were not returned yet."""
         del slots
         return Outlook(num_runs=len(self._pending))
 
 
 class BudgetedSource:
-    """The missing runs of a study with a budget, seed by seed until the budget is spent.
+    """The missing runs of a study with a budget, seed by seed until the budget is used up.
 
     All arms get the same seeds, so they stay paired. A seed that an earlier launch started comes
-    first and is finished even if the budget is spent.
+    first and is finished even if the budget is used up.
     """
 
     def __init__(
@@ -99,13 +99,13 @@ class BudgetedSource:
         store: Store,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Make a source of a plan.
+        """Create a source for a plan.
 
         Args:
             study: A study with a budget.
             plan: The missing runs.
             store: The checkpoint store.
-            clock: Returns seconds; measures the budget.
+            clock: Returns seconds, to measure the budget.
         """
         self.gpus_per_run = 0.0
         self.lacked_memory = False
@@ -128,7 +128,7 @@ class BudgetedSource:
         return self._study
 
     def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
-        """Return the runs of one seed; none once the budget is spent."""
+        """Return the runs of one seed; none once the budget is used up."""
         del underway
         if not self._groups:
             return ()
@@ -143,7 +143,7 @@ class BudgetedSource:
         """Do nothing: spending is read when a seed starts."""
 
     def outlook(self, slots: int) -> Outlook:
-        """Return the runs of seeds to come, counting the time since the store was read."""
+        """Return the number of runs of later seeds, and the hours left of the budget."""
         gpus = self.gpus_per_run * slots
         hours = (self._clock() - self._spent_at) / SECONDS_PER_HOUR
         begun, limit, to_come = len(self._begun), self._study.budget.runs, 0

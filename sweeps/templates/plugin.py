@@ -20,7 +20,7 @@ class Halves(Operation):
     tag = "halves"
 
     least: Count = 1
-    """Fewest rows of either image."""
+    """Smallest number of rows of either image."""
 
     def mix(self, own, beside, lam, drawn):
         """Return the mixed images and the weight of the label of `own`."""
@@ -34,7 +34,7 @@ class Halves(Operation):
 
 @value
 class Tiny(Model):
-    """One convolution, pooled and read by a linear layer."""
+    """One convolution, pooling, and a linear layer."""
 
     name = "tiny"
     has_batch_norm = False

@@ -1,1 +1,1 @@
-"""MLflow, kept equal to the store."""
+"""MLflow as a view of the store: written by the driver, and always possible to rebuild."""

@@ -1,4 +1,4 @@
-"""Database: changes to an SQLite file of MLflow for which its interface has no call."""
+"""Database: changes to an SQLite file of MLflow that MLflow's interface does not offer."""
 
 import hashlib
 import os
@@ -18,19 +18,19 @@ _PATIENCE = 20.0
 """Seconds to wait for another process that writes."""
 _FOLDER = "artifacts"
 _LARGEST = 2**26
-"""Bytes of a blank database that are read; it has half a million."""
+"""Largest blank database that is read, in bytes; the real one has half a million."""
 
 
 def artifacts_beside(database: Path) -> str:
-    """Return where artifacts lie in the home of a database, as a URL."""
+    """Return the folder of artifacts in the home of a database, as a URL."""
     return (database.parent.resolve() / _FOLDER).as_uri()
 
 
 def require_artifacts(location: str | None) -> None:
-    """Check that MLflow can put files where it is to put them, if that is a folder here.
+    """Check that MLflow can write to its folder of artifacts, if that is on this machine.
 
     Args:
-        location: A URL; None leaves the place to a server.
+        location: A URL; None if a server chooses the folder.
 
     Raises:
         DatabaseError: If it cannot.
@@ -52,26 +52,26 @@ def require_artifacts(location: str | None) -> None:
 
 
 def blank_of(version: str) -> Path:
-    """Return the path of the blank MLflow database that new homes are copied from.
+    """Return the base path of the blank MLflow database that new homes are copied from.
 
-    The file that is kept has the sha256 of its content in its name as well: another program's, or
-    one that was damaged, has not.
+    The file name on disk also contains the sha256 of the content, so that damaged files and files
+    of other programs are not used.
     """
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache).absolute() / "mixsweep" / f"mlflow-{version}.db"
 
 
 def begin(database: Path, blank: Path) -> bool:
-    """Give a database that is still empty MLflow's tables, if a blank one was kept.
+    """Fill an empty database with MLflow's tables from the blank database, if there is one.
 
-    MLflow makes them by every migration since its first version: 3 s of processor time per home.
+    MLflow itself would run all migrations since its first version: 3 s of processor time per home.
 
     Args:
-        database: The file, there already.
-        blank: See `blank_of`; one that others can write is not read.
+        database: The existing file.
+        blank: See `blank_of`; a file that others can write to is not used.
 
     Returns:
-        Whether MLflow has to make them, and `keep_blank` may keep what it made.
+        True if MLflow must create the tables itself; then `keep_blank` can save them.
     """
     if database.stat().st_size:
         return False
@@ -94,9 +94,9 @@ def begin(database: Path, blank: Path) -> bool:
 
 
 def keep_blank(database: Path, blank: Path) -> None:
-    """Keep MLflow's tables for the homes to come, in place of what was kept before.
+    """Save MLflow's tables for future homes, in place of older copies.
 
-    Where that fails, they are made anew in each.
+    Failures are ignored: new homes then run the migrations.
     """
     try:
         with (
@@ -123,7 +123,7 @@ def _kept_as(blank: Path, content: bytes) -> Path:
 
 
 def _own_content(file: Path) -> bytes | None:
-    """Return the content of a file that only this user can write; None for any other."""
+    """Return the content of a file that only this user can write; None for other files."""
     try:
         found = file.lstat()
         others = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or found.st_uid != os.geteuid()
@@ -133,10 +133,10 @@ def _own_content(file: Path) -> bytes | None:
 
 
 def relocate(database: Path) -> None:
-    """Let runs log into the home that a database lies in, not where the home was made.
+    """Update the paths of artifacts in a database to the home that contains it.
 
-    MLflow keeps absolute addresses of artifacts, so a home that was moved or copied would go on
-    writing into the old one. Experiments whose artifacts are not in a home are left alone.
+    MLflow stores absolute addresses of artifacts, so a home that was moved or copied would still
+    write to the old folder. Experiments whose artifacts are outside of a home are not changed.
     """
     if not database.is_file():
         return
@@ -165,20 +165,20 @@ def relocate(database: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Contents:
-    """The contents of one experiment in an MLflow database."""
+    """The content of one experiment in an MLflow database."""
 
     sha256: str
-    """Over every row that belongs to it or to one of its runs."""
+    """Hash of every row of the experiment and of its runs."""
     artifacts: tuple[Path, ...]
     """Folders of its runs' artifacts on this machine."""
 
 
 def contents_of(database: Path, name: str) -> Contents | None:
-    """Return the contents of an experiment, read without MLflow; None if they cannot be read.
+    """Return the content of an experiment, read without MLflow; None if it cannot be read.
 
     Args:
-        database: The file; it is only read.
-        name: Of the experiment.
+        database: The file; it is not changed.
+        name: Name of the experiment.
     """
     if not database.is_file():
         return None
@@ -192,11 +192,11 @@ def contents_of(database: Path, name: str) -> Contents | None:
 
 
 def experiment_in(database: Path, name: str) -> str | None:
-    """Return the identity of an experiment, without MLflow; None if it cannot be told.
+    """Return the id of an experiment, read without MLflow; None if there is none or on an error.
 
     Args:
-        database: The file; it is only read.
-        name: Of the experiment.
+        database: The file; it is not changed.
+        name: Name of the experiment.
     """
     if not database.is_file():
         return None
@@ -242,7 +242,7 @@ def _contents_of(connection: sqlite3.Connection, name: str) -> Contents | None:
 
 
 def clear_metrics(database: Path, run_id: str) -> None:
-    """Take all metrics from a run, which keeps its name and its address."""
+    """Delete all metrics of a run; its name and its address stay."""
     with closing(sqlite3.connect(database, timeout=_PATIENCE)) as connection, connection:
         for table in ("metrics", "latest_metrics"):
             connection.execute(f"DELETE FROM {table} WHERE run_uuid = ?", (run_id,))  # noqa: S608

@@ -1,8 +1,8 @@
-"""Experiment: what MLflow holds of a study, to be written by one driver.
+"""Experiment: the runs of a study in MLflow, written by one driver.
 
 An experiment is a study. A run of level `config` is an arm, its children of level `seed` are the
-runs of that arm, and one run of level `sweep` carries the report. What is written is decided in
-`sweeps.tracking.projection`, when in `sweeps.tracking.tracker`.
+runs of that arm, and one run of level `sweep` has the report. `sweeps.tracking.projection` decides
+what is written, and `sweeps.tracking.tracker` when.
 """
 
 import hashlib
@@ -36,32 +36,31 @@ Level = Literal["sweep", "config", "seed"]
 Status = Literal["RUNNING", "FINISHED", "FAILED", "KILLED"]
 
 NAME_TAG = "mlflow.runName"
-"""The name that MLflow shows of a run."""
+"""Tag with the name that MLflow shows for a run."""
 PARENT_TAG = "mlflow.parentRunId"
 NOTE_TAG = "mlflow.note.content"
-"""Markdown that MLflow shows when a run or an experiment is opened."""
+"""Tag with the Markdown text that MLflow shows on the page of a run or an experiment."""
 MODEL_TAG = "model"
-"""Address of the trained network of a run, which `mlflow.pytorch.load_model` takes."""
+"""Tag with the address of a run's trained network, for `mlflow.pytorch.load_model`."""
 STEP_TAG = "step"
-"""Tag for the unit of steps in a seed's run: epochs trained, as everywhere else. Runs without it
-are from when a step was the 0-based epoch, and stay so."""
+"""Tag with the unit of steps in a seed's run: epochs trained. In older runs without this tag a step
+is the 0-based epoch."""
 OWNER_TAG = "mixsweep.store"
-"""Tag for the owner of a run: the identity of the store it shows, or `HOME` in a database of one
-home."""
+"""Tag with the owner of a run: the identity of its store, or `HOME` in the database of one home."""
 HOME = "home"
 MAX_TAG = 8000
-"""Characters MLflow takes in a tag of a run."""
+"""Largest number of characters that MLflow accepts in a tag of a run."""
 
 _PAGE = 1000
-"""Runs asked for in one call."""
+"""Number of runs requested per call."""
 _DIGEST = 32
-"""Characters of the digest of a data set; MLflow takes 36."""
+"""Number of characters of a data set's digest; MLflow accepts up to 36."""
 _NAMED_BY: Mapping[str, tuple[str, ...]] = {
     "sweep": ("study", "config_id"),
     "config": ("arm", "config_id"),
     "seed": ("run_key",),
 }
-"""Level to the tags that tell its runs apart within an experiment."""
+"""Tags that together name a run within an experiment, by level."""
 _OWN = {"run_key", "config_id"}
 """Tags that only runs of this program have."""
 _NUMBER = re.compile(r"[0-9]{1,19}")
@@ -69,28 +68,29 @@ _NUMBER = re.compile(r"[0-9]{1,19}")
 Identity = tuple[str, tuple[str, ...]]
 """Level and name of a run."""
 Missing = Callable[[Sequence[Row]], Sequence[Row] | None]
-"""Given the rows of a run in MLflow, which it lacks; None if some are there that must not be."""
+"""Function from the rows of a run in MLflow to the rows to add; None if some rows must not be
+there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """The wanted state of a run in MLflow, without its metrics."""
+    """The state that a run in MLflow should have, without its metrics."""
 
     level: Level
     name: tuple[str, ...]
-    """Unique within the level: study and configuration, arm and configuration, or the run key."""
+    """Unique name within the level: study and configuration, arm and configuration, or run key."""
     tags: Mapping[str, str]
-    """Kept as they are here."""
+    """Tags that are updated whenever they differ."""
     first_tags: Mapping[str, str]
-    """Set when the run is created, until `tags` are written; nothing else sets them again."""
+    """Tags that are set only when the run is created."""
     params: Mapping[str, str] = field(default_factory=dict)
-    """Set where they are not there yet: MLflow changes none."""
+    """Params to add if they are missing; MLflow cannot change existing ones."""
     started_at_ms: int | None = None
-    """Start of the run; None: now."""
+    """Start of the run, Unix time in ms; None for now."""
 
     @property
     def identity(self) -> Identity:
-        """Level and name."""
+        """Level and name of the run."""
         return self.level, self.name
 
     @property
@@ -101,14 +101,14 @@ class Wanted:
 
     @property
     def all_tags(self) -> Mapping[str, str]:
-        """The tags with those that name the run."""
+        """The tags, including those that name the run."""
         names = dict(zip(_NAMED_BY[self.level], self.name, strict=True))
         return {**self.tags, **names, "level": self.level}
 
 
 @dataclass(kw_only=True, slots=True)
 class LoggedRun:
-    """The state of one run in MLflow, known here so that only missing parts are sent."""
+    """The state of one run in MLflow, cached so that only missing parts are sent."""
 
     run_id: str
     status: str
@@ -118,7 +118,7 @@ class LoggedRun:
     data_digests: tuple[str, ...]
     """Digests of the data sets that are logged as inputs of the run."""
     rows: list[Row] | None
-    """Logged rows; None until they are read (`Experiment.rows`)."""
+    """Logged rows; None before they are read (`Experiment.rows`)."""
 
     @property
     def level(self) -> str:
@@ -127,13 +127,14 @@ class LoggedRun:
 
     @property
     def identity(self) -> Identity:
-        """Identity of the run; its `config_id` is empty if it was written when none was."""
+        """Level and name of the run; in an older run without `config_id`, that part is empty."""
         return self.level, tuple(self.tags.get(tag, "") for tag in _NAMED_BY[self.level])
 
     def is_of(self, owner: str | None) -> bool:
-        """Return whether it was written for an owner, None: for any, whatever became of it since.
+        """Return True if the run was written for an owner; for None, if any owner wrote it.
 
-        A run from before owners had names has tags that no run has which somebody else wrote.
+        Runs that were written before the owner tag existed are recognised by other tags of this
+        program.
         """
         if OWNER_TAG in self.tags:
             return owner in {None, self.tags[OWNER_TAG]}
@@ -141,7 +142,7 @@ class LoggedRun:
 
     @property
     def is_whole(self) -> bool:
-        """True if it still has every tag that says what it is; others are written again."""
+        """True if the run still has all tags that describe it; otherwise it is written again."""
         match self.level:
             case "seed":
                 numbers = [self.tags.get(name, "") for name in ("seed", "position")]
@@ -157,7 +158,7 @@ class LoggedRun:
 
     @property
     def first_step(self) -> int:
-        """The step in MLflow at which one epoch is trained."""
+        """The step in MLflow that means one trained epoch."""
         return 0 if self.level == "seed" and STEP_TAG not in self.tags else 1
 
 
@@ -165,30 +166,30 @@ class LoggedRun:
 class Experiment:
     """The runs of one study in MLflow. Each method raises `MlflowException` when a call fails.
 
-    After a failure nobody knows what arrived: open the experiment again.
+    After a failure it is unknown what was written: open the experiment again.
     """
 
     client: "MlflowClient"
     experiment_id: str
     tags: dict[str, str]
     entries: dict[Identity, LoggedRun]
-    """Each has its own tags. Runs that other programs put into the experiment are left out."""
+    """Runs of this program by identity; runs of other programs are left out."""
     is_deleted: bool = False
-    """True if it was found in MLflow's trash."""
+    """True if the experiment was in MLflow's trash."""
     owner: str = HOME
     """Owner of the runs in `entries`."""
     stray: Sequence[LoggedRun] = ()
-    """Runs of ours that stand for nothing: there once more, for the answer to a call was lost and
-    it was repeated; or they lost the tags that say what they are."""
+    """Runs of ours to delete: duplicates, created when a call was repeated after its answer was
+    lost, and runs that lost the tags that describe them."""
 
     @classmethod
     def find(cls, uri: str, name: str, owner: str | None = HOME) -> "Experiment | None":
-        """Return an experiment as it is; None if there is none. Nothing is created.
+        """Return an experiment; None if there is none. Nothing is created.
 
         Args:
             uri: The tracking address.
             name: Name of the experiment.
-            owner: Whose runs in it are looked at; None: those of all.
+            owner: Only runs of this owner are read; None for all.
         """
         database = database_file(uri)
         if database is not None and not database.exists():
@@ -221,14 +222,14 @@ class Experiment:
     def open(
         cls, uri: str, name: str, *, artifact_location: str | None, owner: str = HOME
     ) -> "Experiment":
-        """Return an experiment to write to, created with its database if need be.
+        """Return an experiment to write to; create it, and its database, if needed.
 
         Args:
             uri: The tracking address.
             name: Name of the experiment.
-            artifact_location: Where artifacts go when the address is a database, for its default
-                is the working directory of whoever creates it; None where a server decides.
-            owner: Whose runs are written.
+            artifact_location: URL for artifacts if the address is a database, because MLflow's
+                default depends on the working directory; None if a server chooses it.
+            owner: Owner of the runs to write.
         """
         database = database_file(uri)
         if database is not None and artifact_location == artifacts_beside(database):
@@ -246,21 +247,21 @@ class Experiment:
         return opened
 
     def tag(self, tags: Mapping[str, str]) -> None:
-        """Set tags of the experiment that are not there yet."""
+        """Set those tags of the experiment that differ."""
         for name, value in tags.items():
             if self.tags.get(name) != value:
                 self.client.set_experiment_tag(self.experiment_id, name, value)
                 self.tags[name] = value
 
     def bring(self, wanted: Wanted, missing: Missing | None = None) -> LoggedRun:
-        """Find or create a run and bring it to what is wanted.
+        """Find or create a run and update it to match `wanted`.
 
-        Metrics cannot be changed, so a run with rows that must not be there goes to MLflow's trash
-        and a new one takes its place.
+        MLflow's metrics cannot be changed, so a run with wrong rows is moved to MLflow's trash and
+        created again.
 
         Args:
             wanted: The run.
-            missing: Says what is to be added to the rows that the run has; None: nothing.
+            missing: Function from the rows of the run to the rows to add; None to add none.
         """
         entry = self.entries.get(wanted.identity)
         rows: Sequence[Row] | None = ()
@@ -286,13 +287,13 @@ class Experiment:
         return entry
 
     def rename(self, entry: LoggedRun, name: tuple[str, ...]) -> None:
-        """Let a run stand for something else of its level."""
+        """Give a run another name within its level."""
         del self.entries[entry.identity]
         self.write(entry, tags=dict(zip(_NAMED_BY[entry.level], name, strict=True)))
         self.entries[entry.identity] = entry
 
     def clear(self, entry: LoggedRun) -> None:
-        """Take all metrics from a run, where the database is a file; elsewhere they stay."""
+        """Delete all metrics of a run if the database is a file; on a server they stay."""
         database = database_file(self.client.tracking_uri)
         if database is not None:
             clear_metrics(database, entry.run_id)
@@ -326,7 +327,7 @@ class Experiment:
         tags: Mapping[str, str] | None = None,
         params: Mapping[str, str] | None = None,
     ) -> None:
-        """Send rows, and the tags and params that are not there yet, in one call or none."""
+        """Send rows, and those tags and params that are missing or differ, in at most one call."""
         tags = {
             name: value for name, value in (tags or {}).items() if entry.tags.get(name) != value
         }
@@ -351,7 +352,7 @@ class Experiment:
         entry.params |= params
 
     def set_status(self, entry: LoggedRun, status: Status, ended_at_ms: int | None = None) -> None:
-        """Set the status of a run; an end without a time is now."""
+        """Set the status of a run; an end without a time means now."""
         if entry.status == status:
             return
         if status == "RUNNING":
@@ -361,12 +362,12 @@ class Experiment:
         entry.status = status
 
     def tell_data(self, entry: LoggedRun, name: str, checksums: Mapping[str, str]) -> None:
-        """Say which files a run was trained on.
+        """Log the data files that a run was trained on, as an input of the run.
 
         Args:
             entry: The run.
             name: Name of the data set.
-            checksums: File to checksum.
+            checksums: Checksum by file.
         """
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
@@ -379,15 +380,15 @@ class Experiment:
             entry.data_digests = (*entry.data_digests, digest)
 
     def log_model(self, entry: LoggedRun, described: Any, folder: Path) -> None:
-        """Give a run a model, under the tag `model`.
+        """Log a model for a run, and its address under the tag `model`.
 
-        It becomes ready before the run says that it has it. What an attempt that was interrupted
-        has left is adopted if it is ready, and goes if it is not.
+        The model is complete before the run refers to it. A model from an interrupted attempt is
+        used if it is complete, and deleted otherwise.
 
         Args:
             entry: The run.
-            described: MLflow's description of it (`sweeps.tracking.networks`).
-            folder: Its files.
+            described: MLflow's description of the model (`sweeps.tracking.networks`).
+            folder: Folder with the files of the model.
         """
         from mlflow.entities import LoggedModelOutput, LoggedModelStatus
 
@@ -405,7 +406,7 @@ class Experiment:
         self.write(entry, tags={MODEL_TAG: f"models:/{model_id}"})
 
     def _upload(self, entry: LoggedRun, described: Any, folder: Path) -> str:
-        """Return the identity of a new model, ready."""
+        """Upload a model and return its id once it is complete."""
         logged = self.client.create_logged_model(
             self.experiment_id, name="model", source_run_id=entry.run_id
         )
@@ -417,22 +418,22 @@ class Experiment:
         return model_id
 
     def attach(self, entry: LoggedRun, folder: Path) -> None:
-        """Make every file of a folder an artifact of a run."""
+        """Upload every file of a folder as an artifact of a run."""
         self.client.log_artifacts(entry.run_id, str(folder))
 
 
 def load() -> None:
-    """Import MLflow, in this thread: where two import at once, each may meet half of a package.
+    """Import MLflow in this thread, because simultaneous imports in two threads can fail.
 
     Raises:
-        DatabaseError: If it refuses a variable of the environment.
+        DatabaseError: If MLflow rejects an environment variable.
     """
     if reason := refused_setting():
         raise DatabaseError(f"MLflow refuses its settings: {reason}; correct or unset it")
 
 
 def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
-    """Return identity and tags of each experiment by name; empty without a database."""
+    """Return the id and the tags of each experiment, by name; empty without a database."""
     database = database_file(uri)
     if database is not None and not database.exists():
         return {}
@@ -448,11 +449,11 @@ def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
 
 
 class NotMlflowError(Exception):
-    """Error: the server at a tracking address is not MLflow."""
+    """The server at a tracking address is not MLflow."""
 
 
 def is_refusal(error: Exception) -> bool:
-    """Return whether MLflow was reached and will not have what it was sent."""
+    """Return True if MLflow was reached and rejected the data."""
     from mlflow.exceptions import MlflowException
 
     if isinstance(error, NotMlflowError):
@@ -465,10 +466,10 @@ def is_refusal(error: Exception) -> bool:
 
 
 def _require_name(found: str, wanted: str) -> None:
-    """Check an answer of a server: many programs answer 200 to whatever they are asked.
+    """Check an answer, because other web servers may answer any request with status 200.
 
     Raises:
-        NotMlflowError: If it is not what an MLflow server answers.
+        NotMlflowError: If it is not the answer of an MLflow server.
     """
     if found != wanted:
         raise NotMlflowError(
@@ -494,7 +495,7 @@ def _connect(uri: str) -> "MlflowClient":
 
 
 def _search(client: "MlflowClient", experiment_id: str) -> "Iterator[MlflowRun]":
-    """Yield the runs of an experiment that are not in the trash, the oldest first."""
+    """Yield the runs of an experiment, without those in the trash, the oldest first."""
     token = None
     while True:
         page = client.search_runs(

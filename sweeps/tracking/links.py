@@ -1,8 +1,9 @@
-"""Views: links to a study in MLflow's pages, and how those pages then look.
+"""Links: links to a study in MLflow's pages, and the views that they open.
 
-MLflow's pages open on another kind of work, and show no metric of a run. A link may name a view
-that lies in a tag of the experiment: filter, order and columns. That format is MLflow's own and may
-change with its version; `tests/smoke/test_pages.py` reads the pages in a browser.
+By default MLflow's pages open on a page for another use (GenAI) and show no metric columns. A link
+can name a view: filter, sort order and columns, stored in a tag of the experiment. The format is
+internal to MLflow and may change with its version; `tests/smoke/test_pages.py` tests the pages in a
+browser.
 """
 
 import base64
@@ -14,10 +15,10 @@ from typing import Any
 from urllib.parse import quote
 
 ADDRESS = "http://127.0.0.1:5000"
-"""Default address at which `mixsweep ui` serves MLflow's pages."""
+"""Default address of `mixsweep ui`."""
 
 PRIMARY_TAG = "mlflow.experiment.primaryMetric.name"
-"""Tag of an experiment: the metric that its runs are compared by."""
+"""Tag of an experiment with the metric by which its runs are compared."""
 PRIMARY_IS_GREATER_BETTER_TAG = "mlflow.experiment.primaryMetric.greaterIsBetter"
 
 _VIEW_TAG = "mlflow.sharedViewState."
@@ -25,11 +26,11 @@ _ARMS, _SEEDS = "arms", "seeds"
 _CHARTS = "&compareRunsMode=CHART"
 _MEANS = "means"
 _MAX_DRAWN = 20
-"""Arms in a chart."""
+"""Largest number of arms in a chart."""
 _WIDE, _NARROW = 150, 70
-"""Pixels of a column."""
+"""Widths of columns in pixels."""
 _LETTER = 7
-"""Pixels of a letter of its heading, about."""
+"""Approximate width of a letter in a column heading, in pixels."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,19 +38,19 @@ class Links:
     """Links to the pages of a study in MLflow."""
 
     arms: str
-    """Link to the arms as a table, sorted by their means of the headline metric."""
+    """Link to the table of arms, sorted by their means of the headline metric."""
     seeds: str
-    """The learning curves of its runs."""
+    """Link to the learning curves of the runs."""
 
 
 def study_links(
     experiments: Mapping[str, tuple[str, Mapping[str, str]]], address: str = ADDRESS
 ) -> dict[str, Links]:
-    """Return the links to each study that MLflow has, by name.
+    """Return the links to each study in MLflow, by name.
 
     Args:
-        experiments: Name to identity and tags (`sweeps.tracking.experiment.experiments`).
-        address: Where MLflow's pages are served.
+        experiments: Id and tags by name (`sweeps.tracking.experiment.experiments`).
+        address: Address of MLflow's pages.
     """
     found = {}
     for name, (experiment_id, tags) in experiments.items():
@@ -71,7 +72,7 @@ def study_links(
 
 
 def links_of(experiment_id: str, address: str = ADDRESS) -> Links:
-    """Return the links to an experiment that has the views (`view_tags`)."""
+    """Return the links to an experiment that has the tags of `view_tags`."""
     page = _page(address, experiment_id)
     shared = (f"{page}&viewStateShareKey={key}" for key in (_ARMS, _SEEDS))
     return Links(arms=next(shared), seeds=next(shared) + _CHARTS)
@@ -85,14 +86,14 @@ def view_tags(
     results: Sequence[str],
     params: Sequence[str],
 ) -> dict[str, str]:
-    """Return the tags of an experiment that hold the views of its links.
+    """Return the tags of an experiment that store the views for its links.
 
     Args:
-        metric: What arms are sorted by.
-        is_lower_better: Whether the lowest comes first.
-        metrics: What arms have; the means are drawn, the others can be asked for.
-        results: Tags of arms that say a result, that of `metric` first.
-        params: Paths whose values tell arms apart.
+        metric: The metric by which arms are sorted.
+        is_lower_better: If True, the lowest value comes first.
+        metrics: Metrics of the arms; means are drawn by default, others on request.
+        results: Tags of arms with results as text; that of `metric` first.
+        params: Paths in which the arms differ.
     """
     columns = {
         **dict.fromkeys((_column("tags", name) for name in results[:1]), _WIDE),
@@ -154,13 +155,13 @@ def _page(address: str, experiment_id: str) -> str:
 
 
 def _query(tags: Mapping[str, str], key: str, otherwise: Mapping[str, str]) -> str:
-    """Return the part of a link that names a view; what it can say itself if there is none."""
+    """Return the part of a link that selects a stored view, or its settings if none is stored."""
     named = {"viewStateShareKey": key} if f"{_VIEW_TAG}{key}" in tags else otherwise
     return "".join(f"&{name}={quote(value, safe='')}" for name, value in named.items())
 
 
 def _chart(metric: str, *, is_drawn: bool) -> dict[str, Any]:
-    """Return a chart by epochs; MLflow makes one of its own for a metric that has none here."""
+    """Return the settings of a chart over epochs; MLflow draws its own for metrics without one."""
     return {
         "uuid": metric,
         "type": "LINE",

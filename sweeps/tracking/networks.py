@@ -1,4 +1,4 @@
-"""Networks: a trained network as a folder that MLflow loads, without code of ours."""
+"""Networks: export a trained network to a folder that MLflow can load without code of mixsweep."""
 
 import logging
 from collections.abc import Iterator
@@ -8,14 +8,14 @@ from typing import Any
 
 
 def export_network(network: Any, example: Any, folder: Path) -> Any:
-    """Write a network as a traced graph with its signature, and return MLflow's description of it.
+    """Write a network as a traced graph with its signature; return MLflow's description of it.
 
-    Loading it runs no code of ours and unpickles nothing (format `pt2`).
+    Loading it runs no code of mixsweep and unpickles nothing (format `pt2`).
 
     Args:
         network: A torch module in evaluation mode.
-        example: What it takes, a tensor of at least two, so that the batch size stays free.
-        folder: Made here.
+        example: An input batch of at least two images, so that the batch size stays variable.
+        folder: Folder for the files; it is created.
     """
     import mlflow.pytorch
     import torch
@@ -39,7 +39,7 @@ def export_network(network: Any, example: Any, folder: Path) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep what MLflow and torch say of each export out of the console."""
+    """Hide the messages that MLflow and torch print at each export."""
     loggers = [logging.getLogger(name) for name in ("mlflow", "torch.export", "torch.fx")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -1,4 +1,4 @@
-"""Outbox: messages for a server, delivered by a background thread so that training never waits."""
+"""Outbox: a background thread delivers messages to a server, so that training never waits."""
 
 import logging
 import math
@@ -10,22 +10,22 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item", bound=Hashable)
 
 _RETRY_WHEN_CLOSING = 0.5
-"""Seconds between two tries while the launch waits for the end."""
+"""Seconds between two tries while the launch waits for the outbox to close."""
 
 _MISTAKES = (AssertionError, AttributeError, LookupError, NameError, TypeError)
-"""Errors of our own code: no server raises these, and callers wrap a server's errors."""
+"""Errors that can only come from bugs in this program, because callers wrap a server's errors."""
 
 _logger = logging.getLogger(__name__)
 
 
 class Outbox(Generic[Item]):
-    """A set of items, delivered one by one: by rank, in the order of posting within one.
+    """A queue of distinct items, delivered one by one in the order of their ranks, then of posting.
 
-    An item names what has changed; what it has become is looked up when it is delivered, so an item
-    that is posted again while it waits is delivered once. A delivery that fails is repeated until
-    it succeeds or the outbox is closed: an outage loses nothing and is reported by one warning, its
-    end by another. A mistake of this program would be made again: it ends the outbox, is logged,
-    and is raised by `close`. A process that is killed loses what it has not delivered.
+    An item only names what has changed; its content is looked up at delivery, so an item that is
+    posted again while it waits is delivered once. A failed delivery is repeated until it succeeds
+    or the outbox is closed: an outage loses nothing, and one warning reports its start and one its
+    end. A bug in this program would fail again: it ends the outbox, is logged, and is raised by
+    `close`. If the process is killed, undelivered items are lost.
     """
 
     def __init__(
@@ -37,15 +37,15 @@ class Outbox(Generic[Item]):
         retry_after: float = 1.0,
         retry_at_most: float = 30.0,
     ) -> None:
-        """Describe the outbox; nothing is delivered before `start`.
+        """Create the outbox; nothing is delivered before `start`.
 
         Args:
-            deliver: Delivers an item or raises; repeating a delivery must be harmless. Called from
-                one thread only.
-            name: What the items are delivered to, for warnings.
-            describe: Text of an error in a warning.
-            retry_after: Seconds from a failure to the next try; they double with every failure.
-            retry_at_most: Limit of that doubling, in seconds.
+            deliver: Delivers an item, or raises. It must be safe to repeat. Called from one thread
+                only.
+            name: Name of the destination, for warnings.
+            describe: Returns the text of an error for a warning.
+            retry_after: Seconds between a failure and the next try; doubled after every failure.
+            retry_at_most: Upper limit of that time, in seconds.
         """
         self._deliver = deliver
         self._name = name
@@ -54,7 +54,7 @@ class Outbox(Generic[Item]):
         self._retry_at_most = retry_at_most
         self._changed = threading.Condition()
         self._waiting: dict[int, dict[Item, float]] = {}
-        """Rank to item to the time before which it is not delivered; empty ranks are absent."""
+        """Earliest time of delivery by item, by rank; empty ranks are absent."""
         self._idle = threading.Event()
         self._idle.set()
         self._closing = threading.Event()
@@ -65,7 +65,7 @@ class Outbox(Generic[Item]):
         self._thread = threading.Thread(target=self._run, name=f"outbox {name}", daemon=True)
 
     def start(self) -> None:
-        """Begin to deliver."""
+        """Start to deliver."""
         self._idle.clear()
         self._thread.start()
 
@@ -73,9 +73,9 @@ class Outbox(Generic[Item]):
         """Add an item; never waits for a delivery, never raises.
 
         Args:
-            item: If it waits already, the lower of both ranks and the earlier of both times hold.
-            rank: Items of a higher rank wait for those of a lower one.
-            delay: Seconds before which the item is not delivered, unless the outbox is closed.
+            item: If it is waiting already, the lower rank and the earlier time apply.
+            rank: Items of a lower rank are delivered first.
+            delay: Seconds before the item is delivered, unless the outbox is closed.
         """
         due = time.monotonic() + delay
         with self._changed:
@@ -91,10 +91,10 @@ class Outbox(Generic[Item]):
             self._changed.notify()
 
     def replace(self, ranks: Mapping[Item, int]) -> None:
-        """Drop what waits and let other items wait in its place: at once, or who is closing ends.
+        """Replace all waiting items by others, which are due at once.
 
         Args:
-            ranks: Item to its rank.
+            ranks: Rank of each new item.
         """
         with self._changed:
             self._waiting.clear()
@@ -103,14 +103,14 @@ class Outbox(Generic[Item]):
             self._changed.notify()
 
     def close(self, timeout: float, patience: float = math.inf) -> bool:
-        """Deliver what is left and end the thread; return whether everything was delivered.
+        """Deliver the waiting items and end the thread; return whether everything was delivered.
 
         Args:
-            timeout: Seconds after which what is left is given up, even if it is being delivered.
-            patience: Seconds after which a delivery that fails is not tried again.
+            timeout: Seconds after which waiting items are dropped, even during a delivery.
+            patience: Seconds after which a failed delivery is not repeated.
 
         Raises:
-            Exception: The mistake of this program that ended the outbox.
+            Exception: The bug of this program that ended the outbox, if any.
         """
         self._patient_until = time.monotonic() + patience
         with self._changed:
@@ -135,7 +135,7 @@ class Outbox(Generic[Item]):
             self._idle.set()
 
     def _take(self) -> Item | None:
-        """Wait for an item and return it; None once there is nothing more to do."""
+        """Wait for an item and return it; None if the outbox is closed and empty."""
         with self._changed:
             while not self._abandoned.is_set():
                 now = math.inf if self._closing.is_set() else time.monotonic()
@@ -179,7 +179,7 @@ class Outbox(Generic[Item]):
                 return
 
     def _wait(self, seconds: float) -> None:
-        """Wait for the next try; closing cuts the wait short and makes later ones short."""
+        """Wait before the next try; once the outbox is closing, waits are short."""
         if self._closing.is_set():
             self._abandoned.wait(min(self._retry_after, _RETRY_WHEN_CLOSING))
         else:

@@ -1,4 +1,4 @@
-"""Progress: the latest that is known of a run, and the rows that MLflow should hold of it."""
+"""Progress: the latest known state of a run, and the rows that MLflow should have of it."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -16,11 +16,11 @@ _UNENDED: frozenset[Outcome] = frozenset({"partial", "missing"})
 
 
 class Row(NamedTuple):
-    """One value of a metric. MLflow's table shows the greatest row of each metric."""
+    """One value of a metric. MLflow's table shows the largest row of each metric."""
 
     name: str
     step: int
-    """Epochs trained."""
+    """Number of epochs trained."""
     at_ms: int
     """Unix time in ms."""
     value: float
@@ -33,17 +33,17 @@ class RunProgress:
     run: Run
     outcome: Outcome
     epochs: tuple[LoggedEpoch, ...] = ()
-    """In their order. A run in training may lack those that it shares with another."""
+    """Epochs in order. For a run in training, epochs shared with other runs may be missing."""
     failure: str = ""
-    """Cause, if the run ended early."""
+    """Cause, if the run ended early; otherwise empty."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Environment that trained the last epochs."""
+    """Environment in which the last epochs were trained."""
     is_live: bool = False
     """True if a driver trains the run."""
 
     @classmethod
     def stored(cls, result: RunResult) -> "RunProgress":
-        """Return the stored progress of a run that no driver trains."""
+        """Return the stored progress of a run that no driver is training."""
         failure = result.failure
         return cls(
             run=result.run,
@@ -60,13 +60,14 @@ class RunProgress:
 
     @property
     def has_ended(self) -> bool:
-        """True if the run is complete or will not go on."""
+        """True if the run is complete or will not be resumed."""
         return self.outcome not in _UNENDED
 
     def trained(self, epochs: Iterable[LoggedEpoch]) -> "RunProgress":
-        """Return the progress with epochs that were stored just now; itself if none of them is new.
+        """Return the progress with newly stored epochs; the same object if none is new.
 
-        The run is in training from then on: only the store knows that all epochs are there.
+        The run then counts as in training, because only the store knows whether all epochs are
+        there.
         """
         known = {record.epoch: (record, facts) for record, facts in self.epochs}
         merged = {record.epoch: (record, facts) for record, facts in epochs} | known
@@ -76,7 +77,7 @@ class RunProgress:
         return replace(self, epochs=in_order, outcome="partial", failure="", is_live=True)
 
     def rows(self) -> list[Row]:
-        """Return every value of the run, its time from the store too, never a clock."""
+        """Return every value of the run; all times come from the store."""
         return [
             Row(name, record.epoch + 1, facts.stored_at_ms, value)
             for record, facts in self.epochs
@@ -85,7 +86,7 @@ class RunProgress:
 
 
 def epochs_of(rows: Iterable[Row]) -> tuple[LoggedEpoch, ...]:
-    """Return the epochs whose rows these are; how long each took is not among them."""
+    """Return the epochs of some rows; the duration of the epochs is unknown (NaN)."""
     metrics: dict[int, dict[str, float]] = {}
     times: dict[int, int] = {}
     for row in sorted(rows):

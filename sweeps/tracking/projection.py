@@ -1,7 +1,7 @@
-"""Projection: how a study looks in MLflow.
+"""Projection: the representation of a study in MLflow.
 
-The store is the truth. An empty MLflow is filled from it, only missing rows are sent, and a run in
-MLflow that contradicts it is replaced.
+MLflow is a copy of the store. An empty MLflow is filled from the store, only missing rows are sent,
+and a run in MLflow that contradicts the store is replaced.
 """
 
 import logging
@@ -36,17 +36,17 @@ from sweeps.tracking.progress import Row, RunProgress, epochs_of
 from sweeps.tracking.summaries import Summarise, curves, headline_name, headline_row, texts
 
 PREDICTIONS_TAG = "predictions"
-"""Tag for the place of a finished run's logits in the store; they may be pruned later."""
+"""Tag with the place of a finished run's logits in the store; they may be deleted later."""
 _MAX_DIFFERENCES = 3
 
 _logger = logging.getLogger(__name__)
 
 
 class Projection:
-    """One study in MLflow. Each method calls MLflow and raises `MlflowException` when it cannot.
+    """One study in MLflow. Each method calls MLflow and raises `MlflowException` on failure.
 
-    Each can be called again, and then changes nothing. There must be one projection at a time per
-    study: the driver's, or that of a command which holds the study's lease.
+    Repeating a call changes nothing. Each study must have one projection at a time: that of the
+    driver, or of a command that holds the study's lease.
     """
 
     uri: str
@@ -63,17 +63,17 @@ class Projection:
         data_checksums: Mapping[str, Mapping[str, str]] | None = None,
         owner: str = HOME,
     ) -> None:
-        """Describe the projection; MLflow is opened by the first method that needs it.
+        """Create the projection; MLflow is opened by the first method that needs it.
 
         Args:
-            study: Decides the arms, and how many seeds each should have.
+            study: Decides which arms there are, and how many seeds each should have.
             uri: The tracking address.
-            summarise: Gives the metrics of an arm.
-            artifact_location: Where artifacts go when the address is a database; None where a
-                server decides.
+            summarise: Computes the metrics of an arm.
+            artifact_location: URL for artifacts if the address is a database; None if a server
+                chooses it.
             tags: Set on each run when it is created: commit, dirty, submission_id.
-            data_checksums: Data set to file to checksum.
-            owner: Whose runs these are, where others write to the same server.
+            data_checksums: Checksums by data set and file.
+            owner: Owner of the runs, where others write to the same server.
         """
         self._owner = owner
         self.grow(study)
@@ -86,21 +86,21 @@ class Projection:
 
     @property
     def study(self) -> Study:
-        """The study, as far as it has grown."""
+        """The study with all arms that it has so far."""
         return self._plan.study
 
     def grow(self, study: Study) -> None:
-        """Go on with a study that has gained arms."""
+        """Use a study that has new arms from now on."""
         self._plan = _Plan(study)
 
     def forget(self) -> None:
-        """Read MLflow again before the next write, since a failed write may have arrived."""
+        """Read MLflow again before the next write, because a failed write may have succeeded."""
         self._opened = None
 
     def reconcile_run(self, progress: RunProgress) -> None:
-        """Bring MLflow to what is known of a run, and to its arm if that is not there yet.
+        """Update a run in MLflow to its known state; create its arm first if needed.
 
-        A run that never began is not in MLflow.
+        A run that has not started is not created in MLflow.
         """
         experiment = self._experiment()
         parent = self._bring_arm(progress.run.arm)
@@ -120,14 +120,14 @@ class Projection:
             entry.rows = None  # read again if they are ever needed
 
     def reconcile_arm(self, arm: str, seeds: Sequence[RunProgress]) -> None:
-        """Bring an arm to what its seeds say, those included that the study does not ask for now.
+        """Update an arm to the results of its seeds, including seeds that the study no longer has.
 
-        Its metrics are over all of its seeds or not there: what is known of some of them is said by
-        tags, and metrics of the seeds that it had stay until more are complete.
+        Metrics of an arm are always over all of its seeds. Until all are complete, tags show
+        results so far, and metrics that were computed for earlier seeds stay.
 
         Args:
-            arm: Its name.
-            seeds: Of the runs that the study has of it, as far as they are known.
+            arm: Name of the arm.
+            seeds: Known states of the runs of this arm in the study.
         """
         experiment, study = self._experiment(), self.study
         entry = self._bring_arm(arm)
@@ -178,7 +178,7 @@ class Projection:
         experiment.tag(self._views(experiment))
 
     def log_model(self, run: Run, state: bytes) -> None:
-        """Give a run of the study its trained network, if it is in MLflow and has none yet.
+        """Log the trained network of a run, if the run is in MLflow without a network.
 
         Args:
             run: A finished run of a problem that trains networks.
@@ -203,8 +203,8 @@ class Projection:
 
         Args:
             folder: All files in it become artifacts.
-            note: Markdown, shown when the run of level `sweep` is opened; cut to the length that
-                MLflow takes.
+            note: Markdown for the page of the run of level `sweep`, cut to the length that MLflow
+                accepts.
         """
         experiment, study = self._experiment(), self.study
         flats = [_spelled(study.arms[arm]) for arm in study.fixed]
@@ -241,17 +241,17 @@ class Projection:
 
     @property
     def _compared(self) -> str:
-        """The metric that arms are sorted by."""
+        """The metric by which arms are sorted."""
         search = self.study.search
         return self.study.headline if search is None else search.strategy.objectives[0]
 
     @property
     def _readout(self) -> Readout:
-        """Read-out that is logged; points of a search use the last epoch."""
+        """Read-out to log; points of a search always use the last epoch."""
         return self.study.readout if self.study.search is None else Last()
 
     def _views(self, experiment: Experiment) -> dict[str, str]:
-        """Return the views of the study's pages, from the settings in which its arms differ."""
+        """Return the tags of the study's views; their columns are the settings that vary."""
         study, metric = self.study, self._compared
         headline = headline_name(metric, self._readout)
         is_lower_better = study.problem.metric(metric).is_lower_better
@@ -277,7 +277,7 @@ class Projection:
         }
 
     def _adopt(self, experiment: Experiment, arm: str) -> bool:
-        """Let an arm's run from before configurations had names stand for it, if it is its own."""
+        """Reuse an older run without a `config_id` for an arm, if it is a run of that arm."""
         former = experiment.entries.get(("config", (arm, "")))
         if former is None:
             return False
@@ -288,7 +288,7 @@ class Projection:
         return True
 
     def _is_of(self, child: LoggedRun, arm: str) -> bool:
-        """Return whether a run has the configuration of an arm, at the seed that it names."""
+        """Return True if a run has the configuration of an arm, at the run's own seed."""
         return self._plan.keys_at(int(child.tags["seed"]))[arm] == child.tags["run_key"]
 
     def _bring_arm(self, arm: str) -> LoggedRun:
@@ -334,7 +334,7 @@ class Projection:
         )
 
     def _titled(self, wanted: Wanted, title: str) -> Wanted:
-        """Name a run that has no name yet: for what it is, and what tells it from a namesake."""
+        """Give an untitled run a title, with the settings that differ from a namesake."""
         entries = self._experiment().entries
         if wanted.identity in entries and NAME_TAG in entries[wanted.identity].tags:
             return wanted
@@ -353,7 +353,7 @@ class Projection:
         return replace(wanted, tags={**wanted.tags, NAME_TAG: title})
 
     def _grouping_tags(self, arm: str) -> dict[str, str]:
-        """Return the tags that group MLflow's table; a run without them leaves its group."""
+        """Return the tags by which MLflow's table groups runs."""
         said = dict.fromkeys(self.study.tags_of(arm), str(True))
         return {"study": self.study.name, "arm": arm, "dataset": self._dataset(arm), **said}
 
@@ -367,7 +367,7 @@ class Projection:
 
 
 class _Plan:
-    """A study, and what its runs and arms are called in MLflow."""
+    """A study, with the names of its runs and arms in MLflow."""
 
     def __init__(self, study: Study) -> None:
         self.study = study
@@ -375,15 +375,15 @@ class _Plan:
 
     @cached_property
     def positions(self) -> Mapping[str, int]:
-        """Run key to place among the study's runs."""
+        """Position of each run in the study, by run key."""
         return {run.key: index for index, run in enumerate(self.study.runs())}
 
     def config_id(self, arm: str) -> str:
-        """Return the name of an arm's configuration, whatever its seeds are."""
+        """Return the name of an arm's configuration, which does not depend on seeds."""
         return self.keys_at(0)[arm]
 
     def keys_at(self, seed: int) -> Mapping[str, str]:
-        """Return the run key of each arm at a seed, which the study need not have."""
+        """Return the run key of each arm at a seed, which may be outside the study."""
         if seed not in self._keys:
             self._keys[seed] = self.study.keys_at(seed)
         return self._keys[seed]
@@ -396,15 +396,15 @@ _STATUS: Mapping[Outcome, Status] = {
     "partial": "KILLED",
     "missing": "KILLED",
 }
-"""Status of a run that no driver trains."""
+"""Status by outcome, for runs that no driver is training."""
 
 
 def _missing(rows: Sequence[Row], is_live: bool, known: Sequence[Row]) -> list[Row] | None:
-    """Return the rows whose metric has none at their step; sending one again is slow.
+    """Return the rows that MLflow lacks; sending existing ones again would be slow.
 
-    None if MLflow knows a value, or the time of one, that the store has not. Damaged epochs that
-    were trained again have the values they had, at times of their own. A run in training may not
-    have said yet what it shares with another.
+    None if MLflow has a value or a time that the store does not have. Damaged epochs that were
+    trained again have the same values with new times. For a run in training, extra rows are
+    allowed, because it may not have reported the epochs that it shares with other runs.
     """
     if not is_live and not set(known) <= set(rows):
         return None
@@ -413,9 +413,9 @@ def _missing(rows: Sequence[Row], is_live: bool, known: Sequence[Row]) -> list[R
 
 
 def _superseding(rows: Sequence[Row], known: Sequence[Row]) -> list[Row] | None:
-    """Return the rows of a summary that say something new.
+    """Return the rows of a summary that MLflow lacks.
 
-    None if MLflow would go on showing something else than the last of them.
+    None if MLflow would still show another value than the last one of a metric.
     """
     said = {(row.name, row.step, row.value) for row in known}
     new = [row for row in rows if (row.name, row.step, row.value) not in said]
@@ -427,7 +427,7 @@ def _superseding(rows: Sequence[Row], known: Sequence[Row]) -> list[Row] | None:
 
 
 def _arm_outcome(outcomes: set[Outcome], *, is_known: bool) -> Outcome:
-    """Return the outcome that decides for an arm."""
+    """Return the outcome of an arm, given those of its seeds."""
     if "failed" in outcomes:
         return "failed"
     if "diverged" in outcomes:
@@ -438,13 +438,13 @@ def _arm_outcome(outcomes: set[Outcome], *, is_known: bool) -> Outcome:
 
 
 def _fitting(seeds: Iterable[str]) -> str:
-    """Return as many seeds as a tag holds."""
+    """Return as many seeds as fit in a tag."""
     text = " ".join(seeds)
     return text if len(text) <= MAX_TAG else text[:MAX_TAG].rpartition(" ")[0]
 
 
 def _spelled(config: Config) -> dict[str, str]:
-    """Return the params of a configuration, without those that change no number."""
+    """Return the params of a configuration, without those that do not affect results."""
     never = problem_of(config).keying.never
     params = {
         path: str(value)

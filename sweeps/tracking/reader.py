@@ -1,4 +1,4 @@
-"""Reader: the runs of a study as MLflow alone knows them."""
+"""Reader: read the runs of a study from MLflow alone."""
 
 import ast
 from collections.abc import Mapping
@@ -14,32 +14,32 @@ from sweeps.tracking.progress import epochs_of
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrackedRun:
-    """One run as MLflow knows it."""
+    """One run as recorded in MLflow."""
 
     arm: str
     seed: int
     run_key: str
     params: Mapping[str, Any]
-    """Dotted path to value, as `flatten` gives it, without paths that change no number, such as
-    `data.folder`, and values of None."""
+    """Values by dotted path, as from `flatten`, without None values and without paths that do not
+    affect results, such as `data.folder`."""
     records: tuple[EpochRecord, ...]
-    """One per tracked epoch, epoch 0 first."""
+    """One record per tracked epoch, epoch 0 first."""
     outcome: Outcome
 
 
 def read_runs(uri: str, study: str) -> tuple[TrackedRun, ...]:
     """Return every run of a study from MLflow alone.
 
-    Runs that never began are not among them. Those of one configuration are in the order of
-    `Study.runs`; a study that was run with several settings has the runs of all of them, which
-    `params` tells apart.
+    Runs that have not started are not included. Runs of one configuration have the order of
+    `Study.runs`. If a study was run with several settings, the runs of all of them are returned;
+    their `params` differ.
 
     Args:
         uri: The tracking address.
         study: Name of the study.
 
     Raises:
-        LookupError: If nothing is tracked under that name.
+        LookupError: If MLflow has no study with that name.
     """
     experiment = Experiment.find(uri, study, owner=None)
     if experiment is None:
@@ -52,7 +52,7 @@ def read_runs(uri: str, study: str) -> tuple[TrackedRun, ...]:
 
 
 def parse_param(param: str) -> Any:
-    """Return the value whose `str` is a param."""
+    """Convert an MLflow param, which was written with `str(value)`, back to the value."""
     try:
         return ast.literal_eval(param)
     except (ValueError, SyntaxError):

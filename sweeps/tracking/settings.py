@@ -1,8 +1,8 @@
-"""Settings: the variables of the environment that MLflow reads, and our defaults of some.
+"""Settings: the environment variables that MLflow reads, and our defaults for some.
 
-MLflow is imported by whoever calls it first, the tracker's thread while Ray starts: it takes
-seconds. It reads the first of these then. With its own seven retries one call would block for
-minutes; the outbox repeats instead.
+MLflow reads the first of these when it is imported, which takes seconds and may happen in the
+tracker's thread while Ray starts. MLflow's own seven retries would block one call for minutes, so
+they are turned off; the outbox retries instead.
 """
 
 import os
@@ -19,7 +19,7 @@ for _name, _value in _DEFAULTS.items():
 
 
 def has_settings() -> bool:
-    """Return whether the user has set a variable of MLflow, which it may refuse."""
+    """Return True if the user has set a variable of MLflow, which MLflow might reject."""
     return any(
         name.startswith("MLFLOW_") and _DEFAULTS.get(name) != value
         for name, value in os.environ.items()
@@ -27,9 +27,10 @@ def has_settings() -> bool:
 
 
 def refused_setting() -> str | None:
-    """Return why MLflow refuses a variable, which it may read at the end of a training only.
+    """Return MLflow's reason to reject a variable; None if all are valid.
 
-    Where two threads import MLflow at once, each may meet half of a package.
+    MLflow itself may read some variables only after training. Call this in one thread, because
+    simultaneous imports of MLflow in two threads can fail.
     """
     try:
         from mlflow import environment_variables

@@ -1,4 +1,4 @@
-"""Summaries: what an arm's run in MLflow shows of its seeds, as curves and as text."""
+"""Summaries: the results of an arm's seeds, as curves and as text for MLflow."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,12 +8,12 @@ from sweeps.study.readouts import Last, Readout
 from sweeps.tracking.progress import LoggedEpoch, Row
 
 Summarise = Callable[[Sequence[Mapping[str, float]]], Mapping[str, float]]
-"""Metrics of some runs, at least one, to finite metrics of their arm: `test/error_mean`, and from
-two runs on `_sd`, `_ci_low` and `_ci_high`."""
+"""Function from the metrics of some runs, at least one, to finite metrics of their arm:
+`test/error_mean`, and from two runs on `_sd`, `_ci_low` and `_ci_high`."""
 
 MAIN_POINTS, OTHER_POINTS = 200, 10
-"""Epochs at most in the curve of a metric that reports lead with, and of any other: an arm then has
-fewer rows than its seeds have."""
+"""Largest number of epochs in the curve of a main metric of reports, and of any other metric: an
+arm then has fewer rows than its seeds."""
 
 
 def curves(
@@ -22,17 +22,17 @@ def curves(
     summarise: Summarise,
     lead: str | None = None,
 ) -> Iterator[Row]:
-    """Yield mean, sd and interval over the complete runs of an arm, epoch by epoch.
+    """Yield mean, sd and interval over the complete runs of an arm, for each epoch.
 
-    The last step, which MLflow's table shows, is the result. The time is the store's, and later
-    with more seeds, so that a rebuilt MLflow has equal rows and seeds that join later are what is
-    shown.
+    The last step, which MLflow's table shows, is the result. Times come from the store and increase
+    with the number of seeds, so that a rebuilt MLflow has equal rows, and MLflow shows the rows
+    with most seeds.
 
     Args:
-        seeds: Of each run, at least one, its epochs.
-        problem: Says which metrics matter.
-        summarise: Gives the numbers.
-        lead: The headline that the study names.
+        seeds: The epochs of each run, for at least one run.
+        problem: Decides which metrics are main metrics.
+        summarise: Computes the summary.
+        lead: The headline metric named in the study; None for the default.
     """
     values: dict[str, dict[int, list[float]]] = {}
     times: dict[int, int] = {}
@@ -53,9 +53,10 @@ def curves(
 
 
 def headline_name(metric: str, readout: Readout) -> str:
-    """Return the metric of arms that they are sorted by: what the table compares.
+    """Return the name of the metric by which MLflow sorts the arms.
 
-    At the last epoch it is where the curve ends. Another read-out has a metric named for it.
+    For the last epoch it is the mean curve, whose end MLflow shows. Any other read-out has a metric
+    of its own.
     """
     if readout == Last():
         return f"{metric}_mean"
@@ -65,16 +66,16 @@ def headline_name(metric: str, readout: Readout) -> str:
 def headline_row(
     seeds: Sequence[Sequence[LoggedEpoch]], metric: str, readout: Readout, summarise: Summarise
 ) -> Row | None:
-    """Return the number of an arm by another read-out than the last epoch, at its last step.
+    """Return the value of an arm for a read-out other than the last epoch, at its last step.
 
     Args:
-        seeds: Of each complete run, at least one, its epochs.
-        metric: Compared.
-        readout: Which number stands for a run.
-        summarise: Gives the mean.
+        seeds: The epochs of each complete run, for at least one run.
+        metric: The compared metric.
+        readout: The read-out of a run.
+        summarise: Computes the mean.
 
     Returns:
-        None if the curve ends there, or a run has no finite number.
+        None for the last epoch, or if a run has no finite value.
     """
     read = [readout.of([record for record, _ in epochs], metric) for epochs in seeds]
     values = [value for value in read if value is not None and math.isfinite(value)]
@@ -94,16 +95,16 @@ def texts(  # noqa: PLR0913  each is a thing of its own
     summarise: Summarise,
     lead: str | None = None,
 ) -> Mapping[str, str]:
-    """Return the results of an arm as one reads them: `test/error` to `19.68 ± 0.42 %`.
+    """Return the results of an arm as text by metric, such as `19.68 ± 0.42 %` for `test/error`.
 
     Args:
-        seeds: Of each complete run its epochs.
-        expected: Number of seeds that the arm should have; as long as it has fewer, each text says
-            of how many it is: `19.71 % (1/5)`.
-        problem: Says which metrics matter, and their units.
-        readout: Which number stands for a run.
-        summarise: Gives mean and interval.
-        lead: The headline that the study names.
+        seeds: The epochs of each complete run.
+        expected: Number of seeds that the arm should have; with fewer, the texts include both
+            numbers: `19.71 % (1/5)`.
+        problem: Decides which metrics are main metrics, and their units.
+        readout: The read-out of a run.
+        summarise: Computes mean and interval.
+        lead: The headline metric named in the study; None for the default.
     """
     records = [[record for record, _ in epochs] for epochs in seeds]
     measured = {name for of_run in records for name in of_run[-1].metrics}
@@ -128,7 +129,7 @@ def texts(  # noqa: PLR0913  each is a thing of its own
 def main_metrics(
     problem: Problem, measured: Mapping[str, object] | set[str], lead: str | None = None
 ) -> tuple[str, ...]:
-    """Return the metrics that a report leads with, of those that were measured."""
+    """Return the main metrics of a report, of those that were measured."""
     leads = problem.headline if lead is None else (lead,)
     heads = [name for name in leads if name in measured][:1]
     beside = [
@@ -140,7 +141,7 @@ def main_metrics(
 
 
 def _spread(epochs: Sequence[int], most: int) -> Sequence[int]:
-    """Return at most so many of the epochs, evenly spread, the last among them."""
+    """Return at most `most` of the epochs, evenly spread, including the last."""
     if len(epochs) <= most:
         return epochs
     return [epochs[(place + 1) * len(epochs) // most - 1] for place in range(most)]

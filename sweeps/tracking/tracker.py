@@ -1,4 +1,4 @@
-"""Tracker: a projection kept up to date by a background thread: training never waits for MLflow."""
+"""Tracker: keeps MLflow up to date from a background thread, so that training never waits."""
 
 import importlib
 import logging
@@ -20,29 +20,28 @@ from sweeps.tracking.progress import LoggedEpoch, RunProgress
 from sweeps.tracking.projection import Projection
 
 SUMMARISE_EVERY = 10.0
-"""Seconds between two summaries of an arm whose seeds end one after the other: each looks at all of
-them."""
+"""Shortest time between two summaries of an arm, in seconds, because each reads all of its seeds.
+"""
 
 _MAX_DESCRIPTION = 200
 _AT_ONCE, _TRAINED, _SUMMARY, _FOUND, _FOUND_SUMMARY, _LAST = range(6)
-"""Ranks: what a launch found in the store is all of a large study, so whatever else waits goes
-first."""
+"""Ranks of writes: results found in the store come late, because in a large study they are many."""
 
 _logger = logging.getLogger(__name__)
 
 _Item = tuple[str, str]
-"""A change: `run` and its key, `arm` and its name, `report`,
-`model` and the key of its run, or `end`; or `load` and the name of a module."""
+"""A change: `run` and its key, `arm` and its name, `report`, `model` and the key of its run, `end`,
+or `load` and the name of a module."""
 
 
 class Tracker:
-    """Brings MLflow to the latest that is known of a study's runs: the driver's, one per study.
+    """Updates MLflow to the latest known state of a study's runs; the driver has one per study.
 
-    Whoever posts says what is known now; what was known before and has not been written is
-    forgotten, so a run that has ended is written once. A failing server is tried again for as long
-    as the tracker lives (see `Outbox`). What MLflow refuses although it is reachable would be
-    refused for ever: it is dropped with a warning, and is still in the store. A killed driver loses
-    what waits; the next `start` writes it.
+    Each post replaces an earlier state of the same run that was not written yet, so a run that has
+    ended is written once. After a failure of the server, writes are repeated as long as the tracker
+    lives (see `Outbox`). Data that MLflow rejects are dropped with a warning, because MLflow would
+    reject them again; the store still has them. If the driver is killed, the next `start` writes
+    what is missing.
     """
 
     def __init__(
@@ -52,24 +51,25 @@ class Tracker:
         may_write: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take over a projection: from here on only the tracker calls it.
+        """Take over a projection: from now on only the tracker may call it.
 
         Args:
-            projection: What is written.
-            may_write: Asked before each write; what it forbids is tried again later.
-            clock: Seconds, for `SUMMARISE_EVERY`.
+            projection: Writes to MLflow.
+            may_write: Called before each write; if it returns False, the write is tried again
+                later.
+            clock: Returns seconds, for `SUMMARISE_EVERY`.
         """
         self._projection = projection
         self._may_write = may_write
         self._clock = clock
         self._latest: dict[str, RunProgress] = {}
         self._shown_open: set[str] = set()
-        """Keys of runs that are, or are being made, RUNNING in MLflow."""
+        """Keys of runs that are RUNNING in MLflow, or are being set to it."""
         self._summarised_at: dict[str, float] = {}
         self._report: tuple[Path, str] | None = None
         self._model: tuple[Run, bytes] | None = None
         self.refusal: str | None = None
-        """Reason why MLflow refused a write although it was reached; None without a refusal."""
+        """MLflow's reason for rejecting a write; None if none was rejected."""
         self._outbox: Outbox[_Item] = Outbox(
             self._deliver,
             name=f"MLflow at {database_address(projection.uri)}",
@@ -80,78 +80,79 @@ class Tracker:
         return {}  # Tune pickles its callbacks, and a thread cannot be pickled.
 
     def start(self, results: Iterable[RunResult]) -> None:
-        """Begin to write what the store holds, unless something newer of it is posted.
+        """Start to write what the store has, unless newer states are posted.
 
         Args:
-            results: Of every run of the study.
+            results: Results of every run of the study.
         """
         for result in results:
             self._post(RunProgress.stored(result), rank=_FOUND)
         self._outbox.start()
 
     def grow(self, study: Study) -> None:
-        """Go on with a study that has gained arms: what is posted from here on may be of them."""
+        """Use a study that has new arms from now on; posts may refer to them."""
         self._projection.grow(study)
 
     def post(self, run: Run, epochs: Sequence[LoggedEpoch]) -> None:
-        """Say which epochs of a run in training were stored; never waits, never raises."""
+        """Notify the tracker of newly stored epochs of a run; never waits, never raises."""
         known = self._latest.get(run.key) or RunProgress(run=run, outcome="missing")
         self._post(known.trained(epochs))
 
     def reconcile(self, results: Iterable[RunResult]) -> None:
-        """Send the stored progress of runs that no driver trains now."""
+        """Send the stored progress of runs that no driver is training."""
         for result in results:
             self._post(RunProgress.stored(result))
 
     def log_report(self, folder: Path, note: str) -> None:
-        """Attach a report to the study; the folder is read when the time comes."""
+        """Attach a report to the study; its folder is read later, when it is written."""
         self._report = folder, note
         self._outbox.post(("report", ""), rank=_SUMMARY)
 
     def log_model(self, run: Run, state: bytes) -> None:
-        """Give a finished run of the study its trained network.
+        """Log the trained network of a finished run.
 
         Args:
-            run: Of a problem that trains networks.
+            run: A run of a problem that trains networks.
             state: Its last state.
         """
         self._model = run, state
         self._outbox.post(("model", run.key), rank=_FOUND_SUMMARY)  # after its run is there
 
     def load_ahead(self, module: str, *, at_once: bool = False) -> None:
-        """Import what a launch will need, in the thread that imports MLflow: one after the other.
+        """Import a module that the launch needs, in the thread that imports MLflow.
 
         Args:
-            module: Its name.
-            at_once: Whether that is soon: before MLflow, not once what was found is written.
+            module: Name of the module.
+            at_once: If True, import it before MLflow; if False, after the stored results are
+                written.
         """
         self._outbox.post(("load", module), rank=_AT_ONCE if at_once else _FOUND_SUMMARY)
 
     def close(
         self, results: Iterable[RunResult], timeout: float = 600.0, patience: float = 10.0
     ) -> bool:
-        """Write what is left, leave no run RUNNING, and return whether all of it arrived.
+        """Write what is waiting, leave no run RUNNING, and return whether everything was written.
 
         Args:
             results: As for `start`.
-            timeout: Seconds after which what is left is given up; a large study takes a minute.
-            patience: Seconds after which a server that does not accept is given up.
+            timeout: Seconds after which waiting writes are dropped; a large study needs a minute.
+            patience: Seconds after which failed writes are not repeated.
 
         Raises:
-            Exception: What this program did wrong while it wrote (see `Outbox.close`).
+            Exception: A bug of this program during writing (see `Outbox.close`).
         """
         self.reconcile(results)
         self._outbox.post(("end", ""), rank=_LAST)
         return self._outbox.close(timeout, patience) and self.refusal is None
 
     def settle(self, store: Store, timeout: float = 3.0) -> None:
-        """End within seconds, after an interrupt: no run stays RUNNING, the rest is left to `sync`.
+        """End within seconds after an interrupt: no run stays RUNNING; `sync` can write the rest.
 
-        The interrupt may have come at any time, within `start` and `close` too.
+        The interrupt may have come at any time, also during `start` and `close`.
 
         Args:
-            store: What it holds of the runs that were in training is written.
-            timeout: Seconds after which what is left is given up.
+            store: Stored results of the runs in training are read from it and written.
+            timeout: Seconds after which waiting writes are dropped.
         """
         known = list(self._latest.values())
         open_ones = [p.run for p in known if p.is_live or p.run.key in self._shown_open]
@@ -175,7 +176,7 @@ class Tracker:
             self._outbox.post(("arm", run.arm), rank=rank + 1, delay=delay)
 
     def _seconds_to_summary(self, arm: str) -> float:
-        """Return how long the summary of an arm waits: not at all once its last seed has ended."""
+        """Return the seconds until an arm may be summarised; 0 once its last seed has ended."""
         latest = map(self._latest.get, (run.key for run in self._runs_of(arm)))
         if arm not in self._summarised_at or all(known and known.has_ended for known in latest):
             return 0.0
@@ -202,7 +203,7 @@ class Tracker:
             raise
 
     def _attempt_again(self, item: _Item) -> None:
-        """Write what was refused once: a run may have been deleted since MLflow was last read."""
+        """Repeat a rejected write once: a run may have been deleted since MLflow was last read."""
         try:
             self._attempt(item)
         except Exception as error:
@@ -235,16 +236,16 @@ class Tracker:
                 self._projection.settle()
 
     def _describe(self, error: Exception) -> str:
-        """Return the head of an error's text, with no secret that the address may hold."""
+        """Return the start of an error's text, with secrets of the address removed."""
         uri = self._projection.uri
         return scrubbed(str(error), uri, database_address(uri))[:_MAX_DESCRIPTION]
 
 
 class Untracked(Tracker):
-    """Stands in for a tracker where MLflow is not installed: accepts everything, writes nothing."""
+    """A tracker that writes nothing, for use without MLflow."""
 
     def __init__(self) -> None:
-        """Take over nothing."""
+        """Create it without a projection."""
         self.refusal = None
 
     def start(self, results: Iterable[RunResult]) -> None:
@@ -271,7 +272,7 @@ class Untracked(Tracker):
     def close(
         self, results: Iterable[RunResult], timeout: float = 600.0, patience: float = 10.0
     ) -> bool:
-        """Return False, since nothing is tracked."""
+        """Return False, because nothing is tracked."""
         del results, timeout, patience
         return False
 
