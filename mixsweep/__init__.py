@@ -174,7 +174,7 @@ def run(
     with command.make_context("run", [request.reference], obj=Ending()) as context:
         names = set(inspect.signature(launch).parameters)
         given = {name: value for name, value in context.params.items() if name in names}
-        with redirect_stdout(io.StringIO()):  # the tables, which the results show
+        with redirect_stdout(io.StringIO()):  # the results show the tables themselves
             launch.__wrapped__(request, **given | {"engine": engine, "slots": slots})
     return load(study, *overrides, home=home, store=store)
 

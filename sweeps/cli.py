@@ -77,7 +77,7 @@ def main() -> NoReturn:
     steady_streams()
     _ignore_warnings()
     ending, is_cut = Ending(), False
-    # Figures are drawn in our style, to files, whatever the user's other programs are to do.
+    # Draw figures to files in our style, whatever matplotlib settings the user has.
     os.environ.update(MPLBACKEND="agg", MATPLOTLIBRC=os.devnull)
     try:
         hear()

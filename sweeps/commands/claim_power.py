@@ -11,11 +11,11 @@ from sweeps.study.study import Study
 def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[str, Any]]:
     """Return, for each claim, its number of seeds and the smallest differences that it can detect.
 
-    `found_sd` is the smallest distance from the range that the claim allows which is detected with
-    power 0.8, in standard deviations (sd) of the claim's value over seeds. `never_below` is a
-    difference too small for any number of runs, because the metric counts a finite number of
-    images; in the unit of the metric, None if the metric is no count. Both are None with fewer
-    than two seeds.
+    `found_sd` is the distance of the true value from the nearest bound of the allowed range that is
+    detected with power 0.8, in standard deviations (sd) of the claim's value over seeds.
+    `never_below` is a difference too small for any number of runs, because the metric counts a
+    finite number of images; in the unit of the metric, None if the metric is no count. Both are
+    None with fewer than two seeds.
 
     `sd` is the standard deviation over the `pilot` paired seeds that are stored, and `sd_upper` its
     upper 95 % limit. `needed` is the number of seeds at which a difference of the `margin` is

@@ -98,7 +98,7 @@ def _places(homes: Sequence[Path], stores: Sequence[str]) -> tuple[Home, ...]:
     Raises:
         RefusedError: If several homes and also stores are given.
     """
-    # Not click's envvar, which would split a path at its blanks or colons.
+    # Click's envvar would split a path at blanks or colons.
     if not stores and len(homes) < 2 and (store := os.environ.get("MIXSWEEP_STORE")):
         stores = (store,)
     homes = homes or (Path(os.environ.get("MIXSWEEP_HOME") or "runs"),)

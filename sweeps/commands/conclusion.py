@@ -58,7 +58,7 @@ def keep(request: Request, results: Sequence[RunResult], report: "Report") -> No
     """
     file = _file(request)
     evidence = _evidence(request, results, report.folder)
-    with suppress(IsADirectoryError):  # somebody else's: no launch remembers anything then
+    with suppress(IsADirectoryError):  # a folder in its place: no conclusion is kept
         if evidence is None:
             file.unlink(missing_ok=True)
             return
@@ -86,7 +86,7 @@ def recall(request: Request, results: Sequence[RunResult]) -> Conclusion | None:
             return None
         return Conclusion(folder=folder, markdown=str(content["markdown"]))
     except (OSError, UnreadableError, ValueError, KeyError, TypeError):
-        return None  # not there, or damaged: the launch writes it again
+        return None  # missing or damaged: the launch writes it again
 
 
 def _file(request: Request) -> Path:

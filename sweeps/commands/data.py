@@ -31,7 +31,7 @@ def list_data() -> int:
 @click.argument("name")
 @loading_option
 def fetch_data(name: str) -> int:
-    """Download a data set to this machine; a data set that is already here is not changed."""  # noqa: DOC501
+    """Fetch a data set to this machine; a data set that is already here is not changed."""  # noqa: DOC501
     known = {found.name: needs for needs in all_data_needs().values() for found in needs.sets()}
     if name not in known:
         raise DataError(f"{name}: not a data set to fetch; these are: {', '.join(known)}.")

@@ -52,7 +52,7 @@ class Ending:
         }
         shell = ["/bin/sh", "-c", self.command]
         try:
-            hear()  # an interrupt that ended the launch has made this process deaf to others
+            hear()  # the interrupt that ended the launch turned off the handler
             failed = subprocess.Popen(shell, env={**self.environment, **told}, stdout=2).wait()
             reason = f"exited with {failed}" if failed else ""
         except KeyboardInterrupt:

@@ -58,7 +58,7 @@ def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:
     stored = store.keys() if found else {}
     rows = []
     newest = {launch.study: launch for launch in found}
-    # Of one configuration the report in the study's own folder, the last here, is the one shown.
+    # Later ones win: for equal settings the report in the study's main folder is shown.
     shelf = (place.folder / "reports").glob("[!.]*") if with_reports else ()
     folders = sorted(shelf, reverse=True)
     studies = [folder.name.partition("@")[0] for folder in folders]

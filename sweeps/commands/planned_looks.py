@@ -85,7 +85,7 @@ def _pilot(bare: Study, store: Store, claims: Sequence[Claim]) -> list[dict[int,
     values = [paired_values(bare, claim, arranged) for claim in claims]
     shared: set[int] = set.intersection(*map(set, values)) if values else set()
     first: list[int] = []
-    for seed in bare.seeds:  # what follows a gap is drawn
+    for seed in bare.seeds:  # seeds after a gap are simulated
         if seed not in shared:
             break
         first.append(seed)

@@ -344,7 +344,7 @@ def _with_requests(command: Callable[..., int], argument: Callable[..., Any]) ->
         argument,
     ):
         wrapped = decorate(wrapped)
-    # The last of the list is read first: options of the command, the study, arguments after it.
+    # Click reads the last of the list first: the command's options, the study, then arguments.
     own = getattr(command, "__click_params__", [])
     after = [parameter for parameter in own if isinstance(parameter, click.Argument)]
     options = [parameter for parameter in own if parameter not in after]

@@ -84,7 +84,7 @@ _LEAST_FREE = 1_000_000
 @click.option(
     "--on-finish",
     metavar="COMMAND",
-    is_eager=True,  # a study file that is refused is an end, too
+    is_eager=True,  # also runs after a study file was rejected
     expose_value=False,
     callback=lambda context, _, command: setattr(context.ensure_object(Ending), "command", command),
     help="Shell command to run at the end, however it ends, with MIXSWEEP_STUDY, "
@@ -166,7 +166,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
                 else:
                     tracker.load_ahead("reports.pages.build")
                     with_more = partial(_source_again, request, keep_final_states)
-                    # From here on `source` is the one in training, however that ends.
+                    # From here on `source` is the one in training.
                     for source, placement in with_room(source, with_more, placement):  # noqa: B020
                         results = _train(
                             source, store, tracker, lease, placement, keep_final_states
@@ -207,7 +207,7 @@ def _with_memory(placement: Placement, study: Study, runs: int) -> Placement:
 
     on_gpu = placement.gpus_per_run != 0 and placement.device is None and has_gpu()
     if on_gpu and not placement.is_auto:
-        return placement  # a run has a GPU, or the share that its user gave it
+        return placement  # the user has set the GPU share, or a run has a whole GPU
     at_once = min(placement.cpus_here(runs), max(1, runs))
     memory = RunMemory.of(study, at_once, "auto" if on_gpu else "cpu")
     return placement if memory is None else memory.placed(placement)
@@ -305,7 +305,7 @@ def _is_installed(module: str) -> bool:
         importlib.import_module(module)
     except ImportError:
         return False
-    except Exception:  # of its settings, which its user is told of when it is opened
+    except Exception:  # invalid settings of MLflow are reported when it is opened
         return True
     return True
 
@@ -383,7 +383,7 @@ def _close(tracker: "Tracker", source: "RunSource", store: Store) -> bool:
     """Send the stored results of all runs to MLflow and close it; return whether all arrived."""
     tracker.grow(source.study)
     stored: Sequence[RunResult] = ()
-    with suppress(StoreError):  # the store may be what ended the launch
+    with suppress(StoreError):  # a failing store may have ended the launch
         stored = read_results(source.study.runs(), store)
     with still("bringing MLflow up to date"):
         return tracker.close(stored)

@@ -296,7 +296,7 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
     }
     holder = Lease.current(store, study.name)
     left = None if progress is None else progress.seconds_left
-    if left is None:  # nobody has measured it yet: what was stored says what it may be
+    if left is None:  # not measured yet: estimated from stored epochs
         left = seconds_to_train(plan_study(study, store), results, max(1, len(running)))
     points = [arms[arm] for arm in study.points()]
     searched = {} if study.search is None else {

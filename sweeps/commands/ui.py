@@ -53,7 +53,7 @@ def ui(study: str | None, home: Path, port: int) -> int:
         if name not in links:
             raise RefusedError(f"{name}: not in {database}; run it first")
         links = {name: links[name]}
-    _require_free(port)  # again, for opening MLflow takes seconds
+    _require_free(port)  # checked again, because opening MLflow takes seconds
     for name, of_study in links.items():
         click.echo(
             f"{name}\n  arms             {of_study.arms}\n  learning curves  {of_study.seeds}"
@@ -75,15 +75,15 @@ def ui(study: str | None, home: Path, port: int) -> int:
         str(port),
         "--workers",
         "1",
-        # Any port: one that ssh forwards has another number at its other end. MLflow's own list
-        # lets every address of a private network pass, and names that begin like one.
+        # Any port, because a port forwarded by ssh has another number at its other end. MLflow's
+        # default list allows every address of a private network, and names with such a prefix.
         "--allowed-hosts",
         "127.0.0.1,localhost,127.0.0.1:*,localhost:*",
         # uvicorn searches the working directory for modules first, unless another folder is named.
         "--uvicorn-opts",
         shlex.join(["--app-dir", sysconfig.get_path("purelib")]),
     ]
-    # The server takes this process's place.
+    # The server replaces this process.
     os.execve(sys.executable, server, closed_environment(os.environ))  # noqa: S606
 
 
@@ -98,7 +98,7 @@ def closed_environment(environment: Mapping[str, str]) -> dict[str, str]:
         for name, value in environment.items()
         if not name.lstrip("_").upper().startswith(_SERVERS) or name in _KEPT
     }
-    # A file of the working directory called as a module of theirs would take its place.
+    # A file in the working directory with the name of one of their modules would replace it.
     own = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "PYTHONSAFEPATH": "1"}
     return {"MLFLOW_DISABLE_TELEMETRY": "true"} | kept | own
 

@@ -122,12 +122,12 @@ class BucketLease:
         self._ends.set()
         self._thread.join()
         if self.successor is None:
-            with contextlib.suppress(StoreError):  # without it, the next driver waits
+            with contextlib.suppress(StoreError):  # on failure, the next driver must wait
                 self._beat()
 
     def _take(self, study: str) -> None:
         name = _holder_name(study, self.holder.token)
-        mark = os.urandom(8).hex()  # two processes in containers may look the same
+        mark = os.urandom(8).hex()  # processes in two containers may have equal records
         record = {**dataclasses.asdict(self.holder), "mark": mark, "namespace": _namespace()}
         if not self._files.create(name, json.dumps(record).encode()):
             raise StudyBusyError(study, _read_holder(self._files, study, self.holder.token))
@@ -135,7 +135,7 @@ class BucketLease:
             self._files.remove(name)
             raise StoreError("the object store ignores `If-None-Match`: it cannot keep a lease")
         newest = _newest(self._files, study)
-        if newest != self.holder.token:  # it was listed too long ago
+        if newest != self.holder.token:  # another driver was faster
             self._files.remove(name)
             raise StudyBusyError(study, _read_holder(self._files, study, newest))
         for old, token in _tokens(self._files, study).items():
@@ -145,7 +145,7 @@ class BucketLease:
     def _keep_beating(self) -> None:
         while not self._ends.wait(_BEAT_EVERY):
             began = time.clock_gettime(_SUSPENDS_TOO)
-            with contextlib.suppress(StoreError):  # tried again; `is_held` ends by itself
+            with contextlib.suppress(StoreError):  # tried again; `is_held` becomes False in time
                 newest = _newest(self._files, self._study)
                 if newest > self.holder.token:
                     self.successor = _read_holder(self._files, self._study, newest)

@@ -51,7 +51,7 @@ class Claimed:
     ends: frozenset[str] = frozenset()
     """Last stages of the runs in training."""
     used: frozenset[str] = frozenset()
-    """Stages that a run will start from, or whose run is its teacher."""
+    """Stages that a run will start from, and last stages of teachers."""
     removed: frozenset[str] = frozenset()
     """Stages whose state is being deleted."""
     plans: tuple[frozenset[str], ...] = ()
@@ -321,7 +321,7 @@ def _lives(store: Store, study: str, note: Mapping[str, object]) -> bool:
     """Return True if the driver that wrote a note still holds its lease."""
     try:
         holder = Lease.current(store, study)
-    except ValueError:  # no name of a study: somebody else's file
+    except ValueError:  # not the name of a study: a file of another program
         return False
     return holder is not None and holder.token == note.get("token")
 
@@ -334,7 +334,7 @@ def _put(store: Store, name: str, content: bytes) -> None:
     path = store.files.root / name
     make_private_folder(path.parent)
     beside = path.with_name(f"{path.name}.tmp")
-    beside.unlink(missing_ok=True)  # of a killed driver; or a link or a pipe, which others may make
+    beside.unlink(missing_ok=True)  # left by a killed driver, or a link or pipe
     with beside.open("xb") as file:
         file.write(content)
     beside.replace(path)

@@ -215,7 +215,7 @@ def _write_token(files: _LeaseFiles, lock: int, token: int) -> None:
         OSError: On any other failure.
     """
     try:
-        # One write of one length: whatever stops it, the records tell the token before.
+        # A single write of fixed length; if it fails, the records still contain the last token.
         os.pwrite(lock, b"token %015d\n" % token, 0)
         os.fsync(lock)
     except OSError as error:

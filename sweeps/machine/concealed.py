@@ -38,7 +38,7 @@ class _Records:
         record: logging.LogRecord = self._factory(*args, **options)
         try:
             message = record.getMessage()
-        except (TypeError, ValueError):  # a mistake of whoever logs; `logging` reports it
+        except (TypeError, ValueError):  # wrong arguments; `logging` reports them
             return record
         record.msg, record.args = concealed(message), ()
         if record.exc_info and record.exc_info[0] is not None:

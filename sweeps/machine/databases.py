@@ -25,7 +25,7 @@ def sqlite_url(file: Path) -> str:
         raise ValueError(f"{str(file)!r}: a name in it is not UTF-8") from error
     if path == str(file):
         return plain
-    for url in (f"{_SQLITE_QUOTED}{path}", plain):  # SQLAlchemy before 2.1 takes the path as it is
+    for url in (f"{_SQLITE_QUOTED}{path}", plain):  # before 2.1 SQLAlchemy does not unquote
         if _database(url) == str(file):
             return url
     raise ValueError(f"{file}: SQLAlchemy has no URL for this path")
@@ -63,7 +63,7 @@ def database_address(url: str) -> Address:
         parts = make_url(url)
     except (ArgumentError, ValueError):
         return Address.of_parts(scheme=scheme, path="@")
-    if "?" in url.partition("@")[0] and "@" in url:  # of a login, or of a query
+    if "?" in url.partition("@")[0] and "@" in url:  # in a password, or before a query
         return Address.of_parts(scheme=scheme, path="@")
     path = "" if parts.database is None else f"/{parts.database}"
     has_login = parts.username is not None or parts.password is not None
@@ -84,7 +84,7 @@ def _database(url: str) -> str | None:
     try:
         from sqlalchemy.engine import make_url
         from sqlalchemy.exc import ArgumentError
-    except ImportError:  # a machine that only trains
+    except ImportError:  # not installed on machines that only train
         return unquote(url.partition("?")[0].partition(":///")[2])
     try:
         return make_url(url).database

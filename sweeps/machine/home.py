@@ -44,7 +44,7 @@ class Home:
         try:
             self.folder.stat()
         except OSError as error:
-            if error.errno == errno.ELOOP:  # all else is for whoever reads or writes there
+            if error.errno == errno.ELOOP:  # other errors are reported on first use
                 raise
         _require_text("--home", resolved := str(self.folder.resolve()))
         if len(os.fsencode(resolved)) > _LONGEST:

@@ -48,7 +48,7 @@ def arrivals() -> Iterator[Callable[[], bool]]:
 
         def look() -> bool:
             nonlocal have_come
-            with suppress(OSError):  # nothing has come, or all of this is over
+            with suppress(OSError):  # no signal has come, or the context is closed
                 have_come |= not set(ending_signals()).isdisjoint(reader.recv(4096))
             return have_come
 

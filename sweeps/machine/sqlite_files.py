@@ -178,7 +178,7 @@ def _trouble(file: Path, *, table: str, schema: str | None = None) -> str | None
 
 def _trouble_within(file: Path, table: str, schema: str | None) -> str | None:
     """Return the fault that SQLite's own check finds; None if there is none."""
-    address = f"{file.resolve().as_uri()}?mode=rw"  # what a killed writer began is rolled back
+    address = f"{file.resolve().as_uri()}?mode=rw"  # rolls back the write of a killed process
     try:
         with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}

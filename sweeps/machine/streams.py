@@ -33,11 +33,11 @@ def steady_streams() -> None:
     for number in _NUMBERS:
         try:
             os.fstat(number)
-        except OSError:  # closed: the next file to be opened would get its number
+        except OSError:  # closed: the next opened file would get this number
             discard(number)
     if sys.stdin is None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  a number
-    if sys.stdout is sys.__stdout__:  # else somebody has put another in its place
+    if sys.stdout is sys.__stdout__:  # otherwise it was replaced on purpose
         sys.stdout = _steady(sys.stdout, 1)
     if sys.stderr is sys.__stderr__:
         sys.stderr = _steady(sys.stderr, 2)

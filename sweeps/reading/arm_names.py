@@ -46,7 +46,7 @@ def _value_name(value: Any) -> str:
             plain = re.sub(r"[^A-Za-z0-9._+-]", "-", text)
             if text.isascii() and len(text) <= _MOST_LETTERS:
                 return plain
-            # Other letters all become one: a hash tells such values apart.
+            # All other letters become `-`; a hash keeps such values distinct.
             digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
             kept = re.sub(r"-+", "-", plain[-_KEPT_LETTERS:]).strip("-.")
             return f"{kept}-{digest[:6]}" if kept else digest[:6]

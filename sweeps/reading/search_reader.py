@@ -75,7 +75,7 @@ class SearchReader:
             self._check_objectives(strategy.objectives)
         self._check_seeds(strategy, seeds)
         if space is None or points is None or self._read.faults:
-            return None  # corners of what is wrong would repeat what was said of it
+            return None  # corners of an invalid space would repeat its faults
         base = self._base(space)
         if base is None or self._read.faults:
             return None
@@ -177,7 +177,7 @@ class SearchReader:
         elif among is None:
             self._read.report(at, f"expected one of {', '.join(KINDS)}, got {shown(entry)}")
         else:
-            # Bounds are integers under a path of integers too; what lies between is not.
+            # Integer bounds also suit a path of integers; a value between them detects such a path.
             between = among.low + (among.high - among.low) / 2
             between += 1e-6 * max(1.0, abs(between)) * float(between).is_integer()
             probes = [among.low, among.high, between][: 2 if keys.int is not None else 3]

@@ -111,7 +111,7 @@ def read_yaml(content: bytes, place_at: Callable[[int], Place], at: At = ()) -> 
     except yaml.MarkedYAMLError as error:
         line, text = _syntax_problem(error, content)
     except (yaml.YAMLError, ValueError, OverflowError) as error:
-        # PyYAML lets some escapes (\UFFFFFFFF) and version numbers fail in int() and chr().
+        # Some escapes (\UFFFFFFFF) and version numbers raise these errors inside PyYAML.
         line, text = 1, f"not valid YAML: {error}"
     reader.refuse(line, at, text)
     return Document(value=REFUSED, places={at: place_at(line)}, faults=reader.faults)
@@ -312,7 +312,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    # Outside double quotes PyYAML writes these three as line breaks and reads spaces back.
+    # Outside double quotes PyYAML writes these three as line breaks, and reads them as spaces.
     style = '"' if re.search("[\x85\u2028\u2029]", text) else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 

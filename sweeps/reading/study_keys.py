@@ -146,7 +146,7 @@ class StudyKeys(Checked):
     """The read-out: how one number is computed from the epochs of a run."""
     headline: str | None = None
     """The metric that arms are compared by, such as `test/nll`; every arm must record it. Default:
-    the first metric of the problem that every arm records, such as `test/error`."""
+    the first headline metric of the problem that is measured, such as `test/error`."""
     equivalence: Positive | None = None
     """Differences of the headline metric below this value count as equivalent; in the metric's
     unit."""

@@ -259,7 +259,7 @@ class StudyReader:
             given={path for override in self._overrides.values() for path in override},
             configure=lambda values: self._config((values, self._base)),
         )
-        few = self._seeds[: MAX_RUNS + 1]  # a study of more is refused, and may have no length
+        few = self._seeds[: MAX_RUNS + 1]  # larger studies are rejected
         search = reader.search(self._written["search"], few)
         if search is None:
             return None

@@ -42,7 +42,7 @@ _EXPLAINED = (DataError, RuleError, StoreError)
 def prepare_process() -> None:
     """Set up threads, precision and memory of this process, so that all engines give equal bits."""
     fix_precision(os.environ)
-    import torch  # the driver of a cluster, which reads this module, trains nothing
+    import torch  # a cluster's driver imports this module without torch
 
     torch.set_num_threads(1)
     torch.set_default_dtype(torch.float32)
@@ -71,9 +71,9 @@ def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) 
         return driver.failure("diverged", str(error), error.epoch)
     except DeviceFaultError:
         raise
-    except bdb.BdbQuit:  # the user has left the debugger of the inline engine
+    except bdb.BdbQuit:  # the user quit the debugger of the inline engine
         raise KeyboardInterrupt from None
-    except Exception as error:  # the border of a run: whatever the error is, its run is named
+    except Exception as error:  # any error of a run must name the run
         fault = fault_of(error)
         if fault == "memory":
             raise

@@ -24,12 +24,12 @@ _SETTINGS, _FRAME = 4, struct.Struct(">3sBB4s")
 _LARGEST_PORT = 65535
 
 _CLOSED = {
-    # Every port is on the loopback, and the token dies with this process.
+    # Every port is on the loopback interface, and the token is valid for this process only.
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_AUTH_MODE": "token",
-    # Nobody reads the metrics, and what serves them asks for no token.
+    # The metrics are not used, and their server requires no token.
     "RAY_enable_metrics_collection": "0",
-    # Ray waits with every thread of this process at rest for a GCS that died before it had a port.
+    # If the GCS dies before it has a port, Ray blocks every thread of this process for this time.
     "RAY_gcs_server_port_wait_time_s": "10",
 }
 _KEPT = ("RAY_memory_", "RAY_worker_niceness", "RAY_EXPERIMENTAL_NOSET_", "RAY_ACCEL_ENV_VAR_")

@@ -125,7 +125,7 @@ class Board:
             self._pace.end(run.key, self.clock())
 
     def leave(self, run: Run) -> None:
-        """Record that a run has given up its slot without an end."""
+        """Record that a stopped run has given up its slot; it is neither finished nor failed."""
         self.running.pop(run.key, None)
         self._leave(run.key, 0)
 
@@ -160,7 +160,7 @@ class Board:
         if most is None or not to_come.num_runs or to_come.hours is None:
             return most
         here, spent_in = with_more(0) or 0.0, to_come.hours * SECONDS_PER_HOUR
-        # What joins last before a budget is spent is finished after it.
+        # Runs added just before the budget is used up are still finished.
         until = here if spent_in <= here else spent_in + alone(to_come.at_once)
         return min(most, until + alone(to_come.num_last))
 
@@ -169,8 +169,8 @@ class Board:
 
         Args:
             width: Largest number of characters; None for no limit. To fit, the line drops the rate,
-                then the failures if there are none, then the number of running runs, and then cuts
-                the name.
+                the failures if there are none, the running runs and the points, in this order; then
+                it cuts the name.
         """
         runs = f"{len(self.finished)}/{len(self.study.runs())} runs"
         failed = f"{len(self.failed)} failed"
@@ -284,7 +284,7 @@ class Console:
             self._drawn = 0
 
     def _write(self, text: str) -> None:
-        with suppress(OSError):  # nobody reads any more; training goes on
+        with suppress(OSError):  # the reader is gone; training continues
             self._stream.write(text)
             self._stream.flush()
 
@@ -307,7 +307,7 @@ def still(
     def tell() -> None:
         line, wait = what, after
         while not done.wait(wait):
-            with suppress(OSError, ValueError):  # nobody reads any more
+            with suppress(OSError, ValueError):  # the reader is gone
                 stream.write(f"{line}\n")
                 stream.flush()
             line, wait = f"{what}, {time.monotonic() - started + every:.0f} s", every

@@ -103,7 +103,7 @@ def starting(leave: Callable[[], None]) -> AbstractContextManager[None]:
         HeadLostError: If one of them ends meanwhile.
         KeyboardInterrupt: If an ending signal came; replaces the errors that this caused.
     """
-    of_before = frozenset(psutil.Process().children())  # a start that failed, and is dying yet
+    of_before = frozenset(psutil.Process().children())  # includes those of a failed start
     own: dict[str, psutil.Process] = {}
 
     def lost() -> str | None:
@@ -186,7 +186,7 @@ def _watched(
         leaving = threading.Thread(target=leave, name="leaving", daemon=True)
         leaving.start()
         leaving.join(_PATIENCE)
-        with suppress(OSError, ValueError):  # nobody may be reading any more
+        with suppress(OSError, ValueError):  # the reader may be gone
             print(told, file=sys.stderr, flush=True)  # noqa: T201  the last it can say
         os._exit(code)
 
@@ -200,7 +200,7 @@ def _watched(
             raise cause from error
         finally:
             over.set()
-        if (cause := _cause(found, is_interrupted)) is not None:  # raised before, and vanished
+        if (cause := _cause(found, is_interrupted)) is not None:  # it was swallowed
             raise cause
 
 

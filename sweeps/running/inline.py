@@ -220,7 +220,7 @@ def _train(  # noqa: PLR0913  what a run reports to
             take(driver.failure("failed", str(error)))
             monitor.end(run)
             raise
-        except Exception as error:  # of memory; another try in this process would lack it too
+        except Exception as error:  # out of memory; a retry in this process would fail too
             cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
             last = driver.failure("failed", f"lacks memory: {cause}; {REDUCE}")
     failure = last["failure"]

@@ -59,7 +59,7 @@ class Cluster:
         """
         _require_token_mode(address)
         os.environ["RAY_AUTH_MODE"] = "token"
-        # Ray's client would rather go where these say than where it is told to.
+        # These variables would override the address that Ray's client is given.
         os.environ.pop("RAY_ADDRESS", None)
         os.environ["RAY_API_SERVER_ADDRESS"] = address
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -201,7 +201,7 @@ def _require_token_mode(address: str) -> None:
 def _is_address(text: str) -> bool:
     try:
         parts = urlsplit(text)
-    except ValueError:  # of brackets that hold no IPv6 address
+    except ValueError:  # brackets without an IPv6 address
         return False
     is_web = parts.scheme in {"http", "https"}
     return is_web and bool(parts.hostname) and web_address(text).is_whole

@@ -50,10 +50,10 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
             leave = partial(_leave, tracker, store, lease, folder)
             head = open_things.enter_context(cluster(placement, source.num_waiting, folder, leave))
             with head.watched(leave):
-                # A second of imports, which the tracker's thread may have done by now.
+                # Takes a second, unless the tracker's thread has imported it already.
                 from sweeps.running.tuning import tune_runs
 
-                gc.freeze()  # what is imported by now stays; collections need not look at it
+                gc.freeze()  # imported modules stay; garbage collection can skip them
                 growth: Growth = growth_of(os.environ[VARIABLE]) if is_elsewhere() else "none"
                 slots = placement.on(nodes(), runs=source.num_waiting, growth=growth)
                 require_gpus(source.study, slots)
@@ -64,7 +64,7 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
                     source, first, store, tracker, lease, slots, folder,
                     keep_final_states=keep_final_states,
                 )  # fmt: skip
-            if not source.lacked_memory:  # else a cluster is started again
+            if not source.lacked_memory:  # otherwise a new cluster starts
                 close_aside(open_things.pop_all())
     return tuple(
         replace(result, failure=result.failure or failures.get(result.run.key))

@@ -98,7 +98,7 @@ class Monitor:
         """
         for warning in report["warnings"]:
             self.note(f"{run.arm} seed {run.seed}: {warning}")
-        rows = report.pop("rows")  # Tune remembers the last report of every trial
+        rows = report.pop("rows")  # Tune keeps the last report of every trial in memory
         self._board.advance(
             run,
             report["epochs"],
@@ -168,7 +168,7 @@ class Monitor:
             )
             for run in (self._planned[key].run for key in self._board.running)
         ]
-        with suppress(StoreError):  # a full disk must not end the runs that still have a stage
+        with suppress(StoreError):  # a full disk must not end other runs
             self.lease.write_progress(running, self._board.seconds_left())
         with suppress(StoreError):
             self._hear(asked_to_stop(self.store, self.source.study.name, self.lease.holder))
@@ -227,7 +227,7 @@ class Monitor:
 
     def _track_end(self, run: Run) -> None:
         """Send the end of a run to MLflow, which also updates the mean of its arm."""
-        with suppress(StoreError):  # the launch ends by writing whatever MLflow then lacks
+        with suppress(StoreError):  # the end of the launch writes what MLflow then lacks
             deepest_first = self.store.read_all(reversed(stage_keys(run.config)))
             stage = next(iter(deepest_first.values()), None)
             failure = self.failures.get(run.key)

@@ -107,7 +107,7 @@ class Placement:
         if self.memory_per_run and not self.slots:
             slots = min(slots, max(1, free_bytes() // self.memory_per_run))
         if not slots:
-            return here  # no room for a run, as `on` will say
+            return here  # no room for a run; `on` reports it
         return min(slots, max(1, runs)) * self.cpus_per_run
 
     def on(self, nodes: Sequence[Node], *, runs: int, growth: Growth) -> Slots:
@@ -152,7 +152,7 @@ class Placement:
                     else "; add --slots with the runs that nodes to join hold"
                 )
             )
-        # An autoscaler would start nodes with GPUs for runs on CPUs that find no room.
+        # For waiting runs on CPUs an autoscaler would start nodes with GPUs.
         grows = growth == "by hand" or (growth == "autoscaler" and share > 0)
         return Slots(
             count=count,

@@ -63,12 +63,12 @@ def cluster(
     else:
         with still("starting Ray"):
             _start_ray(placement.cpus_here(runs), folder, leave)
-    hear()  # Ray has put a handler of its own in place, which ends the process with another code
+    hear()  # Ray's own handler would end the process with another exit code
     head = Head(ray.get_runtime_context().gcs_address, is_own=not is_elsewhere())
     try:
         yield head
     except (KeyboardInterrupt, HeadLostError):
-        # Ray takes seconds to end what it started, and a minute if its GCS is gone.
+        # Ray needs seconds to end its processes, or a minute if its GCS is gone.
         end_children()
         raise
     except BaseException:
@@ -90,7 +90,7 @@ def close_aside(open_things: ExitStack) -> None:
         finally:
             gc.enable()
 
-    # Where any thread lets go of an actor while Ray shuts down, Ray ends the process with code 1.
+    # If a thread frees an actor during Ray's shutdown, Ray ends the process with code 1.
     gc.collect()
     gc.disable()
     threading.Thread(target=close, name=_ENDING).start()
@@ -127,7 +127,7 @@ def _join(folder: Path, leave: Callable[[], None]) -> None:
     with still("joining the Ray cluster"), joining(address, leave), chdir(folder):
         try:
             ray.init(logging_level="WARNING", log_to_driver=False)
-        except Exception as error:  # Ray has no type of its own for this
+        except Exception as error:  # Ray has no specific type for this error
             reason = str(error).strip().partition("\n")[0]
             raise PlacementError(
                 f"{address}: this Ray cluster cannot be joined: {reason}"
@@ -149,12 +149,12 @@ def _start_ray(cpus: int, folder: Path, leave: Callable[[], None]) -> None:
     variables = {
         "OMP_NUM_THREADS": "1",
         **{name: value for name, value in FIXED.items() if value is not None},
-        # Tune's actors have an environment of their own, so they never use these processes.
+        # Tune's actors have their own runtime environment, so they never use these processes.
         "RAY_prestart_worker_first_driver": "0",
     }
     for tries_left in reversed(range(_STARTS)):
         try:
-            # Ray lets workers import from the working directory, where anything may lie.
+            # Ray's workers import from the working directory, which may contain any module.
             with _environment(**variables), starting(leave), chdir(folder):
                 ray.init(
                     address="local",
@@ -167,9 +167,9 @@ def _start_ray(cpus: int, folder: Path, leave: Callable[[], None]) -> None:
                     _temp_dir=str(folder / "ray"),
                 )
         except HeadLostError:
-            end_children()  # to shut Ray down takes a minute without its GCS
+            end_children()  # without its GCS, Ray's shutdown takes a minute
             raise
-        except Exception as error:  # Ray has no type of its own for this
+        except Exception as error:  # Ray has no specific type for this error
             ray.shutdown()
             end_children()
             if tries_left and any(words in str(error) for words in _TIMED_OUT):

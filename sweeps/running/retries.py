@@ -178,7 +178,7 @@ class Retries:
 
     def _judge_memory(self, times: int, fault: MachineFault, beside: int) -> RetryDecision:
         if self.on_gpu:
-            if times == 1:  # a process that has hosted other runs holds memory
+            if times == 1:  # memory of earlier runs may remain in the process
                 return RetryDecision(again=True, message=fault.cause)
             return RetryDecision(
                 again=False,
@@ -191,7 +191,7 @@ class Retries:
                 self.limit = max(1, beside)
                 note = f"memory is short: at most {self.limit} runs side by side from here on"
             return RetryDecision(again=True, message=f"lacks memory: {fault.cause}", note=note)
-        if times == 1 and "killed" not in fault.cause:  # a fresh process may have it
+        if times == 1 and "killed" not in fault.cause:  # a new process may have enough
             return RetryDecision(again=True, message=f"lacks memory: {fault.cause}")
         return RetryDecision(
             again=False,

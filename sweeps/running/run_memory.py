@@ -128,7 +128,7 @@ class RunMemory:
         if child.returncode == -9 or fault_of(text) == "memory" or "MemoryError" in text:
             reason = lines[-1] if lines and child.returncode != -9 else "the system killed it"
             return cls(per_run=0, is_measured=False, fault=f"{reason}; {REDUCE}")
-        return None  # a run will meet the same error, and say it with its name
+        return None  # a run will report the same error
 
     def placed(self, placement: Placement) -> Placement:
         """Return a placement in which every run has the memory that it needs.

@@ -281,7 +281,7 @@ class Storing:
     def _delete(self, epochs: Iterable[int]) -> None:
         keys = [self._keys[epoch - 1] for epoch in epochs if epoch not in self._assignment.keep]
         stored = self._store.read_all(keys)
-        # Meanwhile another run may have stored the same stage to stay, or be about to start there.
+        # Another run may have stored the same stage permanently, or be about to start from it.
         left = {k for k, stage in stored.items() if stage.environment.get(OWNER) != self._run_key}
         for key in stored.keys() - left:
             if self._store.files.has(wanted_name(key)):
@@ -306,7 +306,7 @@ def device_name(device: str) -> str:
 
 def _environment(device: str, config: Any) -> dict[str, str]:
     """Return facts about the machine that can change the last bits; no credentials or variables."""
-    import torch  # the driver, which reads rows with this module, trains nothing
+    import torch  # the driver uses this module without torch
 
     is_gpu = device == "cuda"
     return {

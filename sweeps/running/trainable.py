@@ -48,7 +48,7 @@ def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
     """
     prepare_process()
     if not ray.get_gpu_ids():
-        # Ray hides GPUs from those only that reserved others. CUDA reads this at its first call.
+        # Ray does not hide GPUs from runs that reserved none. CUDA reads this at its first call.
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     place = _place()
     driver = Driver(tune.report, device_id(place))
@@ -56,7 +56,7 @@ def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
     if ids & parameters["avoided"]:
         if ids & parameters["sick"] or parameters["is_last"]:
             driver.hold()
-            while True:  # else Ray would give the device to the next run
+            while True:  # otherwise Ray would use the device for the next run
                 time.sleep(_NAP)
         time.sleep(_BEFORE_DECLINING)
         return driver.failure("declined", "")
@@ -67,7 +67,7 @@ def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
             assignment = parcel.open()
             _require_same_store(assignment.store, study, holder)
             if asked_to_stop(Store(assignment.store), study, holder):
-                # Tune had given it its place before the driver heard.
+                # Tune started this trial before the driver saw the request.
                 return driver.failure("stopped", "")
         except (UnsharedStoreError, PluginError) as error:
             return driver.failure("unshared", str(error))

@@ -12,7 +12,7 @@ from typing import Any
 os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
 os.environ.setdefault("TUNE_DISABLE_AUTO_CALLBACK_LOGGERS", "1")
 os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")
-# Its snapshots of all its trials are never read, and grow with every run.
+# Tune's snapshots of all trials are never read, and grow with every run.
 os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "inf")
 
 from ray import tune
@@ -38,9 +38,9 @@ from sweeps.tracking.tracker import Tracker
 
 _NO_LIMIT = 10**9
 
-# With Tune's own result files off, it complains that it cannot read them.
+# Tune warns that it cannot read its own result files, which are turned off.
 logging.getLogger("ray.tune.analysis.experiment_analysis").setLevel(logging.ERROR)
-# It prints a traceback for every failure that `Retries` answers with one line.
+# Tune prints a traceback for every failure; `Retries` reports it in one line.
 for _logger in ("ray.tune.execution.tune_controller", "ray.tune.tune"):
     logging.getLogger(_logger).setLevel(logging.CRITICAL)
 
@@ -72,7 +72,7 @@ def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the calle
         KeyboardInterrupt: On SIGINT or SIGTERM.
         StoreError: If a node does not see the store.
     """
-    # So many trials may wait for a node that joins; Tune's own default is one.
+    # Number of trials that may wait for a node to join; Tune's default is one.
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots.count)
     monitor = Monitor(source=source, store=store, tracker=tracker, lease=lease, slots=slots.count)
     retries = Retries(limit=slots.limit or _NO_LIMIT, on_gpu=slots.on_gpu)

@@ -83,7 +83,7 @@ class LooksSource:
     def outlook(self, slots: int) -> Outlook:
         """Return the runs left if all arms that are still open get all remaining seeds."""
         del slots
-        if self._failed:  # the look is not taken before they are trained
+        if self._failed:  # the next look must wait until they are trained
             return Outlook(num_runs=len(self._pending))
         reached = max(self._study.reached.values())
         open_arms = sum(number == reached for number in self._study.reached.values())

@@ -221,7 +221,7 @@ _Candidate = tuple[dict[str, Any], Mapping[str, Any]]
 def _candidates(search: Search, trials: Sequence[FrozenTrial]) -> Iterator[_Candidate]:
     """Yield candidates for the next proposal, best first; of a countable space, all points."""
     if search.strategy.sampler != "grid":
-        # A reopened search with the seed it began with would repeat its first draws.
+        # With a constant seed, a reopened search would repeat its first draws.
         seed = search.strategy.seed * 1_000_003 + len(trials) * 1_009
         seeds = [(seed + attempt) % 2**32 for attempt in range(2 * _TRIES)]
         for attempt in seeds[:_TRIES]:

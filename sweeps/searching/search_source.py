@@ -26,7 +26,7 @@ from sweeps.study.search import Point, Search, SearchError
 from sweeps.study.study import Run, Study
 
 if TYPE_CHECKING:
-    from sweeps.searching.proposals import Proposals  # it loads Optuna
+    from sweeps.searching.proposals import Proposals  # imports Optuna
 
 
 class SearchSource:
@@ -80,7 +80,7 @@ class SearchSource:
         self._variances: dict[str, float] = {}
         self._values: dict[int, tuple[float, ...]] = {}
         known = read_results(study.grown(points).runs(), store)
-        told = {point.arm for point in points if point.is_known}  # trained at another's expense
+        told = {point.arm for point in points if point.is_known}  # trained by other launches
         self._trained.add(result.stage for result in known if result.run.arm not in told)
         opened = {point.arm for point in points if point.state == "open"}
         self._joining = [
@@ -88,11 +88,11 @@ class SearchSource:
             for result in known
             if result.outcome not in {"complete", "diverged"} and result.run.arm not in opened
         ]
-        # The store had these once; a winner is not chosen without them.
+        # Results that the store lost; no best point is selected before they are trained again.
         self._lost = {run.key for run in self._joining if run.arm not in study.arms}
         self._winner: Point | None = None
         self._is_over = False
-        self._study = study  # points of an earlier launch are judged at once
+        self._study = study  # needed to judge points of an earlier launch below
         for point in points:
             if point.state == "open":
                 self._begin(point)
@@ -155,7 +155,7 @@ class SearchSource:
             try:
                 runs = self._runs(Point(number=0, values=values, state="open"))
             except (ValueError, KeyError):
-                continue  # values that exclude each other
+                continue  # invalid combination of values
             measured = [self._objectives(result) for result in read_results(runs, self._store)]
             whole = [value for value in measured if value is not None]
             if len(whole) == len(runs):
@@ -165,7 +165,7 @@ class SearchSource:
         while True:
             is_grid = self._search.strategy.sampler == "grid"
             if self._asks() and (is_grid or not self._joining):
-                # All points of a grid at once, so that stages are shared best.
+                # Add all points of a grid at once, so that they share as many stages as possible.
                 self._begin_all(self._proposals.ask_rest() if is_grid else self._ask())
             if not self._joining and not self._asks():
                 return ()
@@ -186,7 +186,7 @@ class SearchSource:
         if self._search.budget.gpu_hours is not None:
             self._trained.add(result.stage for result in read_results([run], self._store))
         self._spend()
-        # Growing a study costs as much as it has runs.
+        # Growing a study takes time in proportion to its runs.
         if is_judged or (was_lost and not self._lost):
             self._conclude()
             self._study = self._grown()
@@ -272,7 +272,7 @@ class SearchSource:
                 self._joining += block
                 return
             self._close(replace(point, state="pruned", num_seeds=look))
-        # Else a seed failed, or the driver was told to stop: open, until the next launch goes on.
+        # Otherwise a seed failed or the driver must stop: the point stays open for the next launch.
         del self._outstanding[point.number]
 
     def _close(self, point: Point) -> None:
@@ -351,7 +351,7 @@ class SearchSource:
 
     def _keeping_forks(self, planned: PlannedRun) -> PlannedRun:
         if self._search.strategy.sampler == "grid" and self._search.strategy.prune_after is None:
-            return planned  # every run was planned at once, with the states that others need
+            return planned  # all runs were planned together, including the states that others need
         values = self._values_of.get(planned.run.arm)
         epochs = frozenset() if values is None else self._search.fork_epochs(values)
         own = {epoch for epoch in epochs if epoch > planned.first_epoch}

@@ -189,7 +189,7 @@ def is_clearly_worse(  # noqa: PLR0913  two points, and the search that they are
         looks: Numbers of seeds at which points are compared, including that of `errors`.
         pooled: Spread of complete points, for a race; None if there are too few.
     """
-    from scipy.stats import t  # takes longer to load than everything else that reads a study
+    from scipy.stats import t  # slow to import; not needed to read a study
 
     differences = [ours - theirs for ours, theirs in zip(errors, best, strict=True)]
     n = len(differences)

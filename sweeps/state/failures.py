@@ -20,7 +20,7 @@ def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
     """
     failures = store.failures.read_all()
     if all(failure.kind != "diverged" for failure in failures.values()):
-        return failures  # the usual case: a key takes long to make
+        return failures  # the usual case; keys are slow to compute
     by_key = {run.key: run for run in runs}
     stored = store.keys()
 

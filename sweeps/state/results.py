@@ -81,9 +81,9 @@ def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
     deepest = store.read_all(keys[0] for keys in listed if keys)
     results = []
     for run, keys in zip(runs, listed, strict=True):
-        # A damaged stage is absent; the one before it is looked for then.
+        # A damaged stage counts as missing; the one before it is read instead.
         sound = (stage for key in keys if (stage := deepest.get(key) or store.read(key)))
-        failure = failures.get(run.key) if failures else None  # a key takes long to make
+        failure = failures.get(run.key) if failures else None  # keys are slow to compute
         results.append(RunResult(run=run, stage=next(sound, None), failure=failure))
     return tuple(results)
 

@@ -194,7 +194,7 @@ def _longest_first(pending: Sequence[PlannedRun]) -> list[PlannedRun]:
     waiting: dict[str, list[tuple[int, int]]] = {}
     """Epoch and further work of each waiting run, by key of the run it waits for."""
     left: dict[str, int] = {}
-    for planned in reversed(pending):  # whoever waits stands behind whom it waits for
+    for planned in reversed(pending):  # a waiting run comes after the run it waits for
         config, key = planned.run.config, planned.run.key
         per_epoch = problem_of(config).cost.work(config)
         paths = [
@@ -224,7 +224,7 @@ def _num_teachers(run: Run, trainers: Mapping[str, Run]) -> int:
     learner: Run | None = run
     while learner is not None and learner.teacher is not None:
         taught_by = stage_keys(learner.teacher)[-1]
-        if taught_by in above:  # a pupil that learns in no epoch ends where its teacher does
+        if taught_by in above:  # a pupil without distillation epochs has its teacher's last stage
             break
         above.add(taught_by)
         learner = trainers.get(taught_by)

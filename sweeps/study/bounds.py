@@ -95,7 +95,7 @@ def _overall(looks: tuple[int, ...], spending: float, strength: float) -> float:
     bonferroni = math.fsum(_levels(looks, spending, strength))
     if strength <= _WEAKEST:
         return 1.0
-    known = min(strength, _STRONGEST)  # beyond it the quantile grows faster than the strength
+    known = min(strength, _STRONGEST)  # above it the quantile grows faster than the strength
     quantile = float(_curve(looks, spending)(known)) + strength - known
     return min(1.0, bonferroni, 2 * float(special.ndtr(-quantile)))
 

@@ -226,7 +226,7 @@ class Search:
         found = []
         for path in values:
             rest = {other: value for other, value in values.items() if other != path}
-            with suppress(ValueError, KeyError):  # values that cannot stand without this one
+            with suppress(ValueError, KeyError):  # values that are invalid without this one
                 if content(rest) == content(values):
                     found.append(path)
         return tuple(found)
@@ -247,7 +247,7 @@ class Search:
         for parameter in self.space.parameters:
             for value in parameter.distribution.values() or ():
                 if parameter.path in values and value != values[parameter.path]:
-                    with suppress(ValueError, KeyError):  # values that cannot stand together
+                    with suppress(ValueError, KeyError):  # an invalid combination of values
                         config = self.config_of({**values, parameter.path: value})
                         other = stage_keys(with_named_teacher(config))
                         shared.add(sum(map(eq, own, other)))

@@ -239,7 +239,7 @@ class Space:
         A path without any value means that it cannot exist.
         """
         allowed = {path: (value,) for path, value in target.items()}
-        for parameter in reversed(self.parameters):  # those it depends on come before it
+        for parameter in reversed(self.parameters):  # it comes after those it depends on
             if parameter.path in allowed:
                 for path, among in parameter.when.items():
                     known = allowed.get(path, among)

@@ -80,7 +80,7 @@ def begin(database: Path, blank: Path) -> bool:
         if content is None or file != _kept_as(blank, content):
             continue
         try:
-            # In one transaction: whoever is killed in it leaves a database that is empty still.
+            # In one transaction: if the process is killed, the database is still empty.
             with (
                 closing(sqlite3.connect(":memory:")) as source,
                 closing(sqlite3.connect(database, timeout=_PATIENCE)) as copy,

@@ -270,7 +270,7 @@ class Experiment:
             if rows is None:
                 if self.owner == HOME or OWNER_TAG in entry.tags:
                     self.drop(entry)
-                else:  # it may show another store
+                else:  # it may belong to another store
                     del self.entries[entry.identity]
                 entry = None
         if entry is None:
@@ -483,7 +483,7 @@ def _connect(uri: str) -> "MlflowClient":
 
     for name in ("alembic", "mlflow.store.db.utils"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    # It warns of every retry; an outage is told once, by the outbox.
+    # MLflow warns at every retry; the outbox reports an outage once.
     logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
     database, blank = database_file(uri), blank_of(mlflow.__version__)
     with alone(database):

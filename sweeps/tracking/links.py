@@ -55,7 +55,7 @@ def study_links(
     found = {}
     for name, (experiment_id, tags) in experiments.items():
         if PRIMARY_TAG not in tags:
-            continue  # somebody else's
+            continue  # an experiment of another program
         page = _page(address, experiment_id)
         is_rising = tags.get(PRIMARY_IS_GREATER_BETTER_TAG) != "True"
         arms = {

@@ -61,7 +61,7 @@ class Outbox(Generic[Item]):
         self._patient_until = math.inf
         self._abandoned = threading.Event()
         self._mistake: Exception | None = None
-        # A daemon, or a hanging server would keep the process alive after an unsuccessful close.
+        # A daemon, because otherwise a hanging server would keep the process alive after `close`.
         self._thread = threading.Thread(target=self._run, name=f"outbox {name}", daemon=True)
 
     def start(self) -> None:

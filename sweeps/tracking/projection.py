@@ -117,7 +117,7 @@ class Projection:
         else:
             ended_at_ms = progress.epochs[-1][1].stored_at_ms if progress.epochs else None
             experiment.set_status(entry, _STATUS[progress.outcome], ended_at_ms)
-            entry.rows = None  # read again if they are ever needed
+            entry.rows = None  # frees memory; read again if needed
 
     def reconcile_arm(self, arm: str, seeds: Sequence[RunProgress]) -> None:
         """Update an arm to the results of its seeds, including seeds that the study no longer has.
@@ -139,7 +139,7 @@ class Projection:
             is_complete = child.tags["outcome"] == "complete"
             is_damaged = not self._is_of(child, arm) or (is_complete and not experiment.rows(child))
             if is_damaged or (not is_complete and arm in study.own_seeds):
-                experiment.drop(child)  # a point that was pruned has lost seeds
+                experiment.drop(child)  # extra seeds of a point that is now pruned
             elif is_complete:
                 others.append(child)
         complete = {str(p.run.seed): p.epochs for p in seeds if p.is_complete}
@@ -159,7 +159,7 @@ class Projection:
                 rows += [] if row is None else [row]
         children = experiment.children(entry)
         if not complete.keys() >= set(entry.tags.get("seeds", "").split()):
-            experiment.drop(entry)  # its metrics are of seeds that the store has lost
+            experiment.drop(entry)  # its metrics include seeds that the store lost
         missing = partial(_superseding, rows) if rows else None
         entry = experiment.bring(self._wanted_arm(arm, tags), missing)
         for child in children:
@@ -193,7 +193,7 @@ class Projection:
             try:
                 network, example = self.study.problem.trained(run.config, state)
                 described = export_network(network, example, folder)
-            except Exception as error:  # what torch cannot trace must not keep the rest from MLflow
+            except Exception as error:  # a failed export must not block the rest
                 _logger.warning("no model of %s seed %s: %s", run.arm, run.seed, error)
                 return
             experiment.log_model(entry, described, folder)
@@ -283,7 +283,7 @@ class Projection:
             return False
         if not all(self._is_of(child, arm) for child in experiment.children(former)[:1]):
             return False
-        experiment.clear(former)  # its means stood at the number of seeds, not of epochs
+        experiment.clear(former)  # the step of its means was the number of seeds
         experiment.rename(former, (arm, self._plan.config_id(arm)))
         return True
 

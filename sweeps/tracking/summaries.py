@@ -60,7 +60,7 @@ def headline_name(metric: str, readout: Readout) -> str:
     """
     if readout == Last():
         return f"{metric}_mean"
-    return f"{metric} {readout}".replace(",", "")  # MLflow takes no comma in a name
+    return f"{metric} {readout}".replace(",", "")  # MLflow allows no comma in a name
 
 
 def headline_row(

@@ -116,7 +116,7 @@ class Tracker:
             state: Its last state.
         """
         self._model = run, state
-        self._outbox.post(("model", run.key), rank=_FOUND_SUMMARY)  # after its run is there
+        self._outbox.post(("model", run.key), rank=_FOUND_SUMMARY)  # after its run was written
 
     def load_ahead(self, module: str, *, at_once: bool = False) -> None:
         """Import a module that the launch needs, in the thread that imports MLflow.
@@ -156,7 +156,7 @@ class Tracker:
         """
         known = list(self._latest.values())
         open_ones = [p.run for p in known if p.is_live or p.run.key in self._shown_open]
-        with suppress(StoreError):  # it may be what ended the launch
+        with suppress(StoreError):  # a failing store may have ended the launch
             stored = map(RunProgress.stored, read_results(open_ones, store))
             self._latest.update((progress.run.key, progress) for progress in stored)
         ranks = {("run", run.key): _TRAINED for run in open_ones}
