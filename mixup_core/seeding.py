@@ -35,6 +35,7 @@ Purpose = Literal[
     "probe mixing operation",
     "probe second mixing",
     "probe label mixing",
+    "probe images",
 ]
 """Streams never consume from each other and none depends on the law, so at one seed every arm sees
 the same weights, images and batches."""

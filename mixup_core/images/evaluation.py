@@ -30,7 +30,7 @@ def evaluate(logits: Tensor, labels: Tensor) -> dict[str, float]:
     values = {
         "error": (logits.argmax(1) != labels).double().mean(),
         "nll": cross_entropy(logits.double(), labels),
-        "calibration_error": _calibration_error(logits, labels),
+        "calibration_error": calibration_error_on_device(logits, labels),
     }
     return dict(zip(values, torch.stack(list(values.values())).tolist(), strict=True))
 
@@ -65,10 +65,10 @@ def calibration_error(logits: Tensor, labels: Tensor) -> float:
         logits: (images, classes), float.
         labels: (images,), int64.
     """
-    return float(_calibration_error(logits, labels))
+    return float(calibration_error_on_device(logits, labels))
 
 
-def _calibration_error(logits: Tensor, labels: Tensor) -> Tensor:
+def calibration_error_on_device(logits: Tensor, labels: Tensor) -> Tensor:
     """Return the value of `calibration_error` as a tensor on the device of the logits."""
     confidence, predicted = logits.double().softmax(1).max(1)
     correct = (predicted == labels).double()

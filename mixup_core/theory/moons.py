@@ -324,7 +324,9 @@ MOONS = Problem(
     axis=Axis(label="training steps", unit="record", metric="step"),
     unsearchable=("points", "noise", "separation"),
     setting=setting,
-    sample_size=lambda config, metric: config.points if metric == "train/error" else None,
+    sample_size=lambda config, metric: (
+        config.points if metric in {"train/error", "optimum/own"} else None
+    ),
     population=lambda config: (config.points, config.noise, config.separation),
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )

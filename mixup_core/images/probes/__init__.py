@@ -3,6 +3,7 @@
 To add one, write its file and name it here.
 """
 
+from mixup_core.images.probes.changed_images import ChangedImages
 from mixup_core.images.probes.el2n import El2n
 from mixup_core.images.probes.filter_scores import FilterScores
 from mixup_core.images.probes.gradient_noise import GradientNoise
@@ -11,6 +12,7 @@ from mixup_core.images.probes.input_gradient_norm import InputGradientNorm
 from mixup_core.images.probes.mean_gradient_norm import MeanGradientNorm
 from mixup_core.images.probes.mixup_loss import MixupLoss
 from mixup_core.images.probes.neural_collapse import NeuralCollapse
+from mixup_core.images.probes.outside_images import OutsideImages
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.probes.scores import Scores
 from mixup_core.images.probes.training_errors import (
@@ -37,5 +39,7 @@ Probe.catalogue.add(
     LabelErrors,
     FilterScores,
     GradientNoise,
+    ChangedImages,
+    OutsideImages,
     Scores,
 )

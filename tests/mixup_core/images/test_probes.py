@@ -16,8 +16,10 @@ from mixup_core.images.batches import Draws, batches
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.evaluation import logits_of
+from mixup_core.images.probes.changed_images import CHANGES, CONTRAST, NOISE_SD, changed
 from mixup_core.images.probes.gradient_norm import gradient_of
 from mixup_core.images.probes.mean_gradient_norm import MeanGradientNorm, norm_and_error
+from mixup_core.images.probes.outside_images import OUTSIDE, area_above
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.probes.subject import Subject
 from mixup_core.images.problem import IMAGES
@@ -28,8 +30,10 @@ from mixup_core.rules import RuleError
 from mixup_core.tree.building import with_values
 
 CPU = torch.device("cpu")
-OF_VIEWS = {"single": ["original-error"], "concat": ["multi-view-error", "spurious-error",
-                                                      "true-error"]}  # fmt: skip
+OF_VIEWS = {
+    "single": ["original-error", "changed-images", "outside-images"],
+    "concat": ["multi-view-error", "spurious-error", "true-error"],
+}
 PROBES = Probe.catalogue
 OF_BOTH = [tag for tag in PROBES if not any(tag in tags for tags in OF_VIEWS.values())]
 
@@ -433,6 +437,63 @@ def test_gradient_noise_is_the_spread_of_the_gradients_of_batches(
     spread = torch.stack(rows).var(dim=0).sum().sqrt()
     found = _measured("gradient-noise", subject)["train/gradient_noise"]
     assert found == pytest.approx(float(spread), rel=1e-4)
+
+
+def test_changes_of_test_images_are_small_next_to_the_images_and_equal_each_time(
+    linear: TrainConfig, splits: Splits
+) -> None:
+    images = _subject(linear, splits).held_out["test"]
+    plain = torch.cat([images[part] for part in images.parts])
+    after = {name: torch.cat(list(changed(images, name))) for name in CHANGES}
+    for name, found in after.items():
+        assert found.shape == plain.shape
+        assert torch.equal(found, torch.cat(list(changed(images, name))))
+    assert float((after["noise"] - plain).std()) == pytest.approx(NOISE_SD, rel=0.05)
+    assert torch.equal(after["contrast"], CONTRAST * plain)
+    assert float(after["blur"].var()) < float(plain.var())
+    share = (after["occlusion"] != plain).double().mean(0).sum() / (plain[0] != 0).numel()
+    assert 0.1 < float(share) <= 0.25
+
+
+def test_an_occluded_square_has_half_the_side_and_lies_within_the_image(
+    linear: TrainConfig, splits: Splits
+) -> None:
+    images = _subject(linear, splits).held_out["test"]
+    ones = [images[part] for part in images.parts]
+    for part, found in zip(ones, changed(images, "occlusion"), strict=True):
+        is_hidden = (found == 0) & (part != 0)
+        rows = is_hidden.any(1).any(2).sum(1)
+        assert int(rows.max()) <= part.shape[2] // 2
+
+
+def test_a_network_that_is_surer_of_test_images_has_the_area_one(
+    linear: TrainConfig, splits: Splits
+) -> None:
+    class Sure(nn.Module):
+        """Is sure of the test images themselves, and of nothing else."""
+
+        def __init__(self, known: Tensor) -> None:
+            super().__init__()
+            self.known = known
+
+        def forward(self, images: Tensor) -> Tensor:
+            is_known = (images.unsqueeze(1) == self.known).flatten(2).all(2).any(1)
+            return is_known.float().unsqueeze(1) * torch.tensor([[9.0, 0.0, 0.0, 0.0]])
+
+    images = _subject(linear, splits).held_out["test"]
+    known = torch.cat([images[part] for part in images.parts])
+    found = _measured("outside-images", _subject(linear, splits, Sure(known)))
+    assert {name: found[f"test/{name}_auroc"] for name in OUTSIDE} == dict.fromkeys(OUTSIDE, 1.0)
+    assert found["test/outside_confidence"] == pytest.approx(0.25)
+    unsure = _measured("outside-images", _subject(linear, splits, Sure(known + 1)))
+    assert unsure["test/outside_auroc"] == pytest.approx(0.5)
+
+
+def test_area_above_is_that_of_scikit_learn() -> None:
+    own, others = torch.rand(50).round(decimals=1), torch.rand(40).round(decimals=1)
+    truth = np.r_[np.ones(50), np.zeros(40)]
+    expected = roc_auc_score(truth, np.r_[own.numpy(), others.numpy()])
+    assert float(area_above(own, others)) == pytest.approx(expected)
 
 
 def test_scores_of_each_evaluation_are_those_of_its_predictions(

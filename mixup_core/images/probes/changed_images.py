@@ -1,0 +1,110 @@
+"""ChangedImages: errors of test images after changes that training has not shown."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mixup_core.images.probes.probe import Probe
+from mixup_core.problem import Metric
+from mixup_core.seeding import stream
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from mixup_core.images.probes.subject import Subject
+    from mixup_core.images.views import EvaluationImages
+
+CHANGES = ("noise", "blur", "contrast", "occlusion")
+
+NOISE_SD = 0.5
+"""Standard deviation of the noise, in units of normalised pixels."""
+CONTRAST = 0.3
+"""Factor of normalised pixels, so that an image nears the mean pixel."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChangedImages(Probe):
+    """Errors of the test images under four changes, each the same at every seed and epoch.
+
+    Normalised pixels get noise of standard deviation 0.5, two means over 3 x 3 pixels, 0.3 times
+    the contrast, or a square of half the side at the mean pixel. It needs no files, unlike
+    `data.corruptions`, whose corrupted images are published for CIFAR alone.
+
+    Source: Hendrycks and Dietterich 2019, arXiv:1903.12261, for kinds; the strengths are ours.
+    """
+
+    tag: ClassVar = "changed-images"
+    metrics: ClassVar = {
+        "test/changed_error": Metric(label="test error, mean over four changes", unit="%"),
+        "test/changed_calibration_error": Metric(
+            label="test calibration error, mean over four changes", unit="%", most=1.0
+        ),
+        **{
+            f"test/{name}_error": Metric(label=f"test error under {name}", unit="%")
+            for name in CHANGES
+        },
+    }
+    views: ClassVar = "single"
+
+    def measure(self, subject: "Subject") -> dict[str, float]:
+        """Return what is measured after an epoch, by its metric; nothing without test images."""
+        import torch
+
+        from mixup_core.images.evaluation import calibration_error_on_device
+
+        images = subject.held_out.get("test")
+        if images is None:
+            return {}
+        errors, gaps = [], []
+        with torch.no_grad():
+            for name in CHANGES:
+                logits = torch.cat([subject.logits(part) for part in changed(images, name)])
+                errors.append((logits.argmax(1) != images.labels).double().mean())
+                gaps.append(calibration_error_on_device(logits, images.labels))
+            values = torch.stack([*errors, *gaps]).tolist()
+        count = len(CHANGES)
+        return {
+            "test/changed_error": sum(values[:count]) / count,
+            "test/changed_calibration_error": sum(values[count:]) / count,
+            **{f"test/{n}_error": v for n, v in zip(CHANGES, values[:count], strict=True)},
+        }
+
+
+def changed(images: "EvaluationImages", change: str) -> Iterator["Tensor"]:
+    """Yield the images under one of `CHANGES`, some at a time."""
+    import torch
+    from torch.nn.functional import avg_pool2d
+
+    drawn = stream(0, "probe images")
+    for part in images.parts:
+        pixels = images[part]
+        if change == "noise":
+            noise = drawn.normal(scale=NOISE_SD, size=pixels.shape).astype("float32")
+            yield pixels + torch.from_numpy(noise).to(pixels.device, non_blocking=True)
+        elif change == "blur":
+            for _ in range(2):
+                pixels = avg_pool2d(pixels, 3, stride=1, padding=1, count_include_pad=False)
+            yield pixels
+        elif change == "contrast":
+            yield CONTRAST * pixels
+        else:
+            yield pixels * _uncovered(pixels, torch.from_numpy(drawn.random((2, len(pixels)))))
+
+
+def _uncovered(pixels: "Tensor", corners: "Tensor") -> "Tensor":
+    """Return 0 within a square of half the side of each image and 1 elsewhere.
+
+    Args:
+        pixels: (images, channels, height, width).
+        corners: Place of the upper left corner, (2, images), in [0, 1) of the places there are.
+    """
+    import torch
+
+    covered = []
+    for side, corner in zip(pixels.shape[2:], corners, strict=True):
+        half = side // 2
+        first = (corner * (side - half + 1)).long().view(-1, 1)
+        places = torch.arange(side).view(1, -1)
+        covered.append((places >= first) & (places < first + half))
+    kept = ~(covered[0].unsqueeze(2) & covered[1].unsqueeze(1))
+    return kept.float().unsqueeze(1).to(pixels.device, non_blocking=True)

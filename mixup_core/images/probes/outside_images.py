@@ -1,0 +1,116 @@
+"""OutsideImages: whether confidence tells test images from images of no class."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mixup_core.images.probes.probe import Probe
+from mixup_core.problem import Metric
+from mixup_core.seeding import stream
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from mixup_core.images.probes.subject import Subject
+
+OUTSIDE = ("noise", "shuffled", "mosaic")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OutsideImages(Probe):
+    """Area under the curve by which the largest probability tells test images from outside ones.
+
+    Outside images need no other data set: noise of the mean and variance of a normalised pixel; the
+    test images with their pixels in another order, the same for all; mosaics of the quarters of
+    four test images. An area of 1/2 is guessing. The confidence is the mean largest probability
+    over the outside images.
+
+    Source: Hendrycks and Gimpel 2017, arXiv:1610.02136, for the score; Thulasidasan et al. 2019,
+    arXiv:1905.11001, for noise.
+    """
+
+    tag: ClassVar = "outside-images"
+    metrics: ClassVar = {
+        "test/outside_auroc": Metric(
+            label="AUROC against images of no class, mean of three kinds",
+            is_lower_better=False,
+            least=0.0,
+            most=1.0,
+        ),
+        "test/outside_confidence": Metric(
+            label="confidence on images of no class", unit="%", least=0.0, most=1.0
+        ),
+        **{
+            f"test/{name}_auroc": Metric(
+                label=f"AUROC against images of no class, {name}",
+                is_lower_better=False,
+                least=0.0,
+                most=1.0,
+            )
+            for name in OUTSIDE
+        },
+    }
+    views: ClassVar = "single"
+
+    def measure(self, subject: "Subject") -> dict[str, float]:
+        """Return what is measured after an epoch, by its metric; nothing without test images."""
+        import torch
+
+        images = subject.held_out.get("test")
+        if images is None:
+            return {}
+        inside: list[Tensor] = []
+        outside: dict[str, list[Tensor]] = {name: [] for name in OUTSIDE}
+        with torch.no_grad():
+            for part in images.parts:
+                pixels = images[part]
+                inside.append(_confidence(subject.logits(pixels)))
+                for name, found in outside.items():
+                    found.append(_confidence(subject.logits(of_no_class(pixels, name))))
+            own = torch.cat(inside)
+            others = {name: torch.cat(found) for name, found in outside.items()}
+            areas = [area_above(own, other) for other in others.values()]
+            confidence = torch.cat(tuple(others.values())).mean()
+            *values, mean = torch.stack([*areas, confidence]).tolist()
+        return {
+            "test/outside_auroc": sum(values) / len(values),
+            "test/outside_confidence": mean,
+            **{f"test/{n}_auroc": v for n, v in zip(OUTSIDE, values, strict=True)},
+        }
+
+
+def of_no_class(pixels: "Tensor", kind: str) -> "Tensor":
+    """Return as many images of no class, of one of the kinds `OUTSIDE`.
+
+    Args:
+        pixels: Normalised images, (images, channels, height, width).
+        kind: The kind.
+    """
+    import torch
+
+    drawn = stream(0, "probe images")
+    if kind == "noise":
+        noise = drawn.normal(size=pixels.shape).astype("float32")
+        return torch.from_numpy(noise).to(pixels.device, non_blocking=True)
+    if kind == "shuffled":
+        order = torch.from_numpy(drawn.permutation(pixels[0, 0].numel()))
+        order = order.to(pixels.device, non_blocking=True)
+        return pixels.flatten(2).index_select(2, order).view(pixels.shape)
+    height, width = (side // 2 for side in pixels.shape[2:])
+    rolled = [pixels, *(pixels.roll(step, 0) for step in (1, 2, 3))]
+    upper = torch.cat([rolled[0][:, :, :height, :width], rolled[1][:, :, :height, width:]], 3)
+    lower = torch.cat([rolled[2][:, :, height:, :width], rolled[3][:, :, height:, width:]], 3)
+    return torch.cat([upper, lower], 2)
+
+
+def area_above(own: "Tensor", others: "Tensor") -> "Tensor":
+    """Return the probability that one of `own` is larger than one of `others`, ties count half."""
+    import torch
+
+    ordered = others.sort().values
+    below = torch.searchsorted(ordered, own)
+    at_most = torch.searchsorted(ordered, own, right=True)
+    return (below + at_most).double().mean() / (2 * len(others))
+
+
+def _confidence(logits: "Tensor") -> "Tensor":
+    return logits.double().softmax(1).amax(1)
