@@ -83,9 +83,10 @@ def setting(config: TrainConfig, metric: str) -> str:
 
 
 def sample_size(config: TrainConfig, metric: str) -> int | None:
-    """Return the number of images of which an error or an accuracy is the share."""
+    """Return the number of images of which an error, an accuracy or the like is the share."""
     split, _, name = metric.partition("/")
-    if split == "train" and name.endswith("error") and METRICS[metric].unit == "%":
+    is_share = metric == "filter/low_fraction" or (split == "train" and name.endswith("error"))
+    if is_share and METRICS[metric].unit == "%":
         return num_images(config)
     if name.removesuffix("_averaged") not in {"error", "accuracy"}:
         return None
