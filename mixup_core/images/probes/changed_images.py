@@ -106,5 +106,5 @@ def _uncovered(pixels: "Tensor", corners: "Tensor") -> "Tensor":
         first = (corner * (side - half + 1)).long().view(-1, 1)
         places = torch.arange(side).view(1, -1)
         covered.append((places >= first) & (places < first + half))
-    kept = ~(covered[0].unsqueeze(2) & covered[1].unsqueeze(1))
+    kept: Tensor = ~(covered[0].unsqueeze(2) & covered[1].unsqueeze(1))
     return kept.float().unsqueeze(1).to(pixels.device, non_blocking=True)
