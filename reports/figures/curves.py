@@ -38,7 +38,7 @@ from reports.numbers.spelling import (
     spell_number,
     upper_first,
 )
-from reports.numbers.statistics import Summary, summarise
+from reports.numbers.summary import Summary, summarise
 from reports.tables.table import Table
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study

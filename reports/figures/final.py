@@ -29,7 +29,7 @@ from reports.numbers.spelling import (
     spell_heading,
     upper_first,
 )
-from reports.numbers.statistics import summarise
+from reports.numbers.summary import summarise
 from reports.tables.captions import spell_family
 from reports.tables.table import Table
 from sweeps.state.results import RunResult

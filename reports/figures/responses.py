@@ -33,7 +33,7 @@ from reports.numbers.responses import (
     response_of,
 )
 from reports.numbers.spelling import spell_csv, spell_number, upper_first
-from reports.numbers.statistics import Summary
+from reports.numbers.summary import Summary
 from reports.tables.listings import spell_summary
 from reports.tables.table import Table
 from sweeps.study.study import Study

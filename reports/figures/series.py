@@ -24,7 +24,7 @@ from reports.figures.canvas import (
 from reports.figures.colours import Look
 from reports.numbers.runs import complete_runs, counted_runs
 from reports.numbers.spelling import spell_csv, upper_first
-from reports.numbers.statistics import summarise
+from reports.numbers.summary import summarise
 from reports.tables.table import Table
 from sweeps.state.results import RunResult
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from mixup_core.keys import stage_keys
 from reports.numbers.families import BySeed, Family, Member, compare_pair
 from reports.numbers.runs import counted_runs, measures_of
-from reports.numbers.statistics import Summary, summarise
+from reports.numbers.summary import Summary, summarise
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 from functools import partial
 
 from mixup_core.store.checkpoints import Store
+from reports.numbers.comparison import Comparison
 from reports.numbers.course import Answer, Question, take_looks
 from reports.numbers.predicted import gather_predictions
 from reports.numbers.runs import arrange
-from reports.numbers.statistics import Comparison
 from reports.numbers.verdict import (
     ClaimTest,
     Numbers,

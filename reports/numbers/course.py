@@ -18,7 +18,8 @@ from typing import Literal
 
 from scipy import special
 
-from reports.numbers.statistics import CONFIDENCE, Comparison
+from reports.numbers.comparison import Comparison
+from reports.numbers.summary import CONFIDENCE
 from sweeps.study.bounds import nominal_levels, overall_level
 from sweeps.study.until_decided import UntilDecided
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.numbers.statistics import CONFIDENCE, t_quantile
+from reports.numbers.summary import CONFIDENCE, t_quantile
 
 Array = NDArray[np.float64]
 

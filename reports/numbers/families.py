@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from reports.numbers.comparison import Comparison, compare
 from reports.numbers.shares import ANY, Measure
-from reports.numbers.statistics import CONFIDENCE, Comparison, compare
+from reports.numbers.summary import CONFIDENCE
 
 Pair = tuple[str, str | float]
 """An arm, and the arm at the same seeds or the number that it is compared with."""

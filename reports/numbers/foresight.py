@@ -9,7 +9,7 @@ from scipy import special
 
 from mixup_core.arrays import Floats
 from reports.numbers.course import Decides, chance_at_the_end
-from reports.numbers.statistics import CONFIDENCE
+from reports.numbers.summary import CONFIDENCE
 from sweeps.study.bounds import nominal_levels
 from sweeps.study.until_decided import UntilDecided
 

@@ -6,8 +6,9 @@ from functools import cache
 
 from scipy import special
 
+from reports.numbers.effects import POWER
 from reports.numbers.foresight import draw_effects, foresee
-from reports.numbers.statistics import CONFIDENCE, POWER
+from reports.numbers.summary import CONFIDENCE
 from sweeps.study.until_decided import UntilDecided
 
 MOST_SEEDS = 10_000

@@ -22,7 +22,7 @@ from reports.numbers.calibration import (
 from reports.numbers.ensembles import EnsembleSize, ensemble_sizes
 from reports.numbers.runs import counted_runs
 from reports.numbers.spread import Spread, split_spread
-from reports.numbers.statistics import CONFIDENCE
+from reports.numbers.summary import CONFIDENCE
 from sweeps.state.results import RunResult
 from sweeps.study.readouts import Averaged, Readout
 

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from reports.numbers.statistics import CONFIDENCE, chi_square_quantile
+from reports.numbers.effects import chi_square_quantile
+from reports.numbers.summary import CONFIDENCE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from reports.numbers.comparison import Comparison, contrast
 from reports.numbers.predicted import Predicted
 from reports.numbers.runs import measures_of, values_of
-from reports.numbers.statistics import Comparison, contrast
 from sweeps.state.results import RunResult
 from sweeps.study.claims import Claim, Decision
 from sweeps.study.study import Study

@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from reports.numbers.claim_looks import Ends, ends_if_measured, ends_of, verdicts_by_looks
+from reports.numbers.comparison import Comparison
 from reports.numbers.predicted import Predicted
 from reports.numbers.runs import arrange
-from reports.numbers.statistics import CONFIDENCE, Comparison
+from reports.numbers.summary import CONFIDENCE
 from reports.numbers.verdict import (
     ClaimTest,
     Numbers,

@@ -24,7 +24,7 @@ from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from reports.numbers.runs import arrange, counted_runs, values_of
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
-from reports.numbers.statistics import Summary, summarise
+from reports.numbers.summary import Summary, summarise
 from reports.pages.manuscript_cells import (
     NEAR,
     OTHER,

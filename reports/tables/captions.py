@@ -9,9 +9,10 @@ from mixup_core.problem import Config, Metric, problem_of
 from mixup_core.tree.building import with_values
 from mixup_core.tree.written_forms import flatten
 from reports.numbers.arms import ArmRow
+from reports.numbers.comparison import Comparison
+from reports.numbers.effects import detectable_difference, upper_sd
 from reports.numbers.families import Family
 from reports.numbers.spelling import spell_amount
-from reports.numbers.statistics import Comparison, detectable_difference, upper_sd
 from sweeps.study.study import Study
 
 SELECTION_RULE = "none"

@@ -7,7 +7,7 @@ from reports.numbers.crossed import LEAST_CONTEXTS, Index, indices
 from reports.numbers.runs import values_of
 from reports.numbers.spelling import DASH, spell_interval, spell_number
 from reports.numbers.spread import sd_interval
-from reports.numbers.statistics import summarise
+from reports.numbers.summary import summarise
 from reports.tables.listings import Listing
 from reports.tables.variation import settings_by_source
 from sweeps.state.results import RunResult

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from reports.numbers.equivalence import equivalence
 from reports.numbers.spelling import spell_amount
-from reports.numbers.statistics import equivalence
 from reports.tables.listings import Listing
 from reports.tables.table import Table
 

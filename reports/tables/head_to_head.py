@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from mixup_core.problem import Metric
+from reports.numbers.comparison import Comparison, compare
 from reports.numbers.runs import arrange, complete_runs, measures_of, values_of
 from reports.numbers.spelling import DASH, spell_heading, spell_interval, spell_number, spell_p
-from reports.numbers.statistics import Comparison, compare, summarise
+from reports.numbers.summary import summarise
 from reports.tables.captions import spell_unpaired
 from reports.tables.listings import Listing, spell_difference, spell_summary
 from sweeps.state.results import RunResult

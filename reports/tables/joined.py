@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mixup_core.problem import Metric
+from reports.numbers.comparison import Comparison
 from reports.numbers.families import Member, changed_decisions, record_of
 from reports.numbers.provenance import describe
 from reports.numbers.runs import arrange, run_records
@@ -25,7 +26,6 @@ from reports.numbers.spelling import (
     spell_p,
     upper_first,
 )
-from reports.numbers.statistics import Comparison
 from reports.numbers.verdict import Verdict
 from reports.numbers.verdicts import verdict_records
 from reports.tables.captions import (

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mixup_core.problem import Metric
+from reports.numbers.comparison import Comparison
 from reports.numbers.families import Member
 from reports.numbers.spelling import (
     DASH,
@@ -16,7 +17,7 @@ from reports.numbers.spelling import (
     spell_interval,
     spell_number,
 )
-from reports.numbers.statistics import Comparison, Summary
+from reports.numbers.summary import Summary
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

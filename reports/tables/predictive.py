@@ -10,7 +10,7 @@ from reports.numbers.families import BySeed, Family, Member, family_of, record_o
 from reports.numbers.predicted import MEASURES, MOST_PAIRED, Predicted
 from reports.numbers.shares import Measure
 from reports.numbers.spelling import DASH, spell_interval, spell_number, spell_p
-from reports.numbers.statistics import SUMMARY_COLUMNS, Summary, summarise
+from reports.numbers.summary import SUMMARY_COLUMNS, Summary, summarise
 from reports.tables.captions import spell_family
 from reports.tables.listings import Listing, spell_member, spell_summary
 

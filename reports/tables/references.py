@@ -5,7 +5,7 @@ from typing import Any
 
 from reports.numbers.runs import values_of
 from reports.numbers.spelling import DASH, spell_amount, spell_interval, spell_number
-from reports.numbers.statistics import summarise
+from reports.numbers.summary import summarise
 from reports.tables.listings import Listing, spell_summary
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from reports.numbers.comparison import compare
 from reports.numbers.runs import arrange, values_of
 from reports.numbers.spelling import DASH, spell_amount, spell_heading, spell_number
-from reports.numbers.statistics import compare
 from reports.tables.joined_columns import JoinedColumn
 from reports.tables.listings import Listing, spell_difference
 from reports.tables.table import Table

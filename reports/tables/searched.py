@@ -7,10 +7,11 @@ from functools import cached_property
 from typing import Any
 
 from mixup_core.problem import Metric
+from reports.numbers.comparison import Comparison, compare
 from reports.numbers.families import record_of
 from reports.numbers.runs import arrange, counted_runs
 from reports.numbers.spelling import DASH, spell_heading, spell_p
-from reports.numbers.statistics import Comparison, Summary, compare, summarise
+from reports.numbers.summary import Summary, summarise
 from reports.tables.captions import Selection, spell_family
 from reports.tables.listings import Listing, spell_difference, spell_member, spell_summary
 from reports.tables.table import Table

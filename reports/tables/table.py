@@ -21,7 +21,7 @@ from reports.numbers.spelling import (
     spell_number,
     spell_p,
 )
-from reports.numbers.statistics import SUMMARY_COLUMNS
+from reports.numbers.summary import SUMMARY_COLUMNS
 from reports.tables.captions import (
     FIXED_ARMS,
     Captioned,

@@ -11,7 +11,7 @@ from reports.numbers.arms import summarise_arm
 from reports.numbers.runs import values_of
 from reports.numbers.spelling import DASH, spell_interval, spell_number
 from reports.numbers.spread import sd_interval, share_interval
-from reports.numbers.statistics import summarise
+from reports.numbers.summary import summarise
 from reports.tables.listings import Listing
 from sweeps.state.results import RunResult
 from sweeps.study.readouts import Averaged, Last, Readout

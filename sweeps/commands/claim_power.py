@@ -28,9 +28,10 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
     """
     if not study.claims:
         return []
+    from reports.numbers.effects import detectable_difference
     from reports.numbers.power import found_by_looks
     from reports.numbers.runs import arrange, measures_of
-    from reports.numbers.statistics import CONFIDENCE, detectable_difference, t_quantile
+    from reports.numbers.summary import CONFIDENCE, t_quantile
     from reports.numbers.verdict import family_size
 
     size, arranged = family_size(study), arrange(study, results)
@@ -75,8 +76,8 @@ def paired_values(study: Study, claim: Claim, arranged: Any) -> dict[int, float]
 
 
 def _from_pilot(study: Study, claim: Claim, values: dict[int, float], size: int) -> dict[str, Any]:
+    from reports.numbers.effects import upper_sd
     from reports.numbers.power import sd_of, seeds_to_find
-    from reports.numbers.statistics import upper_sd
 
     that, sd = claim.that, sd_of(list(values.values()))
     margin = that.margin

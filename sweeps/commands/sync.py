@@ -77,7 +77,7 @@ def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -
             other thread may import packages meanwhile.
     """
     from reports.numbers.provenance import origin_tags
-    from reports.numbers.statistics import summarise_runs
+    from reports.numbers.summary import summarise_runs
     from sweeps.tracking import experiment
     from sweeps.tracking.experiment import HOME
     from sweeps.tracking.projection import Projection

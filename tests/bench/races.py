@@ -18,7 +18,7 @@ import optuna
 
 from mixup_core.arrays import Floats
 from mixup_core.images.config import TrainConfig
-from reports.numbers.statistics import t_quantile
+from reports.numbers.summary import t_quantile
 from sweeps.reading.study_file import load_study
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.selection import PooledSpread, is_clearly_worse

@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 
 from mixup_core.tree.written_forms import flatten
-from reports.numbers.statistics import summarise
+from reports.numbers.summary import summarise
 from sweeps.reading.study_file import load_study
 from sweeps.study.search import CONFIRM
 

@@ -13,7 +13,7 @@ from scipy import special
 
 from reports.numbers.foresight import draw_effects, foresee
 from reports.numbers.spelling import markdown_grid
-from reports.numbers.statistics import CONFIDENCE
+from reports.numbers.summary import CONFIDENCE
 from sweeps.study.bounds import nominal_levels
 from sweeps.study.until_decided import UntilDecided
 

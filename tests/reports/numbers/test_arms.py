@@ -8,7 +8,7 @@ from mixup_core.tree.building import with_values
 from reports.numbers.arms import ArmRow, equals, mark_best
 from reports.numbers.families import family_of
 from reports.numbers.runs import arrange
-from reports.numbers.statistics import summarise
+from reports.numbers.summary import summarise
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study

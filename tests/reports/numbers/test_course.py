@@ -4,8 +4,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from reports.numbers.comparison import compare
 from reports.numbers.course import Answer, Question, take_looks
-from reports.numbers.statistics import compare, t_quantile
+from reports.numbers.summary import t_quantile
 from sweeps.study.bounds import nominal_levels
 from sweeps.study.until_decided import UntilDecided
 

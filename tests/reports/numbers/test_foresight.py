@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
+from reports.numbers.comparison import compare
 from reports.numbers.course import Question, take_looks
+from reports.numbers.effects import detectable_difference
 from reports.numbers.foresight import draw_after, draw_effects, foresee
-from reports.numbers.statistics import compare, detectable_difference
 from sweeps.study.until_decided import UntilDecided
 
 UNTIL = UntilDecided(at_most=20, until="decided")

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from reports.numbers.effects import detectable_difference
 from reports.numbers.power import found_by_looks, sd_of, seeds_to_find
-from reports.numbers.statistics import detectable_difference
 from sweeps.study.until_decided import UntilDecided
 
 

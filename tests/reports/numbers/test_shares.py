@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from reports.numbers.comparison import compare
 from reports.numbers.shares import Measure, least_variance, share_limits
-from reports.numbers.statistics import compare, summarise
+from reports.numbers.summary import summarise
 
 CLASSES = Measure(least=0.0, most=1.0, size=6)
 

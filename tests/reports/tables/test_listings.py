@@ -1,4 +1,4 @@
-from reports.numbers.statistics import summarise
+from reports.numbers.summary import summarise
 from reports.tables.listings import Listing, spell_summary
 from tests.reports.synthetic import make_study
 

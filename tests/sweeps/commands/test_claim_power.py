@@ -2,9 +2,10 @@ from dataclasses import replace
 
 import pytest
 
+from reports.numbers.comparison import compare
+from reports.numbers.effects import detectable_difference
 from reports.numbers.power import seeds_to_find
 from reports.numbers.shares import Measure
-from reports.numbers.statistics import compare, detectable_difference
 from sweeps.commands.claim_power import claim_powers, spell_powers
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study

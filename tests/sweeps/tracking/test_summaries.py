@@ -7,7 +7,7 @@ import pytest
 from mixup_core.images.problem import IMAGES
 from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts
-from reports.numbers.statistics import summarise_runs
+from reports.numbers.summary import summarise_runs
 from sweeps.study.readouts import Averaged, Last, MeanOfLast
 from sweeps.tracking.progress import LoggedEpoch
 from sweeps.tracking.summaries import (

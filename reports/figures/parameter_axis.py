@@ -1,0 +1,82 @@
+"""Parameter axis: scale, bounds, ticks and places of a search parameter on an axis."""
+
+import math
+import textwrap
+from typing import Any, Literal
+
+from matplotlib.axis import Axis
+from matplotlib.ticker import MaxNLocator
+
+from reports.figures.canvas import (
+    tick_logarithms,
+)
+from sweeps.study.space import Categorical, Integer, Parameter, Real
+
+_LETTERS = 36
+"""Letters that the labels of an axis as wide as a panel can hold, about."""
+
+
+_MOST_TICKS = 6
+
+
+MARGIN = 0.05
+"""Margin of a map beyond each bound of its parameters, as a part of the range."""
+
+
+Edge = Literal["low", "high"]
+
+
+def is_number(parameter: Parameter) -> bool:
+    """Return whether the values are numbers, listed ones and None for an optional one included."""
+    if not isinstance(parameter.distribution, Categorical):
+        return True
+    numbers = set(parameter.distribution.choices) - {None}
+    are_numbers = all(isinstance(n, int | float) and not isinstance(n, bool) for n in numbers)
+    return bool(numbers) and are_numbers and len(parameter.distribution.choices) > 1
+
+
+def mark(axis: Axis, parameter: Parameter) -> None:
+    """Scale, bound, tick and label an axis for a parameter, with no two labels on each other."""
+    axis.set_label_text(parameter.path)
+    name = "x" if axis is axis.axes.xaxis else "y"
+    if isinstance(parameter.distribution, Categorical):
+        choices = parameter.distribution.choices
+        broad = max(4, _LETTERS // len(choices))
+        named = ["null" if choice is None else str(choice) for choice in choices]
+        axis.set_ticks(range(len(choices)), ["\n".join(textwrap.wrap(n, broad)) for n in named])
+        axis.axes.set(**{f"{name}lim": (-0.5, len(choices) - 0.5)})
+        return
+    limits = beyond(parameter, "low", MARGIN), beyond(parameter, "high", MARGIN)
+    if is_log(parameter):
+        axis.axes.set(**{f"{name}scale": "log"})  # this resets ticks and labels
+        tick_logarithms(axis)
+    elif isinstance(parameter.distribution, Integer):
+        axis.set_major_locator(MaxNLocator(integer=True, nbins=_MOST_TICKS))
+    axis.axes.set(**{f"{name}lim": limits})
+
+
+def is_log(parameter: Parameter) -> bool:
+    """Return whether the axis is logarithmic."""
+    return isinstance(parameter.distribution, Real) and parameter.distribution.is_log
+
+
+def bound(parameter: Parameter, edge: Edge) -> float:
+    """Return the lowest or the highest value of a parameter that is no list of choices."""
+    assert not isinstance(parameter.distribution, Categorical)
+    return float(getattr(parameter.distribution, edge))
+
+
+def beyond(parameter: Parameter, edge: Edge, part: float) -> float:
+    """Return the place outside of a bound by a part of the whole range, as it is drawn."""
+    low, high = bound(parameter, "low"), bound(parameter, "high")
+    away = -part if edge == "low" else 1 + part
+    if is_log(parameter):
+        return float(low * (high / low) ** away)
+    return low + (high - low) * away
+
+
+def place(parameter: Parameter, value: Any) -> float:
+    """Return where a value lies on the axis: the index of a choice, or the number itself."""
+    if isinstance(parameter.distribution, Categorical):
+        return parameter.distribution.choices.index(value)
+    return float(value) if value is not None else math.nan

@@ -1,0 +1,30 @@
+"""Search points: colours, words and numbers that all figures of a search share."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from reports.tables.searched import Searched
+from sweeps.study.search import Point
+
+POINTS = "#555555"
+
+
+WINNER = "#D55E00"
+
+
+def numbers_of(searched: Searched, point: Point) -> dict[str, Any]:
+    """Return the row of a point in the CSV file of a figure."""
+    summary = searched.summary(point.arm)
+    values: Mapping[int, float] = searched.values[searched.objective][point.arm]
+    return (
+        {"point": point.number, "state": point.state}
+        | {p.path: point.values.get(p.path) for p in searched.search.space.parameters}
+        | {name: getattr(summary, name, None) for name in ("n", "mean", "sd", "ci_low", "ci_high")}
+        | {f"seed_{seed}": values.get(seed) for seed in searched.study.seeds}
+        | {"selected": point == searched.winner}
+    )
+
+
+def spell_seeds(searched: Searched) -> str:
+    """Return the number of seeds of the study, in words of a caption."""
+    return f"{len(searched.study.seeds)} seeds"

@@ -1,0 +1,260 @@
+"""Comparison: two arms, or a weighted sum of them, paired by seed."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+# The distributions of `scipy.stats` are made of these, and it takes four times as long to load.
+from scipy import special
+
+from reports.numbers.effects import effect_interval, hedges_factor
+from reports.numbers.shares import ANY, Measure, least_variance, share_limits
+from reports.numbers.summary import CONFIDENCE, ROUNDING, summarise, t_quantile
+
+MIN_SEEDS_SIGN_FLIP = 6
+"""With fewer seeds the smallest two-sided p, 2 / 2^n, is above 0.05 whatever the data."""
+
+MAX_SEEDS_SIGN_FLIP = 20
+"""All 2^n sign patterns are counted, so the exact test ends here."""
+
+
+_LEAST_LEVEL = 1e-12
+"""Error levels are not told apart below it."""
+
+_LEAST_CONFIDENCE = 1e-6
+"""An interval of less is a point."""
+
+_LEVEL_DIGITS = 1e-9
+"""Precision of the logarithm of a level in a search."""
+
+_LARGEST_T = 1e4
+"""Beyond it the noncentral t is not inverted: the effect is without bound for all purposes."""
+
+
+class IncompleteStudyError(ValueError):
+    """Arms were to be paired by seed, and a seed is missing from one of them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WeightedArm:
+    """One arm of a comparison: by what it is multiplied, and its values over the shared seeds."""
+
+    factor: float
+    mean: float
+    sd: float
+    measure: Measure
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """A weighted sum of arms minus a number, paired by seed: arm minus baseline, for example.
+
+    What needs a spread is None at n = 1, at two equal values, and where the values of all seeds are
+    equal but for rounding though nothing says how finely they are counted.
+    """
+
+    n: int
+    """Number of shared seeds, at least 1."""
+    difference: float
+    """Mean over the seeds, in the unit of the metric."""
+    sd: float | None
+    """Sample standard deviation over the seeds, as observed; None at n = 1."""
+    spread: float | None
+    """The standard deviation that intervals use: `sd`, or what counting makes at least
+    (`reports.numbers.shares.least_variance`)."""
+    sides: tuple[WeightedArm, ...]
+    number: float
+    """The number that is subtracted."""
+    is_exact: bool
+    """True if limits of shares are used, as the t interval leaves the bounds or has no width."""
+    ci_low: float | None
+    """Lower end of the 95 % interval of the mean difference."""
+    ci_high: float | None
+    p: float | None
+    """Two-sided, unadjusted: the level at which the interval ends at zero."""
+    effect: float | None
+    """Hedges' g of the differences: mean over `spread` times `hedges_factor`. None below n = 3,
+    where the factor is not defined, and without a t interval."""
+    effect_low: float | None
+    """Lower end of the 95 % interval of the standardised difference, from the noncentral t."""
+    effect_high: float | None
+    sign_flip_p: float | None
+    """Two-sided p of the exact sign-flip test, for 6 to 20 seeds, else None."""
+
+    @property
+    def is_constant(self) -> bool:
+        """True if the values of two seeds or more are all equal and no interval is known."""
+        return self.n > 1 and self.spread is None and not self.is_exact
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the largest value that the difference can have."""
+        ends = [
+            sorted((side.factor * side.measure.least, side.factor * side.measure.most))
+            for side in self.sides
+        ]
+        return sum(end[0] for end in ends) - self.number, sum(end[1] for end in ends) - self.number
+
+    def interval(self, confidence: float) -> tuple[float, float] | None:
+        """Return the interval of the mean difference at a level in (0, 1), within its bounds."""
+        if self.is_exact:
+            return self._exact_interval(confidence)
+        if self.spread is None:
+            return None
+        half = t_quantile(self.n, confidence) * self.spread / math.sqrt(self.n)
+        least, most = self.bounds
+        return max(least, self.difference - half), min(most, self.difference + half)
+
+    def _exact_interval(self, confidence: float) -> tuple[float, float]:
+        """Return the sum of the limits of each side, each at its part of the error."""
+        each = 1 - (1 - confidence) / len(self.sides)
+        low = high = -self.number
+        for side in self.sides:
+            limits = share_limits(side.mean, side.sd, self.n, side.measure, each)
+            ends = sorted(side.factor * limit for limit in limits)
+            low, high = low + ends[0], high + ends[1]
+        return low, high
+
+    def effect_interval(self, confidence: float) -> tuple[float, float] | None:
+        """Return the interval of the standardised difference; None where `effect` is None."""
+        if self.effect is None or self.spread is None:
+            return None
+        t = self.difference * math.sqrt(self.n) / self.spread
+        return effect_interval(t, self.n, confidence)
+
+    def level(self, is_decided: Callable[[float, float], bool]) -> float | None:
+        """Return the smallest error level at whose interval something is decided; None without one.
+
+        Args:
+            is_decided: Of the two ends of an interval; an interval inside a decided one is decided.
+        """
+        if self.interval(CONFIDENCE) is None:
+            return None
+
+        def decides(log_level: float) -> bool:
+            found = self.interval(1 - math.exp(log_level))
+            assert found is not None
+            return is_decided(*found)
+
+        low, high = math.log(_LEAST_LEVEL), math.log1p(-_LEAST_CONFIDENCE)
+        if not decides(high):
+            return 1.0
+        if decides(low):
+            return _LEAST_LEVEL
+        while high - low > _LEVEL_DIGITS:
+            middle = (low + high) / 2
+            low, high = (low, middle) if decides(middle) else (middle, high)
+        return math.exp(high)
+
+
+def compare(
+    arm: Mapping[int, float],
+    baseline: Mapping[int, float] | float,
+    ours: Measure = ANY,
+    theirs: Measure = ANY,
+) -> Comparison:
+    """Return the paired comparison of two arms over the same seeds, or of an arm and a number.
+
+    Args:
+        arm: Seed to value.
+        baseline: Seed to value, for the same seeds; or the number.
+        ours: What values of the arm can be.
+        theirs: What values of the baseline can be.
+
+    Raises:
+        IncompleteStudyError: If a seed is missing from either side; the text names each.
+        ValueError: If there is no seed, or a value is not finite.
+    """
+    if not isinstance(baseline, Mapping):
+        return contrast([(1.0, arm, ours)], float(baseline))
+    if arm.keys() != baseline.keys():
+        raise IncompleteStudyError(
+            "arm and baseline must have the same seeds, got "
+            f"(missing from arm={sorted(baseline.keys() - arm.keys())}, "
+            f"missing from baseline={sorted(arm.keys() - baseline.keys())})."
+        )
+    return contrast([(1.0, arm, ours), (-1.0, baseline, theirs)])
+
+
+def contrast(
+    terms: Sequence[tuple[float, Mapping[int, float], Measure]], number: float = 0.0
+) -> Comparison:
+    """Return a weighted sum of arms minus a number, paired by seed.
+
+    Args:
+        terms: Factor, seed to value, and what values can be, of each arm; all with the same seeds.
+        number: What is subtracted.
+
+    Raises:
+        ValueError: If there is no seed, or a value is not finite.
+    """
+    seeds = sorted(terms[0][1])
+    values = [[factor * by_seed[seed] for seed in seeds] for factor, by_seed, _ in terms]
+    every = [*values, [-number] * len(seeds)] if number else values
+    differences = [sum(column) for column in zip(*every, strict=True)]
+    summary = summarise(differences)
+    n, difference = summary.n, summary.mean
+    if summary.sd is None:
+        return Comparison(
+            n=n, difference=difference, sd=None, spread=None, sides=(), number=number,
+            is_exact=False, ci_low=None, ci_high=None, p=None, effect=None, effect_low=None,
+            effect_high=None, sign_flip_p=None,
+        )  # fmt: skip
+    rounding = ROUNDING * max(abs(value) for row in every for value in row)
+    if summary.sd <= rounding and abs(difference) <= rounding:
+        difference = 0.0
+    spread = summary.sd if summary.sd > rounding else 0.0
+    is_equal_pair = n == 2 and spread == 0
+    sizes = [measure.size for _, _, measure in terms]
+    if all(size is not None for size in sizes) and not is_equal_pair:
+        size = min(size for size in sizes if size is not None)
+        is_one = len(terms) == 1
+        counted = difference + number if is_one else difference
+        spread = max(spread, math.sqrt(least_variance(counted, size, is_difference=not is_one)))
+    sides = tuple(
+        WeightedArm(factor=factor, mean=own.mean, sd=own.sd or 0.0, measure=measure)
+        for factor, by_seed, measure in terms
+        for own in (summarise([by_seed[seed] for seed in seeds]),)
+    )
+    found = Comparison(
+        n=n, difference=difference, sd=summary.sd, spread=spread or None, sides=sides,
+        number=number, is_exact=False, ci_low=None, ci_high=None, p=None, effect=None,
+        effect_low=None, effect_high=None, sign_flip_p=_sign_flip_p(differences),
+    )  # fmt: skip
+    half = t_quantile(n, CONFIDENCE) * spread / math.sqrt(n)
+    least, most = found.bounds
+    is_outside = difference - half < least or difference + half > most
+    can_be_exact = all(measure.is_bounded for _, _, measure in terms) and not is_equal_pair
+    if (spread == 0 or is_outside) and can_be_exact:
+        found = replace(found, is_exact=True)
+        low, high = found.interval(CONFIDENCE) or (None, None)
+        p = found.level(lambda low, high: not low <= 0 <= high)
+        return replace(found, ci_low=low, ci_high=high, p=p)
+    if spread == 0:
+        return found
+    low, high = found.interval(CONFIDENCE) or (None, None)
+    t = difference * math.sqrt(n) / spread
+    has_effect = n >= 3 and abs(t) <= _LARGEST_T
+    effect_low, effect_high = effect_interval(t, n) if has_effect else (None, None)
+    return replace(
+        found,
+        ci_low=low,
+        ci_high=high,
+        p=2 * float(special.stdtr(n - 1, -abs(t))),
+        effect=t / math.sqrt(n) * hedges_factor(n) if has_effect else None,
+        effect_low=effect_low,
+        effect_high=effect_high,
+    )
+
+
+def _sign_flip_p(differences: Sequence[float]) -> float | None:
+    if not MIN_SEEDS_SIGN_FLIP <= len(differences) <= MAX_SEEDS_SIGN_FLIP:
+        return None
+    sums = np.zeros(1)
+    for difference in differences:
+        sums = np.concatenate([sums + difference, sums - difference])
+    # The first sum has every sign as it was observed. Equal sums may differ in their last bits.
+    at_least = np.abs(sums) >= abs(sums[0]) - 1e-12 * np.abs(differences).sum()
+    return float(np.mean(at_least))

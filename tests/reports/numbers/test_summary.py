@@ -1,0 +1,98 @@
+"""Means, intervals and predictions, against scipy and by simulation."""
+
+import math
+import statistics
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from reports.numbers.summary import prediction_interval, summarise, summarise_runs
+from sweeps.state.results import RunResult
+
+
+def test_a_summary_is_the_t_interval_of_scipy() -> None:
+    values = [0.21, 0.19, 0.25, 0.20, 0.22]
+    summary = summarise(values)
+    interval = scipy.stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert summary.n == 5
+    assert summary.mean == pytest.approx(np.mean(values))
+    assert summary.sd == pytest.approx(np.std(values, ddof=1))
+    assert (summary.ci_low, summary.ci_high) == pytest.approx((interval.low, interval.high))
+    expected = 2.776 * np.std(values, ddof=1) / math.sqrt(5)
+    assert summary.half_width == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_summary_does_not_depend_on_the_order_of_the_seeds() -> None:
+    values = list(np.random.default_rng(0).normal(size=7))
+    assert summarise(values) == summarise(values[::-1])
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 25])
+def test_mean_and_sd_are_rounded_correctly_whatever_the_values(n: int) -> None:
+    rng = np.random.default_rng(n)
+    corners = [0.1, -0.0, 5.0, 2.0**-1074, 1e-310, 1e300, -1e300]
+    for _ in range(300):
+        values = [float(v) for v in rng.normal(size=n) * 10.0 ** rng.integers(-9, 4, size=n)]
+        if rng.random() < 0.5:
+            values[0] = float(rng.choice(corners))
+        summary = summarise(values)
+        assert (summary.mean, summary.sd) == (statistics.mean(values), statistics.stdev(values))
+
+
+def test_an_sd_half_way_between_two_floats_is_the_even_one() -> None:
+    values = [-(2.0**53) - 2, -1.0, 2.0**53]  # sd 2^53 + 1
+    assert summarise(values).sd == statistics.stdev(values) == 2.0**53
+
+
+def test_one_seed_has_a_mean_and_no_spread() -> None:
+    summary = summarise([0.3])
+    assert (summary.n, summary.mean) == (1, 0.3)
+    assert summary.sd is summary.ci_low is summary.ci_high is summary.half_width is None
+
+
+def test_equal_values_that_nothing_bounds_show_no_spread_to_make_an_interval_of() -> None:
+    summary = summarise([0.1, 0.1, 0.1])
+    assert (summary.sd, summary.ci_low, summary.ci_high) == (0, None, None)
+
+
+@pytest.mark.parametrize("values", [[], [0.1, math.nan], [math.inf]])
+def test_a_summary_refuses_no_values_and_non_finite_ones(values: list[float]) -> None:
+    with pytest.raises(ValueError, match="values must be finite, at least one"):
+        summarise(values)
+
+
+@pytest.mark.parametrize("n", [3, 5])
+def test_the_interval_covers_the_truth_as_often_as_it_says(n: int) -> None:
+    draws = np.random.default_rng(1).normal(0.2, 0.01, size=(4000, n))
+    summaries = [summarise(list(map(float, row))) for row in draws]
+    covered = np.mean([abs(s.mean - 0.2) <= (s.half_width or 0.0) for s in summaries])
+    assert 0.93 <= covered <= 0.97
+
+
+@pytest.mark.parametrize(("n", "seeds"), [(3, 1), (5, 1), (5, 4)])
+def test_the_prediction_interval_holds_as_many_further_means_as_it_says(n: int, seeds: int) -> None:
+    rng = np.random.default_rng(9)
+    ours, theirs = rng.normal(3, 2, (4_000, n)), rng.normal(3, 2, (4_000, seeds)).mean(axis=1)
+    ends = [prediction_interval(summarise(list(values)), seeds) for values in ours]
+    inside = [
+        pair is not None and pair[0] <= x <= pair[1] for pair, x in zip(ends, theirs, strict=True)
+    ]
+    assert np.mean(inside) == pytest.approx(0.95, abs=0.012)
+
+
+def test_the_prediction_interval_of_many_seeds_is_that_of_the_mean_and_needs_two() -> None:
+    summary = summarise([0.21, 0.19, 0.25, 0.20, 0.22])
+    ends = prediction_interval(summary, 10**12)
+    assert ends == pytest.approx((summary.ci_low, summary.ci_high))
+    assert prediction_interval(summarise([0.2]), 1) is None
+    with pytest.raises(ValueError, match="seeds >= 1"):
+        prediction_interval(summary, 0)
+
+
+def test_the_metrics_of_an_arm_are_named_as_in_the_table(results: tuple[RunResult, ...]) -> None:
+    uniform = [result.records[-1].metrics for result in results if result.run.arm == "uniform"]
+    numbers = summarise_runs(uniform)
+    errors = [metrics["test/error"] for metrics in uniform]
+    assert numbers["test/error_sd"] == pytest.approx(np.std(errors, ddof=1))
+    assert set(summarise_runs(uniform[:1])) == {f"{metric}_mean" for metric in uniform[0]}
