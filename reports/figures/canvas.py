@@ -27,7 +27,6 @@ from reports.tables.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9,

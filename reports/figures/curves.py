@@ -5,7 +5,6 @@ import textwrap
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
@@ -32,20 +31,11 @@ from reports.figures.canvas import (
 )
 from reports.figures.colours import Look
 from reports.numbers.runs import counted_runs
-from reports.numbers.spelling import (
-    spell_csv,
-    spell_interval,
-    spell_number,
-    upper_first,
-)
+from reports.numbers.spelling import spell_csv, spell_interval, spell_number, upper_first
 from reports.numbers.summary import Summary, summarise
 from reports.tables.table import Table
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
-
-if TYPE_CHECKING:
-    pass
-
 
 _MOST_CHANGES = 3
 """An arm that changes more often than this does so all the time, and no line is drawn for it."""

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
@@ -24,18 +24,11 @@ from reports.figures.canvas import (
 from reports.figures.colours import Look
 from reports.numbers.families import Member
 from reports.numbers.runs import values_of
-from reports.numbers.spelling import (
-    spell_csv,
-    spell_heading,
-    upper_first,
-)
+from reports.numbers.spelling import spell_csv, spell_heading, upper_first
 from reports.numbers.summary import summarise
 from reports.tables.captions import spell_family
 from reports.tables.table import Table
 from sweeps.state.results import RunResult
-
-if TYPE_CHECKING:
-    pass
 
 
 def draw_finals(

@@ -7,21 +7,16 @@ from typing import Any, Literal
 from matplotlib.axis import Axis
 from matplotlib.ticker import MaxNLocator
 
-from reports.figures.canvas import (
-    tick_logarithms,
-)
+from reports.figures.canvas import tick_logarithms
 from sweeps.study.space import Categorical, Integer, Parameter, Real
 
 _LETTERS = 36
 """Letters that the labels of an axis as wide as a panel can hold, about."""
 
-
 _MOST_TICKS = 6
-
 
 MARGIN = 0.05
 """Margin of a map beyond each bound of its parameters, as a part of the range."""
-
 
 Edge = Literal["low", "high"]
 

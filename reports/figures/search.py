@@ -6,14 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
-from reports.figures.canvas import (
-    PANEL_INCHES,
-    Figure,
-    finished,
-    legend,
-    scale_values,
-    styled,
-)
+from reports.figures.canvas import PANEL_INCHES, Figure, finished, legend, scale_values, styled
 from reports.figures.colours import Look
 from reports.figures.parameter_axis import mark, place
 from reports.figures.search_map import draw_map

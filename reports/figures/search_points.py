@@ -8,7 +8,6 @@ from sweeps.study.search import Point
 
 POINTS = "#555555"
 
-
 WINNER = "#D55E00"
 
 

@@ -19,7 +19,6 @@ MIN_SEEDS_SIGN_FLIP = 6
 MAX_SEEDS_SIGN_FLIP = 20
 """All 2^n sign patterns are counted, so the exact test ends here."""
 
-
 _LEAST_LEVEL = 1e-12
 """Error levels are not told apart below it."""
 

@@ -12,14 +12,11 @@ from reports.numbers.shares import ANY, Measure, share_limits
 CONFIDENCE = 0.95
 """Level of every interval; its complement is the level of every test."""
 
-
 SUMMARY_COLUMNS = ("mean", "sd", "ci_low", "ci_high")
 """Columns of a `Summary`; each name follows that of its metric."""
 
-
 ROUNDING = 1e-12
 """A spread below this part of the values themselves is rounding, not spread."""
-
 
 _ROOT_BITS = 2 * 55
 """Bits of a fraction whose root has two bits more than a float."""

@@ -9,16 +9,9 @@ from pathlib import Path
 import click
 
 from mixup_core.addresses import store_address
-from sweeps.commands.request import (
-    DONE,
-    SOME_FAILED,
-    RefusedError,
-    Request,
-    command_line,
-    json_option,
-    loading_option,
-    set_option,
-)
+from sweeps.commands.options import json_option, loading_option, set_option
+from sweeps.commands.recorded_line import command_line
+from sweeps.commands.request import DONE, SOME_FAILED, RefusedError, Request
 from sweeps.machine.concealed import conceal
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study

@@ -7,7 +7,8 @@ import click
 from mixup_core.images.data.fetching import data_root
 from mixup_core.problem import DataError, all_data_needs
 from mixup_core.rules import printable
-from sweeps.commands.request import BAD_INPUT, DONE, loading_option
+from sweeps.commands.options import loading_option
+from sweeps.commands.request import BAD_INPUT, DONE
 from sweeps.running.console import still
 
 

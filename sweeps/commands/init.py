@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from sweeps.commands.request import DONE, RefusedError, program
+from sweeps.commands.recorded_line import program
+from sweeps.commands.request import DONE, RefusedError
 
 _FILES = ("study.yaml", "plugin.py", "test_plugin.py")
 _SCHEMA = "study.schema.json"

@@ -8,15 +8,8 @@ from typing import Literal
 
 import click
 
-from sweeps.commands.request import (
-    DONE,
-    AtLeastZero,
-    Request,
-    home_option,
-    json_option,
-    loading_option,
-    on_study,
-)
+from sweeps.commands.options import AtLeastZero, home_option, json_option, loading_option
+from sweeps.commands.request import DONE, Request, on_study
 from sweeps.commands.summaries import plan_summary, spell_plan, spell_status, status_summary
 from sweeps.machine.home import Home
 from sweeps.machine.processor import usable_cpus

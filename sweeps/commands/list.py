@@ -9,7 +9,8 @@ import click
 from click.core import ParameterSource
 
 from mixup_core.store.checkpoints import Store
-from sweeps.commands.request import DONE, home_option, json_option, loading_option, store_option
+from sweeps.commands.options import home_option, json_option, loading_option, store_option
+from sweeps.commands.request import DONE
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
 from sweeps.state.ledger import Launch, launches

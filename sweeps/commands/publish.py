@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from sweeps.commands.request import DONE, RefusedError, home_option, loading_option
+from sweeps.commands.options import home_option, loading_option
+from sweeps.commands.request import DONE, RefusedError
 from sweeps.machine.home import Home
 
 

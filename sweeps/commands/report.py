@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from sweeps.commands.ending import Ending
-from sweeps.commands.request import DONE, SOME_FAILED, Request, command_line, on_study, program
+from sweeps.commands.recorded_line import command_line, program
+from sweeps.commands.request import DONE, SOME_FAILED, Request, on_study
 from sweeps.commands.terminal_table import show_table
 from sweeps.state.results import RunResult, ended_on_budget, read_predictions
 from sweeps.state.statements import look, statements_of

@@ -1,24 +1,27 @@
 """Request: the study and the places that a command line names, and the exit codes of commands."""
 
 import functools
-import math
 import shlex
-import shutil
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
-from mixup_core.addresses import HIDDEN, Address, store_address, without_secrets
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
+from sweeps.commands.options import (
+    concealing,
+    home_option,
+    optuna_option,
+    plugin_option,
+    set_option,
+    store_option,
+)
+from sweeps.commands.recorded_line import program
 from sweeps.machine.arguments import OPTUNA, STORE, TRACKING
-from sweeps.machine.concealed import conceal
 from sweeps.machine.databases import database_address
 from sweeps.machine.home import Home
 from sweeps.machine.sqlite_files import require_search, require_tracking
@@ -35,87 +38,6 @@ if TYPE_CHECKING:
 
 DONE, SOME_FAILED, BAD_INPUT, BUSY = 0, 1, 2, 3
 """Exit codes; the exit code of an interrupt is `sweeps.machine.signals.INTERRUPTED`."""
-
-home_option = click.option(
-    "--home",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("runs"),
-    envvar="MIXSWEEP_HOME",
-    show_default=True,
-    help="Folder that holds all results.",
-)
-"""Option and environment variable of each address that takes the place of a part of a home."""
-_RECORDED = {"--set", "--arms", "--metric", "--gpus-per-run", "--plugin"}
-"""Options with free text that never contain a secret; recorded command lines keep their values."""
-
-
-def _concealing(shown: Callable[[str], Address]) -> Callable[..., str | None]:
-    """Return the callback of an address option; it registers the secrets to hide in messages."""
-
-    def callback(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
-        del context, parameter
-        if url:
-            conceal(url, shown(url))
-        return url
-
-    return callback
-
-
-store_option = click.option(
-    STORE[0],
-    "store_url",
-    envvar=STORE[1],
-    callback=_concealing(store_address),
-    help="Checkpoint store, a path or an fsspec URL; default: store/ in the home.",
-)
-optuna_option = click.option(
-    OPTUNA[0],
-    envvar=OPTUNA[1],
-    callback=_concealing(database_address),
-    help="Storage of a search, a database URL or the path of a journal file; "
-    "default: optuna.db in the home.",
-)
-set_option = click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="PATH=VALUE",
-    help="Override a path of the study file, e.g. seeds=6; repeatable.",
-)
-
-
-def _use(
-    context: click.Context, parameter: click.Parameter, files: tuple[str, ...]
-) -> tuple[str, ...]:
-    """Load plugin files before any study is read; the callback of `--plugin`."""
-    del context, parameter
-    if files:
-        from mixup_core.plugins.loading import use
-
-        for file in files:
-            use(file)
-    return files
-
-
-plugin_option = click.option(
-    "--plugin",
-    "plugins",
-    multiple=True,
-    metavar="FILE",
-    is_eager=True,
-    callback=_use,
-    help="Python file that adds models, datasets, operations, ... to study files; repeatable.",
-)
-loading_option = click.option(
-    "--plugin",
-    multiple=True,
-    metavar="FILE",
-    is_eager=True,
-    expose_value=False,
-    callback=_use,
-    help="Python file that adds models, datasets, operations, ... to study files; repeatable.",
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="For machines.")
 
 
 class RefusedError(Exception):
@@ -335,7 +257,7 @@ def _with_requests(command: Callable[..., int], argument: Callable[..., Any]) ->
             TRACKING[0],
             "tracking",
             envvar=TRACKING[1],
-            callback=_concealing(database_address),
+            callback=concealing(database_address),
             help="MLflow server or database; default: mlflow.db in the home.",
         ),
         optuna_option,
@@ -351,119 +273,3 @@ def _with_requests(command: Callable[..., int], argument: Callable[..., Any]) ->
     wrapped.__click_params__[:] = [*after, *wrapped.__click_params__, *options]
     decorated: Callable[..., int] = wrapped
     return decorated
-
-
-def placement_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options for the placement of runs, and for keeping their weights, to a command.
-
-    Its parameters are then `slots`, `gpus_per_run`, `cpus_per_run`, `device` and
-    `keep_final_states`.
-    """
-    for decorate in reversed(_PLACEMENT):
-        command = decorate(command)
-    return command
-
-
-class AtLeastZero(click.FloatRange):
-    """A finite number >= 0; click's own `FloatRange` would accept nan and inf."""
-
-    def __init__(self) -> None:
-        super().__init__(min=0)
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        """Return the number; for any other value `click` ends the command with exit code 2."""
-        number: float = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{value!r} is not a finite number", param, ctx)
-        return number
-
-
-def _gpu_share(
-    context: click.Context, parameter: click.Parameter, value: str | None
-) -> float | Literal["auto"] | None:
-    """Return the GPU share of a run as typed: a number or `auto`."""
-    if value is None:
-        return None
-    if value == "auto":
-        return "auto"
-    return AtLeastZero().convert(value, parameter, context)
-
-
-_PLACEMENT = (
-    click.option(
-        "--slots",
-        type=click.IntRange(min=1),
-        help="Runs trained side by side; default: what CPUs or GPUs hold, also of nodes that join.",
-    ),
-    click.option(
-        "--gpus-per-run",
-        metavar="SHARE",
-        callback=_gpu_share,
-        help="0, 1 or 1/k; default: 1 where there are GPUs. auto begins with an eighth, and runs "
-        "that lack memory go on with twice as much.",
-    ),
-    click.option(
-        "--cpus-per-run",
-        type=click.IntRange(min=1),
-        default=1,
-        show_default=True,
-        help="CPUs reserved for a run, which computes in one thread all the same.",
-    ),
-    click.option(
-        "--device",
-        type=click.Choice(["cpu"]),
-        help="cpu: compute there though GPUs are reserved, to rehearse a placement.",
-    ),
-    click.option(
-        "--keep-final-states",
-        is_flag=True,
-        help="Keep the weights of finished runs, so that longer runs can go on from them.",
-    ),
-)
-
-
-def program() -> str:
-    """Return the name of this program for a command line; its path if it is not on the PATH."""
-    started = Path(sys.argv[0])
-    if started.name != "mixsweep" or shutil.which("mixsweep") is not None:
-        return "mixsweep"
-    here = Path.cwd()
-    return str(started.relative_to(here) if started.is_relative_to(here) else started)
-
-
-def command_line() -> str:
-    """Return the current command line in a form that may be recorded.
-
-    The value of a free-text option, such as an address or a shell command, is hidden, unless the
-    option is known to contain no secret (`_RECORDED`).
-    """
-    context = click.get_current_context()
-    names = [context.info_name or ""]
-    while (context.parent is not None) and (context.parent.parent is not None):
-        context = context.parent
-        names.insert(0, context.info_name or "")
-    context = click.get_current_context()
-    options: list[str] = []
-    arguments: list[str] = []
-    for parameter in context.command.params:
-        name = parameter.name or ""
-        is_typed = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if not is_typed or name not in context.params:
-            continue
-        value = context.params[name]
-        if not isinstance(parameter, click.Option):
-            arguments += map(str, value if parameter.nargs != 1 else (value,))
-        elif parameter.is_flag:
-            options.append(parameter.opts[0] if value else parameter.secondary_opts[0])
-        else:
-            for each in value if parameter.multiple else (value,):
-                parts = each if parameter.nargs != 1 else (each,)
-                options += [parameter.opts[0], *(_recorded(parameter, part) for part in parts)]
-    return shlex.join(["mixsweep", *names, *arguments, *options])
-
-
-def _recorded(option: click.Option, value: Any) -> str:
-    """Return an option's value as text for a record, hidden if it may contain a secret."""
-    if isinstance(option.type, click.types.StringParamType) and option.opts[0] not in _RECORDED:
-        return HIDDEN
-    return f"{value:g}" if isinstance(value, float) else without_secrets(str(value))

@@ -1,7 +1,5 @@
 """run: train the missing runs of a study, then write its report."""
 
-import importlib
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -12,23 +10,21 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from mixup_core.store.checkpoints import Store
-from mixup_core.store.errors import StoreError, StoreFullError
-from mixup_core.store.folder import Folder
+from mixup_core.store.errors import StoreError
 from sweeps.commands.conclusion import keep, recall
-from sweeps.commands.costs import bytes_of_predictions, bytes_to_keep
 from sweeps.commands.ending import Ending
-from sweeps.commands.housekeeping import state_bytes, take_stock
-from sweeps.commands.report import conclude, write_report
-from sweeps.commands.request import (
-    SOME_FAILED,
-    AtLeastZero,
-    RefusedError,
-    Request,
-    command_line,
-    on_studies,
-    placement_options,
-    program,
+from sweeps.commands.options import AtLeastZero, placement_options
+from sweeps.commands.preconditions import (
+    has_usable_gpu,
+    is_installed,
+    look_at_data,
+    require_data,
+    require_inline,
+    require_room,
 )
+from sweeps.commands.recorded_line import command_line
+from sweeps.commands.report import conclude, write_report
+from sweeps.commands.request import SOME_FAILED, RefusedError, Request, on_studies
 from sweeps.commands.sync import log_network, open_tracker, settled_if_cut
 from sweeps.commands.terminal_table import show_table
 from sweeps.leasing.lease import Lease
@@ -36,7 +32,7 @@ from sweeps.machine.scratch import clear_scratch
 from sweeps.running.cluster_address import choose_cluster
 from sweeps.running.console import still
 from sweeps.running.head import HeadLostError
-from sweeps.running.placement import Placement, PlacementError
+from sweeps.running.placement import Placement
 from sweeps.state.ledger import enter
 from sweeps.state.passing import let_results_stay
 from sweeps.state.results import RunResult, ended_on_budget, read_results
@@ -51,10 +47,6 @@ if TYPE_CHECKING:
 
 class SearchLostError(Exception):
     """The storage of a search stopped answering during a launch."""
-
-
-_LEAST_FREE = 1_000_000
-"""Free bytes that a launch needs on each disk; MLflow's database alone takes half of them."""
 
 
 @click.command()
@@ -108,7 +100,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
     ending.study, ending.leaves_files = request.study.name, True
     is_inline = engine == "inline"
     if is_inline:
-        _require_inline(request, slots, gpus_per_run, cpus_per_run, address)
+        require_inline(request, slots, gpus_per_run, cpus_per_run, address)
     elif until is not None:
         raise RefusedError("--until needs --engine inline")
     placed = Placement(slots=slots, cpus_per_run=cpus_per_run, device=device)
@@ -117,8 +109,8 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
     )
     if not is_inline:
         choose_cluster(address)
-    _require_data(request.study)
-    tracks = not is_inline or _is_installed("mlflow")
+    require_data(request.study)
+    tracks = not is_inline or is_installed("mlflow")
     if tracks:
         request.require_databases()
     store, study = request.store, request.study
@@ -140,7 +132,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
             return conclude(request, stored, left)
         if not is_over:
             require_room(request, plan)
-            _look_at_data(study)
+            look_at_data(study)
             if not is_inline and slots is None:
                 placement = _with_memory(placement, request.grown, len(plan.pending))
         if not plan.finished:
@@ -159,7 +151,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
                     results = request.results()
                 elif is_inline:
                     at = None if until is None else started_at + until
-                    on_gpu = _has_gpu(gpus_per_run, device)
+                    on_gpu = has_usable_gpu(gpus_per_run, device)
                     results = _train_inline(
                         source, store, tracker, lease, on_gpu, at, keep_final_states
                     )
@@ -255,61 +247,6 @@ def _train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the c
     )
 
 
-def _require_inline(
-    request: Request,
-    slots: int | None,
-    gpus_per_run: float | Literal["auto"] | None,
-    cpus_per_run: int,
-    address: str | None,
-) -> None:
-    """Check that the options suit `--engine inline`, which trains in this one process.
-
-    Raises:
-        RefusedError: If an option does not, or a search lacks Optuna.
-    """
-    given = {
-        "--slots": slots not in {None, 1},
-        "--gpus-per-run": gpus_per_run not in {None, 0, 1},
-        "--cpus-per-run": cpus_per_run != 1,
-        "--address": address is not None,
-    }
-    if names := [name for name, is_given in given.items() if is_given]:
-        raise RefusedError(
-            f"--engine inline trains one run at a time in this process; remove {', '.join(names)}"
-        )
-    if request.study.search is not None and not _is_installed("optuna"):
-        raise RefusedError(f"{request.study.name} is a search: it needs Optuna, which is not here")
-
-
-def _has_gpu(gpus_per_run: float | Literal["auto"] | None, device: str | None) -> bool:
-    """Return True if this process is to train on a GPU.
-
-    Raises:
-        PlacementError: If a GPU is requested and torch finds none.
-    """
-    import torch
-
-    if gpus_per_run == 0 or device == "cpu":
-        return False
-    if gpus_per_run is not None and not torch.cuda.is_available():
-        raise PlacementError(
-            f"--gpus-per-run {gpus_per_run:g} needs a GPU, and torch {torch.__version__} sees none "
-            "here; fix the GPU driver or torch, or remove the option to train on the CPU"
-        )
-    return torch.cuda.is_available()
-
-
-def _is_installed(module: str) -> bool:
-    """Return whether a module can be imported; False if it fails to import another module."""
-    try:
-        importlib.import_module(module)
-    except ImportError:
-        return False
-    except Exception:  # invalid settings of MLflow are reported when it is opened
-        return True
-    return True
-
-
 def _opened_tracker(
     request: Request, lease: Lease, is_over: bool, *, tracks: bool, is_inline: bool
 ) -> "Tracker":
@@ -387,56 +324,6 @@ def _close(tracker: "Tracker", source: "RunSource", store: Store) -> bool:
         stored = read_results(source.study.runs(), store)
     with still("bringing MLflow up to date"):
         return tracker.close(stored)
-
-
-def _require_data(study: Study) -> None:
-    if study.problem.data is None:
-        return
-    needs = study.problem.data()
-    missing = dict.fromkeys(filter(None, map(needs.missing, study.arms.values())))
-    if missing:
-        raise RefusedError("\n".join(missing))
-
-
-def require_room(request: Request, plan: Plan) -> None:
-    """Check that the files that a launch will write fit on the disks of the home and the store.
-
-    States that runs save while they train are not counted, because their size is not known before
-    the first is stored.
-
-    Raises:
-        StoreFullError: If they do not fit; the message says how much can be freed.
-    """
-    files, places = request.store.files, {request.home.folder: _LEAST_FREE}
-    if isinstance(files, Folder):
-        places[files.root] = bytes_of_predictions(p.run.config for p in plan.pending)
-        if any(planned.keep for planned in plan.pending):
-            places[files.root] += bytes_to_keep(plan, request.results()) or 0
-    for place, needed in places.items():
-        there = next(path for path in (place, *place.absolute().parents) if path.exists())
-        free = shutil.disk_usage(there).free
-        if free < needed:
-            (own, _) = take_stock([request.grown], request.store)
-            held = state_bytes(own.prunable)
-            raise StoreFullError(
-                f"disk full: {place} has {free / 1e6:,.1f} MB free, and this launch needs "
-                f"{needed / 1e6:,.1f} MB; `{program()} store prune {request.reference} --yes` "
-                f"frees {held / 1e6:,.1f} MB, with another study's name what that holds"
-            )
-
-
-def _look_at_data(study: Study) -> None:
-    """Open the data sets that were not checked yet, to report unusable data before any run starts.
-
-    Raises:
-        DataError: If a data set cannot be used.
-    """
-    if study.problem.data is None:
-        return
-    needs = study.problem.data()
-    with still("looking at the data"):
-        for config in study.arms.values():
-            needs.open(config)
 
 
 def _source(request: Request, plan: Plan, keep_final_states: bool) -> "RunSource":

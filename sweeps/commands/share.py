@@ -7,17 +7,9 @@ import click
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.temporary import temporary_folder
-from sweeps.commands.request import (
-    DONE,
-    SOME_FAILED,
-    RefusedError,
-    Request,
-    command_line,
-    home_option,
-    loading_option,
-    on_study,
-    store_option,
-)
+from sweeps.commands.options import home_option, loading_option, store_option
+from sweeps.commands.recorded_line import command_line
+from sweeps.commands.request import DONE, SOME_FAILED, RefusedError, Request, on_study
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
 from sweeps.state.archives import StudyArchiveError, launch_in, read_archive, write_archive

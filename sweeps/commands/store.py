@@ -10,18 +10,15 @@ import click
 from mixup_core.addresses import store_address
 from mixup_core.store.checkpoints import Store
 from sweeps.commands.housekeeping import prune, spell_stock, take_stock
-from sweeps.commands.request import (
-    DONE,
-    SOME_FAILED,
-    RefusedError,
-    Request,
-    command_line,
+from sweeps.commands.options import (
     home_option,
     loading_option,
     optuna_option,
     set_option,
     store_option,
 )
+from sweeps.commands.recorded_line import command_line
+from sweeps.commands.request import DONE, SOME_FAILED, RefusedError, Request
 from sweeps.leasing.claims import Claims
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home

@@ -17,14 +17,8 @@ import yaml
 from mixup_core.problem import all_data_needs
 from mixup_core.rules import printable
 from mixup_core.temporary import temporary_folder
-from sweeps.commands.request import (
-    BUSY,
-    DONE,
-    RefusedError,
-    Request,
-    on_study,
-    placement_options,
-)
+from sweeps.commands.options import placement_options
+from sweeps.commands.request import BUSY, DONE, RefusedError, Request, on_study
 from sweeps.machine.arguments import OPTUNA, STORE, TRACKING
 from sweeps.machine.databases import database_file, sqlite_url
 from sweeps.machine.home import Home

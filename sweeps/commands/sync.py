@@ -9,7 +9,8 @@ import click
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.identity import identity_of
-from sweeps.commands.request import DONE, RefusedError, Request, command_line, on_study
+from sweeps.commands.recorded_line import command_line
+from sweeps.commands.request import DONE, RefusedError, Request, on_study
 from sweeps.leasing.lease import Lease
 from sweeps.machine.signals import hear, leave
 from sweeps.running.head import HeadLostError
@@ -78,14 +79,14 @@ def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -
     """
     from reports.numbers.provenance import origin_tags
     from reports.numbers.summary import summarise_runs
-    from sweeps.tracking import experiment
-    from sweeps.tracking.experiment import HOME
+    from sweeps.tracking.connection import load
+    from sweeps.tracking.logged_run import HOME
     from sweeps.tracking.projection import Projection
     from sweeps.tracking.settings import has_settings
     from sweeps.tracking.tracker import Tracker
 
     if loads_mlflow or has_settings():
-        experiment.load()
+        load()
     return Tracker(
         Projection(
             request.grown,

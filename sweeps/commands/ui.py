@@ -11,7 +11,9 @@ from pathlib import Path
 
 import click
 
-from sweeps.commands.request import RefusedError, home_option, loading_option, program
+from sweeps.commands.options import home_option, loading_option
+from sweeps.commands.recorded_line import program
+from sweeps.commands.request import RefusedError
 from sweeps.machine.home import Home
 from sweeps.machine.sqlite_files import require_tracking
 from sweeps.reading.study_file import load_study
@@ -34,8 +36,8 @@ def ui(study: str | None, home: Path, port: int) -> int:
     Prints links to each study, or to STUDY alone: its arms, and the learning curves of its runs.
     Exit code 2 if another program uses the port, because the links would lead to that program.
     """  # noqa: DOC501
+    from sweeps.tracking.connection import experiments
     from sweeps.tracking.database import relocate
-    from sweeps.tracking.experiment import experiments
     from sweeps.tracking.links import study_links
 
     place = Home(folder=home)

@@ -7,159 +7,39 @@ what is written, and `sweeps.tracking.tracker` when.
 
 import hashlib
 import json
-import logging
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 from sweeps.machine.databases import database_file
-from sweeps.machine.sqlite_files import DatabaseError, alone
-from sweeps.state.results import Outcome
-from sweeps.tracking.database import (
-    artifacts_beside,
-    begin,
-    blank_of,
-    clear_metrics,
-    keep_blank,
-    relocate,
+from sweeps.tracking.connection import PAGE, connect, require_name
+from sweeps.tracking.database import artifacts_beside, clear_metrics, relocate
+from sweeps.tracking.logged_run import (
+    HOME,
+    MODEL_TAG,
+    NAMED_BY,
+    OWNER_TAG,
+    PARENT_TAG,
+    Identity,
+    LoggedRun,
+    Status,
+    Wanted,
+    logged_run,
 )
 from sweeps.tracking.progress import Row
-from sweeps.tracking.settings import refused_setting
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run as MlflowRun
 
-Level = Literal["sweep", "config", "seed"]
-Status = Literal["RUNNING", "FINISHED", "FAILED", "KILLED"]
 
-NAME_TAG = "mlflow.runName"
-"""Tag with the name that MLflow shows for a run."""
-PARENT_TAG = "mlflow.parentRunId"
-NOTE_TAG = "mlflow.note.content"
-"""Tag with the Markdown text that MLflow shows on the page of a run or an experiment."""
-MODEL_TAG = "model"
-"""Tag with the address of a run's trained network, for `mlflow.pytorch.load_model`."""
-STEP_TAG = "step"
-"""Tag with the unit of steps in a seed's run: epochs trained. In older runs without this tag a step
-is the 0-based epoch."""
-OWNER_TAG = "mixsweep.store"
-"""Tag with the owner of a run: the identity of its store, or `HOME` in the database of one home."""
-HOME = "home"
-MAX_TAG = 8000
-"""Largest number of characters that MLflow accepts in a tag of a run."""
-
-_PAGE = 1000
-"""Number of runs requested per call."""
 _DIGEST = 32
 """Number of characters of a data set's digest; MLflow accepts up to 36."""
-_NAMED_BY: Mapping[str, tuple[str, ...]] = {
-    "sweep": ("study", "config_id"),
-    "config": ("arm", "config_id"),
-    "seed": ("run_key",),
-}
-"""Tags that together name a run within an experiment, by level."""
-_OWN = {"run_key", "config_id"}
-"""Tags that only runs of this program have."""
-_NUMBER = re.compile(r"[0-9]{1,19}")
 
-Identity = tuple[str, tuple[str, ...]]
-"""Level and name of a run."""
 Missing = Callable[[Sequence[Row]], Sequence[Row] | None]
 """Function from the rows of a run in MLflow to the rows to add; None if some rows must not be
 there."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
-    """The state that a run in MLflow should have, without its metrics."""
-
-    level: Level
-    name: tuple[str, ...]
-    """Unique name within the level: study and configuration, arm and configuration, or run key."""
-    tags: Mapping[str, str]
-    """Tags that are updated whenever they differ."""
-    first_tags: Mapping[str, str]
-    """Tags that are set only when the run is created."""
-    params: Mapping[str, str] = field(default_factory=dict)
-    """Params to add if they are missing; MLflow cannot change existing ones."""
-    started_at_ms: int | None = None
-    """Start of the run, Unix time in ms; None for now."""
-
-    @property
-    def identity(self) -> Identity:
-        """Level and name of the run."""
-        return self.level, self.name
-
-    @property
-    def created_tags(self) -> Mapping[str, str]:
-        """The tags of a new run."""
-        steps = {STEP_TAG: "epochs trained"} if self.level == "seed" else {}
-        return {**self.all_tags, **self.first_tags, **steps}
-
-    @property
-    def all_tags(self) -> Mapping[str, str]:
-        """The tags, including those that name the run."""
-        names = dict(zip(_NAMED_BY[self.level], self.name, strict=True))
-        return {**self.tags, **names, "level": self.level}
-
-
-@dataclass(kw_only=True, slots=True)
-class LoggedRun:
-    """The state of one run in MLflow, cached so that only missing parts are sent."""
-
-    run_id: str
-    status: str
-    tags: dict[str, str]
-    params: dict[str, str]
-    metric_names: tuple[str, ...]
-    data_digests: tuple[str, ...]
-    """Digests of the data sets that are logged as inputs of the run."""
-    rows: list[Row] | None
-    """Logged rows; None before they are read (`Experiment.rows`)."""
-
-    @property
-    def level(self) -> str:
-        """Level of the run; empty if another program created it."""
-        return self.tags.get("level", "")
-
-    @property
-    def identity(self) -> Identity:
-        """Level and name of the run; in an older run without `config_id`, that part is empty."""
-        return self.level, tuple(self.tags.get(tag, "") for tag in _NAMED_BY[self.level])
-
-    def is_of(self, owner: str | None) -> bool:
-        """Return True if the run was written for an owner; for None, if any owner wrote it.
-
-        Runs that were written before the owner tag existed are recognised by other tags of this
-        program.
-        """
-        if OWNER_TAG in self.tags:
-            return owner in {None, self.tags[OWNER_TAG]}
-        return not _OWN.isdisjoint(self.tags)
-
-    @property
-    def is_whole(self) -> bool:
-        """True if the run still has all tags that describe it; otherwise it is written again."""
-        match self.level:
-            case "seed":
-                numbers = [self.tags.get(name, "") for name in ("seed", "position")]
-                is_known = self.tags.get("outcome") in get_args(Outcome)
-                names = self.tags.get("run_key") and self.tags.get("arm")
-                return bool(names) and is_known and all(map(_NUMBER.fullmatch, numbers))
-            case "config":
-                return bool(self.tags.get("arm"))
-            case "sweep":
-                return bool(self.tags.get("study"))
-            case _:
-                return False
-
-    @property
-    def first_step(self) -> int:
-        """The step in MLflow that means one trained epoch."""
-        return 0 if self.level == "seed" and STEP_TAG not in self.tags else 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -194,15 +74,15 @@ class Experiment:
         database = database_file(uri)
         if database is not None and not database.exists():
             return None
-        client = _connect(uri)
+        client = connect(uri)
         found = client.get_experiment_by_name(name)
         if found is None:
             return None
-        _require_name(found.name, name)
+        require_name(found.name, name)
         entries: dict[Identity, LoggedRun] = {}
         stray = []
         for run in _search(client, found.experiment_id):
-            entry = _entry(run)
+            entry = logged_run(run)
             if not entry.is_of(owner):
                 continue
             is_first = entry.is_whole and entries.setdefault(entry.identity, entry) is entry
@@ -236,9 +116,9 @@ class Experiment:
             relocate(database)
         opened = cls.find(uri, name, owner)
         if opened is None:
-            client = _connect(uri)
+            client = connect(uri)
             created = client.create_experiment(name, artifact_location=artifact_location)
-            _require_name(client.get_experiment(created).name, name)
+            require_name(client.get_experiment(created).name, name)
             return cls(client=client, experiment_id=created, tags={}, entries={}, owner=owner)
         if opened.is_deleted:
             opened.client.restore_experiment(opened.experiment_id)
@@ -279,8 +159,8 @@ class Experiment:
                 start_time=wanted.started_at_ms,
                 tags={**wanted.created_tags, OWNER_TAG: self.owner},
             )
-            _require_name(created.info.experiment_id, self.experiment_id)
-            entry = self.entries[wanted.identity] = _entry(created)
+            require_name(created.info.experiment_id, self.experiment_id)
+            entry = self.entries[wanted.identity] = logged_run(created)
             rows = missing(()) if missing is not None else ()
         tags = {**wanted.all_tags, OWNER_TAG: self.owner}
         self.write(entry, rows=rows or (), tags=tags, params=wanted.params)
@@ -289,7 +169,7 @@ class Experiment:
     def rename(self, entry: LoggedRun, name: tuple[str, ...]) -> None:
         """Give a run another name within its level."""
         del self.entries[entry.identity]
-        self.write(entry, tags=dict(zip(_NAMED_BY[entry.level], name, strict=True)))
+        self.write(entry, tags=dict(zip(NAMED_BY[entry.level], name, strict=True)))
         self.entries[entry.identity] = entry
 
     def clear(self, entry: LoggedRun) -> None:
@@ -422,85 +302,13 @@ class Experiment:
         self.client.log_artifacts(entry.run_id, str(folder))
 
 
-def load() -> None:
-    """Import MLflow in this thread, because simultaneous imports in two threads can fail.
-
-    Raises:
-        DatabaseError: If MLflow rejects an environment variable.
-    """
-    if reason := refused_setting():
-        raise DatabaseError(f"MLflow refuses its settings: {reason}; correct or unset it")
-
-
-def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
-    """Return the id and the tags of each experiment, by name; empty without a database."""
-    database = database_file(uri)
-    if database is not None and not database.exists():
-        return {}
-    found: dict[str, tuple[str, Mapping[str, str]]] = {}
-    token = None
-    client = _connect(uri)
-    while True:
-        page = client.search_experiments(max_results=_PAGE, page_token=token)
-        found |= {one.name: (one.experiment_id, dict(one.tags)) for one in page}
-        token = page.token
-        if not token:
-            return dict(sorted(found.items()))
-
-
-class NotMlflowError(Exception):
-    """The server at a tracking address is not MLflow."""
-
-
-def is_refusal(error: Exception) -> bool:
-    """Return True if MLflow was reached and rejected the data."""
-    from mlflow.exceptions import MlflowException
-
-    if isinstance(error, NotMlflowError):
-        return True
-    refusals = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST", "RESOURCE_DOES_NOT_EXIST"}
-    is_nonsense = "not in a valid JSON format" in str(error)
-    if not isinstance(error, MlflowException):
-        return False
-    return is_nonsense or error.error_code in refusals
-
-
-def _require_name(found: str, wanted: str) -> None:
-    """Check an answer, because other web servers may answer any request with status 200.
-
-    Raises:
-        NotMlflowError: If it is not the answer of an MLflow server.
-    """
-    if found != wanted:
-        raise NotMlflowError(
-            f"what answers there is no MLflow server: {wanted!r} was expected, got {found!r}"
-        )
-
-
-def _connect(uri: str) -> "MlflowClient":
-    import mlflow
-    from mlflow import MlflowClient
-
-    for name in ("alembic", "mlflow.store.db.utils"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    # MLflow warns at every retry; the outbox reports an outage once.
-    logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
-    database, blank = database_file(uri), blank_of(mlflow.__version__)
-    with alone(database):
-        is_made = database is not None and begin(database, blank)
-        client = MlflowClient(tracking_uri=uri)
-        if database is not None and is_made:
-            keep_blank(database, blank)
-    return client
-
-
 def _search(client: "MlflowClient", experiment_id: str) -> "Iterator[MlflowRun]":
     """Yield the runs of an experiment, without those in the trash, the oldest first."""
     token = None
     while True:
         page = client.search_runs(
             [experiment_id],
-            max_results=_PAGE,
+            max_results=PAGE,
             order_by=["attributes.start_time ASC"],
             page_token=token,
         )
@@ -508,16 +316,3 @@ def _search(client: "MlflowClient", experiment_id: str) -> "Iterator[MlflowRun]"
         token = page.token
         if not token:
             return
-
-
-def _entry(run: "MlflowRun") -> LoggedRun:
-    metric_names = tuple(run.data.metrics)
-    return LoggedRun(
-        run_id=run.info.run_id,
-        status=run.info.status,
-        tags=dict(run.data.tags),
-        params=dict(run.data.params),
-        metric_names=metric_names,
-        data_digests=tuple(data.dataset.digest for data in run.inputs.dataset_inputs),
-        rows=None if metric_names else [],
-    )

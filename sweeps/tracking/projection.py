@@ -8,29 +8,30 @@ import logging
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 
 from mixup_core.keys import stage_keys
-from mixup_core.problem import Config, problem_of
+from mixup_core.problem import problem_of
 from mixup_core.store.names import prediction_name
-from mixup_core.tree.written_forms import flatten, plugins_of
 from sweeps.state.results import Outcome
 from sweeps.study.readouts import Last, Readout
 from sweeps.study.study import Run, Study
-from sweeps.tracking.experiment import (
+from sweeps.tracking.experiment import Experiment
+from sweeps.tracking.links import PRIMARY_IS_GREATER_BETTER_TAG, PRIMARY_TAG, view_tags
+from sweeps.tracking.logged_names import LoggedNames, params_of
+from sweeps.tracking.logged_run import (
     HOME,
     MAX_TAG,
     MODEL_TAG,
     NAME_TAG,
     NOTE_TAG,
     PARENT_TAG,
-    Experiment,
     LoggedRun,
     Status,
     Wanted,
 )
-from sweeps.tracking.links import PRIMARY_IS_GREATER_BETTER_TAG, PRIMARY_TAG, view_tags
+from sweeps.tracking.missing_rows import missing_rows, superseding_rows
 from sweeps.tracking.networks import export_network
 from sweeps.tracking.progress import Row, RunProgress, epochs_of
 from sweeps.tracking.summaries import Summarise, curves, headline_name, headline_row, texts
@@ -87,11 +88,11 @@ class Projection:
     @property
     def study(self) -> Study:
         """The study with all arms that it has so far."""
-        return self._plan.study
+        return self._names.study
 
     def grow(self, study: Study) -> None:
         """Use a study that has new arms from now on."""
-        self._plan = _Plan(study)
+        self._names = LoggedNames(study)
 
     def forget(self) -> None:
         """Read MLflow again before the next write, because a failed write may have succeeded."""
@@ -110,7 +111,7 @@ class Projection:
             return
         entry = experiment.bring(
             wanted,
-            partial(_missing, progress.rows(), progress.is_live),
+            partial(missing_rows, progress.rows(), progress.is_live),
         )
         if progress.is_live:
             experiment.set_status(entry, "RUNNING")
@@ -160,7 +161,7 @@ class Projection:
         children = experiment.children(entry)
         if not complete.keys() >= set(entry.tags.get("seeds", "").split()):
             experiment.drop(entry)  # its metrics include seeds that the store lost
-        missing = partial(_superseding, rows) if rows else None
+        missing = partial(superseding_rows, rows) if rows else None
         entry = experiment.bring(self._wanted_arm(arm, tags), missing)
         for child in children:
             experiment.write(child, tags={PARENT_TAG: entry.run_id})
@@ -207,7 +208,7 @@ class Projection:
                 accepts.
         """
         experiment, study = self._experiment(), self.study
-        flats = [_spelled(study.arms[arm]) for arm in study.fixed]
+        flats = [params_of(study.arms[arm]) for arm in study.fixed]
         shared = dict(set.intersection(*(set(flat.items()) for flat in flats)))
         wanted = Wanted(
             level="sweep",
@@ -284,12 +285,12 @@ class Projection:
         if not all(self._is_of(child, arm) for child in experiment.children(former)[:1]):
             return False
         experiment.clear(former)  # the step of its means was the number of seeds
-        experiment.rename(former, (arm, self._plan.config_id(arm)))
+        experiment.rename(former, (arm, self._names.config_id(arm)))
         return True
 
     def _is_of(self, child: LoggedRun, arm: str) -> bool:
         """Return True if a run has the configuration of an arm, at the run's own seed."""
-        return self._plan.keys_at(int(child.tags["seed"]))[arm] == child.tags["run_key"]
+        return self._names.keys_at(int(child.tags["seed"]))[arm] == child.tags["run_key"]
 
     def _bring_arm(self, arm: str) -> LoggedRun:
         experiment, wanted = self._experiment(), self._wanted_arm(arm)
@@ -298,10 +299,10 @@ class Projection:
         return experiment.bring(wanted)
 
     def _wanted_arm(self, arm: str, tags: Mapping[str, str] | None = None) -> Wanted:
-        params = _spelled(self.study.arms[arm])
+        params = params_of(self.study.arms[arm])
         wanted = Wanted(
             level="config",
-            name=(arm, self._plan.config_id(arm)),
+            name=(arm, self._names.config_id(arm)),
             tags={**self._grouping_tags(arm), **(tags or {})},
             first_tags={**self._tags, "outcome": "missing"},
             params={path: value for path, value in params.items() if path != "seed"},
@@ -324,12 +325,12 @@ class Projection:
                 NOTE_TAG: progress.failure[:MAX_TAG],
                 PARENT_TAG: parent.run_id,
                 "seed": str(run.seed),
-                "position": str(self._plan.positions[run.key]),
+                "position": str(self._names.positions[run.key]),
                 "outcome": progress.outcome,
                 **({PREDICTIONS_TAG: predictions} if predictions else {}),
             },
             first_tags={**self._tags, "outcome": "missing"},
-            params=_spelled(run.config),
+            params=params_of(run.config),
             started_at_ms=epochs[0][1].stored_at_ms if epochs else None,
         )
 
@@ -366,29 +367,6 @@ class Projection:
         return self.study.problem.dataset(self.study.arms[arm])
 
 
-class _Plan:
-    """A study, with the names of its runs and arms in MLflow."""
-
-    def __init__(self, study: Study) -> None:
-        self.study = study
-        self._keys: dict[int, Mapping[str, str]] = {}
-
-    @cached_property
-    def positions(self) -> Mapping[str, int]:
-        """Position of each run in the study, by run key."""
-        return {run.key: index for index, run in enumerate(self.study.runs())}
-
-    def config_id(self, arm: str) -> str:
-        """Return the name of an arm's configuration, which does not depend on seeds."""
-        return self.keys_at(0)[arm]
-
-    def keys_at(self, seed: int) -> Mapping[str, str]:
-        """Return the run key of each arm at a seed, which may be outside the study."""
-        if seed not in self._keys:
-            self._keys[seed] = self.study.keys_at(seed)
-        return self._keys[seed]
-
-
 _STATUS: Mapping[Outcome, Status] = {
     "complete": "FINISHED",
     "failed": "FAILED",
@@ -397,33 +375,6 @@ _STATUS: Mapping[Outcome, Status] = {
     "missing": "KILLED",
 }
 """Status by outcome, for runs that no driver is training."""
-
-
-def _missing(rows: Sequence[Row], is_live: bool, known: Sequence[Row]) -> list[Row] | None:
-    """Return the rows that MLflow lacks; sending existing ones again would be slow.
-
-    None if MLflow has a value or a time that the store does not have. Damaged epochs that were
-    trained again have the same values with new times. For a run in training, extra rows are
-    allowed, because it may not have reported the epochs that it shares with other runs.
-    """
-    if not is_live and not set(known) <= set(rows):
-        return None
-    present = {(row.name, row.step) for row in known}
-    return [row for row in rows if (row.name, row.step) not in present]
-
-
-def _superseding(rows: Sequence[Row], known: Sequence[Row]) -> list[Row] | None:
-    """Return the rows of a summary that MLflow lacks.
-
-    None if MLflow would still show another value than the last one of a metric.
-    """
-    said = {(row.name, row.step, row.value) for row in known}
-    new = [row for row in rows if (row.name, row.step, row.value) not in said]
-    shown = {row.name: row for row in sorted((*known, *new))}
-    wanted = {row.name: row for row in sorted(rows)}
-    if any(shown[name].value != row.value for name, row in wanted.items()):
-        return None
-    return new
 
 
 def _arm_outcome(outcomes: set[Outcome], *, is_known: bool) -> Outcome:
@@ -441,15 +392,3 @@ def _fitting(seeds: Iterable[str]) -> str:
     """Return as many seeds as fit in a tag."""
     text = " ".join(seeds)
     return text if len(text) <= MAX_TAG else text[:MAX_TAG].rpartition(" ")[0]
-
-
-def _spelled(config: Config) -> dict[str, str]:
-    """Return the params of a configuration, without those that do not affect results."""
-    never = problem_of(config).keying.never
-    params = {
-        path: str(value)
-        for path, value in flatten(config).items()
-        if value is not None and path not in never
-    }
-    plugins = " ".join(f"{name}@{digest}" for name, digest in plugins_of(config).items())
-    return params | ({"plugins": plugins} if plugins else {})

@@ -8,7 +8,8 @@ from typing import Any, cast
 from mixup_core.records import EpochRecord
 from sweeps.machine.databases import database_address
 from sweeps.state.results import Outcome
-from sweeps.tracking.experiment import PARENT_TAG, Experiment, LoggedRun
+from sweeps.tracking.experiment import Experiment
+from sweeps.tracking.logged_run import PARENT_TAG, LoggedRun
 from sweeps.tracking.progress import epochs_of
 
 

@@ -14,7 +14,7 @@ from mixup_core.store.errors import StoreError
 from sweeps.machine.databases import database_address
 from sweeps.state.results import RunResult, read_results
 from sweeps.study.study import Run, Study
-from sweeps.tracking.experiment import is_refusal
+from sweeps.tracking.connection import is_refusal
 from sweeps.tracking.outbox import Outbox
 from sweeps.tracking.progress import LoggedEpoch, RunProgress
 from sweeps.tracking.projection import Projection

@@ -12,15 +12,9 @@ from click.testing import CliRunner, Result
 
 from mixup_core.problem import PROBLEMS
 from sweeps.cli import commands
-from sweeps.commands.request import (
-    DONE,
-    Request,
-    command_line,
-    on_studies,
-    on_study,
-    placement_options,
-    program,
-)
+from sweeps.commands.options import placement_options
+from sweeps.commands.recorded_line import command_line, program
+from sweeps.commands.request import DONE, Request, on_studies, on_study
 from sweeps.machine.home import Home
 from sweeps.machine.sqlite_files import DatabaseError
 from sweeps.reading.study_file import StudyError, load_study

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from sweeps.cli import commands
 from sweeps.commands.request import RefusedError
 from sweeps.machine.sqlite_files import DatabaseError
-from sweeps.tracking.experiment import _connect
+from sweeps.tracking.connection import connect
 from tests.cluster.head import free_ports
 from tests.conftest import CommandLine
 from tests.damages import DAMAGES
@@ -25,7 +25,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
 SEARCH = "/api/2.0/mlflow/experiments/search"
 CREATE = "/api/2.0/mlflow/experiments/create"
-
 
 HOSTILE = {
     "MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE": "true",
@@ -161,7 +160,7 @@ def test_a_port_that_another_program_uses_is_refused_and_never_linked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
     monkeypatch.setattr("os.execve", lambda *arguments: pytest.fail("a server starts"))
-    _connect(f"sqlite:///{tmp_path}/mlflow.db").create_experiment("digits")
+    connect(f"sqlite:///{tmp_path}/mlflow.db").create_experiment("digits")
     with socket.create_server((host, 0)) as stranger:
         port = stranger.getsockname()[1]
         arguments = ["ui", "--home", str(tmp_path), "--port", str(port)]

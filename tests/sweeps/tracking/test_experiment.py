@@ -8,7 +8,8 @@ from mlflow.models import Model
 
 from sweeps.machine.home import Home
 from sweeps.study.study import Study
-from sweeps.tracking.experiment import Experiment, is_refusal
+from sweeps.tracking.connection import is_refusal
+from sweeps.tracking.experiment import Experiment
 from tests.sweeps.tracked import projection_of, reconcile, results_of, runs_of
 
 

@@ -13,8 +13,8 @@ from mixup_core.tree.building import with_values
 from sweeps.machine.home import Home
 from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
+from sweeps.tracking.connection import experiments
 from sweeps.tracking.database import experiment_in
-from sweeps.tracking.experiment import experiments
 from sweeps.tracking.links import links_of, study_links
 from tests.sweeps.tracked import projection_of, reconcile, results_of
 

@@ -7,7 +7,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from sweeps.tracking.experiment import Experiment, Wanted, is_refusal
+from sweeps.tracking.connection import is_refusal
+from sweeps.tracking.experiment import Experiment
+from sweeps.tracking.logged_run import Wanted
 
 ANSWERS = (
     b"{}", b"[]", b"hello", b"null", b"<html></html>", b"", b"3", b'{"experiment": []}',

@@ -6,7 +6,7 @@ from mlflow import MlflowClient
 
 from sweeps.machine.home import Home
 from sweeps.study.study import Study
-from sweeps.tracking.experiment import OWNER_TAG
+from sweeps.tracking.logged_run import OWNER_TAG
 from sweeps.tracking.projection import Projection
 from tests.sweeps.tracked import projection_of, reconcile, results_of, summarise
 

@@ -22,7 +22,7 @@ from sweeps.machine.databases import database_file
 from sweeps.machine.home import Home
 from sweeps.study.study import Run, Study
 from sweeps.tracking.database import clear_metrics
-from sweeps.tracking.experiment import PARENT_TAG, STEP_TAG
+from sweeps.tracking.logged_run import PARENT_TAG, STEP_TAG
 from sweeps.tracking.progress import RunProgress
 from sweeps.tracking.projection import Projection
 from sweeps.tracking.reader import read_runs

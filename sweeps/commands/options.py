@@ -1,0 +1,168 @@
+"""Options: the options that several commands have."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from mixup_core.addresses import Address, store_address
+from sweeps.machine.arguments import OPTUNA, STORE
+from sweeps.machine.concealed import conceal
+from sweeps.machine.databases import database_address
+
+home_option = click.option(
+    "--home",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("runs"),
+    envvar="MIXSWEEP_HOME",
+    show_default=True,
+    help="Folder that holds all results.",
+)
+
+
+def concealing(shown: Callable[[str], Address]) -> Callable[..., str | None]:
+    """Return the callback of an address option; it registers the secrets to hide in messages."""
+
+    def callback(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
+        del context, parameter
+        if url:
+            conceal(url, shown(url))
+        return url
+
+    return callback
+
+
+store_option = click.option(
+    STORE[0],
+    "store_url",
+    envvar=STORE[1],
+    callback=concealing(store_address),
+    help="Checkpoint store, a path or an fsspec URL; default: store/ in the home.",
+)
+
+
+optuna_option = click.option(
+    OPTUNA[0],
+    envvar=OPTUNA[1],
+    callback=concealing(database_address),
+    help="Storage of a search, a database URL or the path of a journal file; "
+    "default: optuna.db in the home.",
+)
+
+
+set_option = click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="PATH=VALUE",
+    help="Override a path of the study file, e.g. seeds=6; repeatable.",
+)
+
+
+def _use(
+    context: click.Context, parameter: click.Parameter, files: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Load plugin files before any study is read; the callback of `--plugin`."""
+    del context, parameter
+    if files:
+        from mixup_core.plugins.loading import use
+
+        for file in files:
+            use(file)
+    return files
+
+
+plugin_option = click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    metavar="FILE",
+    is_eager=True,
+    callback=_use,
+    help="Python file that adds models, datasets, operations, ... to study files; repeatable.",
+)
+
+
+loading_option = click.option(
+    "--plugin",
+    multiple=True,
+    metavar="FILE",
+    is_eager=True,
+    expose_value=False,
+    callback=_use,
+    help="Python file that adds models, datasets, operations, ... to study files; repeatable.",
+)
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="For machines.")
+
+
+def placement_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the options for the placement of runs, and for keeping their weights, to a command.
+
+    Its parameters are then `slots`, `gpus_per_run`, `cpus_per_run`, `device` and
+    `keep_final_states`.
+    """
+    for decorate in reversed(_PLACEMENT):
+        command = decorate(command)
+    return command
+
+
+class AtLeastZero(click.FloatRange):
+    """A finite number >= 0; click's own `FloatRange` would accept nan and inf."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        """Return the number; for any other value `click` ends the command with exit code 2."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        return number
+
+
+def _gpu_share(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> float | Literal["auto"] | None:
+    """Return the GPU share of a run as typed: a number or `auto`."""
+    if value is None:
+        return None
+    if value == "auto":
+        return "auto"
+    return AtLeastZero().convert(value, parameter, context)
+
+
+_PLACEMENT = (
+    click.option(
+        "--slots",
+        type=click.IntRange(min=1),
+        help="Runs trained side by side; default: what CPUs or GPUs hold, also of nodes that join.",
+    ),
+    click.option(
+        "--gpus-per-run",
+        metavar="SHARE",
+        callback=_gpu_share,
+        help="0, 1 or 1/k; default: 1 where there are GPUs. auto begins with an eighth, and runs "
+        "that lack memory go on with twice as much.",
+    ),
+    click.option(
+        "--cpus-per-run",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        help="CPUs reserved for a run, which computes in one thread all the same.",
+    ),
+    click.option(
+        "--device",
+        type=click.Choice(["cpu"]),
+        help="cpu: compute there though GPUs are reserved, to rehearse a placement.",
+    ),
+    click.option(
+        "--keep-final-states",
+        is_flag=True,
+        help="Keep the weights of finished runs, so that longer runs can go on from them.",
+    ),
+)

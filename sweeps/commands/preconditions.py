@@ -1,0 +1,129 @@
+"""Preconditions: checks that a launch makes before it begins."""
+
+import importlib
+import shutil
+from typing import Literal
+
+from mixup_core.store.errors import StoreFullError
+from mixup_core.store.folder import Folder
+from sweeps.commands.costs import bytes_of_predictions, bytes_to_keep
+from sweeps.commands.housekeeping import state_bytes, take_stock
+from sweeps.commands.recorded_line import program
+from sweeps.commands.request import RefusedError, Request
+from sweeps.running.console import still
+from sweeps.running.placement import PlacementError
+from sweeps.state.stages import Plan
+from sweeps.study.study import Study
+
+_LEAST_FREE = 1_000_000
+"""Free bytes that a launch needs on each disk; MLflow's database alone takes half of them."""
+
+
+def require_inline(
+    request: Request,
+    slots: int | None,
+    gpus_per_run: float | Literal["auto"] | None,
+    cpus_per_run: int,
+    address: str | None,
+) -> None:
+    """Check that the options suit `--engine inline`, which trains in this one process.
+
+    Raises:
+        RefusedError: If an option does not, or a search lacks Optuna.
+    """
+    given = {
+        "--slots": slots not in {None, 1},
+        "--gpus-per-run": gpus_per_run not in {None, 0, 1},
+        "--cpus-per-run": cpus_per_run != 1,
+        "--address": address is not None,
+    }
+    if names := [name for name, is_given in given.items() if is_given]:
+        raise RefusedError(
+            f"--engine inline trains one run at a time in this process; remove {', '.join(names)}"
+        )
+    if request.study.search is not None and not is_installed("optuna"):
+        raise RefusedError(f"{request.study.name} is a search: it needs Optuna, which is not here")
+
+
+def has_usable_gpu(gpus_per_run: float | Literal["auto"] | None, device: str | None) -> bool:
+    """Return True if this process is to train on a GPU.
+
+    Raises:
+        PlacementError: If a GPU is requested and torch finds none.
+    """
+    import torch
+
+    if gpus_per_run == 0 or device == "cpu":
+        return False
+    if gpus_per_run is not None and not torch.cuda.is_available():
+        raise PlacementError(
+            f"--gpus-per-run {gpus_per_run:g} needs a GPU, and torch {torch.__version__} sees none "
+            "here; fix the GPU driver or torch, or remove the option to train on the CPU"
+        )
+    return torch.cuda.is_available()
+
+
+def is_installed(module: str) -> bool:
+    """Return whether a module can be imported; False if it fails to import another module."""
+    try:
+        importlib.import_module(module)
+    except ImportError:
+        return False
+    except Exception:  # invalid settings of MLflow are reported when it is opened
+        return True
+    return True
+
+
+def require_data(study: Study) -> None:
+    """Check that the data of every arm are here.
+
+    Raises:
+        RefusedError: If some are missing; the text says which, and how to get them.
+    """
+    if study.problem.data is None:
+        return
+    needs = study.problem.data()
+    missing = dict.fromkeys(filter(None, map(needs.missing, study.arms.values())))
+    if missing:
+        raise RefusedError("\n".join(missing))
+
+
+def require_room(request: Request, plan: Plan) -> None:
+    """Check that the files that a launch will write fit on the disks of the home and the store.
+
+    States that runs save while they train are not counted, because their size is not known before
+    the first is stored.
+
+    Raises:
+        StoreFullError: If they do not fit; the message says how much can be freed.
+    """
+    files, places = request.store.files, {request.home.folder: _LEAST_FREE}
+    if isinstance(files, Folder):
+        places[files.root] = bytes_of_predictions(p.run.config for p in plan.pending)
+        if any(planned.keep for planned in plan.pending):
+            places[files.root] += bytes_to_keep(plan, request.results()) or 0
+    for place, needed in places.items():
+        there = next(path for path in (place, *place.absolute().parents) if path.exists())
+        free = shutil.disk_usage(there).free
+        if free < needed:
+            (own, _) = take_stock([request.grown], request.store)
+            held = state_bytes(own.prunable)
+            raise StoreFullError(
+                f"disk full: {place} has {free / 1e6:,.1f} MB free, and this launch needs "
+                f"{needed / 1e6:,.1f} MB; `{program()} store prune {request.reference} --yes` "
+                f"frees {held / 1e6:,.1f} MB, with another study's name what that holds"
+            )
+
+
+def look_at_data(study: Study) -> None:
+    """Open the data sets that were not checked yet, to report unusable data before any run starts.
+
+    Raises:
+        DataError: If a data set cannot be used.
+    """
+    if study.problem.data is None:
+        return
+    needs = study.problem.data()
+    with still("looking at the data"):
+        for config in study.arms.values():
+            needs.open(config)

@@ -1,0 +1,158 @@
+"""Logged run: the wanted and the known state of one run in MLflow, and the tags that name it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, get_args
+
+from sweeps.state.results import Outcome
+from sweeps.tracking.progress import Row
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run as MlflowRun
+
+Level = Literal["sweep", "config", "seed"]
+
+Status = Literal["RUNNING", "FINISHED", "FAILED", "KILLED"]
+
+NAME_TAG = "mlflow.runName"
+"""Tag with the name that MLflow shows for a run."""
+
+PARENT_TAG = "mlflow.parentRunId"
+
+NOTE_TAG = "mlflow.note.content"
+"""Tag with the Markdown text that MLflow shows on the page of a run or an experiment."""
+
+MODEL_TAG = "model"
+"""Tag with the address of a run's trained network, for `mlflow.pytorch.load_model`."""
+
+STEP_TAG = "step"
+"""Tag with the unit of steps in a seed's run: epochs trained. In older runs without this tag a step
+is the 0-based epoch."""
+
+OWNER_TAG = "mixsweep.store"
+"""Tag with the owner of a run: the identity of its store, or `HOME` in the database of one home."""
+
+HOME = "home"
+
+MAX_TAG = 8000
+"""Largest number of characters that MLflow accepts in a tag of a run."""
+
+NAMED_BY: Mapping[str, tuple[str, ...]] = {
+    "sweep": ("study", "config_id"),
+    "config": ("arm", "config_id"),
+    "seed": ("run_key",),
+}
+"""Tags that together name a run within an experiment, by level."""
+
+_OWN = {"run_key", "config_id"}
+"""Tags that only runs of this program have."""
+
+_NUMBER = re.compile(r"[0-9]{1,19}")
+
+Identity = tuple[str, tuple[str, ...]]
+"""Level and name of a run."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """The state that a run in MLflow should have, without its metrics."""
+
+    level: Level
+    name: tuple[str, ...]
+    """Unique name within the level: study and configuration, arm and configuration, or run key."""
+    tags: Mapping[str, str]
+    """Tags that are updated whenever they differ."""
+    first_tags: Mapping[str, str]
+    """Tags that are set only when the run is created."""
+    params: Mapping[str, str] = field(default_factory=dict)
+    """Params to add if they are missing; MLflow cannot change existing ones."""
+    started_at_ms: int | None = None
+    """Start of the run, Unix time in ms; None for now."""
+
+    @property
+    def identity(self) -> Identity:
+        """Level and name of the run."""
+        return self.level, self.name
+
+    @property
+    def created_tags(self) -> Mapping[str, str]:
+        """The tags of a new run."""
+        steps = {STEP_TAG: "epochs trained"} if self.level == "seed" else {}
+        return {**self.all_tags, **self.first_tags, **steps}
+
+    @property
+    def all_tags(self) -> Mapping[str, str]:
+        """The tags, including those that name the run."""
+        names = dict(zip(NAMED_BY[self.level], self.name, strict=True))
+        return {**self.tags, **names, "level": self.level}
+
+
+@dataclass(kw_only=True, slots=True)
+class LoggedRun:
+    """The state of one run in MLflow, cached so that only missing parts are sent."""
+
+    run_id: str
+    status: str
+    tags: dict[str, str]
+    params: dict[str, str]
+    metric_names: tuple[str, ...]
+    data_digests: tuple[str, ...]
+    """Digests of the data sets that are logged as inputs of the run."""
+    rows: list[Row] | None
+    """Logged rows; None before they are read (`Experiment.rows`)."""
+
+    @property
+    def level(self) -> str:
+        """Level of the run; empty if another program created it."""
+        return self.tags.get("level", "")
+
+    @property
+    def identity(self) -> Identity:
+        """Level and name of the run; in an older run without `config_id`, that part is empty."""
+        return self.level, tuple(self.tags.get(tag, "") for tag in NAMED_BY[self.level])
+
+    def is_of(self, owner: str | None) -> bool:
+        """Return True if the run was written for an owner; for None, if any owner wrote it.
+
+        Runs that were written before the owner tag existed are recognised by other tags of this
+        program.
+        """
+        if OWNER_TAG in self.tags:
+            return owner in {None, self.tags[OWNER_TAG]}
+        return not _OWN.isdisjoint(self.tags)
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the run still has all tags that describe it; otherwise it is written again."""
+        match self.level:
+            case "seed":
+                numbers = [self.tags.get(name, "") for name in ("seed", "position")]
+                is_known = self.tags.get("outcome") in get_args(Outcome)
+                names = self.tags.get("run_key") and self.tags.get("arm")
+                return bool(names) and is_known and all(map(_NUMBER.fullmatch, numbers))
+            case "config":
+                return bool(self.tags.get("arm"))
+            case "sweep":
+                return bool(self.tags.get("study"))
+            case _:
+                return False
+
+    @property
+    def first_step(self) -> int:
+        """The step in MLflow that means one trained epoch."""
+        return 0 if self.level == "seed" and STEP_TAG not in self.tags else 1
+
+
+def logged_run(run: "MlflowRun") -> LoggedRun:
+    """Return the state of a run from an answer of MLflow; its rows are read later."""
+    metric_names = tuple(run.data.metrics)
+    return LoggedRun(
+        run_id=run.info.run_id,
+        status=run.info.status,
+        tags=dict(run.data.tags),
+        params=dict(run.data.params),
+        metric_names=metric_names,
+        data_digests=tuple(data.dataset.digest for data in run.inputs.dataset_inputs),
+        rows=None if metric_names else [],
+    )
