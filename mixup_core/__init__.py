@@ -1,6 +1,8 @@
 """Mixup training without a sweep around it: laws, data, models, the training loop and its store.
 
-    from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
+    from mixup_core.images.config import TrainConfig
+    from mixup_core.images.mix_config import MixConfig
+    from mixup_core.images.data_config import DataConfig
     from mixup_core.images.data.datasets import load
     from mixup_core.images.training import fit
 

@@ -25,10 +25,12 @@ import torch
 from mixup_core.bench import reference
 from mixup_core.images.batches import Batch, Draws, batches
 from mixup_core.images.choices.models import Mlp, NarrowResNet, ResNet18
-from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import CATALOG, DatasetInfo
 from mixup_core.images.data.datasets import Images, Splits
+from mixup_core.images.data_config import DataConfig
 from mixup_core.images.forward import forward
+from mixup_core.images.mix_config import MixConfig
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import TrainingImages
 from mixup_core.laws import Beta

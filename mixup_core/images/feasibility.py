@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from mixup_core.images.config import DataConfig, TrainConfig
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.facts import DatasetInfo
 from mixup_core.images.data.needs import described, facts_of, num_available
 from mixup_core.images.data.pictures import BACKGROUNDS
+from mixup_core.images.data_config import DataConfig
 from mixup_core.images.losses.class_weights import Given
 from mixup_core.rules import RuleError, printable
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from mixup_core.images.config import DataConfig
 from mixup_core.images.data.needs import ImageData, described, memory, shared_images
+from mixup_core.images.data_config import DataConfig
 from mixup_core.images.feasibility import transparent
 from mixup_core.laws import Beta, Law
 from mixup_core.problem import Cost, Keying, Metric, OneRecord, Problem, Seed

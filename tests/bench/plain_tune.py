@@ -21,8 +21,10 @@ from ray.tune.search.repeater import TRIAL_INDEX
 def train(parameters: dict[str, Any]) -> None:
     """Train one seed of one point and report its last validation error."""
     from mixup_core.images.choices.models import Mlp
-    from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
+    from mixup_core.images.config import TrainConfig
     from mixup_core.images.data.datasets import load
+    from mixup_core.images.data_config import DataConfig
+    from mixup_core.images.mix_config import MixConfig
     from mixup_core.images.training import fit
     from mixup_core.laws import Beta
 

@@ -11,8 +11,10 @@ from itertools import islice
 import torch
 
 from mixup_core.images.choices.models import NarrowResNet
-from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits, load
+from mixup_core.images.data_config import DataConfig
+from mixup_core.images.mix_config import MixConfig
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.laws import Beta
 from tests.bench.pairs import Ratio, arguments_of, interleaved, ratios, say

@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mixup_core import keys
-from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data_config import DataConfig
+from mixup_core.images.mix_config import MixConfig
 from mixup_core.keys import changes, rounded, run_key, stage_key, stage_keys
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.mixing.partners import FromBatch

@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data_config import DataConfig
+from mixup_core.images.mix_config import MixConfig
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts, Failure, Stage

@@ -7,7 +7,9 @@ import yaml
 import sweeps.studies
 from mixup_core.images.choices.models import NarrowResNet
 from mixup_core.images.choices.optimizers import Adam
-from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data_config import DataConfig
+from mixup_core.images.mix_config import MixConfig
 from mixup_core.laws import Beta, Erm, Midpoint
 from mixup_core.mixing.partners import FromDataset
 from sweeps.reading.study_file import bundled_studies, load_study

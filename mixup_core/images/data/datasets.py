@@ -9,7 +9,6 @@ from pathlib import Path
 import torch
 
 from mixup_core.global_generators import PYTHON, watched
-from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import PUBLISHED, DataError, DatasetInfo, SplitName, View
 from mixup_core.images.data.draws import draw_held_out_noise, split_off
 from mixup_core.images.data.facts import Dataset
@@ -25,6 +24,7 @@ from mixup_core.images.data.folders import (
 from mixup_core.images.data.pictures import rgb_picture
 from mixup_core.images.data.pixels import Images, squared
 from mixup_core.images.data.sets.corrupted import CORRUPTED, read_corrupted
+from mixup_core.images.data_config import DataConfig
 
 __all__ = ["DATASETS", "Images", "Splits", "load"]
 

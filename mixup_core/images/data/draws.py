@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mixup_core.images.config import DataConfig, TrainConfig
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DataError, DatasetInfo
 from mixup_core.images.data.fetching import data_root, is_present
 from mixup_core.images.data.folders import split_classes
 from mixup_core.images.data.needs import described, facts_of
+from mixup_core.images.data_config import DataConfig
 from mixup_core.seeding import Seeds, stream
 
 Indices = NDArray[np.int64]

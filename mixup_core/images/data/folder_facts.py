@@ -11,7 +11,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import DataError, SplitName
 from mixup_core.images.data.folders import (
     Layout,
@@ -22,6 +21,7 @@ from mixup_core.images.data.folders import (
 )
 from mixup_core.images.data.near_copies import grey_thumbnail, near_copies
 from mixup_core.images.data.pictures import is_transparent, opened_picture, rgb_picture
+from mixup_core.images.data_config import DataConfig
 from mixup_core.rules import printable
 from mixup_core.store.notes import filled, read_note
 

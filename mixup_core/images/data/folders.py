@@ -11,10 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import CATALOG, DataError, DatasetInfo, SplitName
 from mixup_core.images.data.digests import KnownDigests
 from mixup_core.images.data.pictures import FORMATS
+from mixup_core.images.data_config import DataConfig
 from mixup_core.rules import printable
 
 TEST_FOLDERS = ("test", "val", "valid", "validation")

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mixup_core.images.choices.models import Timm
-from mixup_core.images.config import DataConfig, TrainConfig
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DataError, DatasetInfo
 from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.fetching import checksums, data_root, fetch, is_present, statuses
 from mixup_core.images.data.folder_facts import FolderFacts, scan_folder
 from mixup_core.images.data.folders import Layout, describe, file_digests, folder_info
+from mixup_core.images.data_config import DataConfig
 from mixup_core.problem import DataSet, KnownData
 from mixup_core.rules import printable
 from mixup_core.store.notes import filled

@@ -16,10 +16,12 @@ from mixup_core.images.augmentations.moves import PADDING
 from mixup_core.images.augmentations.unchanged import Unchanged
 from mixup_core.images.batches import Batch, Draws, batches
 from mixup_core.images.choices.models import NarrowResNet
-from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.data.datasets import Images, Splits
+from mixup_core.images.data_config import DataConfig
 from mixup_core.images.epoch import Epoch
+from mixup_core.images.mix_config import MixConfig
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import TrainingImages, draw_view_partners, pair_classes
 from mixup_core.laws import Beta, Erm, Law, Midpoint

@@ -6,7 +6,8 @@ from multiprocessing import get_context
 import pytest
 
 from mixup_core.images.choices.models import Mlp
-from mixup_core.images.config import DataConfig, TrainConfig
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data_config import DataConfig
 from mixup_core.images.memory import images_per_batch, most_bytes, peak_bytes
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixup_core.images.config import MixConfig
+from mixup_core.images.mix_config import MixConfig
 from mixup_core.laws import Beta, Midpoint
 from mixup_core.mixing.partners import FromBatch
 from sweeps.reading.overrides import override

@@ -16,7 +16,9 @@ from PIL import Image
 
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.choices.optimizers import MAX_RATE, Adam, Sgd
-from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data_config import DataConfig
+from mixup_core.images.mix_config import MixConfig
 from mixup_core.keys import run_key
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.laws.beta import MAX_ALPHA, MIN_ALPHA

@@ -5,7 +5,8 @@ import cloudpickle
 import pytest
 from ray.tune.search import Searcher
 
-from mixup_core.images.config import MixConfig, TrainConfig
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.mix_config import MixConfig
 from mixup_core.laws import Beta
 from mixup_core.problem import PROBLEMS
 from sweeps.running.run_queue import RunQueue

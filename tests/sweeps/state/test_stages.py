@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data_config import DataConfig
+from mixup_core.images.mix_config import MixConfig
 from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta, Erm
 from mixup_core.problem import PROBLEMS

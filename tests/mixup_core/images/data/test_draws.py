@@ -10,11 +10,12 @@ import scipy.stats
 import torch
 from PIL import Image
 
-from mixup_core.images.config import DataConfig, TrainConfig
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.data.datasets import load
 from mixup_core.images.data.draws import draw_noise, images_of_classes
 from mixup_core.images.data.needs import ImageData
+from mixup_core.images.data_config import DataConfig
 from mixup_core.images.feasibility import (
     infeasible,
     infeasible_at,

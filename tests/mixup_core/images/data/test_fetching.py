@@ -20,7 +20,6 @@ import pytest
 import torchvision.datasets
 from torchvision.datasets import CIFAR10, CIFAR100
 
-from mixup_core.images.config import DataConfig
 from mixup_core.images.data import digests
 from mixup_core.images.data import sources as sources_module
 from mixup_core.images.data.catalog import CATALOG, DataError
@@ -35,6 +34,7 @@ from mixup_core.images.data.fetching import (
     verify,
 )
 from mixup_core.images.data.sets import fashion_mnist, idx
+from mixup_core.images.data_config import DataConfig
 from tests.damages import DAMAGES
 from tests.mirror import mirror
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from mixup_core.images.config import DataConfig
 from mixup_core.images.data import digests
 from mixup_core.images.data.catalog import CATALOG, DataError
 from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.folders import class_files, describe, folder_digest
+from mixup_core.images.data_config import DataConfig
 
 
 @pytest.fixture

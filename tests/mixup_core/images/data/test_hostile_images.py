@@ -9,9 +9,9 @@ import pytest
 import torch
 from PIL import Image
 
-from mixup_core.images.config import DataConfig
 from mixup_core.images.data.catalog import DataError
 from mixup_core.images.data.datasets import load
+from mixup_core.images.data_config import DataConfig
 from sweeps.cli import BAD_INPUT
 from tests.hostile_images import SIDE, STUDY, Hostile, hostile_images, put, saved
 

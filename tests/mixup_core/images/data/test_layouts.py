@@ -8,11 +8,12 @@ import pytest
 import torch
 from PIL import Image
 
-from mixup_core.images.config import DataConfig, TrainConfig
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DataError
 from mixup_core.images.data.datasets import load
 from mixup_core.images.data.mapped import load_mapped
 from mixup_core.images.data.needs import ImageData, described, shared_images
+from mixup_core.images.data_config import DataConfig
 from mixup_core.images.feasibility import infeasible
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.views import NormalisedPixels

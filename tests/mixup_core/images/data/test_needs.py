@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from mixup_core.images.config import DataConfig, TrainConfig
+from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import CATALOG, DataError
 from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.fetching import statuses
 from mixup_core.images.data.folders import folder_digest
 from mixup_core.images.data.mapped import load_mapped
 from mixup_core.images.data.needs import ImageData, described, memory, num_available, shared_images
+from mixup_core.images.data_config import DataConfig
 from tests.mixup_core.small_files import (
     NUM_TEST,
     NUM_TRAIN,

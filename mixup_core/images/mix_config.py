@@ -1,0 +1,88 @@
+"""MixConfig: the mixing of images and labels, epoch by epoch."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from mixup_core.laws import Erm, Law
+from mixup_core.laws.schedules import Schedule, epoch_after
+from mixup_core.mixing.linear import Linear
+from mixup_core.mixing.operation import Operation
+from mixup_core.mixing.partners import FromDataset, Partner
+from mixup_core.rules import require
+from mixup_core.tree.checked import Checked
+from mixup_core.tree.limits import Share, Whole
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MixConfig(Checked):
+    """Mixing of images and labels, epoch by epoch."""
+
+    law: Law = field(default_factory=Erm)
+    """Law of the first epochs."""
+    schedule: Schedule | None = None
+    """Laws that change from epoch to epoch, in place of `law`; None: one law throughout."""
+    switch_epoch: Whole | None = None
+    """First epoch (0-based) trained under `law_after`; None never switches."""
+    switch_fraction: Share | None = None
+    """In the place of `switch_epoch`: the fraction of the epochs that comes before it, to the
+    nearest epoch."""
+    law_after: Law = field(default_factory=Erm)
+    """Law from the switch epoch on; without one it has no meaning."""
+    lam_scope: Literal["batch", "sample"] = "batch"
+    """`batch`: one weight for all images of a batch; `sample`: one weight for each image."""
+    partner: Partner = field(default_factory=FromDataset)
+    """Source of the partners."""
+    operation: Operation = field(default_factory=Linear)
+    """Operation that mixes an image with its partner by their weight."""
+    probability: Share = 1.0
+    """With which a batch is mixed; the others are trained on as they are."""
+    second: Operation | None = None
+    """Another operation that takes the place of `operation` in some batches."""
+    second_law: Law | None = None
+    """Law of lam in the batches of the second operation; None: the law in force."""
+    second_probability: Share = 0.5
+    """With which a batch that is mixed has the second operation, if there is one."""
+    label_law: Law | None = None
+    """Law of the weight of the label, drawn apart from that of the image; None: the operation says
+    what the label keeps."""
+
+    def check(self) -> None:
+        """Check the rules that join several fields.
+
+        Raises:
+            RuleError: If a switch is given twice, a second law has no switch, or both a law and a
+                schedule are given.
+        """
+        epoch, fraction = self.switch_epoch, self.switch_fraction
+        require(
+            epoch is None or fraction is None,
+            "switch_epoch and switch_fraction must not both be given",
+            self,
+            "switch_fraction",
+            "switch_epoch",
+        )
+        require(
+            epoch is not None or fraction is not None or not self.law_after.mixes,
+            "law_after needs a switch_epoch",
+            self,
+            "switch_epoch",
+            "law_after",
+        )
+        require(
+            self.schedule is None or not self.law.mixes,
+            "mix.law must be left out beside a schedule",
+            self,
+            "schedule",
+            "law",
+        )
+        has_second = self.second is not None or self.second_law is None
+        require(has_second, "second_law needs a second operation", self, "second_law", "second")
+
+    def law_at(self, epoch: int, epochs: int) -> Law:
+        """Return the law of a 0-based epoch of `epochs`."""
+        switch_epoch = self.switch_epoch
+        if self.switch_fraction is not None:
+            switch_epoch = epoch_after(self.switch_fraction, epochs)
+        if switch_epoch is not None and epoch >= switch_epoch:
+            return self.law_after
+        return self.law if self.schedule is None else self.schedule.law_at(epoch, epochs)
