@@ -27,7 +27,7 @@ from mixup_core.tree.limits import Count
 if TYPE_CHECKING:
     from torch import Tensor
 
-Source = Literal[
+VariationSource = Literal[
     "subset",
     "label-noise",
     "pairing",
@@ -40,7 +40,7 @@ Source = Literal[
 ]
 """A source of variation that a seed may vary alone."""
 
-VARIED: dict[Source, tuple[Purpose, ...]] = {
+VARIED: dict[VariationSource, tuple[Purpose, ...]] = {
     "subset": ("training subset",),
     "label-noise": ("label noise",),
     "pairing": ("class pairing", "view partners"),
@@ -100,11 +100,11 @@ class TrainConfig(Checked):
     """True: only kernels that give the same bits each time, so that a run repeats and resumes bit
     for bit on one kind of GPU; slower there, and an operation without such a kernel fails. On a CPU
     with one thread every run does that, but a run with this field has another key."""
-    vary: Literal["all", Source] = "all"
+    vary: Literal["all", VariationSource] = "all"
     """The one source of randomness that the seed varies, all else being drawn as at seed 0: what
     differs between seeds is then of that source alone. `rounding` moves one initial weight, which
     the seed chooses, to the next float32 number. `all`: the seed names every draw."""
-    redraw: Literal["nothing", "all", Source] = "nothing"
+    redraw: Literal["nothing", "all", VariationSource] = "nothing"
     """The source of randomness that is drawn by a second seed, which belongs to the run's seed; all
     other sources are drawn by the run's seed. The values `nothing`, `all` and single sources at
     equal seeds make a crossed design: see `vary` for the values."""
