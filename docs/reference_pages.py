@@ -8,7 +8,7 @@ from typing import Any
 
 from mixup_core.problem import PROBLEMS, problem_named
 from sweeps.reading.schema import study_schema
-from sweeps.reading.study_file import bundled_studies, load_study
+from sweeps.reading.study_file import bundled_names, load_study
 
 Schema = Mapping[str, Any]
 
@@ -54,7 +54,7 @@ def _problem(name: str, schema: Schema) -> Iterator[str]:
 def _bundled_studies() -> Iterator[str]:
     """Yield the lines of the table of bundled studies."""
     yield from ("| study | problem | runs | what it asks |", "|---|---|---|---|")
-    for name in bundled_studies():
+    for name in bundled_names():
         study = load_study(name)
         runs = "search" if study.search is not None else str(len(study.runs()))
         text = _cell(" ".join(study.description.split()))

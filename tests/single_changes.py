@@ -14,8 +14,9 @@ from mixup_core.tree.building import with_values
 from mixup_core.tree.parts import leaves, members, unmarked
 from mixup_core.tree.possible_values import values
 from mixup_core.tree.spelling_errors import SpellingError
+from tests.bundled import bundled
 from tests.golden.freeze_keys import keyed_study
-from tests.golden.project import bundled_studies, load_study
+from tests.golden.project import bundled_names
 
 WITNESSES: dict[str, list[dict[str, Any]]] = {
     "images": [
@@ -57,7 +58,7 @@ def configurations() -> dict[str, list[Any]]:
     first configurations every member of every choice.
     """
     found: dict[str, list[Any]] = {name: [] for name in PROBLEMS}
-    for study in [*map(load_study, bundled_studies()), keyed_study()]:
+    for study in [*map(bundled, bundled_names()), keyed_study()]:
         for config in study.arms.values():
             found[config.problem].append(with_named_teacher(config))
     for name, bases in found.items():

@@ -20,7 +20,7 @@ from reports.numbers.verdict import Verdict
 from reports.pages.claims_index import verdicts_of_today
 from reports.pages.published import PUBLISHED, Published, latest_report, provenance_of
 from reports.tables.verdicts import spell_numbers
-from sweeps.reading.study_file import bundled_studies, load_study
+from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.study import Study
 
 TEMPLATE = Path(__file__).parent / "manuscripts" / "answers.md"
@@ -99,7 +99,7 @@ class Answers:
     def cost(self) -> str:
         """Return the number of runs in published reports and their hours, each run counted once."""
         seconds: dict[str, float] = {}
-        reports = (latest_report(self.published, name) for name in bundled_studies())
+        reports = (latest_report(self.published, name) for name in bundled_names())
         folders = [report.folder for report in reports if report is not None]
         for folder in filter(None, folders):
             for run in provenance_of(folder)["runs"]:

@@ -22,7 +22,7 @@ from reports.numbers.verdict import Verdict
 from reports.numbers.verdicts import judge
 from reports.pages.published import PUBLISHED, Published, first_reports, latest_report
 from reports.tables.verdicts import spell_compared, spell_numbers
-from sweeps.reading.study_file import bundled_studies, load_study
+from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 
@@ -41,7 +41,7 @@ def claims_index(published: Path = PUBLISHED) -> str:
     ]
     counts: dict[str, int] = {}
     firsts = first_reports(published)
-    for name in bundled_studies():
+    for name in bundled_names():
         study = load_study(name)
         found = latest_report(published, name)
         if not study.claims and found is None:

@@ -15,7 +15,7 @@ from reports.numbers.claim_looks import ends_if_measured, reached
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
 from reports.numbers.verdicts import judge
 from reports.pages.published import PUBLISHED, latest_report
-from sweeps.reading.study_file import bundled_studies, load_study
+from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.until_decided import UntilDecided
 
 LEAST_SEEDS = 5
@@ -41,7 +41,7 @@ def looks_index(published: Path = PUBLISHED) -> str:
 
 
 def _lines(published: Path) -> Iterator[tuple[str, ...]]:
-    for name in bundled_studies():
+    for name in bundled_names():
         found, study = latest_report(published, name), load_study(name)
         if found is None or study.until is not None or study.search is not None:
             continue

@@ -23,7 +23,7 @@ from sweeps.machine.arguments import OPTUNA, STORE, TRACKING
 from sweeps.machine.databases import database_file, sqlite_url
 from sweeps.machine.home import Home
 from sweeps.machine.signals import INTERRUPTED
-from sweeps.reading.study_file import bundled_studies
+from sweeps.reading.study_file import bundled_names
 from sweeps.running.jobs import Cluster, ClusterError
 from sweeps.running.upload import Upload, UploadError
 
@@ -93,7 +93,7 @@ def submit(  # noqa: PLR0913  each is an option
         "--cpus-per-run": cpus_per_run,
         "--device": device,
     }
-    bundled = request.reference in bundled_studies()
+    bundled = request.reference in bundled_names()
     reference = request.reference if bundled else _uploaded(request.reference, upload)
     plugins = [_uploaded(file, upload) for file in request.plugins]
     _require_no_credentials(upload, may_leave_out=leave_out_credentials)

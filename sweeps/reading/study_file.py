@@ -103,17 +103,18 @@ def _study(  # noqa: PLR0913  what a study is read from
 def _is_file(reference: str) -> bool:
     """Return True if a reference names a bundled study or a file, not a folder."""
     try:
-        return reference in _bundled_names() or Path(reference).is_file()
+        return reference in bundled_names() or Path(reference).is_file()
     except OSError:
         return True
 
 
 def bundled_studies() -> Mapping[str, str]:
     """Return the description of each bundled study by name, sorted by name."""
-    return {name: load_study(name).description for name in _bundled_names()}
+    return {name: load_study(name).description for name in bundled_names()}
 
 
-def _bundled_names() -> list[str]:
+def bundled_names() -> list[str]:
+    """Return the names of the bundled studies, sorted; none of their files is read."""
     files = resources.files("sweeps.studies").iterdir()
     return sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
 
@@ -124,7 +125,7 @@ def _content_of(reference: str) -> tuple[bytes, str, Path]:
     Raises:
         StudyError: If there is no such file, or it cannot be read.
     """
-    bundled = _bundled_names()
+    bundled = bundled_names()
     if reference in bundled:
         name = f"{reference}.yaml"
         return resources.files("sweeps.studies").joinpath(name).read_bytes(), name, Path()

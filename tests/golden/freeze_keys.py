@@ -20,7 +20,7 @@ from typing import Annotated, Any, get_args, get_origin
 from tests.golden.project import (
     PROBLEMS,
     REQUIRED,
-    bundled_studies,
+    bundled_names,
     catalogue_of,
     confirming,
     load_study,
@@ -48,7 +48,7 @@ Keys = dict[str, dict[str, str]]
 @cache
 def keys_now() -> Keys:
     """Return the keys that the present code gives."""
-    studies = [*map(load_study, bundled_studies()), keyed_study()]
+    studies = [*map(load_study, bundled_names()), keyed_study()]
     return {
         study.name: {name: keys_of(config) for name, config in _runs(study)} for study in studies
     }
@@ -60,6 +60,7 @@ def keys_frozen() -> Keys:
     return frozen
 
 
+@cache
 def keyed_study() -> Any:
     """Return the study of `keyed.yaml`, its image folders filled with bytes that never change.
 

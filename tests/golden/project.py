@@ -8,7 +8,7 @@ from mixup_core.problem import PROBLEMS, problem_named
 from mixup_core.tree.catalogue import catalogue_of
 from mixup_core.tree.parts import REQUIRED, members, parts
 from mixup_core.tree.written_forms import flatten, spelled
-from sweeps.reading.study_file import bundled_studies, load_study
+from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.search import confirming
 
 NUMERICS_VERSION = "mixup_core.keys.NUMERICS_VERSION"
@@ -18,7 +18,7 @@ __all__ = [
     "NUMERICS_VERSION",
     "PROBLEMS",
     "REQUIRED",
-    "bundled_studies",
+    "bundled_names",
     "catalogue_of",
     "confirming",
     "data_root",

@@ -13,15 +13,16 @@ from mixup_core.tree.written_forms import flatten
 from reports.numbers.responses import plane_of, response_of
 from reports.pages.build import draft_report
 from reports.tables.frames import epochs_frame, runs_frame
-from sweeps.reading.study_file import bundled_studies, load_study
+from sweeps.reading.study_file import bundled_names
 from sweeps.state.results import RunResult
 from sweeps.study.study import Run, Study
+from tests.bundled import bundled
 
 RECORDS = 4
 
 
 def two_seeds(name: str) -> Study:
-    study = load_study(name)
+    study = bundled(name)
     return replace(study, seeds=study.seeds[:2])
 
 
@@ -41,9 +42,9 @@ def told(study: Study, run: Run, place: int) -> RunResult:
     return RunResult(run=run, stage=stage, failure=None)
 
 
-@pytest.mark.parametrize("name", sorted(bundled_studies()))
+@pytest.mark.parametrize("name", bundled_names())
 def test_arms_stand_at_the_numbers_that_they_have(name: str) -> None:
-    study = load_study(name)
+    study = bundled(name)
     flats = {arm: flatten(config) for arm, config in study.arms.items()}
     response, plane = response_of(study, tuple(flats)), plane_of(study, tuple(flats))
     for line in response.lines.values() if response else ():
@@ -55,7 +56,7 @@ def test_arms_stand_at_the_numbers_that_they_have(name: str) -> None:
             assert (flats[arm][plane.across], flats[arm][plane.up]) == place
 
 
-@pytest.mark.parametrize("name", sorted(bundled_studies()))
+@pytest.mark.parametrize("name", bundled_names())
 def test_frames_are_written_as_parquet_and_read_again(name: str, tmp_path: Path) -> None:
     study = two_seeds(name)
     results = [told(study, run, place) for place, run in enumerate(study.runs())]
@@ -68,7 +69,7 @@ def test_frames_are_written_as_parquet_and_read_again(name: str, tmp_path: Path)
 
 @pytest.mark.long
 @pytest.mark.parametrize("done", [0, 1, None])
-@pytest.mark.parametrize("name", sorted(bundled_studies()))
+@pytest.mark.parametrize("name", bundled_names())
 def test_a_report_is_made_of_any_numbers(name: str, done: int | None, tmp_path: Path) -> None:
     study = two_seeds(name)
     results = [told(study, run, place) for place, run in enumerate(study.runs())][:done]
@@ -79,9 +80,9 @@ def test_a_report_is_made_of_any_numbers(name: str, done: int | None, tmp_path: 
     assert len(report.table.csv().splitlines()) == len(study.primary().arms) + 1
 
 
-@pytest.mark.parametrize("name", sorted(bundled_studies()))
+@pytest.mark.parametrize("name", bundled_names())
 def test_a_bundled_study_has_claims_and_seeds_to_decide_them_or_says_why_not(name: str) -> None:
-    study = load_study(name)
+    study = bundled(name)
     says_why_not = "makes no claim" in " ".join(study.description.split())
     assert bool(study.claims) != says_why_not
     assert not study.claims or len(study.seeds) >= 3

@@ -12,7 +12,8 @@ from mixup_core.images.data_config import DataConfig
 from mixup_core.images.mix_config import MixConfig
 from mixup_core.laws import Beta, Erm, Midpoint
 from mixup_core.mixing.partners import FromDataset
-from sweeps.reading.study_file import bundled_studies, load_study
+from sweeps.reading.study_file import bundled_names
+from tests.bundled import bundled
 
 FILES = sorted(Path(next(iter(sweeps.studies.__path__))).glob("*.yaml"), key=lambda file: file.stem)
 
@@ -22,8 +23,8 @@ GOLDEN = {"search-alpha-switch": "cb814f0e", "search-alpha-switch-cifar": "f416c
 
 
 def test_every_file_is_a_bundled_study_with_its_description() -> None:
-    studies = bundled_studies()
-    assert list(studies) == [file.stem for file in FILES]
+    studies = bundled_names()
+    assert studies == [file.stem for file in FILES]
     assert {"digits", "quickstart", "table1-cifar10", "table1-cifar100", "table1-fmnist"} <= set(
         studies
     )
@@ -33,7 +34,7 @@ def test_every_file_is_a_bundled_study_with_its_description() -> None:
 def test_a_bundled_study_is_named_for_its_file_and_says_how_to_run_it(
     file: Path, schema_of_studies: jsonschema.Draft202012Validator
 ) -> None:
-    study = load_study(file.stem)
+    study = bundled(file.stem)
     assert study.name == file.stem
     assert f"`mixsweep run {file.stem}`" in study.description
     assert len({run.key for run in study.runs()}) == len(study.arms) * len(study.seeds)
@@ -48,7 +49,7 @@ def test_a_bundled_study_is_named_for_its_file_and_says_how_to_run_it(
     ["digits", "quickstart", "table1-cifar10", "table1-cifar100", "table1-fmnist", *GOLDEN],
 )
 def test_the_arms_of_a_study_of_images_differ_in_their_law_alone(name: str) -> None:
-    study = load_study(name)
+    study = bundled(name)
     assert {arm: config.mix.law for arm, config in study.arms.items()} == {
         "erm": Erm(),
         "midpoint": Midpoint(),
@@ -59,7 +60,7 @@ def test_the_arms_of_a_study_of_images_differ_in_their_law_alone(name: str) -> N
 
 
 def test_quickstart_is_the_measured_cpu_variant() -> None:
-    study = load_study("quickstart")
+    study = bundled("quickstart")
     assert study.seeds == (0, 1, 2, 3, 4)
     assert study.arms["uniform"] == TrainConfig(
         data=DataConfig(name="fashion-mnist", views="concat", num_train=4000, pool=2),
@@ -77,7 +78,7 @@ def test_quickstart_is_the_measured_cpu_variant() -> None:
     [("fmnist", "fashion-mnist"), ("cifar10", "cifar10"), ("cifar100", "cifar100")],
 )
 def test_table_1_follows_the_protocol_of_the_paper(name: str, data: str) -> None:
-    study = load_study(f"table1-{name}")
+    study = bundled(f"table1-{name}")
     assert study.seeds == (0, 1, 2, 3, 4)
     midpoint = study.arms["midpoint"]
     assert (midpoint.data.name, midpoint.data.views, midpoint.data.num_train) == (
@@ -94,7 +95,7 @@ def test_table_1_follows_the_protocol_of_the_paper(name: str, data: str) -> None
 
 
 def test_digits_runs_in_seconds() -> None:
-    study = load_study("digits")
+    study = bundled("digits")
     assert study.seeds == (0, 1)
     config = study.arms["erm"]
     assert (config.data.name, config.model.name, config.epochs, config.batch_size) == (
@@ -107,14 +108,14 @@ def test_digits_runs_in_seconds() -> None:
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_a_bundled_search_keeps_the_name_of_its_first_days(name: str) -> None:
-    study = load_study(name)
+    study = bundled(name)
     assert study.search is not None
     assert study.search.fingerprint(study.seeds) == GOLDEN[name]
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_a_bundled_search_is_blind_to_test_images_until_it_confirms(name: str) -> None:
-    study = load_study(name)
+    study = bundled(name)
     search = study.search
     assert search is not None
     assert (search.points >= 20, len(study.seeds) >= 3, len(search.strategy.confirm_seeds)) == (
@@ -135,4 +136,4 @@ def test_the_study_of_the_readme_is_accepted(tmp_path: Path) -> None:
     (study,) = (block.partition("```")[0] for block in readme.split("```yaml\n")[1:])
     file = tmp_path / "readme.yaml"
     file.write_text(study)
-    assert len(load_study(str(file)).runs()) == 3 * 5
+    assert len(bundled(str(file)).runs()) == 3 * 5

@@ -4,7 +4,8 @@ import pytest
 
 from reports.pages.claims_index import claims_index
 from reports.pages.published import PUBLISHED, first_reports, latest_report
-from sweeps.reading.study_file import bundled_studies, load_study
+from sweeps.reading.study_file import bundled_names
+from tests.bundled import bundled
 
 
 @pytest.fixture(scope="module")
@@ -21,8 +22,8 @@ def test_the_committed_index_is_the_one_that_the_published_runs_give(index: str)
 def test_every_claim_of_every_bundled_study_is_in_it_and_the_others_say_why_not(
     index: str,
 ) -> None:
-    for name in bundled_studies():
-        study = load_study(name)
+    for name in bundled_names():
+        study = bundled(name)
         assert f"## {name}\n" in index
         for claim in study.claims:
             assert claim.says in index
@@ -32,14 +33,14 @@ def test_every_claim_of_every_bundled_study_is_in_it_and_the_others_say_why_not(
 
 @pytest.mark.timeout(120)
 def test_every_bundled_study_that_claims_has_three_seeds_or_more() -> None:
-    for name in bundled_studies():
-        study = load_study(name)
+    for name in bundled_names():
+        study = bundled(name)
         assert not study.claims or len(study.seeds) >= 3, name
 
 
 def test_runs_that_were_only_reported_again_are_not_said_to_be_run_again(index: str) -> None:
     firsts = first_reports(PUBLISHED)
-    for name in bundled_studies():
+    for name in bundled_names():
         latest, first = latest_report(PUBLISHED, name), firsts.get(name)
         part = index.partition(f"## {name}\n")[2].partition("\n## ")[0]
         if latest is not None and first is not None:

@@ -14,9 +14,10 @@ from mixup_core.store.manifests import Failure
 from sweeps.cli import commands
 from sweeps.commands.cite import _known_entries, works_of
 from sweeps.commands.request import RefusedError
-from sweeps.reading.study_file import bundled_studies, load_study
+from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.state.results import read_results
 from sweeps.study.study import Study
+from tests.bundled import bundled
 from tests.sweeps.commands.trained import train
 
 
@@ -111,7 +112,7 @@ def test_a_study_cites_its_sources_before_its_methods_each_once(study: Study) ->
 
 
 def test_every_entry_of_the_bibliography_is_cited_by_a_bundled_study() -> None:
-    cited = {work for name in bundled_studies() for work in works_of(load_study(name))}
+    cited = {work for name in bundled_names() for work in works_of(bundled(name))}
     assert set(_known_entries()) <= cited
     assert all("title = {" in e and "author = {" in e for e in _known_entries().values())
 
