@@ -77,6 +77,7 @@ OBJECTIVES = _spellings(
 OPTIMIZERS = _spellings(Optimizer, {"name": "sgd", "momentum": 0.9, "nesterov": True})
 RATES = _spellings(LrSchedule, {"warm-up": 1}, {"step": {"at": [1]}})
 AVERAGES = _spellings(Averaging, {"ema": 0.9})
+PROBES = _spellings(Probe, {"mean-gradient-norm": {"draws": 11}})  # by default it takes 200
 SMALL = TrainConfig(
     data=DataConfig(name="digits"), model=parsed(Model, "mlp"), epochs=2, batch_size=10
 )
@@ -246,7 +247,7 @@ def test_every_optimizer_trains_under_every_rate_with_and_without_an_average(
     assert ("test/error_averaged" in records[-1].metrics) == (averaging is not None)
 
 
-@pytest.mark.parametrize("probe", _named(Probe))
+@pytest.mark.parametrize("probe", PROBES, ids=str)
 @pytest.mark.parametrize(
     ("model", "objective"),
     [

@@ -185,7 +185,7 @@ def test_every_augmentation_trains(augment: Any, digits: Splits) -> None:
     assert grown <= {"_to_copy in rand_augment.<lambda>"}, "torchvision's numbers of a rotation"
 
 
-@pytest.mark.parametrize("probe", registries._named(Probe))
+@pytest.mark.parametrize("probe", registries.PROBES, ids=str)
 @pytest.mark.parametrize("model", ["mlp", "narrow-resnet"])
 def test_every_probe_measures(probe: str, model: str, digits: Splits) -> None:
     views = parsed(Probe, probe).views or "single"
@@ -201,10 +201,7 @@ def test_every_probe_measures(probe: str, model: str, digits: Splits) -> None:
         ({"objective": {"filter": registries.GUIDED}}, 7),
         ({"mix.law": "erm"}, 5),
         ({"mix.partner": "similar"}, 4),
-        (
-            {"probes": [p for p in registries._named(Probe) if parsed(Probe, p).views != "concat"]},
-            35,
-        ),
+        ({"probes": [p for p in registries.PROBES if parsed(Probe, p).views != "concat"]}, 35),
     ],
     ids=str,
 )

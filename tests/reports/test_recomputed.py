@@ -273,7 +273,8 @@ def level_of(claim: Stated, values: Mapping[str, Values], facts: Mapping[str, Fa
     if undecided(least) < 0:
         return 1e-12
     guess = _log_p_of_a_t_test(claim, values)
-    if undecided(guess - 1e-6) > 0 > undecided(guess + 1e-6):
+    is_inside = least < guess - 1e-6 and guess + 1e-6 < most
+    if is_inside and undecided(guess - 1e-6) > 0 > undecided(guess + 1e-6):
         return math.exp(guess)
     return math.exp(float(optimize.bisect(undecided, least, most, xtol=1e-6)))
 

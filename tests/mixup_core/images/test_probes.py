@@ -97,7 +97,8 @@ def test_probes_change_nothing_but_the_record(
     plain = with_values(
         config, {"model.name": model, "mix.law": {"beta": 1.0}, "data.views": views}
     )
-    probed = with_values(plain, {"probes": [*OF_VIEWS[views], *OF_BOTH]})
+    few = [{tag: {"draws": 11}} if tag == MeanGradientNorm.tag else tag for tag in OF_BOTH]
+    probed = with_values(plain, {"probes": [*OF_VIEWS[views], *few]})
     states = [TrainingState.initial(plain, splits.info, CPU) for _ in range(2)]
     without, beside = (
         list(fit(c, splits, s)) for c, s in zip((plain, probed), states, strict=True)
