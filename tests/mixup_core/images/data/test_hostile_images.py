@@ -94,7 +94,7 @@ def test_no_image_takes_the_memory_of_the_process_that_looks_at_it(tmp_path: Pat
         program = (
             "import resource, sys\n"
             "from pathlib import Path\n"
-            "from mixup_core.images.config import DataConfig\n"
+            "from mixup_core.images.data_config import DataConfig\n"
             "from mixup_core.images.data.datasets import DataError, load\n"
             "for number in range(int(sys.argv[2])):\n"
             "    folder = Path(sys.argv[1]) / str(number) / 'photos'\n"
