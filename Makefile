@@ -34,6 +34,7 @@ faults: $(DEV)
 # in a clone. An hour or two.
 long: $(DEV)
 	$(BIN)/python -m pytest tests $(UNITS) -m long -rs
+	$(BIN)/python -m pytest tests $(UNITS) -m "hypothesis and not long" --hypothesis-profile=long
 	$(NAMESPACE) $(BIN)/python -m pytest tests/faults -m long -rs
 
 # Whole clusters on hosts that are namespaces, by the commands of the files in cluster/: about ten

@@ -16,8 +16,9 @@ from hypothesis import settings
 from tests.object_stores import NAMES, forget_clients, object_stores
 from tests.plugin_files import plugin as plugin
 
-# How long an example takes is the machine's affair.
-settings.register_profile("mixsweep", deadline=None)
+# How long an example takes depends on the machine. `make long` draws ten times as many.
+settings.register_profile("mixsweep", deadline=None, max_examples=30)
+settings.register_profile("long", deadline=None, max_examples=300)
 settings.load_profile("mixsweep")
 
 

@@ -186,8 +186,10 @@ def test_a_home_of_an_earlier_version_is_reported_tracked_and_grown(
 ) -> None:
     mixsweep, study = command_line(home), str(home / "old.yaml")
     former, (keys, points) = rows_of(home / "reports" / "old"), tracked(home / "mlflow.db")
-    mixsweep("sync", study)
-    mixsweep("report", study)
+    more_seeds = ["plan", study, "--set", "seeds=3", "--json"]
+    ran = mixsweep.each([["sync", study], ["report", study], ["list", "--json"], more_seeds])
+    assert [each.returncode for each in ran] == [0] * 4, ran
+    listings, more = (json.loads(each.stdout) for each in ran[2:])
     now = rows_of(home / "reports" / "old")
     assert now.keys() == former.keys()
     for key, row in former.items():
@@ -196,8 +198,7 @@ def test_a_home_of_an_earlier_version_is_reported_tracked_and_grown(
     assert runs == keys
     assert {runs[key] for key in former} == {1}
     assert points <= all_points
-    (listed,) = (row for row in mixsweep.json("list")["studies"] if row["study"] == "old")
+    (listed,) = (row for row in listings["studies"] if row["study"] == "old")
     assert listed["report"] is not None
-    more = mixsweep.json("plan", study, "--set", "seeds=3")
     assert more["stored"] == len(former)
     assert more["to_run"] == more["runs"] - len(former) > 0

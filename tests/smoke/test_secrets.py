@@ -3,7 +3,7 @@
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -28,31 +28,47 @@ _START = 3.0
 """Seconds in which a command has moved its addresses to its environment."""
 
 
-@pytest.mark.parametrize("way", ["options", "variables"])
+EACH_WAY_BY_TURNS = (("options", "run report status"), ("variables", "run sync plan"))
+"""Each way to give an address, with the commands that are run so."""
+ALL = "run run report sync status plan"
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        pytest.param(EACH_WAY_BY_TURNS, id="by turns"),
+        pytest.param([("options", ALL)], id="options", marks=pytest.mark.long),
+        pytest.param([("variables", ALL)], id="variables", marks=pytest.mark.long),
+    ],
+)
 def test_the_secret_of_an_address_is_in_no_file_no_output_and_no_process_list(
-    command_line: Callable[..., CommandLine], tmp_path: Path, way: str
+    command_line: Callable[..., CommandLine],
+    tmp_path: Path,
+    commands: Sequence[tuple[str, str]],
 ) -> None:
     study = tmp_path / "hidden.yaml"
     study.write_text(SEARCH)
     optuna = _database(tmp_path / "optuna.db", f"{CANARY}-optuna")
     tracking = _database(tmp_path / "mlflow.db", f"{CANARY}-tracking")
-    if way == "options":
-        mixsweep = command_line()
-        options = ["--optuna", optuna, "--tracking-uri", tracking]
-    else:
-        mixsweep = command_line(MIXSWEEP_OPTUNA=optuna, MLFLOW_TRACKING_URI=tracking)
-        options = []
+    given_as: dict[str, tuple[dict[str, str], list[str]]] = {
+        "options": ({}, ["--optuna", optuna, "--tracking-uri", tracking]),
+        "variables": ({"MIXSWEEP_OPTUNA": optuna, "MLFLOW_TRACKING_URI": tracking}, []),
+    }
     said, listed = [], []
-    for verb in ("run", "run", "report", "sync", "status", "plan"):
-        process = mixsweep.start(verb, str(study), *options)
-        listed += list(_listings_with_the_canary(process))
-        out, err = process.communicate()
-        assert process.returncode == 0, err
-        said += [out, err]
+    home = tmp_path / "runs"
+    for way, verbs in commands:
+        variables, options = given_as[way]
+        mixsweep = command_line(home, **variables)
+        for verb in verbs.split():
+            process = mixsweep.start(verb, str(study), *options)
+            listed += list(_listings_with_the_canary(process))
+            out, err = process.communicate()
+            assert process.returncode == 0, err
+            said += [out, err]
     said += _said_by_a_hook_that_fails(mixsweep, study)
     for name in ("optuna.db", "mlflow.db"):
         assert (tmp_path / name).stat().st_size > 0
-    assert _files_with_the_canary(tmp_path, mixsweep.home) == []
+    assert _files_with_the_canary(tmp_path) == []
     assert [text for text in said if CANARY in text] == []
     assert listed == []
 

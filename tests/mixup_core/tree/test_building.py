@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mixup_core.images.config import TrainConfig
@@ -157,7 +157,6 @@ def test_a_path_that_names_no_field_is_told_which_there_are() -> None:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-@settings(max_examples=50)
 @given(data=st.data())
 def test_every_configuration_is_spelled_and_parsed_alike(name: str, data: st.DataObject) -> None:
     """Of every problem: its defaults with what is required, then random changes."""
