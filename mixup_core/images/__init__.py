@@ -1,1 +1,1 @@
-"""The problem `images`: its config, its training, its models and measurements."""
+"""The problem `images`: trains image classifiers."""

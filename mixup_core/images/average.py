@@ -1,4 +1,4 @@
-"""Average: the network of the moving average of another's weights."""
+"""Average: a network whose weights are the moving average of another network's."""
 
 import torch
 from torch import nn
@@ -6,18 +6,18 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 
 class Average(AveragedModel):
-    """PyTorch's average of weights and statistics, but that no step waits for a device.
+    """PyTorch's moving average of weights and statistics, without waiting for the device.
 
-    PyTorch's own update copies the number of steps to the device at every one of them, for an
-    argument that an exponential average has no use for, and the host waits for the copy.
+    PyTorch's own update copies the number of steps to the device in each step, for an argument that
+    an exponential average does not use, and waits for the copy.
     """
 
     def __init__(self, network: nn.Module, decay: float) -> None:
-        """Copy the network; the first update takes its weights as they are.
+        """Copy the network. The first update replaces the average by the network's weights.
 
         Args:
-            network: What is averaged, with its buffers.
-            decay: Share of the average that a step keeps, in (0, 1).
+            network: The network to average, with its buffers.
+            decay: Weight of the old average in each step, in (0, 1).
         """
         super().__init__(network, use_buffers=True)
         self._mean_into = get_ema_multi_avg_fn(decay)  # type: ignore[no-untyped-call]
@@ -25,7 +25,7 @@ class Average(AveragedModel):
 
     @torch.no_grad()
     def update_parameters(self, model: nn.Module) -> None:
-        """Move the average towards a network."""
+        """Update the average by the present weights of a network."""
         own, now = ([*part.parameters(), *part.buffers()] for part in (self.module, model))
         self._has_begun = self._has_begun or bool(self.n_averaged > 0)
         for is_float in (True, False):  # the list operation takes one or the other

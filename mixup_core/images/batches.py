@@ -1,4 +1,4 @@
-"""Batches: the images of one epoch as a law mixes them, everything random drawn up front."""
+"""Batches: the mixed images of one epoch. All random values are drawn at its start."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -21,8 +21,9 @@ from mixup_core.mixing.linear import Linear, mix
 from mixup_core.seeding import Purpose, stream
 
 _BYTES_AT_A_TIME = 2**19
-"""Size of the images that a CPU assembles together, both views counted: its second-level cache
-holds them through the five passes that make them."""
+"""Bytes of images (both views) that a CPU assembles together, so that they stay in its second-level
+cache through all five passes.
+"""
 TRAINING: Mapping[str, Purpose] = {
     "mixing": "mixing",
     "choice": "mixing choice",
@@ -30,7 +31,7 @@ TRAINING: Mapping[str, Purpose] = {
     "second": "second mixing",
     "label": "label mixing",
 }
-"""Each draw for mixing, to the purpose that names its stream."""
+"""Purposes that name the random streams of mixing, by draw."""
 PROBING: Mapping[str, Purpose] = {
     "mixing": "probe mixing",
     "choice": "probe mixing choice",
@@ -38,17 +39,17 @@ PROBING: Mapping[str, Purpose] = {
     "second": "probe second mixing",
     "label": "probe label mixing",
 }
-"""The same for probes, which share no draw with training."""
+"""The same for probes, which share no random stream with training."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Batch:
-    """Some images and what they are mixed with."""
+    """A batch of mixed images with the labels of both images."""
 
     mixed: Tensor
-    """(batch, channels, height, width), float32: what a network is trained on."""
+    """Input of the network, (batch, channels, height, width), float32."""
     unmixed: Callable[[], Tensor] | None
-    """Assembles the images before they are mixed; None under a law that does not mix."""
+    """Assembles the images before mixing; None if the law does not mix."""
     labels: Tensor
     """(batch,), int64."""
     partner_labels: Tensor
@@ -56,22 +57,22 @@ class Batch:
     lam: Tensor
     """Weight of `labels`, (batch,), float32, in [0, 1]."""
     hidden: HiddenMix | None = None
-    """Set if the network mixes: `mixed` then holds the images and behind them their partners."""
+    """Set if the network itself mixes; `mixed` then holds images, followed by their partners."""
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @property
     def images(self) -> Tensor:
-        """The images of `mixed` before mixing; built on access, since few objectives need them."""
+        """The images before mixing. Built on access, since few objectives use them."""
         return self.mixed if self.unmixed is None else self.unmixed()
 
     def logits(self, network: Forward, after: Tensor | None = None) -> Tensor:
         """Return the logits of the mixed images, (batch, classes).
 
         Args:
-            network: Any that has the layer of `hidden`, if that is given.
-            after: Images that pass the network before them; their logits come first.
+            network: A network; it must have the layer of `hidden` if that is set.
+            after: Images that are put in front of the mixed ones; their logits come first.
         """
         images = self.mixed if after is None else torch.cat([after, self.mixed])
         return network(images) if self.hidden is None else network(images, self.hidden)
@@ -83,31 +84,32 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Draws:
-    """All that is random in one pass over the images."""
+    """All random values of one pass over the images."""
 
     order: Tensor
-    """(images,), int64."""
+    """Indices of the images in the order of use, (images,), int64."""
     partners: Tensor
-    """(images,), int64; the image mixed into each, along `order`."""
+    """Index of each image's partner, (images,), int64, in that order."""
     lam: Tensor
-    """(images,), float32, along `order`."""
+    """Weight of each image, (images,), float32, in that order."""
     scaling: Tensor
-    """gamma of each image and of each partner, (2, images), float32, along `order`."""
+    """Scaling gamma of the views of images and of partners, (2, images), float32, in that order."""
     augmentation: Tensor | None = None
-    """Draws of the augmentation for each image and for each partner, (2, images, numbers),
-    along `order`; None: they are not augmented. On the CPU if it `chooses_on_host`."""
+    """Draws of the augmentation for images and partners, (2, images, numbers), in that order. None:
+    no augmentation. They are on the CPU if it `chooses_on_host`.
+    """
     sizes: list[int]
-    """Sizes of the batches along `order`."""
+    """Number of images in each batch."""
     mixers: tuple[Mixer | None, ...]
-    """The mixer of each batch; None: the batch is not mixed."""
+    """Mixer of each batch; None if the batch is not mixed."""
     label_lam: Tensor | None = None
-    """Weight of each label, (images,), float32, along `order`, if it is drawn apart from `lam`."""
+    """Weight of each label, (images,), float32, if it is drawn independently of `lam`."""
 
     @classmethod
     def for_training(
         cls, config: TrainConfig, epoch: int, how: Epoch, images: TrainingImages
     ) -> "Draws":
-        """Return the random draws of a 0-based training epoch, on the device of the images."""
+        """Draw the random values of a 0-based training epoch, on the device of the images."""
         order = stream(config.seeds, "batch order", epoch).permutation(len(images))
         gamma = stream(config.seeds, "view scaling", epoch).random((2, len(images)), "float32")
         streams = _streams(config, epoch, TRAINING)
@@ -122,14 +124,14 @@ class Draws:
     def for_probing(
         cls, config: TrainConfig, epoch: int, how: Epoch, images: TrainingImages, draw: int = 0
     ) -> "Draws":
-        """Return draws of the same laws from streams that training never uses; images in order.
+        """Draw from the same laws, with random streams that training never uses; images in order.
 
         Args:
-            config: The run.
+            config: Configuration of the run.
             epoch: 0-based.
-            how: What decides the epoch.
-            images: What is mixed.
-            draw: Number of the draw after the epoch, from 0.
+            how: Settings of the epoch.
+            images: Training images.
+            draw: Index of the draw for this epoch, from 0.
         """
         order = torch.arange(len(images))
         place = epoch + _DRAWS_APART * draw
@@ -162,7 +164,7 @@ class Draws:
         )
 
     def to(self, device: torch.device) -> "Draws":
-        """Return the draws on a device, but for what operations have drawn: it is there."""
+        """Return the draws on a device; what operations drew is there already."""
         parts = {name: getattr(self, name) for name in self.__slots__}
         moved: dict[str, Any] = {
             name: part.to(device) for name, part in parts.items() if isinstance(part, Tensor)
@@ -170,7 +172,7 @@ class Draws:
         return replace(self, **moved)
 
     def of_partners(self) -> "Draws":
-        """Return the draws of a pass over the partners, each in the place of its image."""
+        """Return the draws with images and partners exchanged."""
         augmentation = None if self.augmentation is None else self.augmentation.flip(0)
         return replace(
             self,
@@ -182,7 +184,7 @@ class Draws:
 
 
 _DRAWS_APART = 2**32
-"""Epochs between the streams of one draw and the next; more than a run has."""
+"""Distance between the streams of successive draws, in epochs; larger than any run."""
 
 
 def _streams(
@@ -201,13 +203,13 @@ def _augmentation(config: TrainConfig, epoch: int, images: TrainingImages) -> Te
 def batches(
     images: TrainingImages, draws: Draws, how: Epoch, saliency: Saliency = unmeasured
 ) -> Iterator[Batch]:
-    """Yield the batches of one pass; the last holds what is left.
+    """Yield the batches of one pass; the last one can be smaller.
 
     Args:
-        images: What is mixed.
-        draws: All that is random, drawn for `how`.
-        how: What decides the epoch. If nothing is mixed, partners are not read.
-        saliency: Of pixels, for operations that need it.
+        images: Training images.
+        draws: All random values, drawn for `how`.
+        how: Settings of the epoch. Without mixing, partners are not read.
+        saliency: Measures the saliency of pixels, for operations that need it.
     """
     start = 0
     beside = None
@@ -257,13 +259,13 @@ def _same(images: Tensor) -> Tensor:
 
 
 def _assembled(images: TrainingImages, draws: Draws, part: slice, *, is_mixed: bool) -> Tensor:
-    """Return images, mixed or not.
+    """Return a range of images, mixed or not.
 
     Args:
-        images: What is mixed.
-        draws: All that is random.
-        part: The images, of `draws.order`.
-        is_mixed: Whether partners are mixed in.
+        images: Training images.
+        draws: All random values.
+        part: The range, in `draws.order`.
+        is_mixed: Mix partners in.
     """
     count = part.stop - part.start
     out = torch.empty(count, *images.shape, device=images.labels.device)
@@ -276,7 +278,7 @@ def _assembled(images: TrainingImages, draws: Draws, part: slice, *, is_mixed: b
 
 
 def _images_at_a_time(out: Tensor) -> int:
-    """Return how many images a CPU's cache holds through all steps of their assembly."""
+    """Return how many images fit into a CPU's cache during all steps of assembly."""
     if out.device.type != "cpu":
         return len(out)
     return max(1, _BYTES_AT_A_TIME // (out[0].numel() * out.element_size()))

@@ -1,4 +1,4 @@
-"""TrainConfig: everything that decides the numbers of one run of image training."""
+"""TrainConfig: the configuration of one run of image training, which decides all its numbers."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -60,12 +60,12 @@ VARIED: dict[VariationSource, tuple[Purpose, ...]] = {
 """Each source of variation, to the purposes whose draws it names."""
 
 SECOND_SEED = 2**63
-"""Added to the seed of a run, it names the draws of `redraw`; no run has so large a seed."""
+"""Added to the seed of a run, gives the second seed of `redraw`. No run's seed is this large."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainConfig(Checked):
-    """One run: one configuration trained once, so one seed."""
+    """The configuration of one run, with its seed."""
 
     problem: ClassVar = "images"
 
@@ -74,48 +74,55 @@ class TrainConfig(Checked):
     optimizer: Optimizer = field(default_factory=Adam)
     lr_schedule: LrSchedule = field(default_factory=Constant)
     averaging: Averaging | None = None
-    """Average of the weights that is measured beside them; None: there is none."""
+    """Moving average of the weights to measure too. None: none."""
     mix: MixConfig = field(default_factory=MixConfig)
     objective: Objective = field(default_factory=Plain)
     loss: LossChoice = field(default_factory=CrossEntropy)
-    """Loss of an image under its mixed label."""
+    """Loss of an image with a mixed label."""
     class_weights: ClassWeights | None = None
-    """Weight of each class in the cross entropy: each part of a mixed label has
-    the weight of its class. Metrics have no weights. None: all classes count alike."""
+    """Weights of the classes in the cross entropy; each part of a mixed label has the weight of its
+    class. Metrics are not weighted. None: all weights are 1.
+    """
     epochs: Count
-    """Passes over the training images."""
+    """Number of passes over the training images."""
     batch_size: Count
-    """Images per step. The last batch of an epoch holds what is left; it is never dropped."""
+    """Images per step. The last batch of an epoch can be smaller; it is never dropped."""
     eval_every: Count = 1
-    """`val/*` and `test/*` are measured after every `eval_every`-th epoch; it divides `epochs`, so
-    the last epoch is always measured and a shorter run is a prefix of a longer one."""
+    """Epochs between measurements of `val/*` and `test/*`. It must divide `epochs`, so that the
+    last epoch is measured and a shorter run is a prefix of a longer one.
+    """
     probes: tuple[Probe, ...] = ()
-    """Further measurements, each at most once: a name, or a name with the number of epochs from one
-    measurement to the next, `{el2n: 5}`."""
+    """Further measurements, each at most once: a name, or a name with the number of epochs between
+    measurements, `{el2n: 5}`.
+    """
     precision: Literal["float32", "tf32", "bfloat16"] = "float32"
-    """Arithmetic of the network's passes; weights and loss stay float32. On a GPU `float32` is IEEE
-    in convolutions, too, and `tf32` faster, with 10 bits of mantissa; on a CPU both are the same
-    computation. `bfloat16` is autocast."""
+    """Arithmetic of the network; weights and loss are always float32. On a GPU, `float32` is IEEE
+    also in convolutions; `tf32` is faster, with a mantissa of 10 bits; on a CPU both are the same.
+    `bfloat16` uses autocast.
+    """
     deterministic: bool = False
-    """True: only kernels that give the same bits each time, so that a run repeats and resumes bit
-    for bit on one kind of GPU; slower there, and an operation without such a kernel fails. On a CPU
-    with one thread every run does that, but a run with this field has another key."""
+    """Use only kernels that give the same bits each time, so that a run repeats and resumes bit for
+    bit on one kind of GPU. This is slower, and an operation without such a kernel fails. A CPU with
+    one thread always does so; but runs with this field have their own keys.
+    """
     vary: Literal["all", VariationSource] = "all"
-    """The one source of randomness that the seed varies, all else being drawn as at seed 0: what
-    differs between seeds is then of that source alone. `rounding` moves one initial weight, which
-    the seed chooses, to the next float32 number. `all`: the seed names every draw."""
+    """Source of randomness that the seed varies; all others are drawn as at seed 0, so that only
+    this source differs between seeds. `rounding` moves one initial weight, chosen by the seed, to
+    the next float32 number. `all`: the seed varies everything.
+    """
     redraw: Literal["nothing", "all", VariationSource] = "nothing"
-    """The source of randomness that is drawn by a second seed, which belongs to the run's seed; all
-    other sources are drawn by the run's seed. The values `nothing`, `all` and single sources at
-    equal seeds make a crossed design: see `vary` for the values."""
+    """Source of randomness that the run's second seed draws; its first seed draws all others.
+    `nothing`, `all` and single sources at equal seeds give a crossed design. See `vary` for the
+    sources.
+    """
     seed: Seed = 0
-    """Names the random draws of the run."""
+    """Seed of the run's random draws."""
 
     def check(self) -> None:
-        """Check the rules that join several fields.
+        """Check rules that involve several fields.
 
         Raises:
-            RuleError: If the parts contradict each other.
+            RuleError: If fields contradict each other.
         """
         require(
             self.epochs % self.eval_every == 0,
@@ -192,11 +199,11 @@ class TrainConfig(Checked):
                 raise RuleError("every must divide epochs", every)
 
     def loss_on(self, labels: "Tensor", num_classes: int) -> Loss:
-        """Return the loss, with the weight of each class if it has one.
+        """Return the loss, with class weights if the run has them.
 
         Args:
-            labels: Of all training images, (images,), int64.
-            num_classes: Of the data.
+            labels: Labels of all training images, (images,), int64.
+            num_classes: Number of classes of the data.
         """
         if self.class_weights is None or not isinstance(self.loss, CrossEntropy):
             return self.loss
@@ -210,12 +217,12 @@ class TrainConfig(Checked):
         )
 
     def law_at(self, epoch: int) -> Law:
-        """Return the law of a 0-based epoch, whatever the objective."""
+        """Return the law of a 0-based epoch, before the objective changes it."""
         return self.mix.law_at(epoch, self.epochs)
 
     @property
     def seeds(self) -> int | Seeds:
-        """The seed of each purpose, for `mixup_core.seeding.stream`."""
+        """Seeds by purpose, for `mixup_core.seeding.stream`."""
         second = self.seed + SECOND_SEED
         if self.redraw == "all":
             return second
@@ -227,7 +234,7 @@ class TrainConfig(Checked):
         return Seeds(own=self.seed, purposes=frozenset(VARIED[self.vary]))
 
     def in_epoch(self, epoch: int) -> Epoch:
-        """Return the settings that decide a 0-based epoch."""
+        """Return all settings that decide a 0-based epoch."""
         law, objective = self.objective.in_epoch(self.law_at(epoch), epoch, self.epochs)
         rate = self.lr_schedule.in_epoch(epoch, self.epochs)
         if not law.mixes:

@@ -1,6 +1,6 @@
-"""Building: trees from values by dotted path, and values from how they are written.
+"""Building: makes trees from values by dotted path, and values from their text in study files.
 
-The two call each other: a value may be a dataclass, whose fields are values.
+The two functions call each other, since a value can be a dataclass with fields.
 """
 
 import dataclasses
@@ -19,45 +19,45 @@ T = TypeVar("T")
 
 
 def with_values(node: T, values: Mapping[str, Any]) -> T:
-    """Return a tree with the values at some dotted paths replaced, checked again.
+    """Return a tree with the values at some dotted paths replaced; all checks run again.
 
     Args:
-        node: The tree to start from; it is not changed.
-        values: Dotted path to value, as held or as written. A choice is given whole under its path
-            (`mix.law: {beta: 0.5}`), by its tag and fields, or by a field alone
-            (`mix.law.alpha: 0.5`). All are set before anything is checked: their order is no
+        node: The tree to start from; it is not modified.
+        values: Values by dotted path, as Python values or as study files write them. A choice is
+            set as a whole (`mix.law: {beta: 0.5}`), by its tag and fields, or by one field
+            (`mix.law.alpha: 0.5`). Checks run after all values are set, so their order does not
             matter.
 
     Raises:
         KeyError: If a path names no field.
         SpellingError: If a value has the wrong type; its path is the dotted path.
-        RuleError: If a value is out of range or the parts contradict each other.
+        RuleError: If a value is out of range or fields contradict each other.
     """
     rebuilt: T = _rebuilt(type(node), _held(node), _nested(values), "")
     return rebuilt
 
 
 def built(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Return the tree of a type made of values by dotted path, defaults for the rest.
+    """Return a tree of a type with these values by dotted path, and defaults for the others.
 
     Raises:
         KeyError: If a path names no field.
         SpellingError: If a value has the wrong type; its path is the dotted path.
-        RuleError: If a required value is missing, one is out of range, or the parts contradict each
-            other; its fields are dotted paths.
+        RuleError: If a required value is missing, a value is out of range, or fields contradict
+            each other. Its fields are dotted paths.
     """
     made: T = _rebuilt(kind, {}, _nested(values), "")
     return made
 
 
 def parsed(hint: Any, value: Any) -> Any:
-    """Return a value of a type from how it is written, types checked strictly.
+    """Return a value of a type, given as a study file writes it; types are checked strictly.
 
-    A boolean is no number, a fraction no integer, text no number; a whole number is a float where
-    one is wanted. A value that has its type already is returned as it is.
+    A boolean is not a number, a fraction not an integer, text not a number. A whole number is
+    converted to float where a float is needed. A value that has the type already is returned as is.
 
     Raises:
-        SpellingError: If it is none.
+        SpellingError: If the value does not have the type.
         RuleError: If it is out of range.
     """
     if known := words(hint):
@@ -82,7 +82,7 @@ def parsed(hint: Any, value: Any) -> Any:
 
 
 class _Given:
-    """The values given at a path, and below it."""
+    """The values set at a path and below it."""
 
     __slots__ = ("below", "value")
 
@@ -102,16 +102,16 @@ def _nested(values: Mapping[str, Any]) -> _Given:
 
 
 def _held(node: Any) -> dict[str, Any]:
-    """Return the values of a dataclass by field; None has none."""
+    """Return the field values of a dataclass by name; empty for None."""
     kind: Any = type(node)
     return {} if node is None else {part.name: getattr(node, part.name) for part in parts(kind)}
 
 
 def _rebuilt(kind: type, held: Mapping[str, Any], given: _Given, prefix: str) -> Any:
-    """Return a dataclass with what is given, else with what is held, defaults for the rest.
+    """Return a dataclass from the given values, then the present ones, then defaults.
 
     Raises:
-        KeyError: If a name is no field.
+        KeyError: If a name is not a field.
         RuleError: If a required value is missing or a rule is broken.
     """
     known = {part.name: part for part in parts(kind)}
@@ -151,10 +151,10 @@ def _value(part: Part, old: Any, entry: _Given, path: str) -> Any:
 
 
 def _chosen(part: Part, old: Any, entry: _Given, path: str) -> Any:
-    """Return the value of a choice from what is given of it, whole, by kind or by field.
+    """Return the value of a choice, which is set as a whole, by its kind, or by fields.
 
     Raises:
-        RuleError: If a field is given of a choice that is None.
+        RuleError: If a field is set while the choice is None.
     """
     fields = dict(entry.below)
     named = fields.pop("name", None) if part.is_named else None
@@ -193,10 +193,10 @@ def _parsed_at(path: str, hint: Any, value: Any) -> Any:
 
 
 def _parsed_plain(hint: Any, value: Any) -> Any:
-    """Return a value of a type without parts, or of one of several types.
+    """Return a value of a plain type, or of one of several types.
 
     Raises:
-        SpellingError: If it is none.
+        SpellingError: If it has none of the types.
     """
     if hint not in members(hint):
         for member in members(hint):
@@ -244,10 +244,10 @@ def _parsed_tagged(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
 
 
 def _parsed_fields(kind: type, values: Mapping[Any, Any]) -> Any:
-    """Return a dataclass from its fields as they are written.
+    """Return a dataclass from a mapping of its fields, as study files write them.
 
     Raises:
-        SpellingError: If one is unknown.
+        SpellingError: If a field is unknown.
     """
     known = tuple(part.name for part in parts(kind))
     for name in values:

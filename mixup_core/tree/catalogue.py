@@ -1,6 +1,6 @@
-"""Catalogue: the dataclasses that an open choice may hold, by the tag or name that files use.
+"""Catalogue: the dataclasses that an open choice can hold, by the tag or name used in files.
 
-The type of an open choice is a plain base class that owns a catalogue:
+The type of an open choice is a base class that owns a catalogue:
 
     class Probe(Checked, ABC):
         catalogue: ClassVar = Catalogue("probe")
@@ -11,10 +11,10 @@ The type of an open choice is a plain base class that owns a catalogue:
 
     Probe.catalogue.add(WeightNorm)
 
-A field of type `Probe` then takes a member of the catalogue, as a field of type `A | B` takes an A
-or a B: `mixup_core.tree.parts.members` returns the members of both. Members are added where the
-package of the choice is imported (its `__init__` names them), so that a catalogue is full as soon
-as its base class can be imported. A plugin adds its own later, all of them or none.
+A field of type `Probe` then accepts every class of the catalogue, as a field of type `A | B`
+accepts an A or a B; `mixup_core.tree.parts.members` returns the classes of both. The package of the
+choice adds its classes in its `__init__`, so that the catalogue is complete once the base class can
+be imported. A plugin adds its classes later, all of them or none.
 """
 
 import dataclasses
@@ -31,10 +31,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 NAME = "[a-z0-9][a-z0-9-]*"
-"""Regular expression of a tag or name."""
+"""Regular expression that tags and names match."""
 
 _DIGITS = 16
-"""Hexadecimal digits of a plugin's digest that keys hold."""
+"""Number of hexadecimal digits of a plugin's digest in keys."""
 
 _ORIGINS: "dict[Any, Origin]" = {}
 
@@ -42,38 +42,38 @@ _CACHED: "list[functools._lru_cache_wrapper[Any]]" = []
 
 
 class CatalogueError(ValueError):
-    """Something cannot be an entry; the text says what and why."""
+    """Something cannot be added to a catalogue; the message says what and why."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Origin:
-    """The plugin that an entry comes from."""
+    """The plugin that defines an entry."""
 
     plugin: str
     """Name of the file or of the distribution."""
     digest: str
-    """sha256 of the source, in hexadecimal. Keys hold it, so an edit makes new results."""
+    """sha256 of the source, in hexadecimal. It enters keys, so an edit gives new results."""
     version: str = ""
     """Version of the distribution; empty for a file."""
 
     def keyed(self, name: str) -> str:
-        """Return a tag or name as it enters keys: `cutmix@0123456789abcdef`."""
+        """Return a tag or name as it appears in keys: `cutmix@0123456789abcdef`."""
         return f"{name}@{self.digest[:_DIGITS]}"
 
 
 class Register(Mapping[str, T]):
-    """Entries by name, in the order in which they were added; plugins may add more."""
+    """Entries by name, in the order in which they were added. Plugins can add entries."""
 
     def __init__(self, noun: str, entries: Mapping[str, T] = MappingProxyType({})) -> None:
-        """Make a register.
+        """Create a register.
 
         Args:
-            noun: One entry, for messages: `probe`.
-            entries: Entries of ours that do not carry their names.
+            noun: What an entry is called in messages: `probe`.
+            entries: Built-in entries by name, if the entries themselves have no `tag` or `name`.
         """
         self.noun = noun
         self.origins: dict[str, Origin] = {}
-        """The origin of each entry that a plugin added."""
+        """Origins of the entries that plugins added, by name."""
         self._entries: dict[str, T] = dict(entries)
 
     def __getitem__(self, name: str) -> T:
@@ -92,22 +92,22 @@ class Register(Mapping[str, T]):
         """Add entries, all or none.
 
         Raises:
-            CatalogueError: If one cannot be an entry.
+            CatalogueError: If one of them is not allowed.
         """
         add_all((self, entry) for entry in entries)
 
     def remove(self, *names: str) -> None:
-        """Take entries out, such as those of an older version of a plugin."""
+        """Remove entries, for example those of an older version of a plugin."""
         for name in names:
             del self._entries[name]
             self.origins.pop(name, None)
         _clear_caches()
 
     def check(self, entry: T) -> None:
-        """Check that something can be an entry.
+        """Check an entry before it is added.
 
         Raises:
-            CatalogueError: If it cannot.
+            CatalogueError: If its name is invalid or taken.
         """
         name = kind_name(entry)
         if not re.fullmatch(NAME, name):
@@ -129,13 +129,13 @@ class Register(Mapping[str, T]):
 
 
 class Catalogue(Register[type[T]], Generic[T]):
-    """The members of an open choice by tag or name."""
+    """The classes of an open choice by tag or name."""
 
     def check(self, entry: type[T]) -> None:
-        """Check that a class can be a member: frozen, keyword-only, with every method.
+        """Check a class before it is added: frozen, keyword-only, no abstract method left.
 
         Raises:
-            CatalogueError: If it cannot.
+            CatalogueError: If one of these does not hold, or its name is invalid or taken.
         """
         if not getattr(vars(entry).get("__dataclass_params__"), "frozen", False):
             raise CatalogueError(
@@ -155,26 +155,26 @@ class Catalogue(Register[type[T]], Generic[T]):
             )
 
     def put(self, entry: type[T], origin: Origin | None) -> None:
-        """Add a member that was checked."""
+        """Add a class that was checked."""
         super().put(entry, origin)
         if origin is not None:
             note_origin(entry, origin)
 
 
 def note_origin(kind: type[Any], origin: Origin) -> None:
-    """Note the plugin that a class comes from."""
+    """Record the plugin that defines a class."""
     _ORIGINS[kind] = origin
 
 
 def add_all(entries: Iterable[tuple[Register[Any], Any]], origin: Origin | None = None) -> None:
-    """Add entries to their registers, all or none, and clear what was derived from them.
+    """Add entries to their registers, all or none, and clear the caches that depend on them.
 
     Args:
-        entries: Each with its register.
-        origin: The plugin that they come from; None: they are ours.
+        entries: Pairs of register and entry.
+        origin: The plugin that defines them; None for built-in ones.
 
     Raises:
-        CatalogueError: If one cannot be an entry.
+        CatalogueError: If one of them is not allowed.
     """
     entries = list(entries)
     for register, entry in entries:
@@ -189,27 +189,27 @@ def add_all(entries: Iterable[tuple[Register[Any], Any]], origin: Origin | None 
 
 
 def origin_of(kind: Any) -> Origin | None:
-    """Return the plugin that a dataclass of a choice comes from; None if it is ours.
+    """Return the plugin that defines a dataclass of a choice; None if it is built in.
 
-    A class keeps its origin when a newer version of its plugin takes its place.
+    A class keeps its origin after a newer version of its plugin has replaced it.
     """
     return _ORIGINS.get(kind)
 
 
 def catalogue_of(kind: Any) -> Catalogue[Any] | None:
-    """Return the catalogue that a class owns; None for any other type, members included."""
+    """Return the catalogue that a base class owns; None for other types."""
     owned = vars(kind).get("catalogue") if isinstance(kind, type) else None
     return owned if isinstance(owned, Catalogue) else None
 
 
 def kind_name(kind: Any) -> str:
-    """Return the tag or name of a dataclass of a choice; empty for any other."""
+    """Return the tag or name of a dataclass of a choice; empty for other classes."""
     found = getattr(kind, "tag", None) or getattr(kind, "name", None)
     return found if isinstance(found, str) else ""
 
 
 def cached_until_growth(function: Callable[P, T]) -> Callable[P, T]:
-    """Cache the results of a function of types until a catalogue grows."""
+    """Cache the results of a function of types; the cache is cleared when a catalogue changes."""
     cached = functools.cache(function)
     _CACHED.append(cached)
     return cached  # type: ignore[return-value]
@@ -221,6 +221,6 @@ def _clear_caches() -> None:
 
 
 def described(entry: Any) -> str:
-    """Return where an entry is defined, for messages."""
+    """Return the qualified name of an entry's class, for messages."""
     kind = entry if isinstance(entry, type) else type(entry)
     return kind.__qualname__

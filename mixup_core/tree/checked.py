@@ -1,4 +1,4 @@
-"""Checked: base of the dataclasses that keep to their limits and to rules of their own."""
+"""Checked: base class of dataclasses whose values are checked when they are created."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,20 +11,20 @@ from mixup_core.tree.limits import Limit
 from mixup_core.tree.parts import Part, limits, members, parts, unmarked
 
 _MAX_SHOWN = 5
-"""Wrong items of a list that a message names."""
+"""Largest number of wrong list items that a message shows."""
 
 
 class Checked:
-    """Base of frozen dataclasses that hold only what their types and their own rules allow.
+    """Base class of frozen dataclasses that check limits of fields and rules of their own.
 
-    The limits of a field are those that its type is marked with; the items of a list have their
-    own. In a union, every type that is no list may have limits, and one list.
+    The limits of a field are the marks of its type (`Annotated`). In a union, every type that is
+    not a list can have limits, and so can one list and its items.
     """
 
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        """Check every field by the limits of its type, then the rules that join several.
+        """Check the limits of every field, then the rules that involve several fields.
 
         Raises:
             RuleError: If one does not hold.
@@ -35,24 +35,24 @@ class Checked:
         self.check()
 
     def check(self) -> None:
-        """Check the rules that join several fields, with `require`; does nothing by default."""
+        """Check rules that involve several fields, with `require`. Subclasses override it."""
 
 
 @cached_until_growth
 def _limited(kind: Any) -> "tuple[_Limited, ...]":
-    """Return the fields of a dataclass that have a limit; kept, as each value made asks."""
+    """Return the fields of a dataclass that have limits. Cached."""
     return tuple(field for field in map(_field, parts(kind)) if field.has_any)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Limited:
-    """A field, and the limits of its type."""
+    """A field with the limits of its type."""
 
     name: str
     may_be_none: bool
     takes: Literal["value", "list", "either"]
     of_value: tuple[tuple[tuple[type, ...], Limit], ...]
-    """Each limit of a value that is no list, with the types that it limits."""
+    """Limits of values that are not lists, each with the types to which it applies."""
     of_list: tuple[Limit, ...]
     of_items: tuple[Limit, ...]
 
@@ -64,7 +64,7 @@ class _Limited:
         """Check a value of the field.
 
         Raises:
-            RuleError: If it is beyond a limit.
+            RuleError: If it violates a limit.
         """
         if (value is None and self.may_be_none) or isinstance(value, Checked):
             return
@@ -100,7 +100,7 @@ def _field(part: Part) -> _Limited:
 
 
 def _types(member: Any, kinds: list[Any]) -> tuple[type, ...]:
-    """Return the types whose values the limits of one member of a union are for."""
+    """Return the types to whose values the limits of one member of a union apply."""
     if len(kinds) == 1:
         return (object,)
     plain = unmarked(member)

@@ -1,4 +1,4 @@
-"""Choices: which dataclass of a choice is meant, which fields it takes, what it takes over."""
+"""Choices: finds the dataclass that a tag or name selects, and which fields it keeps."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ from mixup_core.tree.spelling_errors import SpellingError
 
 
 def chosen_kind(part: Part, name: object, path: str) -> type:
-    """Return the dataclass of a choice that a tag or name stands for.
+    """Return the dataclass of a choice that has this tag or name.
 
     Raises:
-        SpellingError: If none is called so; its path is the path given.
+        SpellingError: If none has; its path is the given path.
     """
     if not isinstance(name, str) or name not in part.options:
         raise SpellingError(f"one of {', '.join(part.options)}", name, tuple(part.options), path)
@@ -20,10 +20,10 @@ def chosen_kind(part: Part, name: object, path: str) -> type:
 
 
 def carried(old: Any, kind: type) -> dict[str, Any]:
-    """Return the field values that another kind of a choice takes over: those of shared fields.
+    """Return the field values to keep when a choice changes its kind: those of shared fields.
 
-    Fields of one name but of different types are not taken over. The values are unchecked: what is
-    given besides may replace them.
+    Fields with the same name but different types are not kept. The values are not checked, because
+    other given values may replace them.
     """
     if old is None or any(part.default is REQUIRED for part in parts(kind)):
         return {}
@@ -34,10 +34,10 @@ def carried(old: Any, kind: type) -> dict[str, Any]:
 
 
 def check_owner(part: Part, kind: type, field: str, path: str, value: Any) -> None:
-    """Check that a field belongs to the kind that was chosen, if to any.
+    """Check that a field belongs to the chosen kind, if it belongs to any.
 
     Raises:
-        RuleError: If it belongs to others.
+        RuleError: If it belongs to other kinds only.
     """
     owners = [
         name for name, option in part.options.items() if field in {p.name for p in parts(option)}

@@ -1,4 +1,4 @@
-"""Limits: what a field may hold beyond its type, as marks of that type."""
+"""Limits: restrict the values of a field's type; written as marks of `Annotated`."""
 
 import math
 import re
@@ -9,12 +9,12 @@ from typing import Annotated, Any, Literal
 
 
 class Limit(ABC):
-    """A mark that says which values of a type are allowed."""
+    """Restricts the values of a type."""
 
     __slots__ = ()
 
     hint: str = ""
-    """Advice for messages: the value to write instead."""
+    """Advice at the end of messages, for example which value to write instead."""
 
     @abstractmethod
     def holds(self, value: Any) -> bool:
@@ -22,27 +22,27 @@ class Limit(ABC):
 
     @abstractmethod
     def rule(self, name: str) -> str:
-        """Return the rule of a field for messages: `epochs >= 1`."""
+        """Return the rule for a field of this name, for messages: `epochs >= 1`."""
 
     @property
     @abstractmethod
     def keywords(self) -> dict[str, Any]:
-        """The same limit as keywords of JSON Schema."""
+        """The limit as keywords of JSON Schema."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range(Limit):
-    """A number between two bounds: `Annotated[float, Range(0, 1, "[)")]` is in 0 <= x < 1."""
+    """Numbers between two bounds: `Annotated[float, Range(0, 1, "[)")]` means 0 <= x < 1."""
 
     low: float
     high: float = math.inf
-    """Included too unless `ends` says otherwise, so that by default there is no upper bound."""
+    """Upper bound. By default it is infinity, and included."""
     ends: Literal["[]", "[)", "(]", "()"] = "[]"
-    """A square bracket where the bound is included."""
+    """Brackets of the interval; a square bracket includes the bound."""
     hint: str = ""
 
     def holds(self, value: float) -> bool:
-        """Return whether a number is within the bounds; NaN is in none."""
+        """Return whether a number is within the bounds; NaN never is."""
         low, high = self.low, self.high
         reaches = low < value if self.ends[0] == "(" else low <= value
         return reaches and (value < high if self.ends[1] == ")" else value <= high)
@@ -58,7 +58,7 @@ class Range(Limit):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The same limit as keywords of JSON Schema."""
+        """The limit as keywords of JSON Schema."""
         low = "minimum" if self.ends[0] == "[" else "exclusiveMinimum"
         high = "maximum" if self.ends[1] == "]" else "exclusiveMaximum"
         return {
@@ -67,19 +67,19 @@ class Range(Limit):
 
     @property
     def inside(self) -> float:
-        """Some number within: 1 if that is, a whole one if there is one beside a bound."""
+        """A number within the bounds: 1 if possible, else one near a bound or the middle."""
         near = (1, self.low, self.low + 1, self.high, self.high - 1, (self.low + self.high) / 2)
         return next(number for number in near if math.isfinite(number) and self.holds(number))
 
 
 @dataclass(frozen=True, slots=True)
 class Distinct(Limit):
-    """A list without repetitions: `Annotated[tuple[Seed, ...], Distinct(may_be_empty=False)]`."""
+    """Lists without repeated items: `Annotated[tuple[Seed, ...], Distinct(may_be_empty=False)]`."""
 
     may_be_empty: bool = True
 
     def holds(self, value: Collection[Any]) -> bool:
-        """Return whether all items differ, and the list is not empty where it must not be."""
+        """Return whether all items differ; an empty list must be allowed by `may_be_empty`."""
         return len(value) == len(set(value)) and (self.may_be_empty or len(value) > 0)
 
     def rule(self, name: str) -> str:
@@ -88,21 +88,21 @@ class Distinct(Limit):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The same limit as keywords of JSON Schema."""
+        """The limit as keywords of JSON Schema."""
         return {"uniqueItems": True} | ({} if self.may_be_empty else {"minItems": 1})
 
 
 @dataclass(frozen=True, slots=True)
 class Matching(Limit):
-    """Text that a pattern describes: `Annotated[str, Matching("[a-z]+", "be a to z")]`."""
+    """Text that matches a pattern: `Annotated[str, Matching("[a-z]+", "be a to z")]`."""
 
     pattern: str
-    """Regular expression of all of the text."""
+    """Regular expression that the whole text must match."""
     meaning: str
-    """The limit in words; it follows `FIELD must`."""
+    """The limit in words, to follow `FIELD must`."""
 
     def holds(self, value: str) -> bool:
-        """Return whether all of a text matches."""
+        """Return whether the whole text matches."""
         return re.fullmatch(self.pattern, value) is not None
 
     def rule(self, name: str) -> str:
@@ -111,13 +111,13 @@ class Matching(Limit):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The same limit as keywords of JSON Schema."""
+        """The limit as keywords of JSON Schema."""
         return {"pattern": f"^(?:{self.pattern})$"}
 
 
 @dataclass(frozen=True, slots=True)
 class Among(Limit):
-    """Text that is one of some names: `Annotated[str, Among(("digits", "mnist"))]`."""
+    """Text that is one of the given names: `Annotated[str, Among(("digits", "mnist"))]`."""
 
     names: Collection[str] = field(hash=False)
 
@@ -131,20 +131,20 @@ class Among(Limit):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The same limit as keywords of JSON Schema."""
+        """The limit as keywords of JSON Schema."""
         return {"enum": list(self.names)}
 
 
 Count = Annotated[int, Range(1)]
 """A number of things, at least one."""
 Whole = Annotated[int, Range(0)]
-"""A number of things, or an index from 0."""
+"""A number of things, possibly 0, or a 0-based index."""
 Positive = Annotated[float, Range(0, math.inf, "()")]
-"""More than 0, and finite."""
+"""A positive, finite number."""
 NonNegative = Annotated[float, Range(0, math.inf, "[)")]
-"""0 or more, and finite."""
+"""A non-negative, finite number."""
 Share = Annotated[float, Range(0, 1)]
-"""Part of a whole, from none to all of it."""
+"""A fraction, from 0 to 1."""
 PlainText = Annotated[
     str,
     Matching(
@@ -152,11 +152,11 @@ PlainText = Annotated[
         "not contain control or text-direction characters",
     ),
 ]
-"""Text that changes nothing of how others are shown."""
+"""Text without control characters or characters that change the direction of text."""
 
 
 def _spelled(bound: float) -> str:
-    """Return a bound as people write it: `0.5`, `1e6`, `2^63-1`."""
+    """Return a bound in its usual notation: `0.5`, `1e6`, `2^63-1`."""
     if isinstance(bound, int):
         is_all_ones = bound > 2**30 and bound & (bound + 1) == 0
         return f"2^{bound.bit_length()}-1" if is_all_ones else str(bound)

@@ -1,4 +1,4 @@
-"""Parts: the fields of a dataclass of the tree, and the leaves, its paths that take a value."""
+"""Parts: the fields of a dataclass of a tree, and the leaves (paths that accept a value)."""
 
 import dataclasses
 import types
@@ -15,50 +15,50 @@ from mixup_core.tree.catalogue import (
 from mixup_core.tree.limits import Among, Limit
 
 REQUIRED: Final = dataclasses.MISSING
-"""Default of a field without one."""
+"""Marks a field without a default."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """One field of a dataclass of the tree."""
+    """One field of a dataclass of a tree."""
 
     name: str
     hint: Any
-    """Type of the part; for a choice, any of its types."""
+    """Type of the field; for a choice, the union of its dataclasses."""
     default: Any
-    """`REQUIRED` if there is none."""
+    """The default; `REQUIRED` if there is none."""
     is_group: bool
     options: Mapping[str, type]
-    """Tag or name to dataclass; empty unless the field is a choice."""
+    """Dataclasses of a choice by tag or name; empty for other fields."""
     is_named: bool
-    """True if a choice is told apart by `name`, not by `tag`."""
+    """True if `name`, not `tag`, identifies the dataclasses of the choice."""
     is_optional: bool
-    """True if a choice may be None."""
+    """True if the choice may be None."""
     origins: Mapping[str, Origin]
-    """The origin of each name that it may hold and that a plugin added."""
+    """Plugins of the field's possible names, by name; built-in names are left out."""
 
     @property
     def kind_path(self) -> str:
-        """Path of the tag or name of a choice, from the field on."""
+        """Path of the choice's tag or name, relative to the dataclass."""
         return f"{self.name}.name" if self.is_named else self.name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Leaf:
-    """A dotted path that a value may be given under."""
+    """A dotted path that accepts a value."""
 
     path: str
     part: Part
-    """The field, of a named choice with the type of the name alone."""
+    """The field. For a choice with `name`, its type is that of the name."""
     owner: type
-    """The dataclass whose field it is."""
+    """The dataclass to which the field belongs."""
 
 
 @cached_until_growth
 def parts(kind: Any) -> tuple[Part, ...]:
-    """Return the fields of a dataclass in their order.
+    """Return the fields of a dataclass in order.
 
-    Kept, because a study of 10,000 runs asks a million times.
+    Cached: reading a study of 10,000 runs calls this a million times.
     """
     hints = get_type_hints(kind, include_extras=True)
     return tuple(_part(field, hints[field.name]) for field in dataclasses.fields(kind))
@@ -66,9 +66,9 @@ def parts(kind: Any) -> tuple[Part, ...]:
 
 @cached_until_growth
 def leaves(kind: type) -> Mapping[str, Leaf]:
-    """Return every path under which a tree of this type may be given a value, in their order.
+    """Return all paths of a tree of this type that accept a value, in order.
 
-    A field that several kinds of a choice have is there once, and may hold what any of them may.
+    A field that several dataclasses of a choice share appears once, with the union of its types.
     """
     found: dict[str, Leaf] = {}
     for leaf in _leaves(kind, ""):
@@ -80,10 +80,10 @@ def leaves(kind: type) -> Mapping[str, Leaf]:
 
 
 def places(kind: type) -> frozenset[str]:
-    """Return the paths of a tree of this type that hold something of their own.
+    """Return all paths of a tree of this type that hold a value of their own.
 
-    They are its leaves, its choices, and below a list the fields of its items, without an index. A
-    group is none: it is its fields.
+    These are its leaves, its choices, and the fields of list items (without an index). Groups are
+    left out, since they consist of their fields.
     """
     found = set(leaves(kind))
     for path, leaf in leaves(kind).items():
@@ -108,25 +108,25 @@ def _leaves(kind: type, prefix: str) -> Iterator[Leaf]:
 
 
 def words(hint: Any) -> tuple[Any, ...]:
-    """Return the values, mostly texts, that a type lists by literals or names; else none."""
+    """Return the values that a type lists (`Literal`, `Among`); empty for other types."""
     if get_origin(hint) is Literal:
         return get_args(hint)
     return tuple(name for mark in limits(hint) if isinstance(mark, Among) for name in mark.names)
 
 
 def limits(hint: Any) -> tuple[Limit, ...]:
-    """Return the limits that a type is marked with."""
+    """Return the limits with which a type is marked."""
     marks = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
     return tuple(mark for mark in marks if isinstance(mark, Limit))
 
 
 def unmarked(hint: Any) -> Any:
-    """Return a type without what it is annotated with."""
+    """Return a type without its `Annotated` marks."""
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
 def members(hint: Any) -> tuple[Any, ...]:
-    """Return the types of a union or of an open choice; of any other type, itself."""
+    """Return the types of a union or an open choice; for another type, the type itself."""
     if get_origin(hint) in {Union, types.UnionType}:
         return tuple(kind for member in get_args(hint) for kind in members(member))
     if (catalogue := catalogue_of(hint)) is None:

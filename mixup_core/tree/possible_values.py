@@ -1,4 +1,4 @@
-"""Possible values: some values of a type as a study file writes them, for checks and tests."""
+"""Possible values: examples of a type in the notation of study files, for checks and tests."""
 
 import dataclasses
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -16,7 +16,7 @@ _PLAIN: dict[Any, list[Any]] = {
 
 
 def values(hint: Any) -> list[Any]:
-    """Return some values of a type as a study file writes them, within the limits of the type."""
+    """Return example values of a type in the notation of study files, within the type's limits."""
     origin, arguments = get_origin(hint), get_args(hint)
     if known := words(hint):
         return list(known)
@@ -36,9 +36,9 @@ def values(hint: Any) -> list[Any]:
 
 
 def spellings(kind: Any) -> list[Any]:
-    """Return a dataclass with its defaults, and with each further value of a required field.
+    """Return examples of a dataclass: its defaults, and one per further value of a required field.
 
-    A dataclass whose required fields depend on each other has legal ones as its `example`.
+    A dataclass whose required fields depend on each other provides a valid one as its `example`.
     """
     fields = parts(kind)
     required = {p.name: values(p.hint) for p in fields if p.default is REQUIRED}

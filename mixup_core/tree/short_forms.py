@@ -1,7 +1,6 @@
-"""Short forms: how a study file writes a dataclass of a choice without its own tag.
+"""Short forms: notations of a dataclass of a choice in study files that do not use its own tag.
 
-A dataclass with a tag names its short form in the class variable `short`. Keys and flat forms keep
-the tag.
+The class variable `short` of a dataclass holds its short form. Keys and flat forms use the tag.
 """
 
 from abc import ABC, abstractmethod
@@ -11,22 +10,22 @@ from typing import Any
 
 
 class ShortForm(ABC):
-    """Another way to write a dataclass of a choice, which the program prefers to its tag."""
+    """A notation of a dataclass of a choice that the program prefers to the tag."""
 
     __slots__ = ()
 
     @abstractmethod
     def fields(self, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
-        """Return the fields of a value that is written so; None for any other value.
+        """Return the fields of a value in this notation; None for any other value.
 
         Args:
-            value: As a study file has it.
-            names: Names of the fields of the dataclass.
+            value: The value in a study file.
+            names: Names of the dataclass's fields.
         """
 
     @abstractmethod
     def written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return how a study file writes some fields."""
+        """Return the fields in this notation."""
 
     @abstractmethod
     def shape(self, names: Sequence[str]) -> str:
@@ -34,21 +33,21 @@ class ShortForm(ABC):
 
     @abstractmethod
     def schema(self, whole: dict[str, Any]) -> dict[str, Any]:
-        """Return the JSON Schema of the form.
+        """Return the JSON Schema of this notation.
 
         Args:
-            whole: That of a mapping of all fields.
+            whole: JSON Schema of a mapping of all fields.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Under(ShortForm):
-    """All fields under the tag of another dataclass, as `{beta: {a: 2, b: 5}}` is a `beta-ab`."""
+    """Fields under the tag of another dataclass: `{beta: {a: 2, b: 5}}` means a `beta-ab`."""
 
     tag: str
 
     def fields(self, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
-        """Return the content of the tag if it holds fields of the dataclass alone."""
+        """Return the content of the tag if all its names are fields of the dataclass."""
         content = value.get(self.tag) if isinstance(value, Mapping) and len(value) == 1 else None
         is_ours = isinstance(content, Mapping) and content and set(content) <= set(names)
         return content if is_ours else None
@@ -68,15 +67,15 @@ class Under(ShortForm):
 
 @dataclass(frozen=True, slots=True)
 class Pairs(ShortForm):
-    """Two lists of numbers as one mapping, as `{0.5: 0.7, 1.0: 0.3}`; keys in any order."""
+    """Two lists of numbers written as one mapping: `{0.5: 0.7, 1.0: 0.3}`; any order of keys."""
 
     keys: str
-    """Field that holds the keys, in growing order."""
+    """Field that holds the keys, increasing."""
     values: str
     """Field that holds the value of each key."""
 
     def fields(self, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
-        """Return both lists of a mapping whose keys are numbers."""
+        """Return both lists if the value is a mapping with numbers as keys."""
         del names
         if not isinstance(value, Mapping) or not value:
             return None
@@ -87,7 +86,7 @@ class Pairs(ShortForm):
         return {self.keys: [key for key, _ in pairs], self.values: [part for _, part in pairs]}
 
     def written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the mapping; its keys are text, as JSON has no others."""
+        """Return the mapping. Its keys are text, since JSON allows no other keys."""
         pairs = zip(fields[self.keys], fields[self.values], strict=True)
         return {repr(float(key)): value for key, value in pairs}
 
@@ -111,12 +110,12 @@ def short_form(kind: Any) -> ShortForm | None:
 
 
 def tag_meant(kinds: Mapping[str, Any], entry: Mapping[str, Any], names: Mapping[str, Any]) -> str:
-    """Return the tag of the dataclass that an entry of one key names, by its short form or its tag.
+    """Return the tag that an entry with one key stands for, directly or by a short form.
 
     Args:
-        kinds: Tag to dataclass.
+        kinds: Dataclasses by tag.
         entry: `{TAG: CONTENT}`.
-        names: Tag to the names of the fields of its dataclass.
+        names: Names of the dataclasses' fields, by tag.
     """
     (tag,) = entry
     meant = (

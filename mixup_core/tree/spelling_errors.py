@@ -1,4 +1,4 @@
-"""Spelling errors: a value that is not written as its type is, and how it would be."""
+"""Spelling errors: values that do not have the notation of their type, and the right notation."""
 
 import dataclasses
 from collections.abc import Collection
@@ -11,7 +11,7 @@ from mixup_core.tree.short_forms import short_form
 
 
 class SpellingError(ValueError):
-    """A value of the wrong type, or a name that is none of those known."""
+    """A value of the wrong type, or an unknown name."""
 
     def __init__(
         self, expected: str, value: object, names: Collection[str] = (), path: str = ""
@@ -20,16 +20,16 @@ class SpellingError(ValueError):
         self.expected = expected
         self.value = value
         self.names = tuple(names)
-        """The known names, where one was expected."""
+        """The known names, if a name was expected."""
         self.path = path
-        """Path of the wrong value below the given one; empty if the whole value is wrong."""
+        """Path of the wrong value relative to the given one; empty if the whole value is wrong."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let the error pass between processes."""
+        """Pickle the error with its parts, to pass it between processes."""
         return type(self), (self.expected, self.value, self.names, self.path)
 
     def within(self, path: str) -> "SpellingError":
-        """Return the error with its path below another."""
+        """Return the error with another path put in front of its own."""
         below = f"{path}.{self.path}" if self.path else path
         return type(self)(self.expected, self.value, self.names, below)
 
@@ -57,7 +57,7 @@ def _plural(hint: Any) -> str:
 
 
 def _spelling_of(kind: Any) -> str:
-    """Return how a dataclass is written: `erm`, `{beta: ALPHA}`, `{law: LAW, until: UNTIL}`."""
+    """Return the notation of a dataclass: `erm`, `{beta: ALPHA}`, `{law: LAW, until: UNTIL}`."""
     fields = [part.name for part in parts(kind)]
     if form := short_form(kind):
         return form.shape(fields)

@@ -1,4 +1,4 @@
-"""Written forms: a tree's values as a study file writes them, whole and under dotted paths."""
+"""Written forms: a tree's values in the notation of study files, by dotted path or as a whole."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from mixup_core.tree.short_forms import short_form
 
 
 def flatten(node: Any, *, brief: bool = False) -> dict[str, Any]:
-    """Return the values of a tree under their dotted paths, each as a study file writes it.
+    """Return the values of a tree by dotted path, in the notation of study files.
 
     Args:
         node: The tree.
@@ -20,15 +20,15 @@ def flatten(node: Any, *, brief: bool = False) -> dict[str, Any]:
 
 
 def defaults(node: Any, *, brief: bool = False) -> dict[str, Any]:
-    """Return the defaults of the paths of `flatten`, `REQUIRED` where there is none.
+    """Return the default of each path of `flatten`; `REQUIRED` if it has none.
 
-    Below a choice they are those of the kind that is chosen.
+    The defaults below a choice are those of the chosen dataclass.
     """
     return {path: default for path, _, default in _walked(node, "", brief)}
 
 
 def _walked(node: Any, prefix: str, brief: bool) -> Iterator[tuple[str, Any, Any]]:
-    """Yield each path, its value and its default; of a choice, the names of their kinds."""
+    """Yield each path, its value and its default; a choice is represented by its tag or name."""
     kind: Any = type(node)
     for part in parts(kind):
         value, default = getattr(node, part.name), part.default
@@ -45,13 +45,13 @@ def _walked(node: Any, prefix: str, brief: bool) -> Iterator[tuple[str, Any, Any
 
 
 def spelled(value: Any, *, brief: bool = False) -> Any:
-    """Return a value as a study file writes it: the inverse of `parsed`.
+    """Return a value in the notation of study files: the inverse of `parsed`.
 
     Args:
         value: A value of a field.
-        brief: For keys, not always parsed: leave out fields of dataclasses in lists that have their
-            default, so that a field added later changes the spelling of no older value, and add to
-            each name that a plugin brings the digest of its source (`Origin.keyed`).
+        brief: Use the notation of keys, which cannot always be parsed. It omits fields with default
+            values from dataclasses in lists, so that adding a field later changes no older key, and
+            appends the digest of a plugin's source to its names (`Origin.keyed`).
     """
     match value:
         case tuple():
@@ -97,12 +97,12 @@ def _spelled_tagged(kind: Any, tag: str, fields: Mapping[str, Any]) -> Any:
 
 
 def origins_in(node: Any) -> tuple[Origin, ...]:
-    """Return the plugins that a tree needs, each once."""
+    """Return the plugins that a tree uses, each once."""
     return tuple(dict.fromkeys(_origins(node)))
 
 
 def plugins_of(node: Any) -> dict[str, str]:
-    """Return the plugins that a tree needs, name to digest as keys hold it, for records."""
+    """Return the digests (as in keys) of the plugins that a tree uses, by plugin name."""
     return {origin.plugin: origin.keyed("").removeprefix("@") for origin in origins_in(node)}
 
 

@@ -1,4 +1,4 @@
-"""Changes of training images at each access. An augmentation is one file, named here."""
+"""Augmentations of training images. Each has one file, which is registered here."""
 
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.augmentations.crop import Crop, CropFlip

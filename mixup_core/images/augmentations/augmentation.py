@@ -1,4 +1,4 @@
-"""Augmentation: what is done to a training image at each access; an open choice."""
+"""Augmentation: base class of changes that are made to a training image each time it is used."""
 
 from abc import ABC
 from dataclasses import dataclass
@@ -15,53 +15,55 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Augmentation(Checked, ABC):
-    """Changes training images batch by batch, on the device where they are.
+    """Changes training images, batch by batch, on their device.
 
-    `draw` is called once per epoch and returns all that is random, so that a resumed run has the
-    same bits. Both views of an image are changed alike. Probes and evaluation see no augmentation.
-    The file of an augmentation is read when a study is: it imports torch where it computes.
+    `draw` is called once per epoch and returns all random values, so that a resumed run has the
+    same bits. Both views of an image get the same change. Probes and evaluation use images without
+    augmentation. The file of an augmentation is imported whenever a study is read, so import torch
+    inside the methods.
     """
 
     catalogue: ClassVar[Catalogue["Augmentation"]] = Catalogue("augmentation")
 
     tag: ClassVar[str]
-    """Name of the augmentation in study files."""
+    """The augmentation's name in study files."""
     needs_bytes: ClassVar[bool] = False
-    """True if it is defined for pixels of 8 bits alone, so that images cannot be pooled before."""
+    """True if it works on 8-bit pixels only, so that images must not be pooled before it."""
 
     chooses_on_host: ClassVar[bool] = False
-    """True if its draws decide which functions are called, so that it takes them on the CPU:
-    reading them from a GPU would wait for it in each step."""
+    """True if the draws decide which functions are called. They then stay on the CPU, because
+    reading them from a GPU would make each step wait for it.
+    """
 
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Return the draws of each access, (shape..., numbers); None: nothing is done.
+        """Draw the random values for each use of an image, (shape..., numbers); None: no change.
 
         Args:
-            shape: Of the accesses.
+            shape: Shape of the uses, such as (2, images).
             size: Height and width of the images.
-            rng: Source of the draws; a stream that nothing else reads.
+            rng: Random generator that is used for nothing else.
         """
         del shape, size, rng
         return None
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return raw pixels, changed; in any type, in the same unit.
+        """Change raw pixels; return them in any type, in the same unit.
 
         Args:
-            pixels: (batch, channels, height, width), of an integer type, 0 is black.
-            drawn: (batch, numbers), from `draw`, on the device of the pixels, or on the CPU if the
-                augmentation `chooses_on_host`.
+            pixels: (batch, channels, height, width), integer; 0 is black.
+            drawn: Values of `draw`, (batch, numbers), on the device of the pixels, or on the CPU if
+                `chooses_on_host`.
         """
         del drawn
         return pixels
 
     def on_images(self, images: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return normalised images, changed.
+        """Change normalised images; return them.
 
         Args:
-            images: (batch, channels, height, width), float32; may be changed. 0 is the mean pixel.
+            images: (batch, channels, height, width), float32; may be modified. 0 is the mean pixel.
             drawn: As for `on_pixels`.
         """
         del drawn

@@ -1,4 +1,4 @@
-"""Crop, CropFlip: crops out of the surroundings of an image, and mirror images."""
+"""Crop, CropFlip: random crops of a padded image, and mirror images."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Crop(Augmentation):
-    """A crop of the image's size out of the image with 4 pixels around it, at a uniform place."""
+    """Pads the image by 4 pixels and crops it to its size at a uniform position."""
 
     tag: ClassVar = "crop"
     mirrors: ClassVar[bool] = False
 
     border: Border = "black"
-    """The pixels around: black, or the image reflected (without its edge), as OpenMixup does."""
+    """Padding: black, or the image reflected without repeating its edge (as in OpenMixup)."""
 
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Return where crops begin, and which are mirrored: (*shape, 3)."""
+        """Draw the positions of crops, and which are mirrored: (*shape, 3)."""
         del size
         return draw_moves(shape, rng, mirrors=self.mirrors)
 
@@ -36,7 +36,7 @@ class Crop(Augmentation):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CropFlip(Crop):
-    """A crop as `Crop` takes it, and a mirror image with probability 1/2."""
+    """Crops as `Crop` does, and mirrors with probability 1/2."""
 
     tag: ClassVar = "crop-flip"
     mirrors: ClassVar[bool] = True

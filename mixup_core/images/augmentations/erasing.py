@@ -1,4 +1,4 @@
-"""Erasing: a random window of the image becomes the mean pixel."""
+"""Erasing: replaces a random window of the image by the mean pixel."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -18,31 +18,31 @@ ErasedArea = Annotated[float, Range(0, 1, "()")]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Erasing(Augmentation):
-    """A window of some images is replaced by the mean pixel, after a crop and a mirror image.
+    """Replaces a window of some images by the mean pixel, after cropping and mirroring.
 
-    Source: Zhong et al. 2020, arXiv:1708.04896; areas and shapes of torchvision.
+    Source: Zhong et al. 2020, arXiv:1708.04896; areas and aspect ratios of torchvision.
     """
 
     tag: ClassVar = "erasing"
 
     probability: Share = 0.5
-    """With which an image loses a window."""
+    """Probability that a window of an image is erased."""
     least_area: ErasedArea = 0.02
     """Smallest erased area, as a share of the image."""
     greatest_area: ErasedArea = 0.33
     """Largest erased area, as a share of the image."""
     ratio: Annotated[float, Range(1, 100)] = 3.3
-    """Greatest width over height; the least is 1 / ratio."""
+    """Largest ratio of width to height; the smallest is 1 / ratio."""
     before: Literal["none", "crop", "crop-flip"] = "crop-flip"
-    """Augmentation that comes before the erasing."""
+    """Augmentation that is applied first."""
     border: Border = "black"
-    """Border of the crop that comes before."""
+    """Padding of the crop."""
 
     def check(self) -> None:
-        """Check that the areas are in order.
+        """Check the order of the areas.
 
         Raises:
-            RuleError: If they are not.
+            RuleError: If `least_area` is above `greatest_area`.
         """
         is_sorted = self.least_area <= self.greatest_area
         rule = "least_area <= greatest_area"
@@ -51,7 +51,7 @@ class Erasing(Augmentation):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Return the move of each access and its window, empty for most: (*shape, 7)."""
+        """Draw a move and a window for each use, (*shape, 7); most windows are empty."""
         import numpy as np
 
         from mixup_core.images.augmentations.windows import draw_windows
@@ -67,7 +67,7 @@ class Erasing(Augmentation):
         return pixels if self.before == "none" else moved(pixels, drawn[:, :3], self.border)
 
     def on_images(self, images: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return the images without their windows."""
+        """Set the windows to 0, which is the mean pixel."""
         from mixup_core.mixing.boxes import outside
 
         return images.mul_(outside(drawn[:, 3:], images).unsqueeze(1))

@@ -1,4 +1,4 @@
-"""Moves: where crops begin in the surroundings of an image, and which are mirrored."""
+"""Moves: positions of crops in a padded image, and which images are mirrored."""
 
 from typing import TYPE_CHECKING, Literal
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 PADDING = 4
-"""Pixels around an image that a random crop may show."""
+"""Pixels of padding on each side."""
 
 Border = Literal["black", "reflect"]
 
@@ -16,12 +16,12 @@ Border = Literal["black", "reflect"]
 def draw_moves(
     shape: tuple[int, ...], rng: "np.random.Generator", *, mirrors: bool
 ) -> "NDArray[np.int64]":
-    """Return moves as `moved` takes them, uniform: (*shape, 3).
+    """Draw uniform moves for `moved`: (*shape, 3).
 
     Args:
-        shape: Of the accesses.
-        rng: Source of the draws; the same crops whether images are mirrored or not.
-        mirrors: Whether every second image is mirrored, on average.
+        shape: Shape of the uses of images.
+        rng: Random generator. It gives the same crops with and without mirroring.
+        mirrors: Mirror with probability 1/2.
     """
     import numpy as np
 
@@ -31,13 +31,13 @@ def draw_moves(
 
 
 def moved(pixels: "Tensor", moves: "Tensor", border: Border) -> "Tensor":
-    """Return images cropped out of their surroundings, and mirrored.
+    """Return images that are padded, cropped and mirrored.
 
     Args:
         pixels: (batch, channels, height, width).
-        moves: (batch, 3), int64: row and column at which the crop begins, each in [0, 2 PADDING],
-            PADDING for the image as it is; 1 to mirror it.
-        border: Surroundings are black, or the image reflected without repeating its edge.
+        moves: (batch, 3), int64: first row and column of the crop, each in [0, 2 PADDING], where
+            PADDING leaves the image in place; and 1 to mirror it.
+        border: Pad with black, or with the image reflected without repeating its edge.
     """
     import torch
     from torch.nn.functional import pad
@@ -59,7 +59,10 @@ def moved(pixels: "Tensor", moves: "Tensor", border: Border) -> "Tensor":
 
 
 def _reflected(places: "Tensor", length: int) -> "Tensor":
-    """Return the pixels that places beyond the border show: -1 is 1, `length` is `length - 2`."""
+    """Return the indices of the pixels that reflection puts beyond the border.
+
+    For example, -1 becomes 1, and `length` becomes `length - 2`.
+    """
     period = max(2 * (length - 1), 1)
     places = places % period
     return places.minimum(period - places) if length > 1 else places

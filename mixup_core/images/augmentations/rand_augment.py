@@ -1,4 +1,4 @@
-"""RandAugment: some transformations of one magnitude, drawn for each image."""
+"""RandAugment: random transformations of the same magnitude."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -30,15 +30,15 @@ TRANSFORMATIONS = (
     "equalise",
 )
 GREATEST = 30
-"""Greatest magnitude."""
+"""Largest magnitude."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RandAugment(Augmentation):
-    """Transformations drawn uniformly with replacement, after a crop and a mirror image.
+    """Draws transformations uniformly with replacement, after cropping and mirroring.
 
-    They are torchvision's, with its magnitudes; the sign of those that have one is drawn. All
-    images of a batch that meet the same one are transformed together.
+    The transformations and magnitudes are torchvision's; signs are random. Images of a batch with
+    the same transformation are transformed together.
 
     Source: Cubuk et al. 2020, arXiv:1909.13719, section 3.
     """
@@ -48,18 +48,18 @@ class RandAugment(Augmentation):
     chooses_on_host: ClassVar = True
 
     number: Annotated[int, Range(1, 14)] = 2
-    """Transformations of each image, one after another."""
+    """Number of transformations applied to each image in turn."""
     magnitude: Annotated[int, Range(0, GREATEST)] = 9
-    """In steps of 1/30 of the greatest."""
+    """Magnitude in steps of 1/30 of the largest."""
     before: Literal["none", "crop", "crop-flip"] = "crop-flip"
-    """Augmentation that comes before."""
+    """Augmentation that is applied first."""
     border: Border = "black"
-    """Border of the crop that comes before."""
+    """Padding of the crop."""
 
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Return a move, transformations and their signs: (*shape, 3 + 2 number)."""
+        """Draw a move, transformations and their signs: (*shape, 3 + 2 number)."""
         import numpy as np
 
         del size
@@ -69,9 +69,10 @@ class RandAugment(Augmentation):
         return np.concatenate([moves, chosen, signs], axis=-1)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return the images transformed; no value is read from their device.
+        """Transform the images. Reads no value from their device.
 
-        On a GPU torchvision copies the few numbers of each rotation and shear there, and waits.
+        For rotations and shears, torchvision copies a few numbers to the GPU and waits for the
+        copy.
         """
         import torch
 
@@ -95,12 +96,12 @@ class RandAugment(Augmentation):
 def transformations(
     magnitude: int, sign: int, size: tuple[int, ...]
 ) -> "Mapping[str, Callable[[Tensor], Tensor]]":
-    """Return functions of images, (batch, channels, height, width), uint8, by name.
+    """Return the transformations by name: functions of (batch, channels, height, width), uint8.
 
     Args:
         magnitude: In steps of 1 / `GREATEST`.
         sign: 1 or -1.
-        size: Height and width.
+        size: Height and width of the images.
     """
     import math
 

@@ -1,4 +1,4 @@
-"""RandomResizedCrop: a window of random area and shape, resized to the image."""
+"""RandomResizedCrop: resizes a window of random area and aspect ratio to the size of the image."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -17,9 +17,9 @@ CropArea = Annotated[float, Range(0, 1, "(]")]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RandomResizedCrop(Augmentation):
-    """A random window of the image, stretched to its size (bilinear), and mirror images.
+    """Resizes a random window to the size of the image (bilinear), and mirrors it.
 
-    Source: Szegedy et al. 2015, arXiv:1409.4842, section 6; areas and shapes of torchvision.
+    Source: Szegedy et al. 2015, arXiv:1409.4842, section 6; areas and aspect ratios of torchvision.
     """
 
     tag: ClassVar = "random-resized-crop"
@@ -29,15 +29,15 @@ class RandomResizedCrop(Augmentation):
     greatest_area: CropArea = 1.0
     """Largest area of the crop, as a share of the image."""
     ratio: Annotated[float, Range(1, 100)] = 4 / 3
-    """Greatest width over height; the least is 1 / ratio."""
+    """Largest ratio of width to height; the smallest is 1 / ratio."""
     flip: bool = True
-    """True if an image is mirrored with probability 1/2."""
+    """Mirror with probability 1/2."""
 
     def check(self) -> None:
-        """Check that the areas are in order.
+        """Check the order of the areas.
 
         Raises:
-            RuleError: If they are not.
+            RuleError: If `least_area` is above `greatest_area`.
         """
         is_sorted = self.least_area <= self.greatest_area
         rule = "least_area <= greatest_area"
@@ -46,7 +46,7 @@ class RandomResizedCrop(Augmentation):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Return a window and whether it is mirrored: (*shape, 5)."""
+        """Draw a window, and whether it is mirrored: (*shape, 5)."""
         import numpy as np
 
         from mixup_core.images.augmentations.windows import draw_windows
@@ -57,7 +57,7 @@ class RandomResizedCrop(Augmentation):
         return np.concatenate([windows, mirrored], axis=-1)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return the windows at the size of the image, float32."""
+        """Return the windows, resized to the image, float32."""
         import torch
         from torch.nn.functional import grid_sample
 

@@ -8,6 +8,6 @@ from mixup_core.images.augmentations.augmentation import Augmentation
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unchanged(Augmentation):
-    """Each access shows the image as it is."""
+    """Uses each image as it is."""
 
     tag: ClassVar = "none"

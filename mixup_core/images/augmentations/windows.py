@@ -1,4 +1,4 @@
-"""draw_windows: rectangles of random area and aspect ratio inside an image."""
+"""draw_windows: draws rectangles of random area and aspect ratio inside an image."""
 
 import math
 
@@ -15,18 +15,18 @@ def draw_windows(
     ratio: tuple[float, float],
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return windows, (*shape, 4): first row, end row, first column, end column; which were found.
+    """Draw windows, (*shape, 4): first row, end row, first column, end column; and which fit.
 
-    The area is uniform, the logarithm of the aspect ratio too, each side is rounded, and the place
-    is uniform. The first of ten attempts that fits counts, as in torchvision; without one the
-    window is the whole image.
+    Area, logarithm of the aspect ratio and position are uniform; sides are rounded. The first of
+    ten attempts that fits into the image is used, as in torchvision; if none fits, the window is
+    the whole image.
 
     Args:
-        shape: Of the windows.
+        shape: Shape of the windows.
         size: Height and width of the image.
-        area: Least and greatest share of the image.
-        ratio: Least and greatest width over height.
-        rng: Source of the draws.
+        area: Smallest and largest area, relative to the image.
+        ratio: Smallest and largest ratio of width to height.
+        rng: Random generator.
     """
     tries = (*shape, _ATTEMPTS)
     pixels = rng.uniform(*area, tries) * size[0] * size[1]

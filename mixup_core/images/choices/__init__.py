@@ -1,1 +1,1 @@
-"""The choices of a training configuration, one per file."""
+"""Choices of a training configuration, one per file."""

@@ -1,10 +1,10 @@
-"""Averaging: which average of its weights a run keeps beside them, one of the dataclasses here.
+"""Averaging: moving averages of weights that a run can keep.
 
-Each has a `tag`, its fields, and
+Each is a dataclass with a `tag`, its fields, and
 
     of(network)    the average of a network's weights, to be updated after each step
 
-The file is read when a study is: it imports torch where it computes.
+The file is imported whenever a study is read, so torch is imported inside the methods.
 """
 
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ema(Checked):
-    """An exponential moving average over steps of weights and of BatchNorm's statistics.
+    """Exponential moving average of weights and BatchNorm statistics over steps.
 
-        average <- decay * average + (1 - decay) * weights, after each step; first the weights
+        average <- decay * average + (1 - decay) * weights, after each step; initially the weights
 
-    It is measured beside the last weights, as `test/error_averaged`, and changes nothing else.
+    Its error is recorded as `test/error_averaged`; training does not depend on it.
 
     Source: Polyak and Juditsky 1992; Izmailov et al. 2018, arXiv:1803.05407, for the statistics.
     """
@@ -32,14 +32,14 @@ class Ema(Checked):
     tag: ClassVar = "ema"
 
     decay: Annotated[float, Range(0, 1, "()")]
-    """Share of the average that stays at each step."""
+    """Weight of the old average in each step."""
 
     def of(self, network: "nn.Module") -> "AveragedModel":
-        """Return the average of a network's weights, which before the first step are its own."""
+        """Return the average of a network; before the first step it equals the network."""
         from mixup_core.images.average import Average
 
         return Average(network, self.decay)
 
 
 Averaging = Ema
-"""Add a member by writing its class and naming it here."""
+"""All averages. To add one, write its class and add it here."""

@@ -1,4 +1,4 @@
-"""Model: which network a run trains; an open choice, whose members `models` names."""
+"""Model: base class of networks. `models` registers them; plugins may add more."""
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
@@ -12,36 +12,37 @@ if TYPE_CHECKING:
 
 
 class Model(Checked, ABC):
-    """A network by its name; the file is read when a study is, so it imports torch in methods."""
+    """A network, selected by name. Import torch in methods: studies import the file."""
 
     __slots__ = ()
 
     catalogue: ClassVar[Catalogue["Model"]] = Catalogue("model")
 
     name: ClassVar[str]
-    """Name of the model in study files."""
+    """The model's name in study files."""
     has_batch_norm: ClassVar[bool]
-    """True if it normalises by batch, so that no batch may be a single image."""
+    """True if it uses batch normalisation, so that a batch needs at least two images."""
 
     @property
     def depth(self) -> int:
-        """Hidden layers whose outputs the operation `manifold` can mix; by default there are none.
+        """Number of hidden layers whose outputs `manifold` can mix; by default there are none.
 
-        The network has them in an attribute `hidden_layers`, a list of modules, first to last.
+        The network holds them in the attribute `hidden_layers`, a list of modules from first to
+        last.
         """
         return 0
 
     @abstractmethod
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network, from images (batch, channels, size, size) to logits."""
+        """Return the network: images (batch, channels, size, size) to logits (batch, classes)."""
 
     def initialised(
         self, in_channels: int, num_classes: int, image_size: int, seed: int | Seeds
     ) -> "nn.Module":
         """Return the network on the CPU with the initial weights of a seed.
 
-        By default these are the ones that its own constructor draws, as if the program had just
-        been seeded; the global generator is left as it was.
+        By default its own constructor draws them from PyTorch's generator, seeded for this purpose
+        and restored afterwards.
         """
         from mixup_core.images.models import with_its_own_weights
 

@@ -1,6 +1,6 @@
 """Models: the networks that a run can train.
 
-To add one, write its file, import it here and name it below.
+To add one, write its file, import it here and add it below.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class _Uniform(Model):
-    """A network whose weights are drawn as PyTorch's layers draw theirs, from our own stream."""
+    """A network with PyTorch's default distributions of initial weights, drawn from our stream."""
 
     __slots__ = ()
 
@@ -36,23 +36,23 @@ class _Uniform(Model):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _ByWidth(_Uniform):
-    """A convolutional network whose stages widen with the first."""
+    """A convolutional network whose stages are scaled by the width of the first stage."""
 
     has_batch_norm: ClassVar = True
     stages: ClassVar[int] = 4
 
     width: Count | None = None
-    """Channels of the first stage; None: those of the source."""
+    """Channels of the first stage; None: as in the source."""
 
     @property
     def depth(self) -> int:
-        """The stages."""
+        """Number of stages."""
         return self.stages
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResNet18(_ByWidth):
-    """ResNet-18 with the CIFAR stem; 64 channels at first."""
+    """ResNet-18 with the CIFAR stem; 64 channels in the first stage."""
 
     name: ClassVar = "resnet18"
 
@@ -66,7 +66,7 @@ class ResNet18(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResNet34(_ByWidth):
-    """ResNet-34 with the CIFAR stem; 64 channels at first."""
+    """ResNet-34 with the CIFAR stem; 64 channels in the first stage."""
 
     name: ClassVar = "resnet34"
 
@@ -80,15 +80,15 @@ class ResNet34(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreActResNet18(_ByWidth):
-    """ResNet-18 with the normalisation before the convolutions; 64 channels at first."""
+    """ResNet-18 with normalisation before the convolutions; 64 channels in the first stage."""
 
     name: ClassVar = "preact-resnet18"
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         """Return the network; 11,172,170 parameters for 3 channels, 10 classes.
 
-        The one in mixup-cifar10, the code of the mixup paper, normalises after its first
-        convolution and not after its last block: 11,171,274 parameters.
+        The network of mixup-cifar10 (the mixup paper's code) also normalises after its first
+        convolution, and does not after its last block: 11,171,274 parameters.
         """
         from mixup_core.images.models import PreActResNet, widening
 
@@ -113,7 +113,7 @@ class Vgg16(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NarrowResNet(_ByWidth):
-    """Three single-block stages behind a stride-2 stem: seconds per run on a CPU; 12 channels."""
+    """Three stages of one block after a stem of stride 2, 12 channels: seconds per run on a CPU."""
 
     name: ClassVar = "narrow-resnet"
     stages: ClassVar[int] = 3
@@ -128,14 +128,14 @@ class NarrowResNet(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EfficientNetV2S(_Uniform):
-    """EfficientNetV2-S as torchvision has it, without dropout and stochastic depth."""
+    """EfficientNetV2-S of torchvision, without dropout and stochastic depth."""
 
     name: ClassVar = "efficientnet-v2-s"
     has_batch_norm: ClassVar = True
 
     @property
     def depth(self) -> int:
-        """The stages."""
+        """Number of stages."""
         return 6
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
@@ -148,17 +148,17 @@ class EfficientNetV2S(_Uniform):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mlp(_Uniform):
-    """A ReLU network over the flattened pixels."""
+    """A fully connected ReLU network on the flattened pixels."""
 
     name: ClassVar = "mlp"
     has_batch_norm: ClassVar = False
 
     hidden: tuple[Count, ...] | None = None
-    """Hidden layer sizes; None: 300, 100."""
+    """Sizes of the hidden layers; None: 300, 100."""
 
     @property
     def depth(self) -> int:
-        """The hidden layers."""
+        """Number of hidden layers."""
         return 2 if self.hidden is None else len(self.hidden)
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
@@ -184,7 +184,7 @@ class LinearModel(_Uniform):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timm(Model):
-    """A network of the package timm, which the extra `mixsweep[timm]` installs."""
+    """A network of the package timm (install the extra `mixsweep[timm]`)."""
 
     name: ClassVar = "timm"
     has_batch_norm: ClassVar = True
@@ -192,13 +192,15 @@ class Timm(Model):
     architecture: Annotated[str, Matching(r"[a-z0-9_]+", "be one of timm.list_models()")]
     """Name of the architecture in timm: `resnet18`."""
     weights: str | None = None
-    """File of pretrained weights, `.safetensors` or what torch loads as tensors alone; a classifier
-    of other classes is left out. Nothing is downloaded. None: the initial weights of timm."""
+    """File of pretrained weights: `.safetensors`, or a file that torch loads with `weights_only`.
+    The weights of a classifier with another number of classes are left out. Nothing is downloaded.
+    None: timm's initial weights.
+    """
     weights_digest: str | None = None
-    """sha256 of the file of weights, filled in when a study is read; it stands for `weights`."""
+    """sha256 of the file, filled in when a study is read. It replaces `weights` in keys."""
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network, with its pretrained weights if it has any."""
+        """Return the network, with pretrained weights if a file is given."""
         from mixup_core.images.timm_networks import timm_network
 
         return timm_network(self, in_channels, num_classes, image_size)

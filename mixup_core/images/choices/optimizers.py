@@ -1,4 +1,4 @@
-"""Optimizer: how a step follows from a gradient; an open choice."""
+"""Optimizers: base class and built-in optimizers; plugins may add more."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from torch import nn
 
 MAX_RATE = 1000.0
-"""Beyond it a rate is a slip of the pen: a step of Adam moves every weight by about the rate,
-whatever its gradient is, and one of SGD by as much at a gradient of 1."""
+"""Largest learning rate; a larger one is probably a typing error. A step of Adam moves each weight
+by about the rate, and a step of SGD does at a gradient of 1.
+"""
 
 Rate = Annotated[float, Range(0, MAX_RATE, "(]")]
 """A learning rate."""
@@ -24,50 +25,52 @@ Rate = Annotated[float, Range(0, MAX_RATE, "(]")]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Optimizer(Checked, ABC):
-    """Makes an optimizer of PyTorch. Its file is read when a study is: torch is imported late."""
+    """Settings of a PyTorch optimizer. Import torch in methods: studies import the file."""
 
     catalogue: ClassVar[Catalogue["Optimizer"]] = Catalogue("optimizer")
 
     name: ClassVar[str]
-    """Name of the optimizer in study files."""
+    """The optimizer's name in study files."""
 
     lr: Rate = 1e-3
-    """Learning rate before its schedule."""
+    """Learning rate; the schedule multiplies it."""
     clip_norm: Positive | None = None
-    """Greatest Euclidean norm of the gradients of all parameters together: longer ones are scaled
-    down to it before each step. None: they are used as they are."""
+    """Largest Euclidean norm of all gradients together; larger gradients are scaled down to it
+    before each step. None: no clipping.
+    """
 
     @abstractmethod
     def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
-        """Return PyTorch's optimizer of some parameters, a new one per run.
+        """Return a new PyTorch optimizer of some parameters.
 
-        Its state must be tensors and plain values, for it is stored after an epoch. The learning
-        rate of its groups is set before each step.
+        Its state is stored after an epoch, so it must consist of tensors and plain values. The
+        learning rate of its groups is set before each step.
         """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Decaying(Optimizer):
-    """Base of optimizers with weight decay."""
+    """Base class of optimizers with weight decay."""
 
     weight_decay: NonNegative = 0.0
-    """Strength of the weight decay."""
+    """Strength of weight decay."""
     decayed: Literal["all", "weights"] = "all"
-    """Parameters that decay: all, or `weights` alone, those of two or more dimensions. That leaves
-    out biases, and the scales and shifts of normalisation layers."""
+    """Parameters with weight decay: `all`, or `weights`, which are those of at least two
+    dimensions. The latter leaves out biases and the parameters of normalisation layers.
+    """
 
     def check(self) -> None:
-        """Check the rules that join several fields.
+        """Check rules that involve several fields.
 
         Raises:
-            RuleError: If parameters are left out of a decay of 0.
+            RuleError: If `decayed` is set while `weight_decay` is 0.
         """
         has_any = self.weight_decay > 0 or self.decayed == "all"
         rule = "`decayed: weights` needs a weight_decay above 0"
         require(has_any, rule, self, "decayed", "weight_decay")
 
     def groups(self, parameters: "Iterable[nn.Parameter]") -> "Iterable[Any]":
-        """Return the parameters, in groups if some of them do not decay, as PyTorch takes them."""
+        """Return the parameters for PyTorch's optimizer, in groups if some have no weight decay."""
         if self.decayed == "all":
             return parameters
         every = list(parameters)
@@ -80,7 +83,7 @@ class Decaying(Optimizer):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Adam(Decaying):
-    """Adam with betas .9 and .999; a new one per run."""
+    """Adam with betas .9 and .999."""
 
     name: ClassVar = "adam"
 
@@ -97,7 +100,7 @@ class Adam(Decaying):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AdamW(Decaying):
-    """Adam with decoupled weight decay, betas .9 and .999; a new one per run.
+    """Adam with decoupled weight decay, betas .9 and .999.
 
     Source: Loshchilov and Hutter 2019, arXiv:1711.05101, algorithm 2.
     """
@@ -105,7 +108,7 @@ class AdamW(Decaying):
     name: ClassVar = "adamw"
 
     weight_decay: NonNegative = 0.01
-    """Taken from the weights, times the rate, at every step."""
+    """Each step subtracts rate * weight_decay * weight from each weight."""
 
     def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
         """Return PyTorch's optimizer of some parameters."""
@@ -119,22 +122,22 @@ class AdamW(Decaying):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sgd(Decaying):
-    """Stochastic gradient descent; a new one per run."""
+    """Stochastic gradient descent."""
 
     name: ClassVar = "sgd"
 
     momentum: Annotated[float, Range(0, 1, "[)")] = 0.0
-    """Share of the last step that goes into the next."""
+    """Momentum: share of the last step that is added to the next."""
     weight_decay: NonNegative = 0.0
     """L2 penalty added to the gradient."""
     nesterov: bool = False
-    """True if the momentum looks ahead; it needs one."""
+    """Use Nesterov momentum; needs `momentum` above 0."""
 
     def check(self) -> None:
-        """Check the rules that join several fields.
+        """Check rules that involve several fields.
 
         Raises:
-            RuleError: If Nesterov's rule has no momentum.
+            RuleError: If `nesterov` is set while `momentum` is 0.
         """
         super(Sgd, self).check()
         has_any = self.momentum > 0 or not self.nesterov

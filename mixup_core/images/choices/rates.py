@@ -1,10 +1,10 @@
-"""LrSchedule: the factor of the learning rate at each step, one of the dataclasses here.
+"""LrSchedule: schedules of the learning rate.
 
-Each has a `tag`, its fields, and
+Each is a dataclass with a `tag`, its fields, and
 
-    warm_up                                   epochs that come before the schedule proper
-    factor(step, steps_per_epoch, epochs)     what the rate is multiplied by at a step
-    in_epoch(epoch, epochs)                   what decides the factors of an epoch, for keys
+    warm_up                                   epochs of warm-up, before the schedule proper
+    factor(step, steps_per_epoch, epochs)     factor of the learning rate at a step
+    in_epoch(epoch, epochs)                   values that determine an epoch's factors, for keys
 """
 
 import math
@@ -30,19 +30,19 @@ class Constant:
         return 1.0
 
     def in_epoch(self, epoch: int, epochs: int) -> Any:
-        """Return the values that decide the factors of an epoch, for keys; None if all are 1."""
+        """Return None: all factors are 1, so nothing enters keys."""
         del epoch, epochs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _WarmedUp(Checked):
-    """A schedule that may begin with a linear warm-up, `(step + 1) / steps of the warm-up`.
+    """A schedule with an optional linear warm-up, `(step + 1) / steps of the warm-up`.
 
     Source: Goyal et al. 2017, arXiv:1706.02677, section 2.2 (gradual warm-up, from near zero).
     """
 
     warm_up: Whole = 0
-    """Epochs of the warm-up; the schedule proper begins after them."""
+    """Epochs of warm-up; the schedule proper starts after them."""
 
     def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         """Return the factor of the learning rate at a 0-based step of the run."""
@@ -52,23 +52,23 @@ class _WarmedUp(Checked):
         return self._factor(step - warm_steps, steps_per_epoch, epochs - self.warm_up)
 
     def in_epoch(self, epoch: int, epochs: int) -> Any:
-        """Return the values that decide the factors of an epoch, for keys; None if all are 1."""
+        """Return the values that determine this epoch's factors, for keys; None if all are 1."""
         if epoch < self.warm_up:
             return ["warm-up", self.warm_up]
         return self._in_epoch(epoch - self.warm_up, epochs)
 
     def _factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
-        """Return the factor after the warm-up; steps and epochs count from there."""
+        """Return the factor after the warm-up; `step` and `epochs` are counted from its end."""
         raise NotImplementedError
 
     def _in_epoch(self, epoch: int, epochs: int) -> Any:
-        """Return the values that decide an epoch after the warm-up; `epoch` counts from there."""
+        """Return the values that determine an epoch; `epoch` is counted from the warm-up's end."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WarmUp(_WarmedUp):
-    """A linear warm-up, then the same rate at every step."""
+    """Linear warm-up, then a constant rate."""
 
     tag: ClassVar = "warm-up"
 
@@ -82,7 +82,7 @@ class WarmUp(_WarmedUp):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cosine(_WarmedUp):
-    """Half a cosine from 1 to `end`, step by step.
+    """Half a cosine from 1 to `end`, changed at each step.
 
         end + (1 - end) (1 + cos(pi step / steps)) / 2
 
@@ -92,7 +92,7 @@ class Cosine(_WarmedUp):
     tag: ClassVar = "cosine"
 
     end: Share = 0.0
-    """Factor that the step after the last would have."""
+    """Factor that the step after the last one would have."""
 
     def _factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         wave = (1 + math.cos(math.pi * step / (steps_per_epoch * epochs))) / 2
@@ -140,4 +140,4 @@ class Step(_WarmedUp):
 
 
 LrSchedule = Constant | WarmUp | Cosine | Step
-"""Add a member by writing its class and naming it here."""
+"""All schedules. To add one, write its class and add it here."""

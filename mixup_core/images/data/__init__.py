@@ -1,1 +1,1 @@
-"""The data sets: what is known of them, their files, and how they are read."""
+"""Datasets: facts, files, download and reading."""

@@ -1,4 +1,4 @@
-"""Facts of each data set that are known before it is loaded: sizes, classes, pixel statistics."""
+"""Facts about each dataset that are known before loading: sizes, classes, pixel statistics."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -26,10 +26,10 @@ V = TypeVar("V")
 
 class _Datasets(Register[Dataset]):
     def check(self, entry: Dataset) -> None:
-        """Check that a data set can be an entry.
+        """Check a dataset before it is registered.
 
         Raises:
-            CatalogueError: If its name is taken, or it contradicts itself.
+            CatalogueError: If its name is taken or its facts contradict each other.
         """
         super().check(entry)
         info = entry.info
@@ -51,7 +51,7 @@ class _Datasets(Register[Dataset]):
 
 
 PUBLISHED: Register[Dataset] = _Datasets("dataset")
-"""Name to data set. To add one is to write its file and to name it below."""
+"""Datasets by name. To add one, write its file and add it below."""
 
 PUBLISHED.add(
     fashion_mnist.DATASET,
@@ -69,28 +69,28 @@ PUBLISHED.add(
 
 
 class View(Mapping[str, V]):
-    """Something of each data set by its name, also of those that plugins add later."""
+    """A mapping from dataset names to one kind of value; it includes datasets of plugins."""
 
     def __init__(self, of: Callable[[Dataset], V | None], own: Mapping[str, V]) -> None:
-        """Make a view.
+        """Create a view.
 
         Args:
-            of: Gives the value of a data set; None: the view has none of it.
-            own: Further values, and values in the place of those that `of` gives.
+            of: Returns the value for a dataset; None leaves the dataset out.
+            own: Values by name that are added, or override those of `of`.
         """
         self._of = of
         self.own = dict(own)
 
     @property
     def origins(self) -> Mapping[str, Origin]:
-        """The origin of each data set that a plugin added."""
+        """Origins of the datasets that plugins added, by name."""
         return PUBLISHED.origins
 
     def __getitem__(self, name: str) -> V:
-        """Return the value of a data set.
+        """Return the value for a dataset.
 
         Raises:
-            KeyError: If it has none.
+            KeyError: If there is none.
         """
         value = self.own[name] if name in self.own else self._of(PUBLISHED[name])
         if value is None:
@@ -98,17 +98,17 @@ class View(Mapping[str, V]):
         return value
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the names of the data sets that have a value."""
+        """Yield the names of the datasets with a value."""
         yield from (name for name in PUBLISHED if name in self.own or name in self)
         yield from (name for name in self.own if name not in PUBLISHED)
 
     def __len__(self) -> int:
-        """Return the number of data sets that have a value."""
+        """Return the number of datasets with a value."""
         return sum(1 for _ in self)
 
 
 CATALOG = View[DatasetInfo](lambda dataset: dataset.info, {})
-"""Data sets of fixed size. An `image-folder` describes itself: see `images/data/folders.py`."""
+"""Datasets of fixed size. For an `image-folder`, see `images/data/folders.py`."""
 
 DATA_NAMES = View[str](lambda dataset: dataset.info.title, {"image-folder": "a folder of images"})
-"""Each value of `data.name`, to a description."""
+"""Descriptions by value of `data.name`."""

@@ -1,4 +1,4 @@
-"""DATASETS: name -> loader of one split; `load` gives a data set's images as uint8 tensors."""
+"""DATASETS: loaders of splits by dataset name. `load` returns images as uint8 tensors."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -31,23 +31,23 @@ __all__ = ["DATASETS", "Images", "Splits", "load"]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Splits:
-    """A data set as one run sees it before views, subset and normalising."""
+    """A dataset's images before views, subset and normalisation."""
 
     info: DatasetInfo
     train: Images
-    """All training images but those held out for validation, in the order of the files."""
+    """Training images without the held-out ones, in the order of the files."""
     val: Images | None
-    """Held out of the training images, the same at every seed; None without `data.val_size`."""
+    """Images held out of training, the same at every seed; None without `data.val_size`."""
     test: Images | None
-    """Test images; None when `data.test` is false."""
+    """Test images; None if `data.test` is false."""
     corrupted: Mapping[str, Images] = field(default_factory=dict)
     """Test images by corruption (`data.corruptions`)."""
 
     def held_out(self, data: DataConfig) -> dict[str, Images]:
-        """Return the evaluation splits by the first part of their metric names.
+        """Return the evaluation splits by the first part of their metrics' names.
 
         Args:
-            data: Decides whether the labels of validation and test images have noise.
+            data: Decides whether the labels of validation and test images are noisy.
         """
         splits = {
             name: replace(images, labels=self._noisy(name, images.labels, data))
@@ -62,7 +62,7 @@ class Splits:
         return torch.from_numpy(drawn)
 
     def seen_by(self, data: DataConfig) -> Images:
-        """Return the images that a run may train on: with `data.oracle` the test images too.
+        """Return the images that a run can train on; with `data.oracle`, the test images too.
 
         Raises:
             ValueError: If an oracle has no test images.
@@ -78,14 +78,14 @@ class Splits:
         return Images(pixels=pixels, labels=labels, pool=self.train.pool)
 
     def normalised(self, data: DataConfig) -> "Splits":
-        """Return the splits with mean and standard deviation of their pixels, if measured."""
+        """Return the splits, with measured mean and standard deviation if `data` requires it."""
         if data.normalise == "given":
             return self
         mean, std = _measured(self.train)
         return replace(self, info=replace(self.info, mean=mean, std=std))
 
     def pooled(self, pool: int) -> "Splits":
-        """Return the splits pooled as `Images.pooled` does."""
+        """Return the splits with pooled images (`Images.pooled`)."""
         return replace(
             self,
             train=self.train.pooled(pool),
@@ -96,9 +96,9 @@ class Splits:
 
 
 def _measured(images: Images) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return mean and standard deviation of each channel, of pixels in [0, 1] as they are pooled.
+    """Return mean and standard deviation of each channel of the pooled pixels, in [0, 1].
 
-    A channel of one value has the standard deviation of one step of a pixel.
+    The standard deviation of a constant channel is set to one grey level.
     """
     scale = 255 * images.pool**2
     count = images.pixels[:, 0].numel()
@@ -116,19 +116,19 @@ _IMAGES_PER_SUM = 1000
 
 
 def load(data: DataConfig, root: Path | None = None) -> Splits:
-    """Load a data set from disk and check it; nothing is ever downloaded.
+    """Load a dataset from disk and check it. Nothing is downloaded.
 
-    With `data.test` false the test images are not opened, so no number can be made from them. The
-    one exception touches no pixel: the digest of an image-folder covers the bytes under `test/`.
+    If `data.test` is false, test images are not opened, so that no number can depend on them. One
+    exception touches no pixel: the digest of an image-folder covers the bytes under `test/`.
 
     Args:
-        data: Which data set, and how its images are pooled. What has an effect only later
-            (`DataConfig.as_loaded`) has none here.
-        root: Folder of the downloaded data sets; `data_root()` if None.
+        data: The dataset, and how its images are pooled. Fields that act later are ignored
+            (`DataConfig.as_loaded`).
+        root: Folder of downloaded datasets; None means `data_root()`.
 
     Raises:
-        DataError: If files are absent or damaged, or hold anything but what the catalogue says.
-        ValueError: If validation would take every training image.
+        DataError: If files are missing or damaged, or do not match the catalogue.
+        ValueError: If validation would use every training image.
     """
     root = data_root() if root is None else root
     info = describe(data)
@@ -151,10 +151,10 @@ def load(data: DataConfig, root: Path | None = None) -> Splits:
 
 
 def _published(dataset: Dataset, data: DataConfig, root: Path, split: SplitName) -> Images:
-    """Return the images of a split whose files are the published ones, at the size wanted.
+    """Return the images of a split of a published dataset, at the size wanted.
 
     Raises:
-        DataError: If the dataset of a plugin draws from a generator of the whole process.
+        DataError: If a plugin's dataset draws from a global random generator.
     """
     if dataset.name in FILES:
         verify(dataset.name, root, split)
@@ -172,10 +172,10 @@ def _published(dataset: Dataset, data: DataConfig, root: Path, split: SplitName)
 
 
 def _image_folder(data: DataConfig, root: Path, split: SplitName) -> Images:
-    """Decode a user's images to RGB, shorter side to `data.image_size`, centre-cropped square.
+    """Decode a user's images to RGB: shorter side resized to `data.image_size`, centre-cropped.
 
     Raises:
-        DataError: If a file cannot be decoded, or the folder no longer has `data.digest`.
+        DataError: If a file cannot be decoded, or the folder has changed since `data.digest`.
     """
     folder, size = folder_and_size(data)
     layout = Layout.of(data)
@@ -199,7 +199,7 @@ Loader = Callable[[DataConfig, Path, SplitName], Images]
 DATASETS = View[Loader](
     lambda dataset: partial(_published, dataset), {"image-folder": _image_folder}
 )
-"""Name to the function that reads one split: (data, folder of the data sets, split) -> images."""
+"""Loaders by name: (data, folder of datasets, split) to images."""
 
 
 def _check(images: Images, info: DatasetInfo, num_images: int, where: str) -> None:
@@ -228,10 +228,10 @@ def _check(images: Images, info: DatasetInfo, num_images: int, where: str) -> No
 
 
 def _hold_out(train: Images, val_size: int) -> tuple[Images, Images]:
-    """Return the images that stay and `val_size` that are held out; a larger cut holds a smaller.
+    """Return the images to train on and `val_size` held-out images; smaller sets are subsets.
 
     Raises:
-        ValueError: If no image would stay.
+        ValueError: If no image would be left to train on.
     """
     kept, held_out = map(torch.from_numpy, split_off(len(train), val_size))
     return (

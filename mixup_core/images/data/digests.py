@@ -1,4 +1,4 @@
-"""Digests of files. No torch."""
+"""Digests of files, and a cache of them. Does not import torch."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from mixup_core.store.local_files import open_regular, read_regular
 
 
 def file_digest(file: Path, algorithm: str = "sha256") -> str:
-    """Return the digest of a file's contents in hexadecimal digits.
+    """Return the hexadecimal digest of a file's content.
 
     Raises:
         DataError: If the file cannot be read.
@@ -31,18 +31,19 @@ def file_digest(file: Path, algorithm: str = "sha256") -> str:
 
 
 class KnownDigests:
-    """The sha256 of files that have not changed since they were read, kept in a file.
+    """Cache of sha256 digests of unchanged files, stored in a file.
 
-    A file is known by its path, size and times of its content and of its entry; one that was
-    written within two seconds of being read is read again, for a later write may bear the same
-    time. The file may be removed at any time, and where it cannot be written nothing is kept.
+    A file is identified by path, size, and the times of its content (mtime) and inode (ctime). A
+    file written within two seconds before it was read is not cached, because a later write could
+    have the same time. The cache may be deleted at any time; if it cannot be written, nothing is
+    cached.
     """
 
     def __init__(self, kept: Path) -> None:
-        """Read what is known.
+        """Load the cache.
 
         Args:
-            kept: The file it is kept in; it need not exist.
+            kept: File of the cache; it need not exist.
         """
         self._kept = kept
         self._known: dict[str, list[Any]] = {}
@@ -55,7 +56,7 @@ class KnownDigests:
         """Return the sha256 of a file.
 
         Raises:
-            DataError: If it cannot be read.
+            DataError: If the file cannot be read.
         """
         path = os.fspath(entry)
         try:
@@ -73,10 +74,10 @@ class KnownDigests:
         return digest
 
     def keep(self, others: Iterable[Path] = ()) -> None:
-        """Write what was asked for.
+        """Save the digests that were used.
 
         Args:
-            others: Files of which to keep what is known, if anything; all else is forgotten.
+            others: Further files whose cached digests are kept; all others are dropped.
         """
         known = {path: self._known[path] for path in map(str, others) if path in self._known}
         known |= self._asked
@@ -95,4 +96,4 @@ class KnownDigests:
 
 
 _YOUNG_NS = 2_000_000_000
-"""Clocks of file systems are as coarse as this."""
+"""Coarsest resolution of file times to expect, in nanoseconds."""

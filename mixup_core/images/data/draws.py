@@ -1,4 +1,4 @@
-"""Draws: which images of a data set a run trains on, and under which labels. No torch."""
+"""Draws: which images a run trains on, and with which labels. Does not import torch."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -18,12 +18,12 @@ Indices = NDArray[np.int64]
 
 
 def split_off(num_images: int, val_size: int) -> tuple[Indices, Indices]:
-    """Return which images stay and which `val_size` are held out, both in their order.
+    """Return the indices of the images to keep and of `val_size` held-out images, both sorted.
 
-    A larger cut holds a smaller one. Every seed draws the same.
+    A smaller held-out set is a subset of a larger one. All seeds draw the same.
 
     Raises:
-        ValueError: If no image would stay.
+        ValueError: If no image would be kept.
     """
     if val_size >= num_images:
         raise ValueError(
@@ -37,16 +37,16 @@ def split_off(num_images: int, val_size: int) -> tuple[Indices, Indices]:
 def draw_subset(
     labels: Indices, num_classes: int, data: DataConfig, seed: int | Seeds
 ) -> Indices | None:
-    """Return the random subset of a seed; a larger one holds a smaller one, balanced or not.
+    """Draw the training subset of a seed; a smaller subset is part of a larger one.
 
     Args:
-        labels: Of the images at hand.
-        num_classes: Of the data set, with images at hand or not.
-        data: The size of the subset.
+        labels: Labels of the available images.
+        num_classes: Number of classes of the dataset, also of classes without images.
+        data: Size of the subset, and whether it is balanced.
         seed: Seed of the run.
 
     Returns:
-        Indices into the images; None for all of them.
+        Indices of the images; None means all of them.
 
     Raises:
         ValueError: If there are too few images, or too few of a class.
@@ -73,12 +73,12 @@ def draw_subset(
 
 
 def draw_noise(labels: Indices, num_classes: int, data: DataConfig, seed: int | Seeds) -> Indices:
-    """Return labels of which each is, with some probability, another class.
+    """Return labels, each replaced by another class with the probability `data.label_noise`.
 
     Args:
-        labels: Of the images.
+        labels: Labels of the images.
         num_classes: At least 2 if there is noise.
-        data: The probability, and whether the other class is any or one per class.
+        data: The probability, and which class replaces a label.
         seed: Seed of the run.
     """
     if data.label_noise == 0:
@@ -94,17 +94,17 @@ def draw_noise(labels: Indices, num_classes: int, data: DataConfig, seed: int | 
 
 
 def draw_held_out_noise(labels: Indices, num_classes: int, data: DataConfig, split: str) -> Indices:
-    """Return the labels of `val` or `test` with the noise that they have, equal at every seed."""
+    """Return the labels of `val` or `test` with their noise, which is the same at every seed."""
     is_noisy = data.noise_in_val if split == "val" else data.noise_in_test
     seed = {"val": 0, "test": 1}[split]
     return draw_noise(labels, num_classes, data, seed) if is_noisy else labels
 
 
 def images_of_classes(config: TrainConfig) -> Indices | None:
-    """Return the training images of each class before label noise, then after it: (2, classes).
+    """Return the number of training images per class before and after label noise: (2, classes).
 
     Returns:
-        None if the labels cannot be read without decoding pictures, or are not here.
+        None if the labels are not on this machine, or cannot be read without decoding images.
 
     Raises:
         ValueError: If the subset cannot be drawn.
@@ -115,13 +115,13 @@ def images_of_classes(config: TrainConfig) -> Indices | None:
 
 
 _PICTURES = {"caltech101", "dtd", "fgvc-aircraft", "tiny-imagenet"}
-"""Data sets whose labels come with pictures, which take minutes to decode."""
+"""Datasets whose labels can only be read with their images, which takes minutes."""
 
 
 def _labels(data: DataConfig, root: Path) -> Indices | None:
-    """Return the labels of the images that validation and subsets are drawn from, and an oracle's.
+    """Return the labels from which validation and subset are drawn, then an oracle's test labels.
 
-    None if they cannot be read quickly.
+    Return None if they cannot be read quickly.
     """
     if (facts := facts_of(data)) is not None:
         train, test = (
@@ -158,11 +158,11 @@ def _counts(data: DataConfig, info: DatasetInfo, labels: Indices, seed: int | Se
 
 
 def _dealt(labels: Indices, order: Indices) -> Indices:
-    """Return images class by class in turn: the first of each, the second of each, and so on.
+    """Return image indices in rounds: the first image of each class, then the second, and so on.
 
     Args:
-        labels: Along `order`.
-        order: Of the images.
+        labels: Labels along `order`.
+        order: Indices of the images.
     """
     rank = np.empty(len(labels), dtype=np.int64)
     for label in np.unique(labels):

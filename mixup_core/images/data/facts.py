@@ -1,4 +1,4 @@
-"""Facts of a data set: sizes, classes, statistics, files; how to obtain and read it."""
+"""Facts of a dataset: sizes, classes, statistics and files; how to download and read it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ SplitName = Literal["train", "test"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatasetInfo:
-    """Facts that validation and planning need; no pixels, no torch."""
+    """Facts that validation and planning need. Holds no pixels and does not import torch."""
 
     title: str
     """Name for captions."""
@@ -26,33 +26,35 @@ class DatasetInfo:
     image_size: int
     """Height and width in pixels."""
     mean: tuple[float, ...]
-    """Per channel, of pixels scaled to [0, 1]; subtracted when normalising."""
+    """Mean of each channel, for pixels in [0, 1]; normalisation subtracts it."""
     std: tuple[float, ...]
-    """Per channel; divides when normalising."""
+    """Standard deviation of each channel; normalisation divides by it."""
     smallest_class: int
-    """Fewest training images of a class."""
+    """Number of training images of the smallest class."""
     classes: tuple[str, ...] = ()
-    """Names in the order of the labels; empty where labels have no names of their own."""
+    """Names of the classes in the order of the labels; empty if they have no names."""
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of all its images as they are held in memory, uint8."""
+        """Size of all images in memory, in bytes, as uint8."""
         per_image = self.channels * self.image_size**2
         return (self.num_train + self.num_test) * per_image
 
 
 Sources = tuple[Mapping[str, Callable[[Path], None]], str]
-"""Name of each source and the function that fills a staging folder; advice without a source."""
+"""Downloads by the name of their source, each a function that fills a staging folder; and advice if
+all of them fail.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bundle:
-    """A file of an installed package that holds a data set, in the place of files to fetch."""
+    """A dataset that is a file of an installed package, instead of files to download."""
 
     package: str
-    """Name of the package for pip."""
+    """Name of the package, for pip."""
     file: Callable[[], Path | None]
-    """Finds the file; None without the package."""
+    """Finds the file; returns None if the package is missing."""
 
 
 def _no_sources(root: Path) -> Sources:
@@ -61,20 +63,23 @@ def _no_sources(root: Path) -> Sources:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dataset:
-    """A data set: one file of `images/data/sets` each, or a value in a plugin."""
+    """A dataset. Built-in ones have one file each in `images/data/sets`; plugins can add more."""
 
     name: str
     info: DatasetInfo
-    """At the size in which its images come, or, where they come in many, in which they are read by
-    default."""
+    """Facts at the size of its images. If the sizes vary, at the size to which they are resized by
+    default.
+    """
     files: Mapping[SplitName, dict[str, str]] = field(default_factory=dict)
-    """Files of each split: paths below the root with the sha256 or md5 of their content.
+    """Files of each split: paths below the root, with sha256 or md5 of the content.
 
-    Both splits may be in one file. Empty: a package brings the files, or they are computed."""
+    Both splits can be in one file. Empty if a package contains the data, or they are computed.
+    """
     sources: Callable[[Path], Sources] = _no_sources
-    """Takes the root."""
+    """Returns the sources, given the root folder."""
     read: "Callable[[Path, SplitName, int], Images]"
-    """(root, split, side of the images) to the images of a split, whose files have been verified.
-    Where they come in one size the side is ignored."""
+    """(root, split, side of the images) to the images of a split. The files have been verified
+    before. The side is ignored if all images have one size.
+    """
     bundle: Bundle | None = None
-    """Package that contains the data where no files are fetched."""
+    """Package that contains the data, if no files are downloaded."""

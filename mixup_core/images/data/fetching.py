@@ -1,4 +1,4 @@
-"""Places of the data sets on disk, and their verified download. Without torch."""
+"""Locations of the datasets on disk, and their verified download. Does not import torch."""
 
 import fcntl
 import os
@@ -25,9 +25,9 @@ FILES = View[Mapping[SplitName, dict[str, str]]](
     lambda dataset: dataset.files or None,
     {f"{name}-c": {"test": dict.fromkeys(of.files(), "")} for name, of in CORRUPTED.items()},
 )
-"""Data set, split, path under the root, `algorithm:digest` of the contents (empty: not published).
+"""Files by dataset and split: path below the root to `algorithm:digest` (empty if not published).
 
-`cifar10-c` and `cifar100-c` are corrupted test images, fetched for themselves.
+`cifar10-c` and `cifar100-c` are corrupted test images, which are downloaded separately.
 """
 
 _SOURCES = View[Callable[[Path], Sources]](
@@ -46,9 +46,9 @@ _SOURCE_FAILURES = (
 
 
 def data_root() -> Path:
-    """Return the folder of the data sets as an absolute path; it need not exist yet.
+    """Return the folder of datasets as an absolute path; it need not exist.
 
-    `$MIXSWEEP_DATA` if set, else `mixsweep/datasets` under `$XDG_CACHE_HOME` or `~/.cache`.
+    It is `$MIXSWEEP_DATA` if set, else `mixsweep/datasets` under `$XDG_CACHE_HOME` or `~/.cache`.
     """
     if own := os.environ.get("MIXSWEEP_DATA"):
         return Path(own).absolute()
