@@ -15,84 +15,98 @@ from mixup_core.tree.limits import Among, Count, Distinct, Range, Share, Whole
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DataConfig(Checked):
-    """The images of a run, and how they are presented."""
+    """The images of a run, and how they are prepared."""
 
     name: Annotated[str, Among(DATA_NAMES)] = "fashion-mnist"
-    """A data set of the catalogue, or `image-folder`."""
+    """A dataset of the catalogue, or `image-folder`."""
     views: Literal["single", "concat", "added", "orthogonal"] = "single"
-    """`concat` is the channel-concatenated multi-view benchmark (see `mixup_core.images.views`).
-    `added` adds both views in place of that, and in `orthogonal` the second view is one random
-    image for each class, orthogonal to those of the others."""
+    """Views per image. `concat` is the multi-view benchmark, which concatenates the image with one
+    of a paired class along the channels (see `mixup_core.images.views`). `added` adds both views
+    instead. `orthogonal` uses one random image per class as the second view; those images are
+    orthogonal.
+    """
     num_train: Count | None = None
-    """Size of a random training subset, drawn per seed; None takes all images."""
+    """Size of a random training subset, drawn per seed. None: all images."""
     train_fraction: Annotated[float, Range(0, 1, "(]")] | None = None
-    """In the place of `num_train`: the subset as a fraction of the images at hand, to the nearest
-    image."""
+    """Size of the subset as a fraction of the training images, rounded; instead of `num_train`."""
     balanced: bool = False
-    """True if a subset holds as many images of each class, but for a remainder."""
+    """Draw a subset with equally many images of each class, up to a remainder."""
     label_noise: Share = 0.0
-    """Probability that a training label is replaced by another class, each as likely; drawn per
-    seed. Test labels stay unless `noise_in_test`, and those held out for `val/*` unless
-    `noise_in_val`."""
+    """Probability that a training label is replaced by another class; drawn per seed. Test labels
+    are replaced only with `noise_in_test`, held-out labels (`val/*`) only with `noise_in_val`.
+    """
     noise_to: Literal["any", "one"] = "any"
-    """Class that a wrong label names: any other, each as likely, or one other class for each
-    class, the same at every seed. `one` is the noise of arXiv:2306.00740's code."""
+    """Which class a wrong label names: `any` other class with equal probability, or `one` fixed
+    other class for each class, the same at every seed, as in the code of arXiv:2306.00740.
+    """
     noise_in_val: bool = False
-    """True if labels held out for `val/*` are replaced as well, the same ones at every seed, as
-    where the noise belongs to the distribution; test labels stay unless `noise_in_test`."""
+    """Replace held-out labels (`val/*`) too, the same ones at every seed, as if the noise were part
+    of the distribution.
+    """
     noise_in_test: bool = False
-    """True if test labels are replaced as well, the same ones at every seed: classes that overlap
-    do so in the test images too. Test error then has a floor, about `label_noise`."""
+    """Replace test labels too, the same ones at every seed: classes then overlap in the test
+    images, and the least possible test error is about `label_noise`.
+    """
     augment: Augmentation = field(default_factory=Unchanged)
-    """Augmentation of each training image at each access."""
+    """Augmentation applied to a training image each time it is used."""
     corruptions: Annotated[tuple[Annotated[str, Among(CORRUPTIONS)], ...], Distinct()] = ()
-    """Corrupted test images that are measured beside `test/*`, each as `test_<corruption>/*` and
-    their mean as `test_corrupted/*`; cifar10 and cifar100 only, none without `test`."""
+    """Corruptions of test images to measure too, each as `test_<corruption>/*`, and their mean as
+    `test_corrupted/*`. Only for cifar10 and cifar100, and only with `test`.
+    """
     severity: Annotated[int, Range(1, NUM_SEVERITIES)] | None = None
-    """Severity of the corruptions; None: all five together."""
+    """Severity of the corruptions, 1 to 5. None: all five together."""
     val_size: Whole = 0
-    """Training images held out for `val/*`, the same ones at every seed; 0 trains on all. Runs that
-    hold out another number draw other training images at a seed, so nothing pairs them."""
+    """Training images held out for `val/*`, the same ones at every seed. 0: train on all. Runs with
+    different values draw different training images at a seed and therefore cannot be paired.
+    """
     test: bool = True
-    """True if test images are loaded and `test/*` is recorded. A search sets it to false."""
+    """Load test images and record `test/*`. A search sets it to false."""
     oracle: bool = False
-    """True if the run trains on the test images too: an upper bound and a teacher that leaks by
-    design, never a result. Tables and figures say so, and a search refuses it."""
+    """Train on the test images too. Such a run is an upper bound, or a teacher that leaks by
+    design, never a result: tables and figures say so, and a search refuses it.
+    """
     pool: Count = 1
-    """Side of the square of pixels averaged into one, after normalising; 1 keeps the image."""
+    """Side of the squares of pixels that are averaged, after normalisation. 1: no pooling."""
     folder: str | None = None
-    """`image-folder` only: directory that holds `train/<class>/*` and `test/<class>/*`."""
+    """Only for `image-folder`: directory with `train/<class>/*` and `test/<class>/*`."""
     image_size: Annotated[int, Range(4)] | None = None
-    """Side in pixels to which images are resized (and centre-cropped if they are no squares);
-    None: that of the catalogue. An `image-folder` needs one."""
+    """Side in pixels to which images are resized; images that are not square are then cropped at
+    the centre. None: the dataset's own size. An `image-folder` needs a value.
+    """
     skip: Annotated[tuple[str, ...], Distinct()] | None = None
-    """`image-folder` only: files that are left out, as `train/cat/3.jpg` or with `*` and `?`."""
+    """Only for `image-folder`: files to leave out, as `train/cat/3.jpg` or with `*` and `?`."""
     test_folder: Literal["test", "val", "valid", "validation"] | None = None
-    """`image-folder` only: folder of the test images; None: `test`, or where there is none and the
-    run is tested, `val`, `valid` or `validation`."""
+    """Only for `image-folder`: name of the folder of test images. None: `test`, or if it is
+    missing, the first of `val`, `valid` and `validation` that exists.
+    """
     test_fraction: Annotated[float, Range(0, 1, "()")] | None = None
-    """`image-folder` only: the fraction of each class in `train/` that is held out for `test/*`, at
-    least one image, the same ones at every seed; for a folder without test images."""
+    """Only for `image-folder` without test images: fraction of each class in `train/` that is held
+    out for `test/*`, at least one image, the same ones at every seed.
+    """
     pixel_mean: tuple[Share, ...] | None = None
-    """Mean of each channel that is subtracted, of pixels in [0, 1]; None: that of the catalogue,
-    and 0.5 of an `image-folder`."""
+    """Mean of each channel to subtract, for pixels in [0, 1]. None: the dataset's own; 0.5 for an
+    `image-folder`.
+    """
     pixel_std: tuple[Annotated[float, Range(0, 1, "(]")], ...] | None = None
-    """Standard deviation of each channel that divides; None: as `pixel_mean`."""
+    """Standard deviation of each channel to divide by. None: as for `pixel_mean`."""
     normalise: Literal["given", "measured"] = "given"
-    """`measured`: by mean and standard deviation of each channel of the training images as they are
-    pooled, without those held out."""
+    """`measured`: use mean and standard deviation of each channel of the pooled training images,
+    without the held-out ones. `given`: use `pixel_mean` and `pixel_std`.
+    """
     background: Literal["white", "black", "grey"] | None = None
-    """`image-folder` only: the colour behind transparent pixels; None refuses a folder that has
-    any. Of a folder without, it is None whatever a study file says."""
+    """Only for `image-folder`: colour behind transparent pixels. None refuses a folder with
+    transparent images. For a folder without any, it is set to None.
+    """
     digest: str | None = None
-    """`image-folder` only: sha256 over names and contents, filled in when a study is read. It
-    stands for `folder` in the keys."""
+    """Only for `image-folder`: sha256 of names and contents, filled in when a study is read. It
+    replaces `folder` in keys.
+    """
 
     def check(self) -> None:
-        """Check the rules that join several fields.
+        """Check rules that involve several fields.
 
         Raises:
-            RuleError: If a value contradicts another or belongs to another data set.
+            RuleError: If a value contradicts another or does not apply to the dataset.
         """
         require(
             self.test or not self.oracle,
@@ -170,22 +184,22 @@ class DataConfig(Checked):
 
     @property
     def num_stacked(self) -> int:
-        """The number of views that stand along the channels."""
+        """Number of views that are stacked along the channels."""
         return 2 if self.views in {"concat", "orthogonal"} else 1
 
     @property
     def pairs_classes(self) -> bool:
-        """True if each training image has an image of a paired class as its second view."""
+        """True if the second view of each training image is an image of a paired class."""
         return self.views in {"concat", "added"}
 
     def size_of_subset(self, available: int) -> int:
-        """Return the number of training images of a run, of those at hand."""
+        """Return the number of training images that a run uses of the available ones."""
         if self.train_fraction is not None:
             return max(1, math.floor(self.train_fraction * available + 0.5))
         return available if self.num_train is None else self.num_train
 
     def as_loaded(self) -> "DataConfig":
-        """Return the configuration without what has an effect only after images are loaded."""
+        """Return the configuration with defaults for all fields that have no effect on loading."""
         return replace(
             self,
             num_train=None,

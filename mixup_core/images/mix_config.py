@@ -15,43 +15,47 @@ from mixup_core.tree.limits import Share, Whole
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MixConfig(Checked):
-    """Mixing of images and labels, epoch by epoch."""
+    """How images and labels are mixed in each epoch."""
 
     law: Law = field(default_factory=Erm)
-    """Law of the first epochs."""
+    """Law of lam in the first epochs."""
     schedule: Schedule | None = None
-    """Laws that change from epoch to epoch, in place of `law`; None: one law throughout."""
+    """Schedule that changes the law from epoch to epoch, instead of `law`. None: one law
+    throughout.
+    """
     switch_epoch: Whole | None = None
-    """First epoch (0-based) trained under `law_after`; None never switches."""
+    """First epoch (0-based) trained under `law_after`. None: never."""
     switch_fraction: Share | None = None
-    """In the place of `switch_epoch`: the fraction of the epochs that comes before it, to the
-    nearest epoch."""
+    """Fraction of the epochs before the switch, rounded to a whole epoch; instead of
+    `switch_epoch`.
+    """
     law_after: Law = field(default_factory=Erm)
-    """Law from the switch epoch on; without one it has no meaning."""
+    """Law from the switch on. It has no effect without a switch."""
     lam_scope: Literal["batch", "sample"] = "batch"
-    """`batch`: one weight for all images of a batch; `sample`: one weight for each image."""
+    """`batch`: one weight for all images of a batch. `sample`: one weight per image."""
     partner: Partner = field(default_factory=FromDataset)
-    """Source of the partners."""
+    """How partners are chosen."""
     operation: Operation = field(default_factory=Linear)
-    """Operation that mixes an image with its partner by their weight."""
+    """Operation that mixes an image with its partner."""
     probability: Share = 1.0
-    """With which a batch is mixed; the others are trained on as they are."""
+    """Probability that a batch is mixed; other batches are used as they are."""
     second: Operation | None = None
-    """Another operation that takes the place of `operation` in some batches."""
+    """Another operation that replaces `operation` in some batches."""
     second_law: Law | None = None
-    """Law of lam in the batches of the second operation; None: the law in force."""
+    """Law of lam in the batches of the second operation. None: the law in force."""
     second_probability: Share = 0.5
-    """With which a batch that is mixed has the second operation, if there is one."""
+    """Probability that a mixed batch uses the second operation, if there is one."""
     label_law: Law | None = None
-    """Law of the weight of the label, drawn apart from that of the image; None: the operation says
-    what the label keeps."""
+    """Law of the label's weight, drawn independently of the image's weight. None: the operation
+    determines the label's weight.
+    """
 
     def check(self) -> None:
-        """Check the rules that join several fields.
+        """Check rules that involve several fields.
 
         Raises:
-            RuleError: If a switch is given twice, a second law has no switch, or both a law and a
-                schedule are given.
+            RuleError: If both forms of the switch are given, `law_after` has no switch, a second
+                law has no second operation, or both a law and a schedule are given.
         """
         epoch, fraction = self.switch_epoch, self.switch_fraction
         require(
