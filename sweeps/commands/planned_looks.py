@@ -78,7 +78,7 @@ def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
 
 
 def _pilot(bare: Study, store: Store, claims: Sequence[Claim]) -> list[dict[int, float]] | None:
-    """Return the stored values of each open claim by seed; None below two common seeds."""
+    """Return the stored values of each open claim by seed; None with fewer than two seeds."""
     from reports.numbers.runs import arrange
 
     arranged = arrange(bare, read_results(bare.runs(), store))

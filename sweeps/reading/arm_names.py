@@ -14,7 +14,7 @@ ARM_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}"
 
 
 def arm_name(arm: str, point: Mapping[str, Any]) -> str:
-    """Return `ARM PATH=VALUE ...`, with each path shortened to as few last parts as are unique."""
+    """Return `ARM PATH=VALUE ...`, each path shortened to as few last parts as keep it unique."""
     words = [arm] if arm else []
     for path, value in point.items():
         parts = path.split(".")

@@ -133,9 +133,10 @@ class SearchReader:
         return Space(parameters=ordered) if len(self._read.faults) == before else None
 
     def _base(self, space: Space) -> Config | None:
-        """Return the configuration that points start from, if every corner of the space is valid.
+        """Check every corner of the space; return the configuration that its points modify.
 
-        A rule that is broken at many corners is reported once, at the first.
+        A rule that is broken at many corners is reported once, at the first. Returns None if the
+        configuration is invalid even with the fixed values alone.
         """
         before = len(self._read.faults)
         for values in space.corners():

@@ -81,7 +81,7 @@ class Placement:
             raise PlacementError(f"gpus_per_run must be 0, 1 or 1/k, got ({share}).")
 
     def auto(self) -> Self:
-        """Return the placement that starts with the smallest GPU share, to increase if needed."""
+        """Return a placement with the smallest GPU share; runs that lack memory get more."""
         return replace(self, gpus_per_run=LEAST_SHARE, is_auto=True)
 
     def with_more_room(self, had: float) -> Self | None:

@@ -17,7 +17,7 @@ from sweeps.state.stages import Need, PlannedRun
 class RunQueue:
     """Takes runs from a source and orders them by their needs.
 
-    Only new points of a search need more than values in memory.
+    New points of a search are read from storage; everything else is in memory.
     """
 
     def __init__(

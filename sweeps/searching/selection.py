@@ -219,10 +219,13 @@ class PooledSpread:
 
     @classmethod
     def of(cls, values: Sequence[Sequence[float]]) -> "PooledSpread | None":
-        """Estimate it from the values of complete points at equal seeds; None below three.
+        """Estimate the spread from complete points at equal seeds; None with fewer than three.
 
         The residuals of an additive model of points and seeds have (points - 1) (seeds - 1) degrees
         of freedom; the variance of a difference is twice their variance.
+
+        Args:
+            values: Objective of each point, by seed.
         """
         if len(values) < 3:
             return None

@@ -89,7 +89,7 @@ def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
 
 
 def spent(study: Study, results: Iterable[RunResult]) -> str | None:
-    """Return a phrase with the limit of its budget that a study has reached; None if none.
+    """Return a phrase that names the budget limit that a study has reached; None if none.
 
     Args:
         study: The study with its budget.

@@ -42,7 +42,7 @@ _LARGEST_Z = 37.0
 
 
 def crossing(looks: Sequence[int], levels: Sequence[float]) -> float:
-    """Return the probability that a paired t test is significant at some look without a difference.
+    """Return the probability that a paired t test is significant by chance at one or more looks.
 
     Args:
         looks: Numbers of differences at the looks, increasing, the first at least 2.

@@ -25,7 +25,7 @@ SelectionRule = Literal["val-mean", "val-1se"]
 PointState = Literal["open", "complete", "pruned", "failed"]
 
 START_UP = {"tpe": 10, "gp": 10, "cmaes": 1}
-"""Number of complete points before which each sampler draws at random."""
+"""Number of complete points that each sampler needs; with fewer it draws at random."""
 
 MAX_POINTS = 10_000
 """Largest number of points of a search."""
