@@ -28,8 +28,9 @@ EFFECTS = (0.0, 0.5, 1.0, 2.0)
 def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
     """Simulate the coming looks; return the expected and the largest number of runs and of seconds.
 
-    If two paired seeds of every open claim are stored, further seeds are drawn with their mean and
-    spread. Otherwise the simulation assumes true differences of 0, 0.5, 1 and 2 sd in turn.
+    If two paired seeds of every open claim are stored, further seeds are drawn from the
+    distribution that these suggest. Otherwise the simulation assumes true differences of 0, 0.5, 1
+    and 2 sd in turn.
 
     Args:
         study: The study with the seeds that its arms have so far.

@@ -107,7 +107,7 @@ class Request:
         return Store(self.home.store)
 
     def results(self) -> tuple[RunResult, ...]:
-        """Return the stored result of each run; computed once."""
+        """Read the result of each run from the store."""
         return read_results(self.grown.runs(), self.store)
 
     def spell(self, verb: str) -> str:

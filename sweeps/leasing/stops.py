@@ -1,4 +1,4 @@
-"""Stops: requests in the store that ask the driver of a study to stop, on whatever machine it runs.
+"""Stops: requests in the store that ask the driver of a study to stop, on any machine.
 
     stops/<study>.json    for which driver, and how
 

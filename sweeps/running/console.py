@@ -218,7 +218,7 @@ class Board:
         self.epochs_to_train[key] = epochs
 
     def _points(self) -> list[str]:
-        """Return the number of points that a search has proposed, and of all its points."""
+        """Return the proposed points of a search as text, such as `3/20 points`; else nothing."""
         search = self.study.search
         if search is None:
             return []

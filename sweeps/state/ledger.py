@@ -192,7 +192,7 @@ def settings_of(study: Study) -> dict[str, dict[str, Any]]:
 
 
 def same_plugins(stored: Mapping[str, Mapping[str, Any]], study: Study) -> bool:
-    """Return True if every plugin has the same source in a launch and in a study.
+    """Return True if the plugins that a launch and a study share have the same sources.
 
     Args:
         stored: Arms of the launch, in the format of `settings_of`.

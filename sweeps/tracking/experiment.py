@@ -207,7 +207,7 @@ class Experiment:
         tags: Mapping[str, str] | None = None,
         params: Mapping[str, str] | None = None,
     ) -> None:
-        """Send rows, and those tags and params that are missing or differ, in at most one call."""
+        """Send rows, changed tags and missing params of a run, in at most one call."""
         tags = {
             name: value for name, value in (tags or {}).items() if entry.tags.get(name) != value
         }
