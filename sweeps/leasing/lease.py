@@ -73,7 +73,7 @@ class Lease:
         return self.holder.token
 
     def is_held(self) -> bool:
-        """Return True if this is certainly still the only driver; check before MLflow is written."""
+        """Return True if this is certainly still the only driver; ask before writing to MLflow."""
         return self._held.is_held()
 
     def write_progress(
