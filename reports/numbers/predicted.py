@@ -128,6 +128,24 @@ class Predicted:
             for arm, of_arm in self.arms.items()
         }
 
+    def values_together(self, metric: str, arm: str, networks: int) -> dict[int, float]:
+        """Return a measure of ensembles of one arm as a pseudo-value of each seed.
+
+        Args:
+            metric: `predicted/NAME`, one of `sweeps.study.claims.TOGETHER`.
+            arm: Its networks predict together; an unknown one has no values.
+            networks: Size of an ensemble; empty where the arm has too few seeds.
+        """
+        name = metric.removeprefix("predicted/")
+        of_arm = self.arms.get(arm)
+        of_size = None if of_arm is None else of_arm.sizes.get(networks)
+        if of_size is None:
+            return {}
+        if name == "accuracy":
+            return {seed: 1 - error for seed, error in of_size.measures["error"].by_seed.items()}
+        measured = of_size.measures.get(name)
+        return {} if measured is None else dict(measured.by_seed)
+
     @property
     def counts(self) -> str:
         """Return how many of the runs have predictions."""

@@ -8,6 +8,7 @@ from typing import Literal
 from reports.numbers.comparison import Comparison, contrast
 from reports.numbers.predicted import Predicted
 from reports.numbers.runs import measures_of, values_of
+from reports.numbers.shares import ANY
 from sweeps.state.results import RunResult
 from sweeps.study.claims import Claim, Decision
 from sweeps.study.study import Study
@@ -65,7 +66,12 @@ def numbers_by(
     def numbers(claim: Claim) -> Mapping[str, Mapping[int, float]]:
         that = claim.that
         if that.metric in study.problem.predicted:
-            return predicted.values(that.metric) if predicted else {}
+            if predicted is None:
+                return {}
+            return predicted.values(that.metric) | {
+                arm: predicted.values_together(that.metric, arm, that.networks or 1)
+                for arm in that.together
+            }
         return values_of(arranged, that.metric, that.readout or study.readout)
 
     return numbers
@@ -106,7 +112,8 @@ def claim_test(study: Study, claim: Claim) -> ClaimTest:
     sign = 1.0 if terms[0][1] > 0 else -1.0
     ends = sorted(sign * end for end in that.allowed if math.isfinite(end))
     factors = tuple((arm, sign * factor) for arm, factor in terms)
-    return that.metric, that.readout or study.readout, factors, tuple(ends)
+    together = (that.networks, *sorted(that.together))
+    return that.metric, that.readout or study.readout, factors, tuple(ends), together
 
 
 def measured(
@@ -117,6 +124,8 @@ def measured(
     if not can_be_judged(claim, study):
         return None
     measures = measures_of(study, that.metric, that.readout or study.readout)
+    # A pseudo-value of an ensemble is no share of images, and may lie beyond the bounds.
+    measures |= dict.fromkeys(that.together, ANY)
     shared = set.intersection(*(set(values.get(arm, {})) for arm in that.terms))
     if not shared:
         return None

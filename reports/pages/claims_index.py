@@ -133,7 +133,7 @@ def _about(that: Mapping[str, Any]) -> tuple[str, str]:
     return str(that["metric"]), str(that[relation][0])
 
 
-_BESIDE = ("metric", "margin", "factor", "readout")
+_BESIDE = ("metric", "margin", "factor", "readout", "together", "networks")
 
 
 def _why(  # noqa: PLR0913  each is a thing of its own

@@ -8,7 +8,7 @@ from reports.numbers.spelling import DASH, spell_csv, spell_interval, spell_numb
 from reports.numbers.verdict import Verdict, family_size
 from reports.numbers.verdicts import COLUMNS, spell_variants, verdict_records
 from reports.tables.listings import Listing
-from sweeps.study.claims import Claim, Relation, Side
+from sweeps.study.claims import Claim, Relation, Side, StatedComparison
 from sweeps.study.study import Study
 
 
@@ -116,17 +116,19 @@ def spell_compared(study: Study, claim: Claim) -> str:
     shown = study.problem.metric(that.metric)
     margin = "" if that.margin is None else f" ± {_spell_written(that.margin, shown)}"
     readout = f", {that.readout}" if that.readout not in (None, study.readout) else ""
+    together = _spell_together(that)
     if that.metric in study.problem.predicted:
         readout = " after the last epoch"
     left, right = _spell_side(that.left, shown), _spell_right(claim, shown)
-    return f"{shown.heading}{readout}: {left} {_RELATIONS[that.relation]} {right}{margin}"
+    return f"{shown.heading}{readout}: {left} {_RELATIONS[that.relation]} {right}{margin}{together}"
 
 
 def spell_judged(study: Study, claim: Claim) -> str:
     """Return the meaning of a verdict's value: `uniform minus erm`, or the arm of the mean."""
     shown = study.problem.metric(claim.that.metric)
     left, right = _spell_side(claim.that.left, shown), _spell_right(claim, shown)
-    return left if claim.that.number is not None else f"{left} minus {right}"
+    judged = left if claim.that.number is not None else f"{left} minus {right}"
+    return judged + _spell_together(claim.that)
 
 
 def verdicts_csv(
@@ -145,6 +147,12 @@ _RELATIONS: Mapping[Relation, str] = {
     "at_most": "at most",
     "within": "within",
 }
+
+
+def _spell_together(that: StatedComparison) -> str:
+    if not that.together:
+        return ""
+    return f" ({that.networks} networks of {' and of '.join(that.together)} together)"
 
 
 def _spell_right(claim: Claim, shown: Metric) -> str:

@@ -67,7 +67,8 @@ class ClaimsReader:
         elif that.readout is not None:
             told = f"{that.metric} is of the last epoch, so it takes no readout of its own"
             self._read.report(at, told)
-        self._check_bounds(at, that)
+        if not that.together:
+            self._check_bounds(at, that)
         # Other metrics may be measured more often than the headline.
         if that.readout is not None and that.metric in problem.headline:
             self.check_readout(at, that.readout)

@@ -70,6 +70,8 @@ def statement_key(study: Study, claim: Claim) -> str:
     that, keys = claim.that, study.keys_at(0)
     terms = sorted((keys.get(arm, arm), factor) for arm, factor in that.terms.items())
     parts = [that.metric, str(that.readout or study.readout), terms, list(map(repr, that.allowed))]
+    if that.together:
+        parts += [str(that.networks), sorted(keys.get(arm, arm) for arm in that.together)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
@@ -121,6 +123,7 @@ def _terms(study: Study, claim: Claim) -> dict[str, str]:
         "margin": "none" if that.margin is None else repr(that.margin),
         "factor": "none" if that.factor is None else repr(that.factor),
         "readout": str(that.readout or study.readout),
+        **({"together": f"{that.networks} of {', '.join(that.together)}"} if that.together else {}),
         **{f"settings of {arm}": keys.get(arm, arm) for arm in that.terms},
     }
 

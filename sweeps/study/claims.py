@@ -3,11 +3,11 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from mixup_core.rules import RuleError, require
 from mixup_core.tree.checked import Checked
-from mixup_core.tree.limits import PlainText, Positive
+from mixup_core.tree.limits import Distinct, PlainText, Positive
 from sweeps.study.readouts import ClaimReadout
 
 Relation = Literal["less", "greater", "at_least", "at_most", "within"]
@@ -24,6 +24,16 @@ Sides = tuple[Side, ...]
 """The sides of a comparison: [left, right]."""
 
 _NEEDS_MARGIN = ("within", "at_least", "at_most")
+
+TOGETHER = (
+    "predicted/accuracy",
+    "predicted/calibration_error",
+    "predicted/brier",
+    "predicted/scaled_nll",
+    "predicted/scaled_brier",
+    "predicted/scaled_calibration_error",
+)
+"""Metrics that ensembles have."""
 
 _ROUNDING = 1e-9
 """Relative tolerance for rounding when numbers of a claim are compared with bounds."""
@@ -52,6 +62,11 @@ class StatedComparison(Checked):
     1000."""
     readout: ClaimReadout | None = None
     """Read-out of the compared numbers; default: the read-out of the study."""
+    together: Annotated[tuple[str, ...], Distinct()] = ()
+    """Arms whose networks predict together, by the mean of their probabilities, against single
+    networks of the other arms; metrics of predictions only."""
+    networks: Literal[2, 3, 5, 10] | None = None
+    """Number of networks, each of another seed, that predict together."""
 
     def check(self) -> None:
         """Check the relation and its sides.
@@ -82,6 +97,13 @@ class StatedComparison(Checked):
         fits = self.factor is None or isinstance(sides[1], str)
         require(fits, "a factor needs a second arm", self, "factor", name)
         require(bool(self.terms), "the two sides must not be the same arms", self, name)
+        is_whole = bool(self.together) == (self.networks is not None)
+        require(is_whole, "together and networks need each other", self, "together", "networks")
+        is_named = set(self.together) <= set(self.arms)
+        require(is_named, "together must name arms that are compared", self, "together", name)
+        fits = not self.together or self.metric in TOGETHER
+        rule = f"together needs metric to be {', '.join(TOGETHER[:-1])} or {TOGETHER[-1]}"
+        require(fits, rule, self, "together", "metric")
 
     @property
     def relation(self) -> Relation:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -7,7 +8,10 @@ from scipy.special import softmax
 
 from reports.numbers.predicted import Predicted, gather_predictions, pseudo_values
 from reports.numbers.runs import arrange
+from reports.numbers.verdicts import verdicts_of
+from reports.tables.verdicts import spell_compared
 from sweeps.state.results import RunResult
+from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.readouts import Averaged, Last
 from sweeps.study.study import Study
 from tests.reports.synthetic_predictions import reader, split_of
@@ -107,3 +111,28 @@ def test_their_interval_covers_the_mean_over_pairs_nine_times_in_ten_or_more() -
         low, high = scipy.stats.t.interval(0.95, 9, values.mean(), scipy.stats.sem(values))
         hits += low <= 2 / np.sqrt(np.pi) <= high
     assert 0.9 <= hits / 2000 <= 0.975
+
+
+def test_networks_that_predict_together_are_compared_with_single_ones_at_equal_seeds(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    predicted = gathered(study, results)
+    claim = Claim(
+        says="One uniform network is as good as three of erm",
+        source="a test",
+        that=StatedComparison(
+            metric="predicted/accuracy",
+            less=("uniform", "erm"),
+            together=("erm",),
+            networks=3,
+        ),
+    )
+    claimed = replace(study, claims=(claim,))
+    (verdict,) = verdicts_of(claimed, arrange(study, results), predicted)
+    of_three = predicted.arms["erm"].sizes[3].measures["error"]
+    alone = 1 - predicted.arms["uniform"].error
+    assert verdict.value == pytest.approx(alone - (1 - of_three.mean))
+    assert verdict.n == 5
+    few = predicted.values_together("predicted/accuracy", "erm", 10)
+    assert few == {}
+    assert "(3 networks of erm together)" in spell_compared(claimed, claim)

@@ -139,3 +139,24 @@ def test_a_factor_is_positive_finite_and_of_an_arm(other: str | float, factor: f
     is_of_an_arm = other == "b"
     assert error.rule == ("0 < factor < inf" if is_of_an_arm else "a factor needs a second arm")
     assert error.fields == (("factor",) if is_of_an_arm else ("factor", "less"))
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"networks": None}, "together and networks need each other"),
+        ({"together": ()}, "together and networks need each other"),
+        ({"together": ("midpoint",)}, "together must name arms that are compared"),
+        ({"metric": "test/error"}, "together needs metric to be"),
+    ],
+)
+def test_networks_predict_together_by_number_of_compared_arms_and_metrics_of_predictions(
+    change: dict[str, Any], rule: str
+) -> None:
+    stated = {
+        "metric": "predicted/accuracy", "less": ("uniform", "erm"), "together": ("erm",),
+        "networks": 5,
+    }  # fmt: skip
+    assert StatedComparison(**stated).terms == {"uniform": 1.0, "erm": -1.0}
+    with pytest.raises(RuleError, match=rule):
+        StatedComparison(**{**stated, **change})
