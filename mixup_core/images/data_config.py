@@ -36,7 +36,7 @@ class DataConfig(Checked):
     are replaced only with `noise_in_test`, held-out labels (`val/*`) only with `noise_in_val`.
     """
     noise_to: Literal["any", "one"] = "any"
-    """Which class a wrong label names: `any` other class with equal probability, or `one` fixed
+    """Class of a wrong label: `any` other class with equal probability, or `one` fixed
     other class for each class, the same at every seed, as in the code of arXiv:2306.00740.
     """
     noise_in_val: bool = False

@@ -15,7 +15,7 @@ from mixup_core.tree.limits import Share, Whole
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MixConfig(Checked):
-    """How images and labels are mixed in each epoch."""
+    """Settings for mixing images and labels in each epoch."""
 
     law: Law = field(default_factory=Erm)
     """Law of lam in the first epochs."""
@@ -34,7 +34,7 @@ class MixConfig(Checked):
     lam_scope: Literal["batch", "sample"] = "batch"
     """`batch`: one weight for all images of a batch. `sample`: one weight per image."""
     partner: Partner = field(default_factory=FromDataset)
-    """How partners are chosen."""
+    """Rule that chooses the partner of each image."""
     operation: Operation = field(default_factory=Linear)
     """Operation that mixes an image with its partner."""
     probability: Share = 1.0
