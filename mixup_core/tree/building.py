@@ -13,7 +13,7 @@ from mixup_core.tree.catalogue import kind_name
 from mixup_core.tree.choices import carried, check_owner, chosen_kind
 from mixup_core.tree.parts import REQUIRED, Part, members, parts, unmarked, words
 from mixup_core.tree.short_forms import short_form
-from mixup_core.tree.spelling_errors import SpellingError, expected
+from mixup_core.tree.spelling_errors import SpellingError, expected, spellings_under
 
 T = TypeVar("T")
 
@@ -238,9 +238,16 @@ def _parsed_tagged(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
     names = [part.name for part in parts(options[tag])]
     if isinstance(content, Mapping) and set(content) <= set(names):
         return built(options[tag], content)
-    if len(names) != 1:
-        raise SpellingError(expected(hint), value, tuple(options))
-    return built(options[tag], {names[0]: content})
+    form = short_form(options[tag])
+    if form and (given := form.fields(content, names)):
+        return built(options[tag], given)
+    if len(names) == 1:
+        try:
+            return built(options[tag], {names[0]: content})
+        except SpellingError as error:
+            if error.path != names[0] or not isinstance(content, Mapping | list):
+                raise
+    raise SpellingError(spellings_under(options, tag), value)
 
 
 def _parsed_fields(kind: type, values: Mapping[Any, Any]) -> Any:

@@ -1,13 +1,13 @@
 """Spelling errors: values that do not have the notation of their type, and the right notation."""
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, get_args, get_origin
 
 from mixup_core.rules import shown
 from mixup_core.tree.catalogue import kind_name
 from mixup_core.tree.parts import members, parts, unmarked, words
-from mixup_core.tree.short_forms import short_form
+from mixup_core.tree.short_forms import Under, short_form
 
 
 class SpellingError(ValueError):
@@ -49,6 +49,13 @@ def expected(hint: Any) -> str:
     spelled = ("null" if part is type(None) else expected(part) for part in members(hint))
     each = list(dict.fromkeys(spelled))
     return " or ".join([", ".join(each[:-1]), each[-1]] if each[:-1] else each)
+
+
+def spellings_under(options: Mapping[str, Any], tag: str) -> str:
+    """Return how the dataclasses of a choice are written that begin with a tag: `{beta: ALPHA}`."""
+    forms = {kind: short_form(kind) for kind in options.values()}
+    under = [kind for kind, form in forms.items() if isinstance(form, Under) and form.tag == tag]
+    return " or ".join(map(_spelling_of, [options[tag], *under]))
 
 
 def _plural(hint: Any) -> str:

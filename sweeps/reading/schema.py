@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, Problem, problem_named
 from mixup_core.tree.parts import REQUIRED, Leaf, Part, limits, members, parts, unmarked
-from mixup_core.tree.short_forms import Under, short_form
+from mixup_core.tree.short_forms import Pairs, Under, short_form
 from sweeps.reading.arm_names import ARM_NAME
 from sweeps.reading.study_keys import KINDS, EntryKeys, SearchKeys, StudyKeys
 from sweeps.reading.tree_paths import TreePaths, config_paths
@@ -146,10 +146,12 @@ def _schema(hint: Any) -> Schema:
     about = {"description": inspect.cleandoc(kind.__doc__ or "")}
     whole = _mapping(fields) | {"required": required}
     if hasattr(kind, "tag"):
+        form = short_form(kind)
         alone = list(fields.values()) if len(fields) == 1 else []
+        alone += [form.schema(whole)] if isinstance(form, Pairs) else []
         tagged = _mapping({kind.tag: {"anyOf": [whole, *alone]}}) | {"minProperties": 1}
         forms = [{"const": kind.tag}, *([tagged] if fields else [])]
-        if form := short_form(kind):
+        if form:
             forms = [form.schema(whole), *(old | {"deprecated": True} for old in forms)]
         return about | {"anyOf": forms}
     if isinstance(getattr(kind, "name", None), str):

@@ -222,7 +222,10 @@ def test_a_law_with_a_short_form_keeps_its_tag_in_keys(spelling: object, law: La
     ("spelling", "message"),
     [
         ({"beta": {"a": 2.0}}, r"b must be given"),
-        ({"beta": {"a": 2.0, "alpha": 1.0}}, "alpha: expected a number"),
+        ({"beta": {"a": 2.0, "alpha": 1.0}}, "expected {beta: ALPHA} or {beta: {a: A, b: B}}, got"),
+        ({"beta": [2, 5]}, "expected {beta: ALPHA} or {beta: {a: A, b: B}}, got {'beta': "),
+        ({"truncated": {"beta": 1}}, "expected {truncated: {alpha: ALPHA, low: LOW, high: HIGH}}"),
+        ({"discrete": [0.5, 1]}, "expected {VALUE: SHARE, ...}, got {'discrete'"),
         ({0.5: 0.7, 1.0: 0.4}, "shares must add up to 1"),
         ({"0.5": 0.7, ".5": 0.3}, "items of values must be distinct"),
         ({0.5: 0.7, 2.0: 0.3}, "`0 <= each of values <= 1` must hold"),
@@ -233,6 +236,11 @@ def test_a_law_with_a_short_form_keeps_its_tag_in_keys(spelling: object, law: La
 def test_a_wrong_short_form_is_refused(spelling: object, message: str) -> None:
     with pytest.raises((RuleError, SpellingError), match=message):
         parsed(Law, spelling)
+
+
+def test_a_short_form_below_the_tag_of_its_law_is_read_alike() -> None:
+    assert parsed(Law, {"discrete": {0.5: 0.7, 1.0: 0.3}}) == DISCRETE
+    assert parsed(Law, {"discrete": {"values": [0.5, 1], "shares": [0.7, 0.3]}}) == DISCRETE
 
 
 def test_the_order_of_a_discrete_law_in_a_file_does_not_matter() -> None:

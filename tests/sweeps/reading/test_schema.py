@@ -88,6 +88,8 @@ def test_a_field_that_kinds_of_a_choice_share_may_be_what_any_of_them_takes() ->
         ({"beta": {"a": 2, "c": 5}}, False),
         ({"0.5": 0.7, "often": 0.3}, False),
         ({"0.5": 1.7, "1.0": 0.3}, False),
+        ({"discrete": {"0.5": 0.7, "1.0": 0.3}}, True),
+        ({"discrete": {"0.5": 0.7, "often": 0.3}}, False),
     ],
 )
 def test_the_schema_knows_the_short_forms_of_laws(law: Any, is_valid: bool) -> None:
