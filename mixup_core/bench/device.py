@@ -23,7 +23,8 @@ from typing import Any
 import torch
 
 from mixup_core.bench import reference
-from mixup_core.images.batches import Batch, Draws, batches
+from mixup_core.images.batch import Batch
+from mixup_core.images.batches import Draws, batches
 from mixup_core.images.choices.models import Mlp, NarrowResNet, ResNet18
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import CATALOG, DatasetInfo

@@ -1,6 +1,6 @@
 """Batches: the mixed images of one epoch. All random values are drawn at its start."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -10,10 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mixup_core.images.batch import Batch
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.epoch import Epoch
-from mixup_core.images.forward import Forward, HiddenMix
-from mixup_core.images.losses.loss import Loss
 from mixup_core.images.mixers import Mixer, draw_mixing
 from mixup_core.images.saliency import Saliency, unmeasured
 from mixup_core.images.views import TrainingImages
@@ -40,46 +39,6 @@ PROBING: Mapping[str, Purpose] = {
     "label": "probe label mixing",
 }
 """The same for probes, which share no random stream with training."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Batch:
-    """A batch of mixed images with the labels of both images."""
-
-    mixed: Tensor
-    """Input of the network, (batch, channels, height, width), float32."""
-    unmixed: Callable[[], Tensor] | None
-    """Assembles the images before mixing; None if the law does not mix."""
-    labels: Tensor
-    """(batch,), int64."""
-    partner_labels: Tensor
-    """(batch,), int64."""
-    lam: Tensor
-    """Weight of `labels`, (batch,), float32, in [0, 1]."""
-    hidden: HiddenMix | None = None
-    """Set if the network itself mixes; `mixed` then holds images, followed by their partners."""
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    @property
-    def images(self) -> Tensor:
-        """The images before mixing. Built on access, since few objectives use them."""
-        return self.mixed if self.unmixed is None else self.unmixed()
-
-    def logits(self, network: Forward, after: Tensor | None = None) -> Tensor:
-        """Return the logits of the mixed images, (batch, classes).
-
-        Args:
-            network: A network; it must have the layer of `hidden` if that is set.
-            after: Images that are put in front of the mixed ones; their logits come first.
-        """
-        images = self.mixed if after is None else torch.cat([after, self.mixed])
-        return network(images) if self.hidden is None else network(images, self.hidden)
-
-    def losses(self, logits: Tensor, loss: Loss) -> Tensor:
-        """Return the loss of each mixed image, (batch,), from its logits, (batch, classes)."""
-        return loss.per_image(logits, self.labels, self.partner_labels, self.lam)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -196,7 +155,10 @@ def _streams(
 def _augmentation(config: TrainConfig, epoch: int, images: TrainingImages) -> Tensor | None:
     rng = stream(config.seeds, "augmentation", epoch)
     _, *size = images.shape
-    drawn = config.data.augment.draw((2, len(images)), (size[0], size[1]), rng)
+    shape = 2, len(images)
+    drawn = config.data.augment.draw(shape, (size[0], size[1]), rng)
+    if drawn is None and config.data.augment.changes_images:
+        drawn = np.empty((*shape, 0))
     return None if drawn is None else torch.from_numpy(drawn)
 
 

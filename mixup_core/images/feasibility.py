@@ -150,7 +150,7 @@ def _lacking(
     """
     if any(infeasible(config)) or not may_lack_classes(config.data, described(config.data)):
         return
-    from mixup_core.images.data.draws import images_of_classes  # most studies need no NumPy
+    from mixup_core.images.data.class_counts import images_of_classes  # most studies need no NumPy
 
     for seed in seeds[:_MOST_SEEDS]:
         counts = images_of_classes(replace(config, seed=seed))

@@ -6,6 +6,7 @@ from typing import Any
 
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.needs import described
+from mixup_core.images.evaluation_size import images_per_batch
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.teaching import teacher_arm
 
@@ -16,19 +17,6 @@ _TRAINED, _MEASURED = 8_000, 1_000
 trains."""
 _CONTEXT = 6 * 10**8
 """Bytes that the libraries of a GPU take beside the tensors."""
-
-
-_PIXELS_PER_BATCH = 1000 * 96 * 96
-"""Pixels that are evaluated together: those of 1,000 images of STL-10, or of 183 of side 224."""
-
-
-def images_per_batch(pixels: int) -> int:
-    """Return how many images are evaluated together: 1,000, and fewer of large ones.
-
-    Args:
-        pixels: Of one image.
-    """
-    return max(1, min(1000, _PIXELS_PER_BATCH // pixels))
 
 
 def most_bytes(config: TrainConfig) -> int:

@@ -1,14 +1,13 @@
 """build_model: a network with the initial weights of a seed; networks that torch does not have."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from mixup_core.images.choices.models import Model
 from mixup_core.seeding import Seeds, stream_seed
 
 
@@ -193,16 +192,14 @@ def widening(width: int, num_blocks: Sequence[int]) -> list[tuple[int, int, int]
     return [(width * 2**i, blocks, 1 if i == 0 else 2) for i, blocks in enumerate(num_blocks)]
 
 
-def with_uniform_weights(
-    model: Model, in_channels: int, num_classes: int, image_size: int, seed: int | Seeds
-) -> nn.Module:
+def with_uniform_weights(build: Callable[[], nn.Module], seed: int | Seeds) -> nn.Module:
     """Return a network on the CPU with the initial weights of a seed.
 
     The weights follow PyTorch's own defaults, drawn from the stream `initial weights`: every arm
     of a seed starts from the same ones, and no global generator is touched.
     """
     with torch.device("meta"):
-        network = model.network(in_channels, num_classes, image_size)
+        network = build()
     network = network.to_empty(device="cpu")
     rng = torch.Generator().manual_seed(stream_seed(seed, "initial weights"))
     for module in network.modules():
@@ -219,9 +216,7 @@ def with_uniform_weights(
     return network
 
 
-def with_its_own_weights(
-    model: Model, in_channels: int, num_classes: int, image_size: int, seed: int | Seeds
-) -> nn.Module:
+def with_its_own_weights(build: Callable[[], nn.Module], seed: int | Seeds) -> nn.Module:
     """Return a network on the CPU with the weights that its constructor draws for a seed.
 
     Constructors draw from PyTorch's global generator. It is seeded from the stream
@@ -231,7 +226,7 @@ def with_its_own_weights(
     torch.default_generator.manual_seed(stream_seed(seed, "initial weights"))
     try:
         with torch.device("cpu"):
-            return model.network(in_channels, num_classes, image_size)
+            return build()
     finally:
         torch.default_generator.set_state(before)
 

@@ -7,23 +7,23 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mixup_core.images.choices.models import Timm
 from mixup_core.images.data.digests import file_digest
 from mixup_core.problem import DataError
 
 
-def timm_network(model: Timm, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
+def timm_network(
+    architecture: str, in_channels: int, num_classes: int, image_size: int
+) -> nn.Module:
     """Return a network of timm; nothing is downloaded.
 
     Args:
-        model: Which one.
+        architecture: Its name in timm.
         in_channels: Channels of the images.
         num_classes: Length of the logits.
         image_size: Side of the images in pixels, for architectures that are built for one size.
 
     Raises:
-        DataError: If timm is not installed or has no such architecture, or the file of weights is
-            absent, damaged, another one than when the study was read, or of other shapes.
+        DataError: If timm is not installed or has no such architecture.
     """
     try:
         import timm
@@ -31,30 +31,33 @@ def timm_network(model: Timm, in_channels: int, num_classes: int, image_size: in
         raise DataError(
             "model timm: the package timm is not installed; pip install 'mixsweep[timm]'"
         ) from error
-    if not timm.is_model(model.architecture):
-        near = get_close_matches(model.architecture, timm.list_models(), 3)
+    if not timm.is_model(architecture):
+        near = get_close_matches(architecture, timm.list_models(), 3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise DataError(f"timm {timm.__version__} has no architecture {model.architecture}{hint}")
-    published = timm.get_pretrained_cfg(model.architecture)
+        raise DataError(f"timm {timm.__version__} has no architecture {architecture}{hint}")
+    published = timm.get_pretrained_cfg(architecture)
     has_one_size = published is not None and published.fixed_input_size
     size: dict[str, Any] = {"img_size": image_size} if has_one_size else {}
     network: nn.Module = timm.create_model(
-        model.architecture,
+        architecture,
         pretrained=False,
         in_chans=in_channels,
         num_classes=num_classes,
         **size,
     )
-    if model.weights is not None:
-        _load(network, Path(model.weights), model.weights_digest)
     return network
 
 
-def _load(network: nn.Module, file: Path, digest: str | None) -> None:
+def load_weights(network: nn.Module, file: Path, digest: str | None) -> None:
     """Load pretrained weights, but for a classifier of other classes.
 
+    Args:
+        network: A network of timm, which is changed.
+        file: File of the weights.
+        digest: sha256 of the file when the study was read; None: it is not compared.
+
     Raises:
-        DataError: If they cannot be loaded.
+        DataError: If the file is absent, damaged, another one, or of other shapes.
     """
     if not file.is_file():
         raise DataError(f"model.weights: {file}: not found")

@@ -29,7 +29,7 @@ class Law(Checked, ABC):
     and SciPy inside the methods.
     """
 
-    catalogue: ClassVar[Catalogue["Law"]] = Catalogue("law")
+    catalogue: ClassVar[Catalogue["Law"]] = Catalogue("law", meant={"mixup": "beta"})
 
     tag: ClassVar[str]
     """The law's name in study files."""

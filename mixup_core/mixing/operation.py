@@ -23,7 +23,7 @@ class Operation(Checked, ABC):
     is read, so import torch inside the methods.
     """
 
-    catalogue: ClassVar[Catalogue["Operation"]] = Catalogue("operation")
+    catalogue: ClassVar[Catalogue["Operation"]] = Catalogue("operation", meant={"mixup": "linear"})
 
     tag: ClassVar[str]
     """The operation's name in study files."""

@@ -11,12 +11,10 @@ from typing import Any, get_args, get_origin
 import numpy as np
 import torch
 
-from mixup_core.global_generators import seeded_globally
 from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.datasets import Splits, load
+from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.facts import Dataset, DatasetInfo
-from mixup_core.images.data.fetching import data_root, is_present
 from mixup_core.images.data.pixels import Images
 from mixup_core.images.metrics import METRICS
 from mixup_core.images.objectives.guided import Guided
@@ -25,8 +23,9 @@ from mixup_core.images.training import TrainingState, fit
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.laws import Law
 from mixup_core.mixing.operation import Operation
+from mixup_core.plugins.dataset_checks import checks_of_dataset, pixels_of
 from mixup_core.plugins.findings import BrokenError, Checks, Finding, findings
-from mixup_core.plugins.loading import Plugin
+from mixup_core.plugins.loading import Plugin, loaded_again
 from mixup_core.plugins.own_draws import require_own_draws
 from mixup_core.plugins.problem_checks import checks_of_problem
 from mixup_core.problem import Problem, Teacher
@@ -54,27 +53,51 @@ _MOST_TRAINED = 3
 
 def check_plugin(plugin: Plugin) -> Iterator[Finding]:
     """Yield the findings of each check for each entry of a plugin."""
+    is_whole = True
     for register, entry in plugin.entries:
         name = f"{register.noun} {kind_name(entry)}"
         try:
             checks: Checks = list(_checks_of(register.noun, entry))
         except BrokenError as error:
             yield Finding(entry=name, contract="it can be checked", broken=str(error))
+            is_whole = False
             continue
-        yield from findings(name, checks)
+        for finding in findings(name, checks):
+            yield finding
+            is_whole &= not finding.broken
+    if is_whole and plugin.source.content is not None:
+        contract = "loaded again it computes the same"
+        yield from findings(plugin.source.name, [(contract, lambda: _loaded_again(plugin))])
+
+
+def _loaded_again(plugin: Plugin) -> None:
+    first = [_result(entry) for _, entry in plugin.entries]
+    if [_result(entry) for _, entry in loaded_again(plugin).entries] != first:
+        raise BrokenError(
+            "another process would have other results: something is read when the file is "
+            "imported, such as the time or a random number"
+        )
+
+
+def _result(entry: Any) -> object:
+    """Return what an entry computes, for comparisons; None of problems and absent datasets."""
+    if isinstance(entry, Dataset):
+        return pixels_of(entry)
+    return None if isinstance(entry, Problem) else _trained(_usual(entry)[0])[-1]
 
 
 def _checks_of(noun: str, entry: Any) -> Checks:
     if isinstance(entry, Problem):
         return checks_of_problem(entry)
-    return _of_dataset(entry) if isinstance(entry, Dataset) else _of_member(noun, entry)
+    if isinstance(entry, Dataset):
+        return checks_of_dataset(
+            built(TrainConfig, {**_BASE, "data.name": entry.name, "epochs": 1})
+        )
+    return _of_member(noun, entry)
 
 
 def _of_member(noun: str, kind: Any) -> Checks:
-    path, member = _place(kind), parsed(kind, spellings(kind)[0])
-    if isinstance(member, Guided):
-        member = replace(member, teacher_key=stage_keys(_teacher().config)[-1])
-    config = _with(built(TrainConfig, _BASE), path, member)
+    config, path, member = _usual(kind)
     yield "its written form is read as itself", lambda: _written(config)
     yield (
         "each of its fields moves the keys of what it changes",
@@ -92,17 +115,12 @@ def _of_member(noun: str, kind: Any) -> Checks:
     yield "time per epoch", lambda: _timed(config)
 
 
-def _of_dataset(dataset: Dataset) -> Checks:
-    config = built(TrainConfig, {**_BASE, "data.name": dataset.name, "epochs": 1})
-    if not is_present(dataset.name, data_root()):
-        yield (
-            f"not here: mixsweep data fetch {dataset.name} --plugin FILE, then check again",
-            (lambda: None),
-        )
-        return
-    yield "its images are what `info` says", lambda: _images(dataset)
-    yield "reading it again gives the same images", lambda: _read_again(config)
-    yield "a network trains on it", lambda: _trains(config)
+def _usual(kind: Any) -> tuple[TrainConfig, str, Any]:
+    """Return a configuration that uses a member, the path that holds it, and the member."""
+    path, member = _place(kind), parsed(kind, spellings(kind)[0])
+    if isinstance(member, Guided):
+        member = replace(member, teacher_key=stage_keys(_teacher().config)[-1])
+    return _with(built(TrainConfig, _BASE), path, member), path, member
 
 
 def _place(kind: Any) -> str:
@@ -236,8 +254,13 @@ def _mixing(operation: Operation) -> None:
         mixed, share = operation.mix(own, beside, weights, drawn)
         if not (torch.equal(own, kept[0]) and torch.equal(beside, kept[1])):
             raise BrokenError("`mix` changes the images that it is given")
-        if mixed.shape != own.shape or not bool(((share >= 0) & (share <= 1)).all()):
-            raise BrokenError(f"images of shape {tuple(mixed.shape)}, weights {share.tolist()}")
+        if (mixed.shape, mixed.dtype) != (own.shape, own.dtype):
+            raise BrokenError(
+                f"`mix` returned images of shape {tuple(mixed.shape)} in {mixed.dtype}, expected "
+                f"{tuple(own.shape)} in {own.dtype}"
+            )
+        if not bool(((share >= 0) & (share <= 1)).all()):
+            raise BrokenError(f"`mix` returned weights of labels outside [0, 1]: {share.tolist()}")
 
 
 _CONTRACTS: Mapping[str, tuple[str, Callable[[Any], None]]] = {
@@ -302,28 +325,6 @@ def _seconds(config: TrainConfig) -> float:
         times.append(time.perf_counter() - started)
         started = time.perf_counter()
     return median(times)
-
-
-def _images(dataset: Dataset) -> None:
-    data = built(TrainConfig, {**_BASE, "data.name": dataset.name}).data
-    splits = load(data)
-    fewest = int(torch.bincount(splits.train.labels).min())
-    if fewest != dataset.info.smallest_class:
-        raise BrokenError(f"smallest_class is {dataset.info.smallest_class}, not {fewest}")
-
-
-def _read_again(config: TrainConfig) -> None:
-    first = load(config.data)
-    with seeded_globally(5):
-        again = load(config.data)
-    for split in ("train", "test"):
-        one, other = getattr(first, split), getattr(again, split)
-        if not (torch.equal(one.pixels, other.pixels) and torch.equal(one.labels, other.labels)):
-            raise BrokenError(f"the {split} images differ from one reading to the next")
-
-
-def _trains(config: TrainConfig) -> None:
-    next(iter(fit(config, load(config.data))))
 
 
 def _trained(

@@ -41,7 +41,7 @@ def findings(entry: str, checks: Checks) -> Iterator[Finding]:
             contract += check() or ""
         except BrokenError as error:
             broken, goes_on = str(error), not isinstance(error, BaselessError)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             broken, goes_on = message_of(error) or f"{type(error).__name__}: {error}", False
         yield Finding(entry=entry, contract=contract, broken=broken)
         if not goes_on:

@@ -1,5 +1,6 @@
 """Loading: a plugin's source is run, and what it defines joins the catalogues, all or nothing."""
 
+import ast
 import importlib
 import inspect
 import platform
@@ -8,6 +9,8 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from importlib.machinery import ModuleSpec
+from importlib.metadata import packages_distributions
+from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -91,6 +94,12 @@ def load(source: Source) -> Plugin:
     return plugin
 
 
+def loaded_again(plugin: Plugin) -> Plugin:
+    """Load a plugin file anew, as another process does."""
+    _take_out(_loaded.pop(plugin.source.place))
+    return load(plugin.source)
+
+
 def sources_of(origins: Iterable[Origin]) -> tuple[Source, ...]:
     """Return the sources of plugins that were loaded in this process."""
     wanted = {origin.digest for origin in origins}
@@ -150,6 +159,12 @@ def _run_file(source: Source) -> Iterator[tuple[Register[Any], Any]]:
         raise PluginError(
             f"plugin {source.name}: fails{what_happened(error, source.place)}{hint}"
         ) from error
+    if (other := _imported_from_beside(source)) is not None:
+        del sys.modules[name]
+        raise PluginError(
+            f"plugin {source.name}: imports {other}, a file beside it, whose edits no key would "
+            "show; put all in one file or make a package"
+        )
     found = list(_entries(vars(module).values(), name))
     if not found:
         del sys.modules[name]
@@ -158,6 +173,28 @@ def _run_file(source: Source) -> Iterator[tuple[Register[Any], Any]]:
             "those of mixsweep.plugins, such as Model, or values of type Dataset"
         )
     yield from found
+
+
+def _imported_from_beside(source: Source) -> str | None:
+    """Return a module that a plugin file imports, anywhere in it, from its own folder.
+
+    Packages that are installed are none, even if they lie there, as in an environment.
+    """
+    folder = Path(source.place).parent
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source.content or b"")):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            names.add(node.module.partition(".")[0])
+    beside = {
+        name
+        for name in names
+        if (spec := find_spec(name)) is not None
+        and spec.origin is not None
+        and folder in Path(spec.origin).parents
+    }
+    return next(iter(sorted(beside - packages_distributions().keys())), None) if beside else None
 
 
 def _compiled(source: Source) -> CodeType:

@@ -235,19 +235,29 @@ def _parsed_tagged(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
     if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in options:
         raise SpellingError(expected(hint), value, tuple(options))
     ((tag, content),) = value.items()
-    names = [part.name for part in parts(options[tag])]
+    return _parsed_under(options, tag, content)
+
+
+def _parsed_under(options: Mapping[str, Any], tag: str, content: Any) -> Any:
+    """Return a dataclass from what stands below its tag: fields, its only one, or a short form.
+
+    Raises:
+        SpellingError: If the content is none of these.
+    """
+    kind = options[tag]
+    names = [part.name for part in parts(kind)]
     if isinstance(content, Mapping) and set(content) <= set(names):
-        return built(options[tag], content)
-    form = short_form(options[tag])
+        return built(kind, content)
+    form = short_form(kind)
     if form and (given := form.fields(content, names)):
-        return built(options[tag], given)
+        return built(kind, given)
     if len(names) == 1:
         try:
-            return built(options[tag], {names[0]: content})
+            return built(kind, {names[0]: content})
         except SpellingError as error:
             if error.path != names[0] or not isinstance(content, Mapping | list):
                 raise
-    raise SpellingError(spellings_under(options, tag), value)
+    raise SpellingError(spellings_under(options, tag), {tag: content})
 
 
 def _parsed_fields(kind: type, values: Mapping[Any, Any]) -> Any:

@@ -64,14 +64,22 @@ class Origin:
 class Register(Mapping[str, T]):
     """Entries by name, in the order in which they were added. Plugins can add entries."""
 
-    def __init__(self, noun: str, entries: Mapping[str, T] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        noun: str,
+        entries: Mapping[str, T] = MappingProxyType({}),
+        *,
+        meant: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         """Create a register.
 
         Args:
             noun: What an entry is called in messages: `probe`.
             entries: Built-in entries by name, if the entries themselves have no `tag` or `name`.
+            meant: Names that no entry may have, each with the built-in entry that readers expect.
         """
         self.noun = noun
+        self.meant = meant
         self.origins: dict[str, Origin] = {}
         """Origins of the entries that plugins added, by name."""
         self._entries: dict[str, T] = dict(entries)
@@ -114,6 +122,11 @@ class Register(Mapping[str, T]):
             raise CatalogueError(
                 f"the {self.noun} {described(entry)} is called {name!r}, which does not match "
                 f"{NAME}; set its `tag` or `name`"
+            )
+        if name in self.meant:
+            raise CatalogueError(
+                f"readers would take the {self.noun} {name} for our {self.noun} "
+                f"{self.meant[name]}; give {described(entry)} another tag or name"
             )
         if name in self:
             raise CatalogueError(

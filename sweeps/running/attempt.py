@@ -26,7 +26,7 @@ from mixup_core.rules import RuleError
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from mixup_core.tree.written_forms import plugins_of
-from sweeps.running.global_draws import without_global_draws
+from sweeps.running.global_draws import each_without_global_draws, without_global_draws
 from sweeps.running.retries import DeviceFaultError, KernelFaultError, device_id
 from sweeps.running.storing import Assignment, Storing
 
@@ -64,6 +64,7 @@ def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) 
         KernelFaultError: If the run made its process unusable.
         Exception: If memory ran out; the run may fit in another process or a larger GPU share.
         KeyboardInterrupt: If the user quits a debugger.
+        SystemExit: If this process is to end; one that a plugin raises is a failure of its run.
     """
     try:
         return train(assignment, driver, place)
@@ -73,6 +74,10 @@ def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) 
         raise
     except bdb.BdbQuit:  # the user quit the debugger of the inline engine
         raise KeyboardInterrupt from None
+    except SystemExit as error:
+        if (message := message_of(error)) is None:
+            raise
+        return driver.failure("failed", message)
     except Exception as error:  # any error of a run must name the run
         fault = fault_of(error)
         if fault == "memory":
@@ -226,15 +231,22 @@ class Driver(logging.Handler):
 
 
 def _started(assignment: Assignment, device: str) -> Process:
-    """Return the process of a run before its first epoch, with its teacher loaded.
+    """Return the process of a run before its first epoch, with its teacher loaded."""
+    root = None if assignment.data_root is None else Path(assignment.data_root)
+    teacher = _teacher(assignment)
+    config = assignment.config
+    with without_global_draws(plugins_of(config), device):
+        return problem_of(config).start(config, root, device, teacher)
+
+
+def _teacher(assignment: Assignment) -> Teacher | None:
+    """Return the trained teacher of a run; None if it has none.
 
     Raises:
         StoreError: If the last state of the teacher is not stored.
     """
-    problem = problem_of(assignment.config)
-    root = None if assignment.data_root is None else Path(assignment.data_root)
     if assignment.teacher is None:
-        return problem.start(assignment.config, root, device)
+        return None
     store = Store(assignment.store)
     stage = store.read(stage_keys(assignment.teacher)[-1])
     state = None if stage is None else store.states.read(stage)
@@ -243,8 +255,7 @@ def _started(assignment: Assignment, device: str) -> Process:
             "the last state of the teacher is not in the store: the teacher failed, or its state "
             "is damaged. Run the same command again: it trains the teacher, unless that diverged."
         )
-    teacher = Teacher(config=assignment.teacher, state=state)
-    return problem.start(assignment.config, root, device, teacher)
+    return Teacher(config=assignment.teacher, state=state)
 
 
 def _timed(
@@ -253,7 +264,7 @@ def _timed(
     """Yield each record with its seconds, and report the progress within epochs that take long."""
     started = time.monotonic()
     items = process.gradually() if isinstance(process, Gradual) else iter(process)
-    for item in without_global_draws(items, plugins, device):
+    for item in each_without_global_draws(items, plugins, device):
         now = time.monotonic()
         if isinstance(item, EpochRecord):
             yield item, now - started

@@ -1,6 +1,7 @@
 """Detect plugins that draw from global random generators, which would change resumed runs."""
 
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from mixup_core.plugins.source import PluginError
@@ -8,14 +9,14 @@ from mixup_core.plugins.source import PluginError
 T = TypeVar("T")
 
 
-def without_global_draws(items: Iterator[T], plugins: Collection[str], device: str) -> Iterator[T]:
-    """Pass the items through; raise if plugin code drew from a global random generator.
+@contextmanager
+def without_global_draws(plugins: Collection[str], device: str) -> Iterator[None]:
+    """Raise if the code in the context draws from a global random generator.
 
     Python's `random` is not checked, because threads of libraries use it in this process. `mixsweep
     check` runs without such threads and checks it too.
 
     Args:
-        items: Records, or parts of epochs.
         plugins: Names of the plugins that the run uses; without any, nothing is checked.
         device: Device on which the run trains.
 
@@ -23,20 +24,34 @@ def without_global_draws(items: Iterator[T], plugins: Collection[str], device: s
         PluginError: If a global generator was used.
     """
     if not plugins:
-        yield from items
+        yield
         return
     from mixup_core.global_generators import PYTHON, watched
 
+    with watched(device) as found:
+        yield
+    if drawn := [name for name in found if name != PYTHON]:
+        names = " and ".join(sorted(plugins))
+        raise PluginError(
+            f"plugin {names}: a run that uses it drew from the global generator of "
+            f"{' and '.join(drawn)}, so that a resumed run would have other numbers; draw from "
+            f"the generator that the method is given; mixsweep check {names} names the entry"
+        )
+
+
+def each_without_global_draws(
+    items: Iterator[T], plugins: Collection[str], device: str
+) -> Iterator[T]:
+    """Pass the items through; raise if plugin code drew from a global random generator.
+
+    Args:
+        items: Records, or parts of epochs.
+        plugins: Names of the plugins that the run uses.
+        device: Device on which the run trains.
+    """
     while True:
-        with watched(device) as found:
+        with without_global_draws(plugins, device):
             item = next(items, None)
-        if drawn := [name for name in found if name != PYTHON]:
-            names = " and ".join(sorted(plugins))
-            raise PluginError(
-                f"plugin {names}: a run that uses it drew from the global generator of "
-                f"{' and '.join(drawn)}, so that a resumed run would have other numbers; draw from "
-                f"the generator that the method is given; mixsweep check {names} names the entry"
-            )
         if item is None:
             return
         yield item

@@ -4,8 +4,10 @@ import pkgutil
 import subprocess
 import sys
 import textwrap
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 import mixup_core
@@ -26,6 +28,15 @@ def test_the_core_loads_neither_ray_nor_mlflow_nor_pandas() -> None:
     modules = [name for _, name, _ in pkgutil.walk_packages(mixup_core.__path__, "mixup_core.")]
     assert {"mixup_core.laws", "mixup_core.images.data.datasets"} <= set(modules)
     assert _loaded_by("\n".join(f"import {name}" for name in modules)) == {"torch"}
+
+
+def test_no_module_imports_itself_through_others_at_run_time() -> None:
+    """Imports within functions count; those for type checkers alone do not."""
+    packages = ("mixup_core", "sweeps", "reports", "mixsweep")
+    graph = grimp.build_graph(*packages, exclude_type_checking_imports=True, cache_dir=None)
+    assert "mixup_core.images.training" in graph.modules
+    imported = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    TopologicalSorter(imported).prepare()  # which raises an error that names a circle
 
 
 @pytest.mark.parametrize(

@@ -35,10 +35,16 @@ class Augmentation(Checked, ABC):
     reading them from a GPU would make each step wait for it.
     """
 
+    @property
+    def changes_images(self) -> bool:
+        """True if the class defines a change of pixels or of images."""
+        own, none = type(self), Augmentation
+        return (own.on_pixels, own.on_images) != (none.on_pixels, none.on_images)
+
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw the random values for each use of an image, (shape..., numbers); None: no change.
+        """Draw the random values for each use of an image, (shape..., numbers); None: no draws.
 
         Args:
             shape: Shape of the uses, such as (2, images).

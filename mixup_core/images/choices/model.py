@@ -46,4 +46,5 @@ class Model(Checked, ABC):
         """
         from mixup_core.images.models import with_its_own_weights
 
-        return with_its_own_weights(self, in_channels, num_classes, image_size, seed)
+        shape = in_channels, num_classes, image_size
+        return with_its_own_weights(lambda: self.network(*shape), seed)

@@ -31,7 +31,8 @@ class _Uniform(Model):
         """Return the network on the CPU with the initial weights of a seed."""
         from mixup_core.images.models import with_uniform_weights
 
-        return with_uniform_weights(self, in_channels, num_classes, image_size, seed)
+        shape = in_channels, num_classes, image_size
+        return with_uniform_weights(lambda: self.network(*shape), seed)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -201,9 +202,14 @@ class Timm(Model):
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         """Return the network, with pretrained weights if a file is given."""
-        from mixup_core.images.timm_networks import timm_network
+        from pathlib import Path
 
-        return timm_network(self, in_channels, num_classes, image_size)
+        from mixup_core.images.timm_networks import load_weights, timm_network
+
+        network = timm_network(self.architecture, in_channels, num_classes, image_size)
+        if self.weights is not None:
+            load_weights(network, Path(self.weights), self.weights_digest)
+        return network
 
 
 Model.catalogue.add(

@@ -9,7 +9,7 @@ from mixup_core.images.objectives.plain import Plain
 from mixup_core.laws import Law
 
 if TYPE_CHECKING:
-    from mixup_core.images.batches import Batch
+    from mixup_core.images.batch import Batch
     from mixup_core.images.forward import Forward
     from mixup_core.images.losses.loss import Loss
 

@@ -16,7 +16,7 @@ from mixup_core.rules import require
 from mixup_core.tree.limits import Range, Share
 
 if TYPE_CHECKING:
-    from mixup_core.images.batches import Batch
+    from mixup_core.images.batch import Batch
     from mixup_core.images.forward import Forward
     from mixup_core.images.losses.loss import Loss
 

@@ -11,7 +11,7 @@ from mixup_core.tree.catalogue import Catalogue
 from mixup_core.tree.checked import Checked
 
 if TYPE_CHECKING:
-    from mixup_core.images.batches import Batch
+    from mixup_core.images.batch import Batch
     from mixup_core.images.forward import Forward
     from mixup_core.images.losses.loss import Loss
 
@@ -24,7 +24,9 @@ class Objective(Checked, ABC):
 
     __slots__ = ()
 
-    catalogue: ClassVar[Catalogue["Objective"]] = Catalogue("objective")
+    catalogue: ClassVar[Catalogue["Objective"]] = Catalogue(
+        "objective", meant={"erm": "plain", "mixup": "plain"}
+    )
 
     tag: ClassVar[str]
     """Name of the objective in study files."""

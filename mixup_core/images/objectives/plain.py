@@ -7,7 +7,7 @@ from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.objective import Objective
 
 if TYPE_CHECKING:
-    from mixup_core.images.batches import Batch
+    from mixup_core.images.batch import Batch
     from mixup_core.images.forward import Forward
     from mixup_core.images.losses.loss import Loss
 

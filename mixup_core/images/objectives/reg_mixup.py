@@ -10,7 +10,7 @@ from mixup_core.laws import Erm, Law
 from mixup_core.tree.limits import NonNegative
 
 if TYPE_CHECKING:
-    from mixup_core.images.batches import Batch
+    from mixup_core.images.batch import Batch
     from mixup_core.images.forward import Forward
     from mixup_core.images.losses.loss import Loss
 

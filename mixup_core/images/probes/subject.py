@@ -7,12 +7,13 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from mixup_core.images.batches import Batch, Draws, batches
+from mixup_core.images.batch import Batch
+from mixup_core.images.batches import Draws, batches
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.epoch import Epoch
+from mixup_core.images.evaluation_size import images_per_batch
 from mixup_core.images.forward import Forward, HiddenMix, forward
 from mixup_core.images.losses.loss import Loss
-from mixup_core.images.memory import images_per_batch
 from mixup_core.images.saliency import gradient_norms
 from mixup_core.images.views import EvaluationImages, TrainingImages
 

@@ -14,7 +14,8 @@ from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.augmentations.crop import Crop, CropFlip
 from mixup_core.images.augmentations.moves import PADDING
 from mixup_core.images.augmentations.unchanged import Unchanged
-from mixup_core.images.batches import Batch, Draws, batches
+from mixup_core.images.batch import Batch
+from mixup_core.images.batches import Draws, batches
 from mixup_core.images.choices.models import NarrowResNet
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import CATALOG

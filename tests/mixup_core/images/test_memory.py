@@ -1,23 +1,12 @@
-"""Memory of a run: images evaluated together, the bound, and the peak of a step."""
+"""Memory of a run: the bound, and the peak of a step."""
 
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-import pytest
-
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data_config import DataConfig
-from mixup_core.images.memory import images_per_batch, most_bytes, peak_bytes
-
-
-@pytest.mark.parametrize(
-    ("side", "count"), [(8, 1000), (32, 1000), (96, 1000), (97, 979), (224, 183), (4000, 1)]
-)
-def test_images_larger_than_those_of_stl10_are_evaluated_fewer_at_a_time(
-    side: int, count: int
-) -> None:
-    assert images_per_batch(side**2) == count
+from mixup_core.images.memory import most_bytes, peak_bytes
 
 
 def digits(batch_size: int, side: int) -> TrainConfig:

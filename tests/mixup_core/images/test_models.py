@@ -173,13 +173,8 @@ def test_initial_weights_have_the_spread_of_pytorchs_defaults(name: str) -> None
 
 
 def test_a_layer_whose_initial_weights_are_unknown_is_not_left_without_any() -> None:
-    class Normalised:
-        def network(self, in_channels: int, num_classes: int, image_size: int) -> nn.Module:
-            return nn.Sequential(nn.Flatten(), nn.LayerNorm(4))
-
-    model: Any = Normalised()
     with pytest.raises(AssertionError, match="initial weights of LayerNorm are known"):
-        with_uniform_weights(model, 1, 4, 2, seed=0)
+        with_uniform_weights(lambda: nn.LayerNorm(4), seed=0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -40,9 +40,24 @@ DRAWING = """
 class Half(Operation):
     tag = "half"
     def mix(self, own, beside, lam, drawn):
-        import random, torch
+        import random, time, torch
         return own, lam * 0 + {draw} / 2
 """
+NOISE = """
+from mixsweep.plugins import Augmentation
+@value
+class Noise(Augmentation):
+    tag = "noise"
+    def on_images(self, images, drawn):
+        import torch
+        return images + torch.randn_like(images)
+"""
+NUMPY_NOISE = NOISE.replace(
+    "def on_images",
+    """def draw(self, shape, size, rng):
+        return np.random.normal(size=(*shape, 1))
+    def on_images""",
+).replace("torch.randn_like(images)", "drawn[:, :, None, None].to(images)")
 TRIANGULAR = """
 @value
 class Triangular(Law):
@@ -131,7 +146,25 @@ def test_a_plugin_that_keeps_the_contracts_passes(plugin: Write) -> None:
             DRAWING.format(draw="np.random.default_rng().random()"),
             "numbers do not depend", "two runs of one seed differ: a generator has no seed",
         ),
+        (
+            DRAWING.format(draw="time.time() % 1"),
+            "numbers do not depend", "two runs of one seed differ: a generator has no seed, the t",
+        ),
         (DRAWING.format(draw="1 / 0"), "weights of labels", "plugin tiny.py: fails in line 15"),
+        (
+            DRAWING.format(draw="exit(3)"),
+            "weights of labels", "plugin tiny.py: fails in line 15 (mix): SystemExit: 3",
+        ),
+        (
+            "import time\nAT = time.perf_counter()\n" + HALF.format(images="own", weight="AT % 1"),
+            "loaded again", "something is read when the file is imported, such as the time",
+        ),
+        (NOISE, "numbers do not depend", "it draws from the global generator of torch"),
+        (NUMPY_NOISE, "numbers do not depend", "it draws from the global generator of numpy"),
+        (
+            TINY.replace("size =", "np.random.rand(); size ="),
+            "numbers do not depend", "it draws from the global generator of numpy.random",
+        ),
         (FORGETFUL, "each of its fields moves", "another `times` leaves the last stage key"),
         (HALF.format(images="own.mul_(0.5)", weight="0.5"), "weights of labels", "`mix` changes"),
         (HALF.format(images="own", weight="1.5"), "weights of labels", "1.5"),

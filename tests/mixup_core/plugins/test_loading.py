@@ -45,6 +45,21 @@ class Inner:
 """ + TINY.replace("width: Count = 8", "width: Count = 8\n    inner: Inner | None = None")
 
 
+BESIDE = """
+import sys
+from pathlib import Path
+folder = Path(__file__).parent
+for name in ("constants", "others"):
+    (folder / f"{name}.py").write_text("X = 1")
+sys.path.insert(0, str(folder))
+"""
+OPERATION = """
+@value
+class Own(Operation):
+    tag = "{}"
+    def mix(self, own, beside, lam, drawn):
+        return own, lam
+"""
 TWO_UNTAGGED = """
 @value
 class First:
@@ -124,12 +139,22 @@ def test_an_edit_takes_the_place_of_what_was_there(plugin: Write) -> None:
             ("import tiny",),
             "fails in line 17: ModuleNotFound.*cannot import files beside",
         ),
+        ((BESIDE + "import constants",), "imports constants, a file beside it, whose edits no"),
+        (
+            (BESIDE + "def late():\n    from others import X",),
+            "imports others, a file beside it, w",
+        ),
         (("import beside_me",), "No module named 'beside_me'; install it on "),
         (("x = '\\0'; raise ValueError(x + chr(10) + chr(27))",), r"ValueError: \\x00\\n\\x1b$"),
         ((UNTOLD,), r"fails in line 21: Untold: an error whose text cannot be made"),
         (("raise SystemExit(3)",), "fails in line 17: SystemExit: 3"),
         (("x = 1",), "defines nothing; a plugin has public classes that extend those of"),
         ((TINY.replace('"tiny"', '"mlp"'),), "the model mlp exists already and cannot be replaced"),
+        ((OPERATION.format("linear"),), "the operation linear exists already and cannot be repla"),
+        (
+            (OPERATION.format("mixup"),),
+            "readers would take the operation mixup for our operation linear; give Own another",
+        ),
         ((DOTS.replace('"dots"', '"mnist"', 1),), "the dataset mnist exists already"),
         ((TINY.replace("@value", ""),), "Tiny is not a frozen dataclass"),
         (
@@ -174,9 +199,11 @@ def test_an_edit_takes_the_place_of_what_was_there(plugin: Write) -> None:
     ],
 )
 def test_a_plugin_that_cannot_be_used_says_why_and_adds_nothing(
-    plugin: Write, parts: tuple[str, ...], message: str
+    plugin: Write, monkeypatch: pytest.MonkeyPatch, parts: tuple[str, ...], message: str
 ) -> None:
     models, names = list(Model.catalogue), list(DATA_NAMES)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "constants", raising=False)
     with pytest.raises(PluginError, match=f"^plugin tiny.py: .*{message}"):
         use(plugin(MARGIN, *parts) if parts[0] not in {"x = 1", "1 / 0"} else plugin(*parts))
     assert (list(Model.catalogue), list(DATA_NAMES)) == (models, names)

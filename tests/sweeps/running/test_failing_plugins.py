@@ -38,6 +38,14 @@ def _failure(plugin: Path, store: Path) -> dict[str, Any]:
             "plugin tiny.py: fails in line 18 (network): ValueError: boom; correct",
         ),
         (
+            (RAISES.replace("ValueError('boom')", "SystemExit(3)"), DOTS),
+            "plugin tiny.py: fails in line 18 (network): SystemExit: 3; correct",
+        ),
+        (
+            (TINY.replace("size =", "np.random.rand(); size ="), DOTS),
+            "plugin tiny.py: a run that uses it drew from the global generator of numpy.random",
+        ),
+        (
             (TINY.replace("nn.Linear(self.width", "nn.Linear(3 + self.width"), DOTS),
             "plugin tiny.py: the run that uses it fails in linear.py line ",
         ),

@@ -1,150 +1,16 @@
-"""Draws: class counts are those of the images a run trains on, and bad draws are known before."""
+"""Draws: wrong labels are those of a seed, in the shares that are given."""
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import scipy.stats
 import torch
-from PIL import Image
 
-from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.data.datasets import load
-from mixup_core.images.data.draws import draw_noise, images_of_classes
-from mixup_core.images.data.needs import ImageData
+from mixup_core.images.data.draws import draw_noise
 from mixup_core.images.data_config import DataConfig
-from mixup_core.images.feasibility import (
-    infeasible,
-    infeasible_at,
-    lacking_classes,
-    may_lack_classes,
-)
-from mixup_core.images.problem import IMAGES
-from mixup_core.images.views import TrainingImages
 from mixup_core.rules import RuleError
-from mixup_core.tree.building import with_values
-
-DIGITS = with_values(TrainConfig(epochs=1, batch_size=2), {"data.name": "digits"})
-CPU = torch.device("cpu")
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Classes of 5, 1, 4 and 4 training images, one test image each."""
-    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
-    number = 0
-    for name, size in {"ant": 5, "bee": 1, "cow": 4, "doe": 4}.items():
-        for split, count in (("train", size), ("test", 1)):
-            (tmp_path / "pets" / split / name).mkdir(parents=True)
-            for index in range(count):
-                number += 1
-                image = Image.new("RGB", (4, 4), (number, 0, 0))
-                image.save(tmp_path / "pets" / split / name / f"{index}.png")
-    return tmp_path / "pets"
-
-
-def config_of(folder: Path, **fields: Any) -> TrainConfig:
-    data = DataConfig(name="image-folder", folder=str(folder), image_size=4, **fields)
-    return ImageData().prepare(TrainConfig(data=data, epochs=1, batch_size=2), folder)
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"data.num_train": 20},
-        {"data.num_train": 20, "data.val_size": 700},
-        {"data.num_train": 23, "data.balanced": True, "data.val_size": 1000},
-        {"data.num_train": 15, "data.label_noise": 0.5},
-        {"data.train_fraction": 0.01, "data.oracle": True},
-    ],
-)
-def test_counted_images_are_those_that_a_run_trains_on(values: dict[str, Any]) -> None:
-    config = with_values(DIGITS, values)
-    splits = load(config.data)
-    for seed in range(3):
-        at_seed = with_values(config, {"seed": seed})
-        counts = images_of_classes(at_seed)
-        assert counts is not None
-        for row, rate in zip(counts, (0.0, config.data.label_noise), strict=True):
-            data = with_values(config, {"data.label_noise": rate}).data
-            trained = TrainingImages(splits.seen_by(data), splits.info, data, at_seed.seeds, CPU)
-            assert np.array_equal(row, torch.bincount(trained.labels, minlength=10).numpy())
-
-
-def test_no_draw_is_looked_at_where_a_class_without_images_is_all_but_impossible() -> None:
-    for num_train, may_lack in ((None, False), (900, False), (9, True)):
-        data = with_values(DIGITS, {"data.num_train": num_train}).data
-        assert may_lack_classes(data, CATALOG["digits"]) == may_lack
-
-
-@pytest.mark.parametrize(("num_train", "is_refused"), [(8, True), (12, True), (200, False)])
-def test_two_views_need_an_image_of_each_class_at_each_seed(
-    num_train: int, is_refused: bool
-) -> None:
-    config = with_values(DIGITS, {"data.views": "concat", "data.num_train": num_train})
-    errors = [*infeasible(config), *infeasible_at(config, range(3))]
-    assert bool(errors) == is_refused
-    for error in errors:
-        assert "two views need a training image of each class" in str(error)
-
-
-def test_a_class_whose_only_image_is_held_out_is_refused_or_named(folder: Path) -> None:
-    sizes = [
-        size for size in range(1, 9)
-        if (counts := images_of_classes(config_of(folder, val_size=size))) is not None
-        and counts[0][1] == 0
-    ]  # fmt: skip
-    single, concat = (config_of(folder, val_size=sizes[0], views=v) for v in ("single", "concat"))
-    assert list(infeasible_at(single, range(2))) == []
-    said = "WARNING, no training image is labelled bee at every seed"
-    assert list(lacking_classes(single, range(2))) == [said]
-    (error,) = infeasible_at(concat, range(2))
-    assert error.values == {"seed": 0, "without": "bee"}
-
-
-def test_a_class_that_a_subset_leaves_out_is_named_with_its_seeds(folder: Path) -> None:
-    config = config_of(folder, num_train=6)
-    seeds = range(20)
-    lacking = {
-        seed: np.flatnonzero(counts[1] == 0).tolist()
-        for seed in seeds
-        if (counts := images_of_classes(with_values(config, {"seed": seed}))) is not None
-    }
-    without_bee = ", ".join(str(seed) for seed in seeds if lacking[seed] == [1])
-    said = list(lacking_classes(config, seeds))
-    assert f"WARNING, no training image is labelled bee at seed {without_bee}" in said
-
-
-def test_predicted_images_are_named_by_their_files_in_the_order_of_the_logits(
-    folder: Path,
-) -> None:
-    config = config_of(folder, val_size=5)
-    splits = load(config.data)
-    for split, place in (("val", "train"), ("test", "test")):
-        images = splits.held_out(DataConfig())[split]
-        names = IMAGES.examples(config, split)
-        assert len(names) == len(images)
-        for name, pixels, label in zip(names, images.pixels, images.labels, strict=True):
-            with Image.open(folder / place / name) as picture:
-                assert picture.getpixel((0, 0))[0] == pixels[0, 0, 0]
-            assert IMAGES.classes(config)[label] == name.partition("/")[0]
-    assert IMAGES.examples(DIGITS, "test") == ()
-
-
-def test_a_balanced_subset_counts_what_validation_leaves(folder: Path) -> None:
-    for size in range(1, 9):
-        config = config_of(folder, val_size=size, num_train=4, balanced=True)
-        counts = images_of_classes(config_of(folder, val_size=size))
-        assert counts is not None
-        is_refused = any(infeasible_at(config, range(3)))
-        assert is_refused == bool(counts[0].min() == 0)
-        if is_refused:
-            splits = load(config.data)
-            with pytest.raises(ValueError, match="a balanced subset needs enough"):
-                TrainingImages(splits.train, splits.info, config.data, 0, CPU)
 
 
 def noisy(labels: np.ndarray, seed: int, **noise: object) -> np.ndarray:

@@ -1,0 +1,50 @@
+"""Batch: some images and what they are mixed with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from mixup_core.images.forward import Forward, HiddenMix
+from mixup_core.images.losses.loss import Loss
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Batch:
+    """A batch of mixed images with the labels of both images."""
+
+    mixed: Tensor
+    """Input of the network, (batch, channels, height, width), float32."""
+    unmixed: Callable[[], Tensor] | None
+    """Assembles the images before mixing; None if the law does not mix."""
+    labels: Tensor
+    """(batch,), int64."""
+    partner_labels: Tensor
+    """(batch,), int64."""
+    lam: Tensor
+    """Weight of `labels`, (batch,), float32, in [0, 1]."""
+    hidden: HiddenMix | None = None
+    """Set if the network itself mixes; `mixed` then holds images, followed by their partners."""
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def images(self) -> Tensor:
+        """The images before mixing. Built on access, since few objectives use them."""
+        return self.mixed if self.unmixed is None else self.unmixed()
+
+    def logits(self, network: Forward, after: Tensor | None = None) -> Tensor:
+        """Return the logits of the mixed images, (batch, classes).
+
+        Args:
+            network: A network; it must have the layer of `hidden` if that is set.
+            after: Images that are put in front of the mixed ones; their logits come first.
+        """
+        images = self.mixed if after is None else torch.cat([after, self.mixed])
+        return network(images) if self.hidden is None else network(images, self.hidden)
+
+    def losses(self, logits: Tensor, loss: Loss) -> Tensor:
+        """Return the loss of each mixed image, (batch,), from its logits, (batch, classes)."""
+        return loss.per_image(logits, self.labels, self.partner_labels, self.lam)

@@ -1,0 +1,58 @@
+"""dataset_checks: the contracts of a dataset that a plugin adds."""
+
+import torch
+
+from mixup_core.global_generators import seeded_globally
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.datasets import load
+from mixup_core.images.data.facts import Dataset
+from mixup_core.images.data.fetching import data_root, is_present
+from mixup_core.images.data_config import DataConfig
+from mixup_core.images.training import fit
+from mixup_core.plugins.findings import BrokenError, Checks
+
+
+def checks_of_dataset(config: TrainConfig) -> Checks:
+    """Yield the contracts of a dataset with their checks.
+
+    Args:
+        config: A run of one epoch on it.
+    """
+    name = config.data.name
+    if not is_present(name, data_root()):
+        yield (
+            f"not here: mixsweep data fetch {name} --plugin FILE, then check again",
+            (lambda: None),
+        )
+        return
+    yield "its images are what `info` says", lambda: _images(config)
+    yield "reading it again gives the same images", lambda: _read_again(config)
+    yield "a network trains on it", lambda: _trains(config)
+
+
+def pixels_of(dataset: Dataset) -> bytes | None:
+    """Return the pixels of the training images; None if they are not here."""
+    if not is_present(dataset.name, data_root()):
+        return None
+    return load(DataConfig(name=dataset.name)).train.pixels.numpy().tobytes()
+
+
+def _images(config: TrainConfig) -> None:
+    splits = load(config.data)
+    fewest = int(torch.bincount(splits.train.labels).min())
+    if fewest != splits.info.smallest_class:
+        raise BrokenError(f"smallest_class is {splits.info.smallest_class}, not {fewest}")
+
+
+def _read_again(config: TrainConfig) -> None:
+    first = load(config.data)
+    with seeded_globally(5):
+        again = load(config.data)
+    for split in ("train", "test"):
+        one, other = getattr(first, split), getattr(again, split)
+        if not (torch.equal(one.pixels, other.pixels) and torch.equal(one.labels, other.labels)):
+            raise BrokenError(f"the {split} images differ from one reading to the next")
+
+
+def _trains(config: TrainConfig) -> None:
+    next(iter(fit(config, load(config.data))))
