@@ -1,4 +1,4 @@
-"""start: measure how near mixed images of other classes come to images."""
+"""start: measures how close images are to mixed images of other classes."""
 
 import math
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
 
 _ROWS = 1000
-"""Images whose distances are held at once, a row of float32 for each."""
+"""Number of images whose distances are held in memory at once."""
 
 
 def start(config: SufficiencyConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the measurement before it is made."""
+    """Return the process that makes the measurement."""
 
     def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
         del epoch, state
@@ -30,9 +30,9 @@ def start(config: SufficiencyConfig, data_root: Path | None, device: str) -> Arr
 
 
 def measure(config: SufficiencyConfig, root: Path | None, device: torch.device) -> dict[str, float]:
-    """Return least and mean distance, in normalised pixels, of training and of test images.
+    """Return the smallest and the mean distance, in normalised pixels, for both splits.
 
-    Images of which every mixed image has a class (two classes, few images) are left out.
+    An image is left out if every mixed image involves its class (two classes, or few images).
     """
     data = config.data
     splits = load_once(data, root)
@@ -60,10 +60,10 @@ def nearest(images: Tensor, labels: Tensor, mixed: Tensor, classes: Tensor) -> T
         images: (images, pixels), float32.
         labels: (images,), int64.
         mixed: (mixed images, pixels), float32.
-        classes: (2, mixed images), int64, of the two images that were mixed.
+        classes: Classes of the two images that were mixed, (2, mixed images), int64.
 
     Returns:
-        (images,), float32; infinite where there is none.
+        (images,), float32; infinity if there is no such mixed image.
     """
     parts = []
     for part, own in zip(torch.split(images, _ROWS), torch.split(labels, _ROWS), strict=True):

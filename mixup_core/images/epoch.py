@@ -1,4 +1,4 @@
-"""Epoch: what decides one epoch of training beyond what every epoch of a run shares."""
+"""Epoch: the settings of one epoch of training that can differ between epochs."""
 
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Epoch:
-    """All settings that decide one epoch of training; stage keys hash them.
+    """All settings that decide one epoch of training; they enter the stage key.
 
-    Training and probes read it in the place of `config.mix` and `config.objective`, so that nothing
-    decides an epoch without a trace in its key. A field enters the key where it differs from its
-    default: a new one needs a default under which the numbers stay what they were.
+    Training and probes read this instead of `config.mix` and `config.objective`, so that nothing
+    can change an epoch without changing its key. A field enters the key only if it differs from its
+    default. The default of a new field must therefore keep the old behaviour.
     """
 
     law: Law = field(default_factory=Erm)
     """The law in force."""
     lam_scope: Literal["batch", "sample"] = "batch"
-    """Value of `mix.lam_scope`; the default where nothing is mixed."""
+    """Value of `mix.lam_scope`; the default if nothing is mixed."""
     partner: Partner = field(default_factory=FromDataset)
-    """Value of `mix.partner`; here and below, the default where nothing is mixed."""
+    """Value of `mix.partner`; like the fields below, the default if nothing is mixed."""
     operation: Operation = field(default_factory=Linear)
     """Value of `mix.operation`."""
     probability: float = 1.0
@@ -46,7 +46,7 @@ class Epoch:
     objective: Objective = field(default_factory=Plain)
     """The objective in force."""
     rate: Any = None
-    """Settings that decide the factors of the learning rate, as JSON; None: all factors are 1."""
+    """Settings that determine the factors of the learning rate, as JSON; None if all are 1."""
 
     @property
     def is_mixed(self) -> bool:
@@ -54,15 +54,15 @@ class Epoch:
         return self.law.mixes
 
     def floor(self, loss: Loss, labels: "Tensor", batch_size: int) -> float | None:
-        """Return the infimum of the mean loss of the mixed images over all functions.
+        """Return the infimum over all functions of the mean loss on mixed images.
 
         Args:
-            loss: Of an image.
-            labels: (images,), int64; all training labels.
-            batch_size: Images of a batch.
+            loss: Loss of an image.
+            labels: Labels of all training images, (images,), int64.
+            batch_size: Images per batch.
 
         Returns:
-            None where it is not known: for any but linear operations, labels that have a weight of
+            None if it is not known: for operations that are not linear, labels with a weight of
             their own, and partners that depend on the images.
         """
         is_known = self.operation.has_linear_floor and self.second is None
@@ -74,7 +74,7 @@ class Epoch:
 
     @property
     def key(self) -> Any:
-        """The epoch as JSON. Its form is that of the first version, so that old keys stay."""
+        """The epoch as JSON. The format is that of the first version, for old keys."""
         law = spelled(self.law, brief=True)
         partner = spelled(self.partner, brief=True)
         mixing = [law, self.lam_scope, partner] if self.is_mixed else law

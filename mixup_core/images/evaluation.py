@@ -16,7 +16,7 @@ NUM_CALIBRATION_BINS = 15
 
 
 def evaluate(logits: Tensor, labels: Tensor) -> dict[str, float]:
-    """Return the metrics of a network by its logits of some images.
+    """Return the metrics of some images from their logits.
 
     Args:
         logits: (images, classes), float; see `logits_of`.
@@ -43,7 +43,7 @@ def logits_of(network: nn.Module, images: EvaluationImages, precision: Precision
 
 
 def corrupted_means(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Return `test_corrupted/*`, the means of `test_<corruption>/*` over corruptions, if any."""
+    """Return `test_corrupted/*`, the means of `test_<corruption>/*` over corruptions."""
     by_name: dict[str, list[float]] = defaultdict(list)
     for metric, value in metrics.items():
         split, _, name = metric.partition("/")

@@ -1,4 +1,4 @@
-"""infeasible: why a run of image training would fail on its data."""
+"""infeasible: finds the reasons why a run of image training would fail on its data."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -13,7 +13,7 @@ from mixup_core.images.losses.class_weights import Given
 from mixup_core.rules import RuleError, printable
 
 MAX_EPOCHS = 10_000
-"""Every epoch of a run has a stage key, and planning computes all of them."""
+"""Largest number of epochs; planning computes a stage key for each."""
 
 _SPLIT = ("data.num_train", "data.train_fraction", "data.val_size", "data.folder", "data.name")
 
@@ -83,9 +83,9 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
 
 
 def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleError]:
-    """Yield why a run at one of some seeds would fail on the images that it draws, the first only.
+    """Yield the first reason why a run at one of some seeds would fail on the images that it draws.
 
-    Validation images, subset and label noise are drawn as the run draws them.
+    Validation images, subset and label noise are drawn exactly as the run draws them.
     """
     data = config.data
     try:
@@ -108,7 +108,7 @@ def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleErr
 
 
 def lacking_classes(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
-    """Yield which classes have no training image, and at which seeds, if any."""
+    """Yield warnings that name the classes without training images, with the seeds."""
     found: dict[str, list[int]] = {}
     with suppress(ValueError):  # such a run is refused
         for seed, _, after in _lacking(config, seeds):
@@ -120,11 +120,11 @@ def lacking_classes(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
 
 
 def may_lack_classes(data: DataConfig, info: DatasetInfo) -> bool:
-    """Return whether the images that a run draws may lack a class, or a balanced subset images.
+    """Return whether a drawn subset can lack a class, or a balanced subset can lack images.
 
-    The images drawn are a uniform sample of all, so a class of m images has none with probability
-    at most (1 - drawn / all)^m; label noise leaves each where it is with probability 1 - rate.
-    What is less likely than 1e-12 is taken to be impossible.
+    The drawn images are a uniform sample, so that a class of m images is missing with probability
+    at most (1 - drawn / all)^m; label noise keeps each image with probability 1 - rate.
+    Probabilities below 1e-12 count as impossible.
     """
     drawn = data.size_of_subset(info.num_train - data.val_size)
     stays = drawn / info.num_train * (1 - data.label_noise)
@@ -135,15 +135,15 @@ def may_lack_classes(data: DataConfig, info: DatasetInfo) -> bool:
 
 _NEVER = 1e-12
 _MOST_SEEDS = 1000
-"""Seeds whose draws are looked at."""
+"""Largest number of seeds whose draws are checked."""
 _MOST_NAMED = 5
-"""Classes that a text names."""
+"""Largest number of classes that a message names."""
 
 
 def _lacking(
     config: TrainConfig, seeds: Sequence[int]
 ) -> Iterator[tuple[int, list[int], list[int]]]:
-    """Yield each seed with the classes that lack images before label noise, and after it.
+    """Yield each seed with the classes without images before and after label noise.
 
     Raises:
         ValueError: If the subset of a seed cannot be drawn.
@@ -161,7 +161,7 @@ def _lacking(
 
 
 def _spell_classes(data: DataConfig, labels: Sequence[int]) -> str:
-    """Return the names of some classes, of many the first: their folders', or their numbers."""
+    """Return the names of the first classes (of an image-folder), or their numbers."""
     facts = facts_of(data)
     names = [str(label) if facts is None else facts.classes[label] for label in labels]
     names = [printable(name) for name in names]
@@ -190,7 +190,7 @@ def _unfit_weights(config: TrainConfig, info: DatasetInfo) -> Iterator[RuleError
 
 
 def transparent(data: DataConfig) -> Iterator[RuleError]:
-    """Yield why an image-folder with transparent images cannot be used, if nothing lies behind."""
+    """Yield why an image-folder with transparent images cannot be used without a background."""
     facts = facts_of(data)
     if facts is not None and facts.transparent and data.background is None:
         yield RuleError(

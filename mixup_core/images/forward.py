@@ -1,4 +1,4 @@
-"""A network's forward pass in the precision of a run."""
+"""The forward pass of a network in the precision of a run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,15 +13,15 @@ from mixup_core.images.precision import DTYPES, Precision, arithmetic
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class HiddenMix:
-    """Mixes the last images of a pass inside the network: first come images, then partners."""
+    """Mixes the last images of a pass inside the network; in the input, partners follow images."""
 
     layer: int
-    """Number of the layer whose outputs are mixed, `network.hidden_layers[layer - 1]`."""
+    """1-based index of the layer whose outputs are mixed, `network.hidden_layers[layer - 1]`."""
     lam: Tensor
-    """Weight of each image, (images,); as many partners follow the images."""
+    """Weight of each image, (images,). As many partners follow the images."""
 
     def of(self, hidden: Tensor) -> Tensor:
-        """Return the plain images as they are, then the mixed pairs.
+        """Return the other rows unchanged, followed by the mixed pairs.
 
         Args:
             hidden: (others + 2 images, ...).
@@ -34,10 +34,10 @@ class HiddenMix:
 
 
 class Forward(Protocol):
-    """Images, (batch, channels, height, width), to logits, (batch, classes), float32."""
+    """Maps images, (batch, channels, height, width), to logits, (batch, classes), float32."""
 
     def __call__(self, images: Tensor, hidden: HiddenMix | None = None) -> Tensor:
-        """Return the logits, (batch, classes), of fewer rows where some are mixed inside."""
+        """Return the logits; pairs that are mixed inside give one row each."""
 
 
 def forward(
@@ -47,13 +47,13 @@ def forward(
     *,
     precision: Precision,
 ) -> Tensor:
-    """Return logits, (batch, classes), float32, whatever the precision of the pass.
+    """Return the logits, (batch, classes); float32 in every precision.
 
     Args:
-        network: In the mode it is to run in.
+        network: The network, in training or evaluation mode.
         images: (batch, channels, height, width), float32.
-        hidden: What is mixed inside the network; None: nothing.
-        precision: Of the arithmetic inside the network.
+        hidden: Mixing inside the network; None means none.
+        precision: Arithmetic of the network.
     """
     dtype = DTYPES[precision]
     autocast = torch.autocast(images.device.type, dtype, enabled=dtype != torch.float32)
@@ -76,7 +76,7 @@ def _mixing(network: nn.Module, hidden: HiddenMix | None) -> Iterator[None]:
 
 
 def _memory_format(network: nn.Module) -> torch.memory_format:
-    """Return how the first layer wants its images: convolutions with the channels last."""
+    """Return the memory format for the first layer: channels last for convolutions."""
     weights = next(network.parameters(), None)
     is_convolution = weights is not None and weights.dim() == 4
     return torch.channels_last if is_convolution else torch.contiguous_format

@@ -1,4 +1,4 @@
-"""The memory of a run: a bound that needs no torch, and the peak of a step on made-up images."""
+"""Memory of a run: an upper bound that needs no torch, and the measured peak of a step."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,16 +11,17 @@ from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.teaching import teacher_arm
 
 _PROCESS = 10**9
-"""Bytes of a process with torch, at most."""
+"""Upper bound of the bytes of a process that has imported torch."""
 _TRAINED, _MEASURED = 8_000, 1_000
-"""Numbers that a network keeps for each pixel: ResNet-18 on small images keeps about 2,000 while it
-trains."""
+"""Upper bounds of the numbers that a network keeps per pixel in training and in evaluation.
+ResNet-18 on small images keeps about 2,000 in training.
+"""
 _CONTEXT = 6 * 10**8
-"""Bytes that the libraries of a GPU take beside the tensors."""
+"""Bytes of a GPU used by libraries, besides tensors."""
 
 
 def most_bytes(config: TrainConfig) -> int:
-    """Return bytes that a run of a usual network does not exceed, without looking at it."""
+    """Return an upper bound of the bytes of a run with a usual network, without building it."""
     info = described(config.data)
     pixels = (info.image_size // config.data.pool) ** 2
     measured = images_per_batch(pixels)
@@ -28,13 +29,13 @@ def most_bytes(config: TrainConfig) -> int:
 
 
 def peak_bytes(config: TrainConfig, device: str) -> int:
-    """Return the most bytes that this process has held, after two steps of a run and a look.
+    """Return this process's peak memory in bytes after two training steps and one evaluation.
 
-    The images are made up, and those of the data set are not counted on a CPU, where all runs of a
-    machine map them together. Without probes, and without the teacher of a run that has one.
+    It uses random images. On a CPU the dataset is not counted, because all runs of a machine share
+    it. Probes and the teacher are left out.
 
     Args:
-        config: The run.
+        config: Configuration of the run.
         device: `cpu` or `cuda`.
     """
     import torch

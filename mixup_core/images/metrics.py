@@ -1,4 +1,4 @@
-"""METRICS: what image training records, and PREDICTED: what reports compute from predictions."""
+"""METRICS: metrics that image training records. PREDICTED: metrics that reports compute."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from mixup_core.tree.parts import members
 
 
 class _Metrics(Mapping[str, Metric]):
-    """View of every metric, so that a plugin's objectives and probes bring theirs along."""
+    """View of all metrics, including those of plugins' objectives and probes."""
 
     def __getitem__(self, name: str) -> Metric:
         return _metrics()[name]

@@ -1,4 +1,4 @@
-"""Mixers: which operation mixes each batch of an epoch, with what it has drawn."""
+"""Mixers: choose the operation for each batch of an epoch, and hold its random values."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,15 @@ from mixup_core.mixing.operation import Operation
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Mixer:
-    """An operation and what it has drawn for one batch."""
+    """An operation with the random values for one batch."""
 
     operation: Operation
     drawn: Tensor
-    """On the device of the images: one row for the batch, or one for each image."""
+    """Rows of `Operation.draw` on the device of the images: one for the batch, or one for each
+    image.
+    """
     layer: int = 0
-    """Hidden layer whose output is mixed; 0: the operation makes the images."""
+    """Hidden layer whose output is mixed; 0: the images are mixed."""
 
     def mix(
         self, own: Tensor, beside: Tensor, lam: Tensor, saliency: Callable[[], Tensor] = unmeasured
@@ -31,9 +33,9 @@ class Mixer:
 
         Args:
             own: (batch, channels, height, width), float32.
-            beside: As `own`, the partners.
+            beside: The partners, as `own`.
             lam: (batch,), float32.
-            saliency: Measures what `Operation.mix_salient` takes.
+            saliency: Measures the saliency for `Operation.mix_salient`.
         """
         if self.layer:
             return torch.cat([own, beside]), lam, HiddenMix(layer=self.layer, lam=lam)
@@ -46,14 +48,14 @@ class Mixer:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Drawn:
-    """The draws for mixing, without the partners."""
+    """The random values of mixing, except the partners."""
 
     lam: Tensor
-    """(images,), float32."""
+    """Weight of each image, (images,), float32."""
     mixers: tuple[Mixer | None, ...]
-    """The mixer of each batch; None: the batch is not mixed."""
+    """Mixer of each batch; None if the batch is not mixed."""
     label_lam: Tensor | None
-    """(images,), float32; None: operations say what labels keep."""
+    """Weight of each label, (images,), float32; None: the operations determine it."""
 
 
 def draw_mixing(
@@ -63,19 +65,19 @@ def draw_mixing(
     streams: Mapping[str, np.random.Generator],
     device: torch.device | str = "cpu",
 ) -> Drawn:
-    """Return the weights of an epoch and what mixes its batches.
+    """Draw the weights of an epoch and what mixes its batches.
 
-    Whether a batch is mixed, and by which operation, is drawn for each batch, as in timm; boxes and
-    masks are drawn for each weight. Every kind of draw has a stream of its own, so that none shifts
+    Whether a batch is mixed, and by which operation, is drawn per batch, as in timm. Boxes and
+    masks are drawn per weight. Each kind of draw has its own random stream, so that none shifts
     another.
 
     Args:
-        how: What decides the epoch.
-        sizes: Of the batches.
+        how: Settings of the epoch.
+        sizes: Sizes of the batches.
         image_size: Height and width.
-        streams: `mixing`, `choice`, `operation`, `second` and `label`.
-        device: Where the images are. What operations have drawn is copied there at once, for a
-            copy in each step would wait for the device; the weights stay on the CPU.
+        streams: Random generators `mixing`, `choice`, `operation`, `second` and `label`.
+        device: Device of the images. The values of operations are copied there at once, because a
+            copy in each step would wait for the device. The weights stay on the CPU.
     """
     each = torch.tensor(sizes)
     per_batch = how.lam_scope == "batch"

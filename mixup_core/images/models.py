@@ -1,4 +1,4 @@
-"""build_model: a network with the initial weights of a seed; networks that torch does not have."""
+"""Networks that torch does not provide, and the initial weights of a seed."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from mixup_core.seeding import Seeds, stream_seed
 
 
 class BasicBlock(nn.Module):
-    """Two 3x3 convolutions with a shortcut: He et al. 2016, arXiv:1512.03385, figure 5 left."""
+    """Two 3x3 convolutions with a shortcut (He et al. 2016, arXiv:1512.03385, figure 5 left)."""
 
     def __init__(self, in_channels: int, channels: int, stride: int) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class BasicBlock(nn.Module):
 
 
 class ResNet(nn.Module):
-    """A ResNet for small images: a 3x3 stem without max-pooling, stages, global average, linear."""
+    """A ResNet for small images: 3x3 stem without max-pooling, stages, average, linear layer."""
 
     def __init__(
         self,
@@ -46,10 +46,10 @@ class ResNet(nn.Module):
         """Build the network.
 
         Args:
-            in_channels: Channels of the images, both views counted.
-            num_classes: Length of the logits.
+            in_channels: Channels of the images, with all views.
+            num_classes: Number of logits.
             stem_stride: Stride of the first convolution.
-            stages: (channels, blocks, stride of the first block) of each stage.
+            stages: Channels, number of blocks and stride of the first block, for each stage.
         """
         super().__init__()
         channels = stages[0][0]
@@ -62,7 +62,7 @@ class ResNet(nn.Module):
                 channels = stage_channels
         self.blocks = nn.Sequential(*blocks)
         self.hidden_layers: list[nn.Module] = _last_of_stages(blocks, stages)
-        """Layers whose outputs mixing inside the network may mix, first to last."""
+        """Layers whose outputs `manifold` can mix, from first to last."""
         self.fc = nn.Linear(channels, num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -75,8 +75,8 @@ class ResNet(nn.Module):
 class PreActBlock(nn.Module):
     """A basic block with normalisation and ReLU before each convolution.
 
-    Source: He et al. 2016, arXiv:1603.05027, figure 1b; where the shape changes the shortcut is a
-    1x1 convolution of what was normalised.
+    Source: He et al. 2016, arXiv:1603.05027, figure 1b. If the shape changes, the shortcut is a 1x1
+    convolution of the normalised input.
     """
 
     def __init__(self, in_channels: int, channels: int, stride: int) -> None:
@@ -98,12 +98,12 @@ class PreActBlock(nn.Module):
 
 
 class PreActResNet(nn.Module):
-    """A pre-activation ResNet for small images; normalised once more before the average."""
+    """A pre-activation ResNet for small images, with a last normalisation before the average."""
 
     def __init__(
         self, in_channels: int, num_classes: int, stages: Sequence[tuple[int, int, int]]
     ) -> None:
-        """Build the network; arguments as for `ResNet`, whose stem here has stride 1."""
+        """Build the network; arguments as for `ResNet`. The stem has stride 1."""
         super().__init__()
         channels = stages[0][0]
         self.conv1 = _conv3x3(in_channels, channels, 1)
@@ -114,7 +114,7 @@ class PreActResNet(nn.Module):
                 channels = stage_channels
         self.blocks = nn.Sequential(*blocks)
         self.hidden_layers: list[nn.Module] = _last_of_stages(blocks, stages)
-        """Layers whose outputs mixing inside the network may mix, first to last."""
+        """Layers whose outputs `manifold` can mix, from first to last."""
         self.bn = nn.BatchNorm2d(channels)
         self.fc = nn.Linear(channels, num_classes)
 
@@ -126,10 +126,15 @@ class PreActResNet(nn.Module):
 
 
 class _Sequence(nn.Sequential):
-    """Layers one after another."""
+    """Layers in sequence, with the ends of stages as `hidden_layers`."""
 
     def __init__(self, *layers: nn.Module, hidden: type[nn.Module]) -> None:
-        """Keep the layers; those of the type `hidden` are the ends of stages."""
+        """Build the sequence.
+
+        Args:
+            layers: The layers in order.
+            hidden: Type of the layers that end a stage.
+        """
         super().__init__(*layers)
         self.hidden_layers = [layer for layer in layers if isinstance(layer, hidden)]
 
@@ -137,8 +142,8 @@ class _Sequence(nn.Sequential):
 def vgg16_bn(in_channels: int, num_classes: int, width: int) -> nn.Module:
     """Return VGG-16 (configuration D) with BatchNorm, a global average and one linear layer.
 
-    The three large linear layers of the source, made for 224 pixels, and their dropout are left
-    out, as is usual for small images; a side that is odd is pooled upwards.
+    The source's three large linear layers, made for 224 pixels, and their dropout are left out, as
+    is usual for small images. Max-pooling rounds odd sides up.
 
     Source: Simonyan and Zisserman 2015, arXiv:1409.1556, table 1.
     """
@@ -158,10 +163,10 @@ def vgg16_bn(in_channels: int, num_classes: int, width: int) -> nn.Module:
 
 
 def efficientnet_v2_s(in_channels: int, num_classes: int) -> nn.Module:
-    """Return torchvision's EfficientNetV2-S for a number of channels.
+    """Return torchvision's EfficientNetV2-S for a given number of channels.
 
-    Its dropout and stochastic depth would draw from the global generator, which no run may touch:
-    both are 0. Its stem and stages halve the side five times.
+    Dropout and stochastic depth are 0, because they would draw from the global generator, which
+    runs must not use. Stem and stages halve the side five times.
 
     Source: Tan and Le 2021, arXiv:2104.00298, table 4.
     """
@@ -176,10 +181,10 @@ def efficientnet_v2_s(in_channels: int, num_classes: int) -> nn.Module:
 
 
 def mlp(sizes: Sequence[int]) -> nn.Module:
-    """Return a ReLU network over the flattened pixels, from its inputs to its logits.
+    """Return a fully connected ReLU network on the flattened pixels.
 
     Args:
-        sizes: Of the pixels, of each hidden layer and of the logits.
+        sizes: Number of pixels, sizes of the hidden layers, number of logits.
     """
     layers: list[nn.Module] = [nn.Flatten()]
     for inputs, outputs in pairwise(sizes[:-1]):
@@ -195,8 +200,8 @@ def widening(width: int, num_blocks: Sequence[int]) -> list[tuple[int, int, int]
 def with_uniform_weights(build: Callable[[], nn.Module], seed: int | Seeds) -> nn.Module:
     """Return a network on the CPU with the initial weights of a seed.
 
-    The weights follow PyTorch's own defaults, drawn from the stream `initial weights`: every arm
-    of a seed starts from the same ones, and no global generator is touched.
+    The weights follow PyTorch's defaults and are drawn from the stream `initial weights`. All arms
+    of a seed start with the same weights, and no global generator is used.
     """
     with torch.device("meta"):
         network = build()
@@ -219,8 +224,8 @@ def with_uniform_weights(build: Callable[[], nn.Module], seed: int | Seeds) -> n
 def with_its_own_weights(build: Callable[[], nn.Module], seed: int | Seeds) -> nn.Module:
     """Return a network on the CPU with the weights that its constructor draws for a seed.
 
-    Constructors draw from PyTorch's global generator. It is seeded from the stream
-    `initial weights` for them alone, and is afterwards as it was.
+    Constructors draw from PyTorch's global generator. For this call it is seeded from the stream
+    `initial weights`; afterwards its state is restored.
     """
     before = torch.default_generator.get_state()
     torch.default_generator.manual_seed(stream_seed(seed, "initial weights"))

@@ -1,4 +1,4 @@
-"""Other names: what other programs call the fields of `TrainConfig`."""
+"""Other names: names that other programs use for fields of `TrainConfig`."""
 
 from collections.abc import Mapping
 
@@ -39,4 +39,4 @@ _CALLED = {
 OTHER_NAMES: Mapping[str, str] = {
     name: path for path, names in _CALLED.items() for name in names.split()
 }
-"""Name to the path of a study file that holds it; `readout` is a key of the study itself."""
+"""Paths of study files by the name that other programs use; `readout` is a key of the study."""

@@ -1,4 +1,4 @@
-"""Precision: the arithmetic of a network's passes, the same wherever it is named."""
+"""Precision: the arithmetic of a network's passes."""
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -15,15 +15,15 @@ DTYPES: dict[Precision, torch.dtype] = {
     "tf32": torch.float32,
     "bfloat16": torch.bfloat16,
 }
-"""Precision to the type that autocast computes in; float32 needs none."""
+"""Type in which autocast computes, by precision; float32 needs no autocast."""
 
 
 @contextmanager
 def kernels(*, deterministic: bool) -> Iterator[None]:
-    """Let PyTorch take only kernels that repeat their bits within a `with`, if that is wanted.
+    """Context in which PyTorch uses deterministic kernels only, if `deterministic` is set.
 
-    An operation that has no such kernel on a device raises RuntimeError. cuBLAS repeats its bits
-    only with the workspace that `mixup_core.numeric_settings` fixes for every process.
+    An operation without such a kernel on the device raises RuntimeError. cuBLAS is deterministic
+    only with the workspace that `mixup_core.numeric_settings` sets for every process.
     """
     if not deterministic or torch.are_deterministic_algorithms_enabled():
         yield
@@ -38,7 +38,7 @@ def kernels(*, deterministic: bool) -> Iterator[None]:
 def repeatable(
     steps: Generator[Item, None, Result], *, deterministic: bool
 ) -> Generator[Item, None, Result]:
-    """Yield what a generator yields; it computes with `kernels`, and its caller without them."""
+    """Yield the items of a generator; only its own code runs within `kernels`."""
     if not deterministic:
         return (yield from steps)
     while True:
@@ -53,10 +53,10 @@ def repeatable(
 
 @contextmanager
 def arithmetic(precision: Precision) -> Iterator[None]:
-    """Let CUDA compute products of float32 within a `with` in full, or in TF32 if that is named.
+    """Context in which CUDA computes float32 products in IEEE arithmetic, or in TF32 if selected.
 
-    Left alone, PyTorch takes TF32 (10 bits of mantissa) in convolutions and float32 in linear
-    layers. A backward pass computes by what is set when it runs, so it belongs within.
+    By default, PyTorch uses TF32 (10 bits of mantissa) in convolutions and float32 in linear
+    layers. The setting at the time of a backward pass counts, so run it within the context.
     """
     wanted = "tf32" if precision == "tf32" else "ieee"
     cudnn: Any = torch.backends.cudnn  # the stubs lack what is set here

@@ -1,4 +1,4 @@
-"""predict: the logits of the validation and test images that a run ends with."""
+"""predict: computes a run's last logits on validation and test images."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from mixup_core.images.views import EvaluationImages
 from mixup_core.predictions import Predictions, Split, images_digest
 
 PREDICTED_SPLITS = ("val", "test")
-"""Splits that are predicted; corrupted test images are measured alone."""
+"""Splits with stored predictions; corrupted test images have none."""
 
 
 def predict(
@@ -23,14 +23,14 @@ def predict(
     device: torch.device,
     known: Mapping[str, Mapping[str, Tensor]] = MappingProxyType({}),
 ) -> Predictions:
-    """Return the logits of some networks on the images that a run is measured on.
+    """Return the logits of networks on the validation and test images of a run.
 
     Args:
-        config: The run.
+        config: Configuration of the run.
         data: Its images.
-        networks: By what stands behind their metrics' names (`TrainingState.networks`).
-        device: Where they are.
-        known: Logits that need no further pass, of some splits (`TrainingState.logits`).
+        networks: Networks by the suffix of their metrics' names (`TrainingState.networks`).
+        device: Device of the networks.
+        known: Logits that are known already, by split (`TrainingState.logits`).
     """
     splits = {}
     for name, images in data.held_out(config.data).items():

@@ -1,4 +1,4 @@
-"""IMAGES: image training as a problem: what enters its keys, and how its results are shown."""
+"""IMAGES: image training as a problem; its keys, metrics and displays."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -37,10 +37,10 @@ RATE_IN_FORCE = "What decides the learning rates of each epoch enters instead."
 
 
 def hidden(config: TrainConfig) -> TrainConfig:
-    """Return a configuration blind to test images, to be judged on images held out.
+    """Return the configuration for a search: without test images, judged on held-out images.
 
     Raises:
-        RuleError: If no images are held out, or training sees test images.
+        RuleError: If no images are held out, or training uses test images.
     """
     if tags(config):
         raise RuleError("a search must not select an oracle", oracles(config))
@@ -53,9 +53,9 @@ def hidden(config: TrainConfig) -> TrainConfig:
 
 
 def revealed(config: TrainConfig) -> TrainConfig:
-    """Return a configuration trained on train + val and measured on the test images.
+    """Return the configuration that is trained on train + val and measured on the test images.
 
-    A random training subset (`data.num_train`) stays as large as it was.
+    The size of a random training subset (`data.num_train`) is kept.
     """
     return replace(config, data=replace(config.data, val_size=0, test=True))
 
@@ -63,7 +63,7 @@ def revealed(config: TrainConfig) -> TrainConfig:
 def measures(config: TrainConfig, metric: str) -> bool:
     """Return whether each evaluation of a run measures a metric.
 
-    `test/*` needs test images, `val/*` held-out ones, and what a probe records needs the probe.
+    `test/*` needs test images, `val/*` held-out images, and a probe's metric the probe.
     """
     if any(metric in kind.metrics for kind in members(Probe)):
         probes = [probe for probe in config.probes if metric in type(probe).metrics]
@@ -74,7 +74,7 @@ def measures(config: TrainConfig, metric: str) -> bool:
 
 
 def setting(config: TrainConfig, metric: str) -> str:
-    """Return the images a metric is measured on: `Fashion-MNIST, 10 000 test images`."""
+    """Return a description of the images of a metric: `Fashion-MNIST, 10 000 test images`."""
     data, info = config.data, described(config.data)
     views = _VIEWS.get(data.views, "")
     is_val = metric.startswith("val/")
@@ -95,7 +95,7 @@ def sample_size(config: TrainConfig, metric: str) -> int | None:
 
 
 def prediction_bytes(config: TrainConfig) -> int:
-    """Return the bytes of the logits of validation and test images, of each network measured."""
+    """Return the bytes of a run's stored logits, for held-out images and all networks."""
     data, info = config.data, described(config.data)
     num_images = data.val_size + (info.num_test if data.test else 0)
     networks = 1 if config.averaging is None else 2
@@ -103,7 +103,7 @@ def prediction_bytes(config: TrainConfig) -> int:
 
 
 def method(config: TrainConfig) -> str | None:
-    """Return the plain method that never changes its law: `erm`, `midpoint` or `uniform`."""
+    """Return the method of a run with a constant law (`erm`, `midpoint`, `uniform`), or None."""
     mix = config.mix
     changes = (mix.schedule, mix.switch_epoch, mix.switch_fraction)
     if changes != (None, None, None) or config.objective != Plain() or config.data.oracle:
@@ -116,7 +116,7 @@ def method(config: TrainConfig) -> str | None:
 
 
 def examples(config: TrainConfig, split: str) -> Sequence[str]:
-    """Return the files of the images that are predicted, as CLASS/FILE; none of a published set."""
+    """Return the files of the predicted images as CLASS/FILE; empty for published datasets."""
     facts = facts_of(config.data)
     if facts is None:
         return ()
@@ -135,7 +135,7 @@ def remarks(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
 
 
 def num_images(config: TrainConfig) -> int:
-    """Return the training images of one epoch."""
+    """Return the number of training images in one epoch."""
     data = config.data
     return data.size_of_subset(num_available(data, described(data)))
 
@@ -275,4 +275,4 @@ IMAGES = Problem(
         prediction_bytes=prediction_bytes,
     ),
 )
-"""Image training: SCIENCE's sections on images are studies of it."""
+"""The problem of image training."""

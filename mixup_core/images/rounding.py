@@ -1,4 +1,4 @@
-"""move_one_weight: the least change of a run, to see how far rounding alone carries it."""
+"""move_one_weight: the smallest change of a run, to measure the effect of rounding alone."""
 
 import torch
 from torch import nn
@@ -8,14 +8,14 @@ from mixup_core.seeding import stream
 
 @torch.no_grad()
 def move_one_weight(network: nn.Module, seed: int) -> None:
-    """Move one weight to the next float32 number above it.
+    """Move one weight to the next larger float32 number.
 
-    The sum of a convolution in another order, as on another processor, changes as little; so what
-    follows from it is what a run owes to the machine it was trained on.
+    Another processor, which sums convolutions in another order, changes results by as little. The
+    effect of this change therefore shows how much a result depends on the machine.
 
     Args:
-        network: With its initial weights.
-        seed: Chooses the weight, each of those of convolutions and linear layers as likely.
+        network: The network with its initial weights.
+        seed: Chooses the weight, uniformly among those of convolutions and linear layers.
     """
     weights = [
         module.weight.view(-1)

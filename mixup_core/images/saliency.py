@@ -1,4 +1,4 @@
-"""Saliency: how strongly the loss of an image depends on each of its pixels."""
+"""Saliency: how strongly an image's loss depends on each pixel."""
 
 from collections.abc import Callable
 
@@ -10,14 +10,14 @@ from mixup_core.images.losses.loss import Loss
 from mixup_core.images.precision import Precision
 
 Saliency = Callable[[Tensor, Tensor], Tensor]
-"""Images, (batch, channels, height, width), and their labels, to (batch, height, width)."""
+"""Function from images, (batch, channels, height, width), and labels to (batch, height, width)."""
 
 
 def unmeasured(*parts: Tensor) -> Tensor:
-    """Take the place of `Saliency` where no operation needs any.
+    """Placeholder for `Saliency` if no operation needs it.
 
     Raises:
-        AssertionError: If one does.
+        AssertionError: If it is called.
     """
     raise AssertionError(f"no network measures saliency here, of {len(parts)} tensors")
 
@@ -27,13 +27,12 @@ def gradient_norms(
 ) -> Tensor:
     """Return the root mean square over channels of the loss's gradient: (batch, height, width).
 
-    The network is in evaluation mode for it, and is left as it was; no gradient of a weight is
-    changed.
+    The network is switched to evaluation mode and back. Gradients of weights are not changed.
 
     Args:
-        network: As training has left it.
-        loss: Of an image.
-        precision: Of the arithmetic inside the network.
+        network: The network in training.
+        loss: Loss of an image.
+        precision: Arithmetic of the network.
         images: (batch, channels, height, width), float32.
         labels: (batch,), int64.
     """

@@ -1,4 +1,4 @@
-"""SUFFICIENCY: how near mixed images come to images of a class that was not mixed. No torch."""
+"""SUFFICIENCY: how close mixed images come to images of other classes. Without torch."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,12 +15,12 @@ from mixup_core.tree.checked import Checked
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SufficiencyConfig(Checked):
-    """The distances of one data set and one draw of mixed images.
+    """The distances for one dataset and one draw of mixed images.
 
-    Theorem 2.10 of the source, informally: if no image of a class lies on a segment with an end in
-    another class, what is best for mixup is best for the images themselves. The measure asks the
-    same of the images at hand, with mixed images in the place of segments: as many as there are
-    images, each of two of them drawn uniformly.
+    Theorem 2.10 of the source, informally: if no image of a class lies on a segment between images
+    of which one belongs to another class, then the minimiser of the mixup loss also classifies the
+    original images. The measurement replaces segments by mixed images: as many as there are images,
+    each of two images drawn uniformly.
 
     Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.4, and its code.
     """
@@ -28,19 +28,19 @@ class SufficiencyConfig(Checked):
     problem: ClassVar = "sufficiency"
 
     data: DataConfig = field(default_factory=DataConfig)
-    """The images and the training subset; single views, no validation images."""
+    """Images and training subset; single views, no validation images."""
     law: Law = field(default_factory=lambda: Beta(alpha=1024.0))
-    """Law of the weight lam; one weight for each mixed image."""
+    """Law of lam; one weight per mixed image."""
     epochs: OneRecord = 1
     """Number of records: the measurement is made once."""
     seed: Seed = 0
-    """Names the subset and the mixed images."""
+    """Seed of the subset and of the mixed images."""
 
     def check(self) -> None:
-        """Check the rules that join several fields.
+        """Check rules that involve several fields.
 
         Raises:
-            RuleError: If the images are others than can be measured, or the law does not mix.
+            RuleError: If the settings of the data are not supported, or the law does not mix.
         """
         for name, value in {"views": "single", "val_size": 0, "oracle": False}.items():
             given = getattr(self.data, name)
@@ -52,7 +52,7 @@ class SufficiencyConfig(Checked):
 
 
 def infeasible(config: SufficiencyConfig) -> Iterator[RuleError]:
-    """Yield each reason why the distances of a configuration cannot be measured."""
+    """Yield the reasons why the distances of a configuration cannot be measured."""
     data, info = config.data, described(config.data)
     if data.size_of_subset(info.num_train) > info.num_train:
         values = {"num_train": data.num_train, "images": info.num_train}
@@ -64,7 +64,7 @@ def infeasible(config: SufficiencyConfig) -> Iterator[RuleError]:
 
 
 def setting(config: SufficiencyConfig, metric: str) -> str:
-    """Return which images are compared with which."""
+    """Return a description of the compared images, for captions."""
     del metric
     info = described(config.data)
     count = f"{config.data.size_of_subset(info.num_train):,}".replace(",", " ")
@@ -99,4 +99,4 @@ SUFFICIENCY = Problem(
         memory=memory,
     ),
 )
-"""A problem of one record."""
+"""The problem of the distances; it has one record."""

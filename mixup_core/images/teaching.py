@@ -1,4 +1,4 @@
-"""Teaching: which run another learns from, and which of them have seen test images."""
+"""Teaching: rules of distillation for images, and which runs have used test images."""
 
 from collections.abc import Iterator
 
@@ -9,13 +9,13 @@ from mixup_core.tree.building import with_values
 
 
 def oracles(config: TrainConfig) -> dict[str, bool]:
-    """Return, by path, whether a setting makes the run or its teacher learn from test images."""
+    """Return, by path, whether a setting makes the run or its teacher use test images."""
     own, objective = {"data.oracle": config.data.oracle}, config.objective
     return own | ({"objective.oracle": objective.oracle} if isinstance(objective, Guided) else {})
 
 
 def tags(config: TrainConfig) -> tuple[str, ...]:
-    """Return `oracle` for a run that learns from test images, itself or through its teacher."""
+    """Return `oracle` if the run uses test images, itself or through its teacher."""
     return ("oracle",) if any(oracles(config).values()) else ()
 
 
@@ -30,7 +30,7 @@ def taught(config: TrainConfig, key: str) -> TrainConfig:
 
 
 def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:
-    """Yield each reason why a run cannot learn from a teacher."""
+    """Yield the reasons why a run cannot learn from a teacher."""
     oracle = oracles(config).get("objective.oracle", False)
     if oracle != ("oracle" in tags(teacher)):
         yield RuleError(

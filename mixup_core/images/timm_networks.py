@@ -1,4 +1,4 @@
-"""Networks of the package timm, with pretrained weights only from a file that the user names."""
+"""Networks of the package timm. Pretrained weights come only from a file that the user names."""
 
 from difflib import get_close_matches
 from pathlib import Path

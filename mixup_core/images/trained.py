@@ -1,4 +1,4 @@
-"""trained_network: the network of a finished run, to be used elsewhere."""
+"""trained_network: the network of a finished run, for use elsewhere."""
 
 import torch
 from torch import Tensor, nn
@@ -9,15 +9,15 @@ from mixup_core.images.training import TrainingState
 
 
 def trained_network(config: TrainConfig, state: bytes) -> tuple[nn.Module, Tensor]:
-    """Return the network of a run in evaluation mode, on the CPU, and an example of what it takes.
+    """Return the network of a run in evaluation mode, on the CPU, and an example input.
 
     Args:
-        config: The run.
-        state: What its process gave after its last epoch.
+        config: Configuration of the run.
+        state: State of its process after the last epoch.
 
     Returns:
-        The network, from images as they are evaluated (normalised, pooled, a second view of zeros)
-        to logits, (batch, classes); two such images, all zeros: (2, channels, height, width),
+        The network, from images as in evaluation (normalised, pooled, a second view of zeros) to
+        logits, (batch, classes); and two such images of zeros, (2, channels, height, width),
         float32.
 
     Raises:

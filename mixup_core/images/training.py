@@ -1,4 +1,4 @@
-"""fit: train one run epoch by epoch, from the start or from a stored stage."""
+"""fit: trains one run epoch by epoch, from the start or from a stored state."""
 
 import io
 import math
@@ -39,21 +39,22 @@ from mixup_core.records import EpochRecord
 
 @dataclass(kw_only=True, slots=True)
 class TrainingState:
-    """The state that training changes: weights, their average, optimizer moments and records."""
+    """The state that training changes: weights, their average, optimizer state and records."""
 
     network: nn.Module
     optimizer: torch.optim.Optimizer
     averaged: AveragedModel | None = None
-    """Network of the averaged weights, if the run keeps one."""
+    """Network with the averaged weights, if the run has one."""
     records: list[EpochRecord] = field(default_factory=list)
-    """One per finished epoch, epoch 0 first."""
+    """Records of the finished epochs, in order."""
     logits: dict[str, dict[str, Tensor]] = field(default_factory=dict)
-    """Logits of each predicted split, by network as in `networks`, (images, classes): what the
-    evaluation after the last epoch was computed from. Empty before, and once a state is loaded."""
+    """Logits of each predicted split, by network as in `networks`, (images, classes), from the
+    evaluation after the last epoch. Empty before it, and after a state is loaded.
+    """
 
     @classmethod
     def initial(cls, config: TrainConfig, info: DatasetInfo, device: torch.device) -> Self:
-        """Return the state before the first epoch, a function of the configuration alone."""
+        """Return the state before the first epoch; it depends on the configuration alone."""
         data = config.data
         network = config.model.initialised(
             in_channels=info.channels * data.num_stacked,
@@ -69,19 +70,19 @@ class TrainingState:
         return cls(network=network, optimizer=optimizer, averaged=averaged)
 
     def to_bytes(self) -> bytes:
-        """Return weights, buffers and optimizer as bytes; equal states give equal bytes on CPU."""
+        """Return weights, buffers and optimizer state. On a CPU, equal states give equal bytes."""
         buffer = io.BytesIO()
         parts = {name: part.state_dict() for name, part in self._parts().items()}
         torch.save(parts, buffer)
         return buffer.getvalue()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Take the state that `to_bytes` wrote and the records that belong to it.
+        """Load a state written by `to_bytes`, with the records up to it.
 
         Only tensors and plain values are read (`weights_only=True`): no code in the bytes runs.
 
         Raises:
-            StateError: If the bytes are no state of this run; this one is then of no use either.
+            StateError: If the bytes are not a state of this run. This object must not be used then.
         """
         self.logits = {}
         try:
@@ -99,11 +100,12 @@ class TrainingState:
         self.records = list(records)
 
     def step(self, rate: float, clip_norm: float | None) -> None:
-        """Take a step along the gradients that are there, and average what it gives.
+        """Update the weights by the present gradients, then the averaged weights.
 
         Args:
             rate: Learning rate.
-            clip_norm: Greatest norm of all gradients together; longer ones are scaled down to it.
+            clip_norm: Largest norm of all gradients together; larger gradients are scaled down to
+                it.
         """
         if clip_norm is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), clip_norm)
@@ -114,7 +116,7 @@ class TrainingState:
             self.averaged.update_parameters(self.network)
 
     def networks(self) -> dict[str, nn.Module]:
-        """Return the networks that are measured, by what stands behind their metrics' names."""
+        """Return the networks to measure, by the suffix of their metrics' names."""
         averaged = {} if self.averaged is None else {"_averaged": self.averaged}
         return {"": self.network, **averaged}
 
@@ -125,7 +127,7 @@ class TrainingState:
 
 @dataclass(kw_only=True, slots=True)
 class Training:
-    """A run of image training under way (`mixup_core.problem.Process`)."""
+    """A run of image training in progress (`mixup_core.problem.Process`)."""
 
     config: TrainConfig
     data: Splits
@@ -135,29 +137,29 @@ class Training:
 
     @property
     def records(self) -> list[EpochRecord]:
-        """One per finished epoch, epoch 0 first."""
+        """Records of the finished epochs, in order."""
         return self.state.records
 
     def __iter__(self) -> Iterator[EpochRecord]:
-        """Yield as `fit` does."""
+        """Yield the records of `fit`."""
         return (item for item in self.gradually() if isinstance(item, EpochRecord))
 
     def gradually(self) -> Iterator[EpochRecord | float]:
-        """Yield as `fit_gradually` does."""
+        """Yield the items of `fit_gradually`."""
         return fit_gradually(
             self.config, self.data, self.state, device=self.device, teacher=self.teacher
         )
 
     def to_bytes(self) -> bytes:
-        """Return the state as bytes."""
+        """Return the state (`TrainingState.to_bytes`)."""
         return self.state.to_bytes()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Take a state as `TrainingState.load_bytes` does."""
+        """Load a state (`TrainingState.load_bytes`)."""
         self.state.load_bytes(content, records)
 
     def predictions(self) -> bytes:
-        """Return the logits of validation and test images, as bytes."""
+        """Return the logits of validation and test images, serialised."""
         networks = self.state.networks()
         predictions = predict(self.config, self.data, networks, self.device, self.state.logits)
         return predictions.to_bytes()
@@ -166,7 +168,7 @@ class Training:
 def start(
     config: TrainConfig, data_root: Path | None, device: str, teacher: Teacher | None = None
 ) -> Training:
-    """Return a run before its first epoch; its images are fetched and decoded once per machine."""
+    """Return a run before its first epoch; a machine downloads and decodes its images once."""
     data = load_once(config.data, data_root)
     state = TrainingState.initial(config, data.info, torch.device(device))
     return Training(
@@ -182,27 +184,28 @@ def fit(
     device: torch.device | str = "cpu",
     teacher: Teacher | None = None,
 ) -> Iterator[EpochRecord]:
-    """Train a run and yield a record after each epoch, when its state is consistent.
+    """Train a run; yield a record after each epoch, when its state is consistent.
 
-    The caller reports, stores or stops by not asking again. Whether the run starts here, is
-    resumed or forks from another run's first epochs, the records are the same, bit for bit on a
-    CPU with one thread: every draw is named by (seed, purpose, epoch) and none is carried over.
+    The caller reports or stores the state, or stops by not asking for the next record. The records
+    do not depend on whether the run starts here, is resumed, or continues another run's first
+    epochs: on a CPU with one thread they are equal bit for bit, since every draw depends only on
+    (seed, purpose, epoch).
 
     Args:
-        config: The run.
+        config: Configuration of the run.
         data: Its images, from `mixup_core.images.data.datasets.load(config.data)`.
-        resume: State after some epochs, changed in place; None starts from the initial weights.
-        device: Where the network and images live.
-        teacher: The finished run that the objective learns from, if it does.
+        resume: State after some epochs, which is modified; None starts from the initial weights.
+        device: Device of the network and the images.
+        teacher: The finished run that the objective learns from, if it has one.
 
     Yields:
-        The record of each epoch that was not in `resume`, also appended to its records:
-        `train/loss`, `train/excess_loss` where the objective has a floor, `val/*`, `test/*` where
-        measured, and what the probes that are due find.
+        The record of each epoch that is not in `resume`; it is also appended to the state's
+        records: `train/loss`, `train/excess_loss` if the infimum of the objective is known, `val/*`
+        and `test/*` if measured, and the values of the probes.
 
     Raises:
         DivergedError: If a training loss or an evaluated likelihood is not finite.
-        RuleError: If the teacher is not one that the configuration can learn from.
+        RuleError: If the configuration cannot learn from the teacher.
     """
     items = fit_gradually(config, data, resume, device=device, teacher=teacher)
     return (item for item in items if isinstance(item, EpochRecord))
@@ -216,13 +219,16 @@ def fit_gradually(
     device: torch.device | str = "cpu",
     teacher: Teacher | None = None,
 ) -> Iterator[EpochRecord | float]:
-    """Train a run as `fit` does, and yield the share of the epoch that is done after each step too.
+    """Train a run as `fit` does; after each step, yield also the finished fraction of the epoch.
 
-    The state is consistent after a record alone. Arguments and errors are those of `fit`.
+    Only after a record is the state consistent. Arguments and errors are those of `fit`.
 
     Yields:
-        Records, and before each of them numbers that rise to 1.
-    """  # noqa: DOC501
+        Records, and before each of them numbers that increase to 1.
+
+    Raises:
+        DivergedError: As for `fit`.
+    """
     device = torch.device(device)
     state = resume or TrainingState.initial(config, data.info, device)
     images = TrainingImages(data.seen_by(config.data), data.info, config.data, config.seeds, device)
@@ -275,10 +281,10 @@ def fit_gradually(
 def _taught_by(
     teacher: Teacher, config: TrainConfig, info: DatasetInfo, device: torch.device
 ) -> Forward:
-    """Return a function that gives the teacher's logits of images.
+    """Return a function from images to the teacher's logits.
 
     Raises:
-        RuleError: If the run cannot learn from it.
+        RuleError: If the run cannot learn from the teacher.
     """
     for reason in unfit(config, teacher.config):
         raise reason
@@ -296,10 +302,10 @@ def _train_epoch(  # noqa: PLR0913  each is a thing of its own
     images: TrainingImages,
     teacher: Forward | None,
 ) -> Generator[float, None, dict[str, float]]:
-    """Train one pass; return the means over its images: `loss`, and what the objective measures.
+    """Train one epoch; return means over its images: `loss`, and what the objective measures.
 
     Yields:
-        After each step, the share of them that is done.
+        After each step, the finished fraction of the steps.
 
     Raises:
         DivergedError: If a loss is not finite.
@@ -327,7 +333,7 @@ def _train_epoch(  # noqa: PLR0913  each is a thing of its own
 def _means(
     measured: Mapping[str, list[Tensor]], sizes: list[int], epoch: int, law: Law, lr: float
 ) -> dict[str, float]:
-    """Return the mean per image of what each batch measured; waits for the device here alone.
+    """Return the mean per image of each measurement; only this function waits for the device.
 
     Raises:
         DivergedError: If a loss is not finite.

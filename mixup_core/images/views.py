@@ -1,9 +1,9 @@
-"""Prepare raw images for the network: normalised, pooled and, if asked, two views concatenated.
+"""Prepares images for the network: normalised, pooled, and with a second view if configured.
 
 The multi-view benchmark of Chidambaram et al. 2023 (arXiv:2210.13512, section 5) pairs the classes
-and shows each training image beside a fixed image of the paired class, so that a network may learn
-either. Validation and test images stand alone: their second view is zero in normalised space. Its
-controls add the second view instead, or take one random image for each class as second view.
+and concatenates each training image with a fixed image of the paired class, so that a network can
+learn either. The second view of validation and test images is zero in normalised space. As
+controls, the second view is added instead, or is one random image per class.
 """
 
 import torch
@@ -19,14 +19,14 @@ from mixup_core.seeding import Seeds, stream
 
 
 def pair_classes(num_classes: int, seed: int | Seeds) -> Tensor:
-    """Return the class whose images share views with each class: a pairing without fixed point.
+    """Return the paired class of each class; no class is paired with itself.
 
     Args:
         num_classes: An even number.
         seed: Seed of the run; the pairing is drawn once per run.
 
     Returns:
-        (classes,), int64; applying it twice is the identity.
+        (classes,), int64; applying it twice gives the identity.
 
     Raises:
         ValueError: If the number of classes is odd.
@@ -41,9 +41,9 @@ def pair_classes(num_classes: int, seed: int | Seeds) -> Tensor:
 
 
 def draw_view_partners(labels: Tensor, paired: Tensor, seed: int | Seeds) -> Tensor:
-    """Return, for each training image, the image of the paired class shown beside it.
+    """Draw for each training image an image of the paired class, its second view.
 
-    Drawn once per run, uniformly, and never again.
+    They are uniform and fixed for the whole run.
 
     Args:
         labels: (images,), int64.
@@ -54,7 +54,7 @@ def draw_view_partners(labels: Tensor, paired: Tensor, seed: int | Seeds) -> Ten
         (images,), int64, indices into the same images.
 
     Raises:
-        ValueError: If a paired class has no image to draw.
+        ValueError: If a paired class has no image.
     """
     counts = torch.bincount(labels, minlength=len(paired))
     if not counts.all():
@@ -68,7 +68,7 @@ def draw_view_partners(labels: Tensor, paired: Tensor, seed: int | Seeds) -> Ten
 
 
 def draw_class_views(num_classes: int, shape: torch.Size, seed: int | Seeds) -> Tensor:
-    """Return a random image for each class, all orthogonal, of mean square 1 per pixel.
+    """Draw a random image per class; they are orthogonal, with mean square 1 per pixel.
 
     Args:
         num_classes: At most the number of pixels.
@@ -93,7 +93,7 @@ def draw_class_views(num_classes: int, shape: torch.Size, seed: int | Seeds) -> 
 
 
 class NormalisedPixels:
-    """Images on a device as integers, turned into normalised, pooled floats batch by batch."""
+    """Images on a device as integers; batches are normalised and pooled on access."""
 
     def __init__(
         self,
@@ -103,22 +103,22 @@ class NormalisedPixels:
         device: torch.device,
         chosen: Tensor | None = None,
     ) -> None:
-        """Move the images to the device; on a CPU those that come pooled are not copied.
+        """Move the images to the device. On a CPU, images that are pooled already are not copied.
 
         Args:
-            images: As integers, pooled already or not.
-            info: Mean and standard deviation per channel, of pixels in [0, 1].
-            pool: Side of the square of pixels averaged into one; it divides height and width.
-            device: Where batches are made.
-            chosen: (images,), int64, the images that indices count; None: all, in their order.
+            images: The images as integers, pooled or not.
+            info: Mean and standard deviation per channel, for pixels in [0, 1].
+            pool: Side of the squares of pixels to average; must divide height and width.
+            device: Device where batches are made.
+            chosen: Indices of the images to use, (images,), int64; None: all, in order.
         """
         pixels = images.pooled(pool).pixels
         if chosen is not None and device.type != "cpu":  # the others need no room there
             pixels, chosen = pixels[chosen], None
         self.values = pixels.to(device)
-        """(all images, channels, height, width), of an integer type."""
+        """(all images, channels, height, width), integer."""
         self.chosen = None if chosen is None else chosen.int()
-        """(images,), int32, those of the values that indices count; None: all."""
+        """Indices of the images to use, (images,), int32; None: all."""
         std = torch.tensor(info.std).view(-1, 1, 1)
         mean = torch.tensor(info.mean).view(-1, 1, 1)
         # One value for each pixel of an image: PyTorch's kernels are slow to repeat those of a
@@ -134,16 +134,16 @@ class NormalisedPixels:
         return self.values.shape[1:]
 
     def __getitem__(self, indices: Tensor | slice) -> Tensor:
-        """Return (batch, channels, height, width), float32; zero is the mean pixel."""
+        """Return normalised images, (batch, channels, height, width), float32; 0 is the mean."""
         return self._normalised(self._raw(indices))
 
     def augmented(self, indices: Tensor, drawn: Tensor, augmentation: Augmentation) -> Tensor:
-        """Return images as an augmentation shows them.
+        """Return augmented images.
 
         Args:
             indices: (batch,), int64.
-            drawn: (batch, numbers), from `augmentation.draw`.
-            augmentation: What is done to them.
+            drawn: Values of `augmentation.draw`, (batch, numbers).
+            augmentation: The augmentation.
 
         Returns:
             (batch, channels, height, width), float32.
@@ -164,7 +164,7 @@ class NormalisedPixels:
 
 
 class TrainingImages:
-    """The training images of one run: its subset, its views, its labels, on a device."""
+    """The training images of one run on a device: subset, views and labels."""
 
     def __init__(
         self,
@@ -174,10 +174,10 @@ class TrainingImages:
         seed: int | Seeds,
         device: torch.device,
     ) -> None:
-        """Draw the subset and, for concatenated views, the class pairing and view partners.
+        """Draw the subset, label noise and, for paired views, the class pairing and view partners.
 
         Raises:
-            ValueError: If the subset is larger than the images at hand, or classes cannot be
+            ValueError: If the subset is larger than the available images, or classes cannot be
                 paired.
         """
         drawn = draw_subset(images.labels.numpy(), info.num_classes, data, seed)
@@ -186,24 +186,26 @@ class TrainingImages:
         self.pixels = NormalisedPixels(images, info, data.pool, device, chosen)
         """Pixels of one view."""
         self.view_partners: Tensor | None = None
-        """(images,), int32, the fixed image beside each; None for single views."""
+        """Index of each image's second view, (images,), int32; None for single views."""
         self.views = data.views
-        """Input made of an image and its second view."""
+        """How an image and its second view are combined."""
         self.class_views: Tensor | None = None
-        """(classes, channels, height, width), the second view of each class if it is random."""
+        """Random second view of each class, (classes, channels, height, width); None for other
+        views.
+        """
         if data.views == "orthogonal":
             drawn_views = draw_class_views(info.num_classes, self.pixels.shape, seed)
             self.class_views = drawn_views.to(device)
         self.right_labels = labels.to(device)
-        """(images,), int64, before label noise."""
+        """Labels before label noise, (images,), int64."""
         if data.pairs_classes:
             paired = pair_classes(info.num_classes, seed)
             self.view_partners = draw_view_partners(labels, paired, seed).int().to(device)
         noisy = draw_noise(labels.numpy(), info.num_classes, data, seed)
         self.labels = torch.from_numpy(noisy).to(device)
-        """(images,), int64; with `data.label_noise` not always the right ones."""
+        """Labels after label noise, (images,), int64."""
         self.augmentation: Augmentation = data.augment
-        """Augmentation of an image at each access that has draws for it."""
+        """Augmentation, applied to the images for which there are draws."""
         self._stacked = data.num_stacked
 
     def __len__(self) -> int:
@@ -211,12 +213,12 @@ class TrainingImages:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Channels, of both views if there are two, height and width."""
+        """Channels (of all stacked views), height and width."""
         channels, height, width = self.pixels.shape
         return (channels * self._stacked, height, width)
 
     def unaugmented(self, indices: Tensor) -> Tensor:
-        """Return the own view of images, (images, channels, height, width), float32."""
+        """Return the own views of images, (images, channels, height, width), float32."""
         return self.pixels[indices.to(self.labels.device, non_blocking=True)]
 
     def batch(
@@ -227,17 +229,18 @@ class TrainingImages:
         *,
         out: Tensor | None = None,
     ) -> Tensor:
-        """Return the images as one access shows them.
+        """Return images with their views, as the network sees them.
 
-        With concatenated views this is `concat([gamma x, (1 - gamma) x'])` over channels, x' the
-        fixed view partner of x; gamma scales normalised pixels, so gamma = 0 is the mean pixel.
+        With concatenated views this is `concat([gamma x, (1 - gamma) x'])` over channels, with x'
+        the second view of x. gamma scales normalised pixels, so that gamma = 0 gives the mean
+        pixel.
 
         Args:
             indices: (batch,), int64.
-            scaling: gamma of each image, (batch,), in [0, 1); unused for single views.
-            augmentation: What `Augmentation.draw` has drawn for each image, the same for both
-                views, (batch, numbers); None: as they are.
-            out: Where they are written, if anywhere.
+            scaling: gamma of each image, (batch,), in [0, 1); not used for single views.
+            augmentation: Values of `Augmentation.draw` for each image, (batch, numbers), the same
+                for both views; None: no augmentation.
+            out: Tensor to write the result to; None allocates one.
 
         Returns:
             (batch, channels or 2 channels, height, width), float32.
@@ -272,7 +275,7 @@ class TrainingImages:
 
 
 class EvaluationImages:
-    """Validation or test images of one run on a device; concatenated with a zero second view."""
+    """Validation or test images of one run on a device; the second view is zero."""
 
     def __init__(
         self, images: Images, info: DatasetInfo, data: DataConfig, device: torch.device
@@ -288,11 +291,11 @@ class EvaluationImages:
 
     @property
     def parts(self) -> list[slice]:
-        """The images in parts that are looked at together."""
+        """Slices of the images that are evaluated together."""
         step = images_per_batch(self._pixels.shape[1:].numel())
         return [slice(start, start + step) for start in range(0, len(self), step)]
 
     def __getitem__(self, chosen: slice) -> Tensor:
-        """Return images at full scale: (batch, channels or 2 channels, height, width), float32."""
+        """Return images with gamma = 1: (batch, channels or 2 channels, height, width), float32."""
         own = self._pixels[chosen]
         return torch.cat([own, torch.zeros_like(own)], dim=1) if self._concat else own

@@ -87,10 +87,10 @@ def is_present(name: str, root: Path) -> bool:
 
 
 def verify(name: str, root: Path, split: SplitName) -> None:
-    """Check the files of one split of a downloaded data set; the other split is not opened.
+    """Check the files of one split of a downloaded dataset; the other split is not opened.
 
     Raises:
-        DataError: If a file is absent, empty, unreadable or not the published one.
+        DataError: If a file is missing, empty, unreadable or not the published one.
     """
     again = f"`mixsweep data fetch {name}` replaces it"
     for file, published in FILES[name][split].items():
@@ -110,15 +110,16 @@ def verify(name: str, root: Path, split: SplitName) -> None:
 
 
 def checksums(data: DataConfig, root: Path | None = None) -> dict[str, str]:
-    """Return the sha256 of each file a run loads, for its provenance.
+    """Return the sha256 of each file that a run loads, for provenance.
 
     Args:
-        data: What the run loads: without `data.test` the test files are not listed.
-        root: See `data_root`, the default.
+        data: The dataset; without `data.test`, test files are left out.
+        root: Folder of datasets; None means `data_root()`.
 
     Returns:
-        Path under the root to sha256; for an image-folder its name and `folder_digest`; for a data
-        set of a plugin also the plugin's name and digest.
+        sha256 by path below the root. For an image-folder: its name and `folder_digest`. For a
+        plugin's
+        dataset: also the plugin's name and digest.
 
     Raises:
         DataError: If a file cannot be read.
@@ -152,21 +153,22 @@ def checksums(data: DataConfig, root: Path | None = None) -> dict[str, str]:
 
 
 def fetch(name: str, root: Path) -> str:
-    """Put a data set under the root if it is not there, and say where it came from.
+    """Download a dataset to the root unless it is there; return its source.
 
-    Its sources are tried in turn, each once; files appear under the root only when the whole set is
-    complete and every digest is right. One process at a time fetches, others wait and find it.
+    The sources are tried in turn, each once. Files appear below the root only when the whole
+    dataset is complete and all digests are right. Only one process downloads at a time; others wait
+    for it.
 
     Args:
         name: A key of `CATALOG`, or a corrupted set such as `cifar10-c`.
-        root: Folder to fetch into, see `data_root`; made if need be.
+        root: Folder of datasets, see `data_root`; created if it is missing.
 
     Returns:
-        A source such as a URL or a package; `already in ...` if nothing was to do.
+        A URL or package; `already in ...` if it was there.
 
     Raises:
-        DataError: If no source has the data set (the message says how each failed and what to do
-            by hand), or there is nothing to fetch under this name.
+        DataError: If every source failed (the message gives each reason, and what to do by hand),
+            or the name cannot be downloaded.
     """
     if name in _BUNDLES:
         _bundled(name)
@@ -186,11 +188,11 @@ def fetch(name: str, root: Path) -> str:
 
 @contextmanager
 def locked(name: str, root: Path) -> Iterator[None]:
-    """Be the only process that fetches or decodes a data set under a root, made if need be.
+    """Hold the lock under which a dataset is downloaded or decoded; the root is created if missing.
 
     Raises:
-        OSError: If the root cannot be written, its file system has no locks, or something else has
-            the name of the file that is locked.
+        OSError: If the root cannot be written, its file system has no locks, or the lock's name is
+            taken by something that is not a file.
     """
     root.mkdir(parents=True, exist_ok=True)
     place = root / f".{name}.lock"
@@ -206,7 +208,7 @@ def locked(name: str, root: Path) -> Iterator[None]:
 
 
 def _bundled(name: str) -> Path:
-    """Return the file that a package brings.
+    """Return the file of a package that contains a dataset.
 
     Raises:
         DataError: If the package is not installed.
@@ -244,7 +246,7 @@ def _fetch_alone(name: str, root: Path) -> str:
 
 
 def _clear(staging: Path) -> None:
-    """Remove a folder, or what else has its name."""
+    """Delete whatever exists at this path: a folder, a file or a link."""
     if staging.is_dir() and not staging.is_symlink():
         shutil.rmtree(staging, ignore_errors=True)
     else:
@@ -267,7 +269,7 @@ def _move_into_place(name: str, staging: Path, root: Path) -> None:
 
 
 def _place(name: str, root: Path) -> str:
-    """Return where a data set comes from: a package, a folder, or the plugin that makes it."""
+    """Return the source of a dataset: a package, a folder, or the plugin that defines it."""
     if name in _BUNDLES:
         return _BUNDLES[name].package
     return (

@@ -1,4 +1,4 @@
-"""FolderFacts: what is known of an image-folder under its digest, with the images or without."""
+"""FolderFacts: facts about an image-folder by its digest; readable without the images."""
 
 import dataclasses
 import json
@@ -28,51 +28,51 @@ from mixup_core.store.notes import filled, read_note
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FolderFacts:
-    """Facts of the images of a folder, as far as planning and reports need them."""
+    """Facts about the images of a folder that planning and reports need."""
 
     digest: str
     """`mixup_core.images.data.folders.folder_digest` of the folder."""
     classes: tuple[str, ...]
-    """Names in the order of the labels."""
+    """Names of the classes in the order of the labels."""
     train: Mapping[str, tuple[str, ...]]
-    """Class to the names of its training images, in the order in which they are loaded."""
+    """Names of the training images by class, in the order of loading."""
     test: Mapping[str, tuple[str, ...]]
-    """Test images, as `train`; empty if there is no test folder."""
+    """Names of the test images by class; empty without a test folder."""
     shared: tuple[str, ...] = ()
-    """Test images, as CLASS/FILE, whose bytes are those of a training image too."""
+    """Test images, as CLASS/FILE, whose bytes equal those of a training image."""
     copies: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Images in `train/`, as CLASS/FILE, that have the bytes of another there, to their sha256."""
+    """sha256 of images in `train/`, as CLASS/FILE, that have the bytes of another one."""
     transparent: tuple[str, ...] = ()
-    """Images with pixels that are not opaque, as SPLIT/CLASS/FILE."""
+    """Images with pixels that are not fully opaque, as SPLIT/CLASS/FILE."""
     unreadable: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Images whose heads refuse them, as SPLIT/CLASS/FILE, to what is wrong with each."""
+    """Images that their file headers rule out, as SPLIT/CLASS/FILE, with the reason."""
     decoder: str = ""
-    """Version of Pillow that looked at the images."""
+    """Version of Pillow that read the images."""
 
     def names(self, data: DataConfig, split: SplitName) -> list[str]:
-        """Return the images of a split as CLASS/FILE, in the order in which they are loaded."""
+        """Return the images of a split as CLASS/FILE, in the order of loading."""
         train, test = split_classes(data, self.train, self.test)
         of_classes = train if split == "train" else test
         return [f"{kind}/{name}" for kind in self.classes for name in of_classes.get(kind, ())]
 
     def shared_by(self, held_out: Sequence[str], trained: Sequence[str]) -> list[str]:
-        """Return the images held out of `train/` whose bytes are those of one trained on."""
+        """Return the held-out images of `train/` whose bytes equal those of a training image."""
         seen = {self.copies[name] for name in trained if name in self.copies}
         return [name for name in held_out if self.copies.get(name) in seen]
 
 
 def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> FolderFacts:
-    """Return the facts of an image folder; it is scanned again only after its files change.
+    """Return the facts of an image folder; cached until its files change.
 
-    The head of each image is opened, and the pixels of those that may be transparent.
+    The header of each image is read, and the pixels of those that can be transparent.
 
     Args:
         folder: The folder.
-        root: Folder of the data sets, where what was found is kept.
-        layout: Which of its files are its images; None: those that are usual.
+        root: Folder of datasets, where the facts are cached.
+        layout: Decides which files are images to use; None means the usual layout.
 
     Raises:
-        DataError: If it is not laid out as `class_files` asks.
+        DataError: If the layout of the folder is wrong (`class_files`).
     """
     layout = layout or Layout()
     digests = file_digests(folder, root, layout)
@@ -92,12 +92,12 @@ def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> Folde
 
 @dataclass(kw_only=True, slots=True)
 class Examined:
-    """The finding about an image-folder all of whose images were decoded."""
+    """Findings about an image-folder after decoding all its images."""
 
     faults: list[str] = dataclasses.field(default_factory=list)
-    """Faults, one line for each file that cannot be used."""
+    """One line for each file that cannot be used."""
     near: list[tuple[str, str]] = dataclasses.field(default_factory=list)
-    """Test images that look like a training image, with that one, as SPLIT/CLASS/FILE."""
+    """Pairs of a test image and a training image that look alike, as SPLIT/CLASS/FILE."""
 
 
 def examine(folder: Path, size: int, layout: Layout) -> Examined:
@@ -105,8 +105,8 @@ def examine(folder: Path, size: int, layout: Layout) -> Examined:
 
     Args:
         folder: The folder.
-        size: Side that the images will get, in pixels.
-        layout: Which of its files are its images.
+        size: Side to which images will be resized, in pixels.
+        layout: Decides which files are images to use.
     """
     found = Examined()
     seen: dict[SplitName, dict[str, Any]] = {"train": {}, "test": {}}

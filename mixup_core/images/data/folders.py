@@ -1,4 +1,4 @@
-"""Image folders: a user's own images as `train/<class>/*` and `test/<class>/*`. No torch."""
+"""Image folders: a user's own images in `train/<class>/*` and `test/<class>/*`. Without torch."""
 
 import hashlib
 import math
@@ -18,21 +18,21 @@ from mixup_core.images.data_config import DataConfig
 from mixup_core.rules import printable
 
 TEST_FOLDERS = ("test", "val", "valid", "validation")
-"""Folders that may hold the test images: the first that is there."""
+"""Names of folders with test images; the first that exists is used."""
 _HALVES = (0.5, 0.5, 0.5)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """The layout of an image-folder: the files that are its images."""
+    """Layout of an image-folder: decides which of its files are images to use."""
 
     test_folder: str = "test"
     skip: tuple[str, ...] = ()
-    """Names from the folder on that are left out; `*` and `?` stand for any letters."""
+    """Names to leave out, relative to the folder; `*` and `?` are wildcards."""
 
     @classmethod
     def of(cls, data: DataConfig) -> Self:
-        """Return the layout that a configuration names."""
+        """Return the layout that a configuration sets."""
         return cls(test_folder=data.test_folder or "test", skip=data.skip or ())
 
     def place(self, split: SplitName) -> str:
@@ -40,7 +40,7 @@ class Layout:
         return self.test_folder if split == "test" else split
 
     def has(self, name: str) -> bool:
-        """Return whether a file is not left out."""
+        """Return whether a file is used."""
         return not any(fnmatchcase(name, pattern) for pattern in self.skip)
 
 
@@ -48,13 +48,13 @@ _USUAL = Layout()
 
 
 def describe(data: DataConfig) -> DatasetInfo:
-    """Return the facts of a dataset that need no decoding of images.
+    """Return the facts of a dataset without decoding images.
 
-    An image-folder is scanned: its classes are the folders under `train/`, its title is the name of
-    the folder. With `data.test` false, `test/` is not looked at and `num_test` is 0.
+    For an image-folder, the classes are the folders below `train/` and the title is the folder's
+    name. If `data.test` is false, `test/` is not read and `num_test` is 0.
 
     Raises:
-        DataError: If an image-folder is not laid out as `class_files` asks, or if the classes under
+        DataError: If the layout of an image-folder is wrong (`class_files`), or the classes below
             `train/` and `test/` differ.
     """
     if data.name != "image-folder":
@@ -75,12 +75,12 @@ def describe(data: DataConfig) -> DatasetInfo:
 def folder_info(
     data: DataConfig, train: Mapping[str, Sequence[Any]], test: Mapping[str, Sequence[Any]]
 ) -> DatasetInfo:
-    """Return the facts of an image folder from the files of each class.
+    """Return the facts of an image folder, given its files by class.
 
     Args:
-        data: The folder and the size of its images; the folder need not be there.
-        train: Class to its training images.
-        test: Class to its test images; ignored if `data.test` is false.
+        data: The folder and the size of its images; the folder need not exist.
+        train: Training images by class.
+        test: Test images by class; ignored if `data.test` is false.
 
     Raises:
         DataError: If the classes of training and test images differ.
@@ -121,15 +121,15 @@ def split_classes(
     train: Mapping[str, Sequence[_Files]],
     test: Mapping[str, Sequence[_Files]],
 ) -> tuple[Mapping[str, Sequence[_Files]], Mapping[str, Sequence[_Files]]]:
-    """Return the training and the test images of each class; no test images without `data.test`.
+    """Return training and test images by class; no test images without `data.test`.
 
-    Of `data.test_fraction` those are held out whose names have the lowest sha256, so that another
-    image moves none of the others.
+    With `data.test_fraction`, the images whose names have the lowest sha256 are held out, so that
+    adding an image does not move the others.
 
     Args:
         data: The folder.
-        train: Class to the images in `train/`: files, or their names.
-        test: Class to the images in the test folder.
+        train: Images in `train/` by class: files or names.
+        test: Images in the test folder by class.
     """
     if data.test_fraction is None:
         return train, test if data.test else {}
@@ -148,10 +148,10 @@ def _drawn(name: str) -> bytes:
 
 
 def folder_and_size(data: DataConfig) -> tuple[Path, int]:
-    """Return where an image-folder lies and the side its images get, in pixels.
+    """Return the path of an image-folder and the side of its images, in pixels.
 
     Raises:
-        ValueError: If the data set is no image-folder.
+        ValueError: If the dataset is not an image-folder.
     """
     if data.folder is None or data.image_size is None:
         raise ValueError(f"data.name must be image-folder, got (data.name={data.name!r}).")
@@ -161,14 +161,14 @@ def folder_and_size(data: DataConfig) -> tuple[Path, int]:
 def class_files(
     folder: Path, split: SplitName, layout: Layout = _USUAL
 ) -> dict[str, tuple[Path, ...]]:
-    """Return the image files of each class of one split; classes and files sorted by name.
+    """Return the image files of one split by class; classes and files are sorted by name.
 
-    Names that start with a dot are ignored at every level, as is what Windows leaves in folders.
-    Files are told by their suffix here; the loader finds out whether they can be decoded.
+    Hidden files (names with a leading dot) and files that Windows creates are ignored at every
+    level. Images are recognised by their suffix; the loader checks whether they can be decoded.
 
     Raises:
-        DataError: If a folder is missing, unreadable or empty, a file lies where a class folder
-            should be, or a class holds anything but files with the suffix of one of `FORMATS`.
+        DataError: If a folder is missing, unreadable or empty, a file is where a class folder
+            should be, or a class contains anything but files with a suffix of `FORMATS`.
     """
     classes = {}
     place = layout.place(split)
@@ -191,16 +191,16 @@ def class_files(
 
 
 def folder_digest(folder: Path, root: Path, layout: Layout = _USUAL) -> str:
-    """Return the sha256 over the names and contents of all files under `train/` and `test/`.
+    """Return the sha256 of the names and contents of all files below `train/` and `test/`.
 
-    It is the sha256 of what `sha256sum -z` prints for them, relative names in byte order, and so
-    the same wherever the folder lies. Hidden files do not count; neither does a missing `test/`.
-    Files that have not changed since the last time are not read again.
+    It is the sha256 of the output of `sha256sum -z` for these files, with relative names in byte
+    order, and therefore does not depend on the folder's location. Hidden files and a missing
+    `test/` are ignored. Unchanged files are not read again.
 
     Args:
-        folder: What is digested.
-        root: Folder of the data sets, where the digests of files are kept.
-        layout: Which of its files are looked at.
+        folder: The folder.
+        root: Folder of datasets, where digests of files are cached.
+        layout: Decides which files count.
 
     Returns:
         64 hexadecimal digits.
@@ -212,12 +212,12 @@ def folder_digest(folder: Path, root: Path, layout: Layout = _USUAL) -> str:
 
 
 def file_digests(folder: Path, root: Path, layout: Layout = _USUAL) -> dict[bytes, str]:
-    """Return the sha256 of all files under `train/` and `test/` by their names from the folder.
+    """Return the sha256 of each file below `train/` and `test/`, by relative name.
 
     Args:
         folder: The folder.
-        root: Folder of the data sets, where the digests of files are kept.
-        layout: Which of its files are looked at.
+        root: Folder of datasets, where digests of files are cached.
+        layout: Decides which files count.
 
     Raises:
         DataError: If `train/` or a file in it is missing or unreadable.
@@ -239,7 +239,7 @@ def file_digests(folder: Path, root: Path, layout: Layout = _USUAL) -> dict[byte
 
 
 def content_digest(files: Mapping[bytes, str]) -> str:
-    """Return the sha256 over names and sha256 of files (`folder_digest`)."""
+    """Return the sha256 of names and digests of files (see `folder_digest`)."""
     digest = hashlib.sha256()
     for name, of_file in sorted(files.items()):
         digest.update(f"{of_file}  ".encode() + name + b"\0")
@@ -247,7 +247,7 @@ def content_digest(files: Mapping[bytes, str]) -> str:
 
 
 def _walk(folder: str, name: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield each file below a folder with its name from there; paths are slow by the 10,000."""
+    """Yield each file below a folder with its relative name. Avoids `Path`, which is slow here."""
     with _refusing(folder), os.scandir(folder) as found:
         entries = [entry for entry in found if not _is_hidden(entry.name)]
     for entry in entries:
@@ -271,10 +271,10 @@ def _entries(folder: Path) -> list[Path]:
 
 @contextmanager
 def _refusing(folder: Path | str) -> Iterator[None]:
-    """Say of a folder that cannot be listed what is wrong with it.
+    """Convert errors of listing a folder into a message.
 
     Raises:
-        DataError: In place of any error of the system.
+        DataError: Instead of any `OSError`.
     """
     try:
         yield
@@ -289,7 +289,7 @@ def _refusing(folder: Path | str) -> Iterator[None]:
 
 
 def _line(path: Path) -> str:
-    """Return a path on one line: names of files may hold what commands a terminal."""
+    """Return a path on one line, without control characters."""
     return printable(str(path))
 
 

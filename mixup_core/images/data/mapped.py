@@ -1,13 +1,13 @@
-"""Mapped: a data set decoded once per machine, in a file that all its processes map.
+"""Mapped: a dataset decoded once per machine, in a file that all its processes map.
 
-    decoded/<name>-<16 hex>-<64 hex>.pt    the tensors of every split
+    decoded/<name>-<16 hex>-<64 hex>.pt    tensors of every split
     .decoded-<uid>.key                     32 random bytes that only this user can read
 
-The 16 digits stand for all that the tensors are made from: the checksums of the source files, the
-configuration, the decoders, the user. A source that changed is therefore decoded into another file.
-The 64 digits are a signature (HMAC-SHA256) of both, made with the user's key when the sources were
-decoded: a file that was damaged, changed, or made by anybody else does not have it, and the sources
-are decoded again. Folder and key may be removed at any time.
+The 16 digits identify everything that the tensors depend on: checksums of the source files,
+configuration, decoders, user. After a change of the source, it is decoded into another file. The 64
+digits are a signature (HMAC-SHA256) of name and content with the user's key. If a file is damaged,
+modified or written by somebody else, its signature is wrong and the source is decoded again. Folder
+and key may be deleted at any time.
 """
 
 import dataclasses
@@ -41,18 +41,19 @@ _DECODERS = ("numpy", "pillow", "torch", "torchvision")
 
 
 def load_mapped(data: DataConfig, root: Path | None = None) -> Splits:
-    """Load a data set as `load` does, in memory that the processes of this machine share.
+    """Load a dataset as `load` does, into memory that all processes of this machine share.
 
-    The first process decodes the files, others wait for it. A process that writes to the tensors
-    changes its own copy. Where the root cannot be written, each process decodes for itself.
+    The first process decodes the files; the others wait for it. A process that writes to the
+    tensors changes only its own copy. If the root cannot be written, each process decodes for
+    itself.
 
     Args:
-        data: Which data set. What has an effect only later (`DataConfig.as_loaded`) has none here.
-        root: Folder of the downloaded data sets; `data_root()` if None.
+        data: The dataset. Fields that act later are ignored (`DataConfig.as_loaded`).
+        root: Folder of downloaded datasets; None means `data_root()`.
 
     Raises:
-        DataError: If files are absent or damaged, or hold anything but what the catalogue says.
-        ValueError: If validation would take every training image.
+        DataError: If files are missing or damaged, or do not match the catalogue.
+        ValueError: If validation would use every training image.
     """
     root = data_root() if root is None else root
     try:
@@ -75,14 +76,14 @@ def load_mapped(data: DataConfig, root: Path | None = None) -> Splits:
 
 
 def load_once(data: DataConfig, root: Path | None = None) -> Splits:
-    """Load a data set as `load_mapped` does, fetched first if need be.
+    """Load a dataset as `load_mapped` does; it is downloaded if it is missing.
 
-    The last two are kept at hand: a process hosts many runs in turn. Of the processes of a machine
-    that lacks a data set one fetches it, the others wait.
+    The last two datasets are cached, because a process hosts many runs in turn. If several
+    processes of a machine need the download, one makes it and the others wait.
 
     Args:
-        data: Which data set. What has an effect only later (`DataConfig.as_loaded`) has none here.
-        root: Folder of the downloaded data sets; `data_root()` if None.
+        data: The dataset. Fields that act later are ignored (`DataConfig.as_loaded`).
+        root: Folder of downloaded datasets; None means `data_root()`.
     """
     return _kept(data.as_loaded(), root, PUBLISHED.origins.get(data.name))
 
@@ -97,7 +98,7 @@ def _kept(data: DataConfig, root: Path | None, origin: Origin | None) -> Splits:
 
 
 def _key(data: DataConfig, root: Path) -> str:
-    """Return a digest of everything that decides the decoded tensors."""
+    """Return a digest of everything that the decoded tensors depend on."""
     seen = data.as_loaded()
     made_from = {
         "numerics": NUMERICS_VERSION,
@@ -111,10 +112,10 @@ def _key(data: DataConfig, root: Path) -> str:
 
 
 def _secret(root: Path) -> bytes:
-    """Return the key that signs what this user has decoded, made if need be.
+    """Return the key that signs what this user has decoded; it is created if it is missing.
 
     Raises:
-        OSError: If it cannot be written, or somebody else's file is in its place.
+        OSError: If it cannot be written, or another user's file is in its place.
     """
     file = root / f".decoded-{os.geteuid()}.key"
     for _ in ("read", "made by another process or by this one"):
@@ -151,7 +152,7 @@ def _read(data: DataConfig, key: str, root: Path, secret: bytes) -> Splits | Non
 
 
 def _write(splits: Splits, key: str, root: Path, secret: bytes) -> None:
-    """Write the file, under the lock; it appears whole.
+    """Write the file atomically, while the lock is held.
 
     Raises:
         OSError: If the disk is full or fails.

@@ -1,19 +1,19 @@
-"""Near copies: test images that look like a training image, though their bytes differ. No torch."""
+"""Near copies: finds test images that look like a training image though the bytes differ."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 _SIDE = 16
-"""Side in pixels of the grey pictures that are compared."""
+"""Side in pixels of the grey thumbnails that are compared."""
 _FAR = 3.0
-"""Root mean square difference, of values to 255, beyond which two pictures are not the same."""
+"""Largest root mean square difference, in grey levels, of pictures that count as equal."""
 _PLAIN = 4.0
-"""Standard deviation of its values below which a picture shows nothing to compare."""
+"""Least standard deviation of a thumbnail's grey levels; plainer pictures are not compared."""
 _AT_ONCE = 1000
 
 
 def grey_thumbnail(picture: Any) -> Any:
-    """Return a picture of Pillow as a grey one of 16 x 16 pixels, a row of float32."""
+    """Return a Pillow image as 16 x 16 grey pixels, flattened, float32."""
     import numpy as np
 
     small = picture.convert("L").resize((_SIDE, _SIDE), resample=4)  # the mean of each box
@@ -21,14 +21,13 @@ def grey_thumbnail(picture: Any) -> Any:
 
 
 def near_copies(held_out: Sequence[Any], trained: Sequence[Any]) -> Iterator[tuple[int, int]]:
-    """Yield each picture held out that is nearly one trained on, with the nearest of these.
+    """Yield the indices of held-out pictures and of the training pictures they nearly equal.
 
-    A copy that was stored with other quality or size is found; one that was cropped, turned or
-    mirrored is not.
+    Copies saved with another quality or size are found; cropped, rotated or mirrored ones are not.
 
     Args:
         held_out: Grey thumbnails.
-        trained: Likewise.
+        trained: Grey thumbnails.
     """
     import numpy as np
 

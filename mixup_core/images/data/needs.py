@@ -1,4 +1,4 @@
-"""ImageData: what a problem needs of image data sets, and what is known of them. No torch."""
+"""ImageData: finds, describes and checks the images that a problem needs. Does not import torch."""
 
 import dataclasses
 import os
@@ -24,33 +24,33 @@ from mixup_core.store.notes import filled
 
 
 class ImageData:
-    """The needs of image training for data sets (`mixup_core.problem.DataNeeds`)."""
+    """Implements `mixup_core.problem.DataNeeds` for image datasets."""
 
     def __init__(self) -> None:
-        """Know nothing yet."""
+        """Start with empty caches."""
         self._found: dict[DataConfig, DataConfig | str] = {}
         self._known: Callable[[], KnownData] | None = None
         self._looks_here = True
 
     def root(self) -> Path:
-        """Return the folder of the data sets on this machine."""
+        """Return the folder of datasets on this machine."""
         return data_root()
 
     def sets(self) -> tuple[DataSet, ...]:
-        """Return where each data set of the catalogue is or would be."""
+        """Return all published datasets and whether they are on this machine."""
         return statuses(data_root())
 
     def fetch(self, name: str) -> str:
-        """Put a data set under the root as `mixup_core.images.data.fetching.fetch` does."""
+        """Download a dataset (`mixup_core.images.data.fetching.fetch`)."""
         return fetch(name, data_root())
 
     def prepare(self, config: TrainConfig, folder: Path) -> TrainConfig:
-        """Return the configuration with an image-folder found and digested, each folder once.
+        """Return the configuration with the digest of its image-folder; each folder is read once.
 
-        Pretrained weights are found and digested too.
+        The digest of pretrained weights is filled in too.
 
         Raises:
-            DataError: If the folder cannot be read; the same again for the same data.
+            DataError: If the folder cannot be read; the same error again for the same data.
         """
         model, data = getattr(config, "model", None), config.data
         if isinstance(model, Timm) and model.weights is not None:
@@ -68,16 +68,16 @@ class ImageData:
         return replace(config, data=found)
 
     def recall(self, known: Callable[[], KnownData], *, only: bool) -> None:
-        """Let `prepare` take folders that are not here from what a store knows of them."""
+        """Let `prepare` use a store's facts about folders that are not on this machine."""
         self._known, self._looks_here = known, not only
 
     def facts(self, config: TrainConfig) -> Mapping[str, Mapping[str, Any]]:
-        """Return a mapping from the digest of an image folder to its `FolderFacts`, as JSON."""
+        """Return the `FolderFacts` of an image-folder by its digest, as JSON."""
         facts = facts_of(config.data)
         return {} if facts is None else {facts.digest: dataclasses.asdict(facts)}
 
     def _prepared(self, data: DataConfig, place: Path) -> DataConfig:
-        """Return the configuration of a folder, found on this machine or known to a store.
+        """Return the configuration of a folder that is on this machine or known to a store.
 
         Raises:
             DataError: If it is neither.
@@ -104,10 +104,10 @@ class ImageData:
         return None
 
     def check(self, config: TrainConfig) -> None:
-        """Check the images of an image-folder by their heads.
+        """Check the images of an image-folder by their file headers.
 
         Raises:
-            DataError: If some cannot be used; each is named, one a line.
+            DataError: If some cannot be used; the message names each on its own line.
         """
         data, facts = config.data, facts_of(config.data)
         if facts is None or data.folder is None:
@@ -128,7 +128,7 @@ class ImageData:
         """Decode an image folder once for all runs of this machine.
 
         Raises:
-            DataError: If a file is no image that can be used; the text names it.
+            DataError: If a file cannot be used as an image; the message names it.
         """
         self.check(config)
         if config.data.folder is not None:
@@ -137,7 +137,7 @@ class ImageData:
             load_mapped(config.data)
 
     def checksums(self, config: TrainConfig) -> Mapping[str, Mapping[str, str]]:
-        """Return data set to file to checksum."""
+        """Return checksums by dataset and file."""
         data = config.data
         if data.folder is not None and not Path(data.folder).exists():
             return {data.name: {f"{Path(data.folder).name}/": str(data.digest)}}
@@ -146,10 +146,10 @@ class ImageData:
 
 
 def _with_digest(model: Timm, weights: str, folder: Path) -> Timm:
-    """Return a model whose file of pretrained weights is found and digested.
+    """Return a model with the absolute path and the digest of its pretrained weights.
 
     Raises:
-        DataError: If there is no such file.
+        DataError: If the file is missing.
     """
     file = (folder / weights).absolute()
     if not file.is_file():
@@ -171,7 +171,7 @@ def facts_of(data: DataConfig) -> FolderFacts | None:
 
 
 def shared_images(data: DataConfig) -> Iterator[str]:
-    """Yield how many test images of an image-folder are training images too, if any are."""
+    """Yield remarks on how many test or validation images are training images too, if any."""
     facts = facts_of(data)
     if facts is None:
         return
@@ -198,19 +198,19 @@ def _spell_shared(what: str, shared: Sequence[str], number: int) -> str:
 
 
 _KNOWN: dict[str, FolderFacts] = {}
-"""Digest to what is known of that content, which never changes."""
+"""Facts of image folders by digest."""
 
 _scanned = lru_cache(maxsize=64)(describe)
 
 _MOST_NAMED = 20
-"""Files that a message names; of more only their number."""
+"""Largest number of files that a message names; the others are counted."""
 
 
 def _found(placed: DataConfig) -> DataConfig:
-    """Return the configuration of a folder with its digest, and what follows from its images.
+    """Return a folder's configuration with its digest and what follows from its images.
 
     Raises:
-        DataError: If the folder is not laid out as one of images.
+        DataError: If the layout of the folder is wrong.
     """
     assert placed.folder is not None, "asked of an image-folder"
     _check_layout(placed)
@@ -221,9 +221,9 @@ def _found(placed: DataConfig) -> DataConfig:
 
 
 def _with_test_folder(placed: DataConfig) -> DataConfig:
-    """Return the configuration with the folder that holds the test images in the place of `test`.
+    """Return the configuration with the name of its folder of test images, if it is not `test`.
 
-    A folder of another name is taken only if the run is tested and there is none of the usual name.
+    Another name is used only if the run needs test images and `test` is missing.
     """
     assert placed.folder is not None, "asked of an image-folder"
     folder, is_open = Path(placed.folder), placed.test and placed.test_folder is None
@@ -235,11 +235,11 @@ def _with_test_folder(placed: DataConfig) -> DataConfig:
 
 
 def _check_layout(placed: DataConfig) -> None:
-    """Check the settings of a configuration against the files of its folder.
+    """Check settings against the files of the folder.
 
     Raises:
-        DataError: If a pattern of `data.skip` leaves nothing out, or a fraction would ignore a test
-            folder.
+        DataError: If a pattern of `data.skip` matches no file, or `data.test_fraction` would ignore
+            a test folder.
     """
     assert placed.folder is not None, "asked of an image-folder"
     folder = Path(placed.folder)
@@ -263,7 +263,7 @@ def _with(placed: DataConfig, facts: FolderFacts) -> DataConfig:
 
 
 def _recalled(placed: DataConfig, known: KnownData) -> DataConfig | None:
-    """Return the configuration of a folder that a store knows; None if it does not."""
+    """Return the configuration of a folder that a store knows; None if it knows none."""
     own = {
         "data.folder": placed.folder,
         "data.skip": None if placed.skip is None else list(placed.skip),
@@ -283,18 +283,18 @@ def _recalled(placed: DataConfig, known: KnownData) -> DataConfig | None:
 
 
 def num_available(data: DataConfig, info: DatasetInfo) -> int:
-    """Return the images that a training subset is drawn from: an oracle has the test images too.
+    """Return the number of images from which a subset is drawn; test images count for an oracle.
 
-    It is below 1 where as many images are held out as there are.
+    The result is below 1 if all images are held out.
     """
     return info.num_train - data.val_size + (info.num_test if data.oracle else 0)
 
 
 def memory(config: TrainConfig) -> dict[str, int]:
-    """Return the images of a data set in bytes, as the processes of a machine map them together."""
+    """Return the bytes of a dataset's images, which the processes of a machine share."""
     return {config.data.name: described(config.data).num_bytes}
 
 
 def _needed(data: DataConfig) -> tuple[str, ...]:
-    """Return the names under which what a run loads is fetched."""
+    """Return the names of the datasets that a run loads, as `mixsweep data fetch` takes them."""
     return (data.name, *([f"{data.name}-c"] if data.test and data.corruptions else []))

@@ -1,4 +1,4 @@
-"""Pictures: image files opened, checked by their heads and brought to 8-bit RGB. No torch."""
+"""Pictures: opens image files, checks their headers, converts to 8-bit RGB. Without torch."""
 
 import warnings
 from collections.abc import Iterator, Mapping
@@ -12,32 +12,34 @@ from mixup_core.rules import printable
 FORMATS = (
     "AVIF", "BMP", "DIB", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "QOI", "TGA", "TIFF", "WEBP",
 )  # fmt: skip
-"""Formats, as Pillow names them, whose head says what decoding takes. Pillow opens others by
-running Ghostscript, or has other images within them whose size they do not say."""
+"""Formats (Pillow's names) whose header tells how much memory decoding takes. Pillow decodes others
+with Ghostscript, or they contain images whose size the header does not give.
+"""
 
 BACKGROUNDS: Mapping[str, tuple[int, int, int]] = {
     "white": (255, 255, 255),
     "black": (0, 0, 0),
     "grey": (128, 128, 128),
 }
-"""Colours that may lie behind transparent pixels."""
+"""Colours that can be put behind transparent pixels."""
 
 _MAX_PIXELS = 60_000_000
-"""Most pixels of one image, both as it is stored and after it is resized: decoding then
-takes less than 500 MB, for Pillow keeps 4 bytes a pixel and two copies."""
+"""Largest number of pixels of an image, as stored and after resizing. Decoding then takes less than
+500 MB: Pillow needs 4 bytes per pixel and two copies.
+"""
 
 
 @contextmanager
 def opened_picture(file: Path, size: int | None = None) -> Iterator[Any]:
-    """Open an image file, whose pixels are decoded when they are asked for.
+    """Open an image file. Its pixels are decoded when they are first used.
 
     Args:
         file: The file.
-        size: Side that the image will get, in pixels; None: the one it has.
+        size: Side to which the image will be resized, in pixels; None: its own size.
 
     Raises:
-        DataError: If it cannot be decoded, has more bits than 8 per channel or more pictures than
-            one, or if decoding it would take too much memory; the text names it.
+        DataError: If it cannot be decoded, has more than 8 bits per channel, contains several
+            images, or would take too much memory; the message names the file.
     """
     from PIL import Image  # studies of other data sets need no Pillow
 
@@ -61,18 +63,18 @@ def is_transparent(opened: Any) -> bool:
 
 
 def rgb_picture(file: Path, size: int, background: str | None = None) -> Any:
-    """Return an image as 8-bit RGB, upright, with a colour behind its transparent pixels.
+    """Return an image as 8-bit RGB, upright, with a colour behind transparent pixels.
 
-    Its orientation (EXIF) is applied. Grey images have three equal channels, CMYK is converted,
-    colours of 16 bits keep their upper 8.
+    EXIF orientation is applied. Grey images get three equal channels, CMYK is converted, and of
+    16-bit colours the upper 8 bits are kept.
 
     Args:
         file: The image.
-        size: Side that it will get, in pixels: what is too large to decode is refused.
-        background: A name of `BACKGROUNDS`; None refuses an image with transparent pixels.
+        size: Side to which it will be resized, in pixels; an image too large to decode is refused.
+        background: A name of `BACKGROUNDS`; None refuses transparent images.
 
     Raises:
-        DataError: As `opened_picture`, or if it has transparent pixels and no background.
+        DataError: As for `opened_picture`, or if it is transparent and there is no background.
     """
     from PIL import Image, ImageOps
 
@@ -90,11 +92,11 @@ def rgb_picture(file: Path, size: int, background: str | None = None) -> Any:
 
 
 def _check_head(file: Path, opened: Any, size: int | None) -> None:
-    """Refuse an image by what its head says, before anything is decoded.
+    """Check an image by its file header, before anything is decoded.
 
     Raises:
-        DataError: If it has more bits than 8 per channel or more pictures than one, or if decoding
-            it would take too much memory.
+        DataError: If it has more than 8 bits per channel, contains several images, or would take
+            too much memory.
     """
     named = printable(str(file))
     if opened.mode.startswith(("I", "F")):

@@ -1,4 +1,4 @@
-"""Images: pixels and labels of one split, and how they come to one size and are pooled."""
+"""Images: pixels and labels of one split; resizing and pooling."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,18 +15,20 @@ class Images:
     """Raw images of one split."""
 
     pixels: "Tensor"
-    """(images, channels, height, width), uint8; pooled int16, or int32 where that overflows."""
+    """(images, channels, height, width), uint8. Pooled images are int16, or int32 if that
+    overflows.
+    """
     labels: "Tensor"
     """(images,), int64, each in [0, classes)."""
     pool: int = 1
-    """Side of the square of pixels that each value is the sum of."""
+    """Side of the squares of pixels whose sums are stored."""
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @classmethod
     def of_arrays(cls, pixels: Any, labels: Any) -> "Images":
-        """Return NumPy arrays as images; labels of any integer type."""
+        """Return images from NumPy arrays; labels may have any integer type."""
         import numpy as np
         import torch
 
@@ -37,11 +39,11 @@ class Images:
 
     @classmethod
     def of_pictures(cls, pictures: Iterable[tuple[Any, int]], count: int, size: int) -> "Images":
-        """Return Pillow images of any size as RGB squares, each decoded when it is asked for.
+        """Return Pillow images of any size as RGB squares; each is decoded when needed.
 
         Args:
-            pictures: Image and label.
-            count: Their number.
+            pictures: Pairs of image and label.
+            count: Number of images.
             size: Side in pixels.
         """
         import torch
@@ -67,14 +69,14 @@ class Images:
         return Images(pixels=torch.cat(parts), labels=self.labels)
 
     def pooled(self, pool: int) -> "Images":
-        """Return the images with the sum of each square of pixels in its place.
+        """Return the images with each square of pixels replaced by its sum.
 
         Args:
-            pool: Side of the square; it divides height and width, and is what the images have
-                already if they are pooled.
+            pool: Side of the squares; must divide height and width, and equal the present value if
+                the images are pooled already.
 
         Raises:
-            ValueError: If the images are pooled otherwise.
+            ValueError: If the images are pooled with another value.
         """
         import torch
 

@@ -1,4 +1,4 @@
-"""Download files and unpack archives; the caller verifies them. Without torch."""
+"""Downloads files and unpacks archives; the caller verifies them. Does not import torch."""
 
 import shutil
 import tarfile
@@ -15,11 +15,11 @@ from mixup_core.images.data.facts import DataError, Sources
 from mixup_core.temporary import temporary_folder
 
 TIMEOUT = 15.0
-"""Seconds without an answer or a byte after which a server is given up."""
+"""Seconds without any byte after which a download fails."""
 
 
 def download(url: str, to: Path) -> None:
-    """Write what a server sends under a name; parents are made."""
+    """Download a URL to a file; missing folders are created."""
     to.parent.mkdir(parents=True, exist_ok=True)
     request = urllib.request.Request(url, headers={"User-Agent": "mixsweep"})  # noqa: S310
     # The addresses are those that are published, and what comes back is checked against a digest.
@@ -28,11 +28,11 @@ def download(url: str, to: Path) -> None:
 
 
 def downloaded(urls: Mapping[str, str], root: Path) -> Sources:
-    """Return the sources of files that are kept as they are downloaded.
+    """Return the sources of files that are stored as they are downloaded.
 
     Args:
-        urls: Path under the root to address.
-        root: Where a user may put them by hand.
+        urls: URLs by path below the root.
+        root: Folder where a user can put the files by hand.
     """
 
     def fill(staging: Path) -> None:
@@ -44,13 +44,13 @@ def downloaded(urls: Mapping[str, str], root: Path) -> Sources:
 
 
 def unpacked_archive(url: str, filename: str, md5: str, root: Path) -> Sources:
-    """Return the sources of files in a tar archive: one put in the root by hand, else a server.
+    """Return the sources of files in a tar archive: a copy put there by hand, then a server.
 
     Args:
-        url: Where the archive is.
-        filename: What it is called.
-        md5: Of the archive.
-        root: Where a user may put it.
+        url: URL of the archive.
+        filename: Name of the archive in the root.
+        md5: Digest of the archive.
+        root: Folder where a user can put the archive.
     """
     by_hand = root / filename
 

@@ -1,1 +1,1 @@
-"""The loss of an image under its mixed label: one loss a file, and the choice of them in `loss`."""
+"""Losses of images with mixed labels, one file each; `loss` registers them."""

@@ -1,8 +1,8 @@
-"""ClassWeights: the weight of each class in the loss, one of the dataclasses here.
+"""ClassWeights: weights of the classes in the loss.
 
-Each has a `tag` and
+Each is a dataclass with a `tag` and
 
-    of(counts)    the weight of each class, from its number of training images
+    of(counts)    weight of each class, from its number of training images
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from mixup_core.tree.limits import NonNegative
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Balanced:
-    """Weights by which every class counts alike, whatever its number of images.
+    """Weights with which every class contributes equally, whatever its number of images.
 
         weight of class k = images / (classes * images of class k)
 
-    The images are those that the run trains on, with their labels after label noise. Their mean
-    weight is 1. Classes without an image are not counted and have weight 0.
+    Counted are the images that the run trains on, with labels after label noise. The mean weight of
+    an image is 1. Classes without images are not counted and have weight 0.
 
     Source: King and Zeng 2001, Logistic regression in rare events data; as in scikit-learn.
     """
@@ -36,26 +36,26 @@ class Balanced:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Given(Checked):
-    """Weights that the study file gives. They are used as they are: their mean need not be 1."""
+    """Weights from the study file. They are not rescaled; their mean need not be 1."""
 
     tag: ClassVar = "given"
 
     values: tuple[NonNegative, ...]
-    """Weight of each class, in the order of the classes; one at least is above 0."""
+    """Weight of each class, in the order of the classes; at least one is positive."""
 
     def check(self) -> None:
-        """Check the rules that join several fields.
+        """Check the weights together.
 
         Raises:
-            RuleError: If no class has a weight above 0.
+            RuleError: If all are 0.
         """
         require(sum(self.values) > 0, "sum(values) > 0", self, "values")
 
     def of(self, counts: Sequence[int]) -> tuple[float, ...]:
-        """Return the weights as they are given."""
+        """Return the given weights."""
         del counts
         return self.values
 
 
 ClassWeights = Balanced | Given
-"""Add a member by writing its class and naming it here."""
+"""All kinds of class weights. To add one, write its class and add it here."""

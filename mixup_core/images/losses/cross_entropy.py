@@ -1,4 +1,4 @@
-"""CrossEntropy: of the softmax of the logits with the mixed label."""
+"""CrossEntropy: cross entropy with a mixed label."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CrossEntropy(Checked):
-    """In nats; see `mixup_core.mixing.mixed_losses.mixed_cross_entropies`."""
+    """Cross entropy in nats; see `mixup_core.mixing.mixed_losses.mixed_cross_entropies`."""
 
     tag: ClassVar = "cross-entropy"
 
     smoothing: Share = 0.0
-    """Share of each label that is spread over all classes alike: label smoothing, the control for
-    what mixing does to labels. Source: Szegedy et al. 2016, arXiv:1512.00567, section 7."""
+    """Label smoothing: share of each label that is spread evenly over all classes. It is the
+    control for the effect of mixing on labels. Source: Szegedy et al. 2016, arXiv:1512.00567,
+    section 7.
+    """
 
     def per_image(
         self, logits: "Tensor", labels: "Tensor", partner_labels: "Tensor", lam: "Tensor"
@@ -36,9 +38,9 @@ class CrossEntropy(Checked):
         partner: Literal["dataset", "permutation"],
         batch_size: int,
     ) -> float | None:
-        """Return the infimum of the mean over all functions (`mixup_core.mixing.loss_floor`).
+        """Return the infimum of the mean loss over all functions (`mixup_core.mixing.loss_floor`).
 
-        None is known of smoothed labels.
+        It is not known for smoothed labels: None.
         """
         from mixup_core.mixing.loss_floor import loss_floor
 

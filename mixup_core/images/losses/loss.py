@@ -1,7 +1,7 @@
-"""Loss: the loss of an image under its mixed label.
+"""Loss: losses of images with mixed labels.
 
-A study file chooses one of the dataclasses of this package, each with a `tag`. Their files are read
-when a study is: they import torch where they compute.
+Each is a dataclass with a `tag`. Their files are imported whenever a study is read, so import torch
+inside the methods.
 """
 
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -29,8 +29,8 @@ class Loss(Protocol):
         partner: Literal["dataset", "permutation"],
         batch_size: int,
     ) -> float | None:
-        """Return the infimum of the mean over all functions; None: it is not known."""
+        """Return the infimum of the mean loss over all functions; None if it is not known."""
 
 
 LossChoice = CrossEntropy | SquaredError
-"""Add a member by writing its file and naming it here."""
+"""All losses. To add one, write its file and add it here."""

@@ -1,4 +1,4 @@
-"""SquaredError: of the logits against the mixed label."""
+"""SquaredError: squared error of the logits against the mixed label."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SquaredError:
-    """Summed over classes; see `mixup_core.mixing.mixed_losses.mixed_squared_errors`."""
+    """Squared error over classes; see `mixup_core.mixing.mixed_losses.mixed_squared_errors`."""
 
     tag: ClassVar = "squared-error"
 
@@ -30,6 +30,6 @@ class SquaredError:
         partner: Literal["dataset", "permutation"],
         batch_size: int,
     ) -> float:
-        """Return 0: a function that is the mixed target wherever images were mixed has no error."""
+        """Return 0: a function that equals the mixed target at every mixed image has no error."""
         del law, labels, partner, batch_size
         return 0.0

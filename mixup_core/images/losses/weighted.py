@@ -1,4 +1,4 @@
-"""Weighted: cross entropy in which each class has a weight."""
+"""Weighted: cross entropy with class weights."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -13,14 +13,14 @@ from mixup_core.mixing.mixed_losses import mixed_cross_entropies
 class Weighted:
     """Cross entropy in which each part of a mixed label has the weight of its class.
 
-    Its mean over a batch is PyTorch's for labels that are probabilities. For class indices PyTorch
-    divides by the sum of the weights of the batch instead.
+    Its mean over a batch follows PyTorch's rule for labels that are probabilities. (For class
+    indices, PyTorch divides by the sum of weights in the batch instead.)
     """
 
     weights: Tensor
-    """(classes,), float32."""
+    """Weight of each class, (classes,), float32."""
     smoothing: float
-    """Share of each target that is spread over all classes, `CrossEntropy.smoothing`."""
+    """Value of `CrossEntropy.smoothing`."""
 
     def per_image(
         self, logits: Tensor, labels: Tensor, partner_labels: Tensor, lam: Tensor
@@ -37,5 +37,5 @@ class Weighted:
         partner: Literal["dataset", "permutation"],
         batch_size: int,
     ) -> None:
-        """Return None: no infimum is known under weights."""
+        """Return None: the infimum is not known with class weights."""
         del law, labels, partner, batch_size

@@ -1,4 +1,4 @@
-"""Objectives: what a step minimises, one per file. To add one, write its file and name it here."""
+"""Objectives: functions that a step minimises, one file each, which is registered here."""
 
 from mixup_core.images.objectives.all_pairs import AllPairs
 from mixup_core.images.objectives.filtered import Filter

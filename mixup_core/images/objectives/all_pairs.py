@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AllPairs(Objective):
-    """The mean loss of all ordered pairs of the images of a batch, each image with itself as well.
+    """Mean loss of all ordered pairs of images of a batch, including each image with itself.
 
-    A batch of B images passes the network as B^2 mixed ones. Image i has the weight lam_i in all of
-    its pairs, and `mix.partner` has no effect.
+    A batch of B images becomes B^2 mixed images. Image i has the weight lam_i in all of its pairs;
+    `mix.partner` has no effect.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, section 2: J_M is a mean over all pairs.
     """
@@ -29,7 +29,7 @@ class AllPairs(Objective):
     is_linear: ClassVar = True
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the law and the objective that are in force in a 0-based epoch of `epochs`."""
+        """Return the law and the objective in force in a 0-based epoch of `epochs`."""
         del epoch, epochs
         return law, self if law.mixes else Plain()
 

@@ -1,4 +1,4 @@
-"""Filter: the loss of those mixed images on which the student is behind, or ahead of, a teacher."""
+"""Filter: trains only on mixed images on which the student is behind (or ahead of) a teacher."""
 
 import dataclasses
 import math
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Filter(Guided):
-    """The loss of those mixed images on which the student is behind, or ahead of, a teacher.
+    """Loss of the mixed images on which the student is behind, or ahead of, a teacher.
 
-    Of each mixed image r = loss of the teacher - loss of the student, without a gradient. Where
-    r <= threshold the student is not yet better.
+    For each mixed image, r = loss of the teacher - loss of the student, without gradient. If
+    r <= threshold, the student is not yet better than the teacher.
 
     Source: slides on data valuation for mixup; the sign of teacher loss minus student loss.
     """
@@ -42,23 +42,24 @@ class Filter(Guided):
     threshold: Annotated[float, Range(-math.inf, math.inf, "()")] = 0.0
     """Threshold of r, in units of the loss."""
     warm_up: Share = 0.25
-    """Fraction of the epochs that come first and filter nothing."""
+    """Fraction of the epochs, at the start, without filtering."""
     stop: Share = 1.0
-    """Fraction of the epochs after which nothing is filtered any more, at least `warm_up`."""
+    """Fraction of the epochs after which filtering ends; at least `warm_up`."""
     norm: Literal["batch", "kept"] = "batch"
-    """True if the sum over the images kept is divided by the size of the batch or by their number.
-    The loss of a batch of which none is kept is 0."""
+    """Divide the sum over kept images by the size of the `batch`, or by the number of `kept`
+    images. A batch without kept images has loss 0.
+    """
 
     def check(self) -> None:
-        """Check the rules that join several fields.
+        """Check rules that involve several fields.
 
         Raises:
-            RuleError: If the filter stops before it begins.
+            RuleError: If `stop` is below `warm_up`.
         """
         require(self.warm_up <= self.stop, "warm_up <= stop", self, "warm_up", "stop")
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the law and the objective that are in force in a 0-based epoch of `epochs`."""
+        """Return the law and the objective in force in a 0-based epoch of `epochs`."""
         first, end = epoch_after(self.warm_up, epochs), epoch_after(self.stop, epochs)
         if not first <= epoch < end:
             return law, Plain()
@@ -68,7 +69,7 @@ class Filter(Guided):
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the loss of the images that are kept, and the fractions that are kept and low.
+        """Return the loss of the kept images, and the fractions of kept and of low images.
 
         Raises:
             ValueError: If there is no teacher.
@@ -92,5 +93,5 @@ class Filter(Guided):
         )
 
     def floor(self, mixed_floor: float) -> float | None:
-        """Return the infimum of the mean loss over all functions; None where it is unknown."""
+        """Return the infimum of the mean loss over all functions; None if it is not known."""
         return mixed_floor if self.keep == "all" else None

@@ -1,4 +1,4 @@
-"""Guided: an objective that learns from another run."""
+"""Guided: base class of objectives with a teacher."""
 
 from dataclasses import dataclass
 
@@ -7,12 +7,15 @@ from mixup_core.images.objectives.objective import Objective
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Guided(Objective):
-    """Fields of every objective that has a teacher: the run of another arm at the same seed."""
+    """Fields of every objective with a teacher: the run of another arm at the same seed."""
 
     teacher: str
-    """The arm whose run at the same seed is the teacher, trained first. Not part of any key."""
+    """Arm whose run at the same seed is the teacher; it is trained first. Enters no key."""
     teacher_key: str | None = None
-    """Final stage key of the teacher, filled in when a study is read; stands for `teacher`."""
+    """Final stage key of the teacher, filled in when a study is read. It replaces `teacher` in
+    keys.
+    """
     oracle: bool = False
-    """True if the teacher saw test images (`data.oracle`). It is declared, so that a table, a
-    figure or a search can tell, and checked against the teacher."""
+    """True if the teacher was trained on test images (`data.oracle`). It must be declared, so that
+    tables, figures and searches know it, and is checked against the teacher.
+    """

@@ -1,4 +1,4 @@
-"""Minimised: what an objective is on a batch."""
+"""Minimised: value of an objective on a batch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,6 +13,6 @@ class Minimised:
     """The value of an objective on a batch."""
 
     loss: "Tensor"
-    """(), float32: the value whose gradient a step follows."""
+    """The value to minimise, (), float32."""
     measured: "Mapping[str, Tensor]" = field(default_factory=dict)
-    """Further means over the batch, each (), by the name their record has after `train/`."""
+    """Further means over the batch, each (); recorded as `train/NAME`."""

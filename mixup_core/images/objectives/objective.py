@@ -1,4 +1,4 @@
-"""Objective: what a step minimises; an open choice, one member per file."""
+"""Objective: base class of functions that a step minimises, one file each; plugins may add more."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 
 class Objective(Checked, ABC):
-    """Computes what a step minimises from a mixed batch.
+    """Computes the value that a step minimises from a mixed batch.
 
-    The file of an objective is read when a study is: it imports torch where it computes.
+    The file of an objective is imported whenever a study is read, so import torch inside the
+    methods.
     """
 
     __slots__ = ()
@@ -29,16 +30,16 @@ class Objective(Checked, ABC):
     )
 
     tag: ClassVar[str]
-    """Name of the objective in study files."""
+    """The objective's name in study files."""
     metrics: ClassVar[Mapping[str, Metric]] = {}
-    """Metrics that it records in addition to the loss, in the order of columns."""
+    """Metrics that it records besides the loss, in the order of table columns."""
     has_to_mix: ClassVar[bool] = False
     """True if it needs a law that mixes."""
     is_linear: ClassVar[bool] = False
-    """True if it mixes by itself, linearly, so that no other operation has an effect."""
+    """True if it mixes by itself, linearly, so that `mix.operation` has no effect."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the law and the objective that are in force in a 0-based epoch of `epochs`."""
+        """Return the law and the objective in force in a 0-based epoch of `epochs`."""
         del epoch, epochs
         return law, self
 
@@ -46,13 +47,20 @@ class Objective(Checked, ABC):
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the value on a batch whose gradient a step follows, and what is measured."""
-
-    def floor(self, mixed_floor: float) -> float | None:
-        """Return the infimum of the mean over all functions; None: it is not known.
+        """Return the value to minimise on a batch, and further measurements.
 
         Args:
-            mixed_floor: That of the loss of the mixed images.
+            batch: Mixed images with labels and weights.
+            student: The network in training.
+            loss: Loss of an image.
+            teacher: The teacher's network, for objectives that have one.
+        """
+
+    def floor(self, mixed_floor: float) -> float | None:
+        """Return the infimum of the mean value over all functions; None if it is not known.
+
+        Args:
+            mixed_floor: Infimum of the mean loss of the mixed images.
         """
         del mixed_floor
         return None

@@ -1,4 +1,4 @@
-"""Plain: the loss of mixed images."""
+"""Plain: mean loss of the mixed images."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plain(Objective):
-    """The mean loss of the mixed images: mixup, and ERM under a law that does not mix."""
+    """Mean loss of the mixed images: mixup, or ERM if the law does not mix."""
 
     tag: ClassVar = "plain"
 
@@ -26,5 +26,5 @@ class Plain(Objective):
         return Minimised(loss=batch.losses(batch.logits(student), loss).mean())
 
     def floor(self, mixed_floor: float) -> float | None:
-        """Return the infimum of the mean over all functions, that of the mixed images' loss."""
+        """Return the infimum of the mean loss over all functions."""
         return mixed_floor

@@ -1,4 +1,4 @@
-"""RegMixup: the loss of the images as they are, and beside it that of the mixed ones."""
+"""RegMixup: loss of the unmixed images plus the weighted loss of the mixed ones."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RegMixup(Objective):
-    """The loss of the images as they are, and beside it that of the mixed ones.
+    """Loss of the unmixed images plus the weighted loss of the mixed ones.
 
         loss(g(x), y) + eta * mixup loss
 
-    The mixed images are those of `mix`: the source's alpha is `mix.law.alpha`. Both halves of a
-    batch pass the network together, so BatchNorm sees both.
+    The mixed images follow `mix`; the source's alpha is `mix.law.alpha`. Both halves pass the
+    network together, so that BatchNorm sees both.
 
-    Source: Pinto et al. 2022, arXiv:2206.14502, equation 4; Beta(20, 20) and eta 1 there.
+    Source: Pinto et al. 2022, arXiv:2206.14502, equation 4; with Beta(20, 20) and eta = 1.
     """
 
     tag: ClassVar = "regmixup"
     has_to_mix: ClassVar = True
 
     eta: NonNegative = 1.0
-    """Weight of the mixup loss. At 0 nothing is mixed: the run is ERM."""
+    """Weight of the mixup loss. With 0, nothing is mixed and the run is ERM."""
     reduction: Literal["sum", "mean"] = "sum"
-    """`mean` takes half of the sum, as the authors' code does with one mean over both halves."""
+    """`mean` halves the sum, as the authors' code does by taking one mean over both halves."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the law and the objective that are in force in a 0-based epoch of `epochs`."""
+        """Return the law and the objective in force in a 0-based epoch of `epochs`."""
         del epoch, epochs
         if self.eta == 0:
             return Erm(), Plain()
@@ -45,7 +45,7 @@ class RegMixup(Objective):
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the mean loss of the images and, weighted, of the mixed ones, in one pass."""
+        """Return the sum of both losses, computed in one pass."""
         import torch
 
         del teacher
@@ -56,5 +56,5 @@ class RegMixup(Objective):
         return Minimised(loss=both / 2 if self.reduction == "mean" else both)
 
     def floor(self, mixed_floor: float) -> float | None:
-        """Return the infimum of the mean over all functions; unmixed images can have no loss."""
+        """Return the infimum of the mean value over all functions; that of unmixed images is 0."""
         return self.eta * mixed_floor / (2 if self.reduction == "mean" else 1)

@@ -1,6 +1,6 @@
-"""Probes: what a run measures of itself beside its errors, one per file.
+"""Probes: measurements of a network besides its errors, one file each.
 
-To add one, write its file and name it here.
+To add one, write its file and add it here.
 """
 
 from mixup_core.images.probes.changed_images import ChangedImages

@@ -1,4 +1,4 @@
-"""FilterScores: what r, the loss of the teacher minus that of the student, looks like."""
+"""FilterScores: distribution of r, the teacher's loss minus the student's."""
 
 import math
 from dataclasses import dataclass
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FilterScores(Probe):
-    """The scores r of all training images, mixed once, while a teacher is there.
+    """Statistics of the scores r of all training images, mixed once, while there is a teacher.
 
-    Their rank correlation is with the EL2N of the mixed images, ||softmax - mixed label||_2. The
-    middle is lam within 1/4 of 1/2. The tail is the 99th percentile of |r| over its median, 3.82
-    for a Gaussian.
+    Recorded are: the share of r <= 0; the rank correlation of r with the EL2N of the mixed images,
+    ||softmax - mixed label||_2; the mean |r| for lam within 1/4 of 1/2, relative to that of other
+    weights; and the tail, which is the 99th percentile of |r| over its median (3.82 for a
+    Gaussian).
 
     Source: slides on data valuation for mixup, which show r against EL2N and lam.
     """
@@ -41,7 +42,7 @@ class FilterScores(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return what is measured after an epoch, by its metric; nothing without a teacher."""
+        """Return the values measured after an epoch, by metric name; empty without a teacher."""
         import torch
         from torch.nn.functional import one_hot
 
@@ -62,12 +63,12 @@ class FilterScores(Probe):
         return {name: value for name, value in found.items() if not math.isnan(value)}
 
     def _measured(self, scores: "Tensor", distances: "Tensor", lam: "Tensor") -> dict[str, float]:
-        """Return the metrics, not a number where one is not defined, with one transfer.
+        """Return the metrics, NaN if one is not defined; the device is read once.
 
         Args:
             scores: r of each mixed image, (images,).
-            distances: EL2N of each, (images,).
-            lam: Its weight, (images,).
+            distances: EL2N of each mixed image, (images,).
+            lam: Weight of each mixed image, (images,).
         """
         import torch
 

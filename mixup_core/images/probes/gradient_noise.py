@@ -1,4 +1,4 @@
-"""GradientNoise: how far the gradients of batches are from their mean."""
+"""GradientNoise: spread of the gradients of batches about their mean."""
 
 import math
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GradientNoise(Probe):
-    """Root of the mean squared distance of a batch's gradient from the mean over all batches.
+    """Root mean squared distance of a batch's gradient from the mean over all batches.
 
-    The gradients are of the objective in force on one fresh draw of partners and weights, so that
-    under mixup the noise of the draws counts as well. The mean is over the batches of the draw,
-    and the sum of squares is divided by their number minus 1.
+    The gradients are of the objective in force, for one new draw of partners and weights, so that
+    under mixup the noise of the draws is included. The sum of squares over the batches is divided
+    by their number minus 1.
 
-    Source: slides on data valuation for mixup, which name it sigma.
+    Source: slides on data valuation for mixup, where it is called sigma.
     """
 
     tag: ClassVar = "gradient-noise"
@@ -28,7 +28,7 @@ class GradientNoise(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return what is measured after an epoch, by its metric; nothing of a single batch."""
+        """Return the values measured after an epoch, by metric name; empty for a single batch."""
         import torch
 
         objective = subject.how.objective

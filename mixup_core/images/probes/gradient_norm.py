@@ -1,4 +1,4 @@
-"""GradientNorm: how far training is from a stationary point of what it minimises."""
+"""GradientNorm: distance of training from a stationary point of its objective."""
 
 import math
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GradientNorm(Probe):
-    """2-norm of the gradient of the objective in force, averaged over all batches.
+    """Euclidean norm of the gradient of the objective in force, averaged over all batches.
 
-    One fresh draw of partners and weights; without weight decay. BatchNorm uses its statistics.
-    Near a stationary point of the mixed objective the noise of that one draw is most of the norm:
-    `MeanGradientNorm` averages over draws.
+    It uses one new draw of partners and weights, and no weight decay. BatchNorm uses its running
+    statistics. Near a stationary point of the mixed objective, the noise of this draw dominates the
+    norm; `MeanGradientNorm` averages over draws.
 
     Source: Liu et al. 2023, arXiv:2303.01475, section 5.
     """
@@ -39,7 +39,7 @@ def gradient_of(subject: "Subject", draw: int = 0) -> "list[Tensor]":
 
     Args:
         subject: The network and its images.
-        draw: Number of the draw of partners and weights.
+        draw: Index of the draw of partners and weights.
     """
     import torch
 
@@ -56,7 +56,7 @@ def gradient_of(subject: "Subject", draw: int = 0) -> "list[Tensor]":
 
 
 def norm_of(parts: "list[Tensor]") -> float:
-    """Return the 2-norm of a vector given in parts, with one transfer from its device."""
+    """Return the Euclidean norm of a vector given in parts; the device is read once."""
     import torch
 
     return math.sqrt(sum(torch.stack([part.square().sum() for part in parts]).tolist()))

@@ -1,4 +1,4 @@
-"""InputGradientNorm: how steep the loss is around images held out."""
+"""InputGradientNorm: steepness of the loss around held-out images."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputGradientNorm(Probe):
-    """Mean 2-norm of the gradient of an image's loss by the image, of each split held out."""
+    """Mean norm of the gradient of an image's loss by its pixels, for each held-out split."""
 
     tag: ClassVar = "input-gradient-norm"
     metrics: ClassVar = {

@@ -1,4 +1,4 @@
-"""MeanGradientNorm: the norm of the mean gradient over many draws, with its Monte Carlo error."""
+"""MeanGradientNorm: norm of the mean gradient over many draws, with its Monte Carlo error."""
 
 import math
 from dataclasses import dataclass
@@ -13,21 +13,22 @@ if TYPE_CHECKING:
     from mixup_core.images.probes.subject import Subject
 
 _GROUPS = 10
-"""Parts of the draws between which products are taken, and that the jackknife leaves out."""
+"""Number of groups of draws, for products between groups and for the jackknife."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeanGradientNorm(Probe):
-    """2-norm of the expected gradient of the objective, estimated without the noise of the draws.
+    """Norm of the expected gradient of the objective, estimated without the noise of the draws.
 
-    The draws of partners and weights fall into at most ten groups with the mean gradients G_k of
-    n_k draws each. Products of different groups are unbiased for the squared norm:
+    The draws of partners and weights are divided into at most ten groups; group k has n_k draws and
+    the mean gradient G_k. Products of different groups give an unbiased estimate of the squared
+    norm:
 
         sum_{k != l} n_k n_l <G_k, G_l> / sum_{k != l} n_k n_l
 
-    The norm is its root, 0 where it is negative; the error is the jackknife's over the groups. The
-    norm of the mean of all draws would add the variance of that mean. One draw is enough where
-    nothing is mixed. Otherwise as `GradientNorm`.
+    The norm is its root, or 0 if it is negative. The error is the jackknife's over the groups. (The
+    norm of the mean over all draws would include the variance of that mean.) Without mixing, one
+    draw is enough. Otherwise as `GradientNorm`.
 
     Source: Liu et al. 2023, arXiv:2303.01475, section 5.
     """
@@ -69,8 +70,8 @@ def norm_and_error(products: list[list[float]], counts: list[int]) -> tuple[floa
     """Return the norm of an expectation and its jackknife error, from sums over groups of draws.
 
     Args:
-        products: Inner product of the sums of each two groups, (groups, groups).
-        counts: Draws of each group.
+        products: Inner products of the groups' sums, (groups, groups).
+        counts: Number of draws of each group.
     """
 
     def norm_of(groups: list[int]) -> float:

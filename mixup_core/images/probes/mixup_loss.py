@@ -1,4 +1,4 @@
-"""MixupLoss: the loss of mixed images in evaluation mode, and how far it is above its floor."""
+"""MixupLoss: loss of mixed images in evaluation mode, and its excess over the infimum."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MixupLoss(Probe):
-    """The mean loss over one fresh draw of partners and weights from the law in force.
+    """Mean loss for one new draw of partners and weights from the law in force.
 
-    Beside it, where known, the infimum over all functions and the excess over that.
+    If the infimum over all functions is known, it and the excess over it are recorded too.
     """
 
     tag: ClassVar = "mixup-loss"

@@ -1,4 +1,4 @@
-"""NeuralCollapse: how far the last layer has collapsed to one point for each class."""
+"""NeuralCollapse: how close the last layer's features are to one point per class."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NeuralCollapse(Probe):
-    """Four measures of the last layer's features h; all tend to 0 in collapse.
+    """Four measures of the last layer's features h; all tend to 0 under neural collapse.
 
-    With class means mu_c about their mean, M their matrix, k classes that have images:
+    With class means mu_c relative to their mean, M the matrix of them, k classes that have images:
 
         nc1_variability  tr(S_W S_B^+) / k, S_W the scatter within, S_B between classes
-        nc2_norms        sd of |mu_c| over its mean
+        nc2_norms        standard deviation of |mu_c| over its mean
         nc2_angles       mean over pairs of |cos(mu_c, mu_d) + 1 / (k - 1)|
         nc3_duality      | W / |W| - M / |M| |, W the last layer's weight, Frobenius norms
-        nc4_disagreement fraction of images whose nearest class mean is not the class predicted
+        nc4_disagreement fraction of images whose nearest class mean is not the predicted class
 
     Source: Papyan, Han and Donoho 2020, arXiv:2008.08186, figures 2 to 7.
     """
@@ -37,7 +37,7 @@ class NeuralCollapse(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values measured after an epoch; empty where all class means coincide."""
+        """Return the values measured after an epoch; empty if all class means coincide."""
         import torch
         from torch import nn
 

@@ -1,4 +1,4 @@
-"""Probe: what a run measures of itself beside its errors; an open choice, one member per file."""
+"""Probe: base class of measurements of a network, one file each; plugins may add more."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Probe(Checked, ABC):
-    """Measures the network in evaluation mode after some epochs; changes nothing in training.
+    """Measures the network in evaluation mode after some epochs. It does not affect training.
 
-    What a probe draws comes from streams of its own, and training images are seen unmixed (but for
-    `MixupLoss`, `GradientNorm` and `MeanGradientNorm`) and not augmented. The file of a probe is
-    read when a study is: it imports torch where it computes.
+    A probe draws from its own random streams. It sees training images unmixed and without
+    augmentation (except `MixupLoss`, `GradientNorm` and `MeanGradientNorm`, which mix). The file of
+    a probe is imported whenever a study is read, so import torch inside the methods.
     """
 
     catalogue: ClassVar[Catalogue["Probe"]] = Catalogue("probe")
 
     tag: ClassVar[str]
-    """Name of the probe in study files."""
+    """The probe's name in study files."""
     metrics: ClassVar[Mapping[str, Metric]]
-    """Metrics that it records, in the order of columns."""
+    """Metrics that it records, in the order of table columns."""
     views: ClassVar[Literal["single", "concat"] | None] = None
-    """The only views that it is defined for; None: both."""
+    """The only kind of views for which it is defined; None: all."""
 
     is_of_evaluation: ClassVar[bool] = False
-    """True if it reads the logits of an evaluation, and so has no `every` of its own."""
+    """True if it uses the logits of an evaluation, and therefore cannot have its own `every`."""
 
     every: Count | None = None
-    """Epochs from one measurement to the next; it divides `epochs`. None: `eval_every`."""
+    """Epochs between measurements; must divide `epochs`. None: `eval_every`."""
 
     @abstractmethod
     def measure(self, subject: "Subject") -> dict[str, float]:

@@ -18,11 +18,11 @@ _LABELS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scores(Probe):
-    """Accuracy, balanced accuracy and AUROC wherever the error is measured.
+    """Accuracy, balanced accuracy and AUROC, whenever the error is measured.
 
-    Balanced accuracy is the mean over classes of the accuracy on the images of each. AUROC is the
-    mean over classes of the area under the curve of each against the rest; it is not recorded where
-    a class has no image. Each of them can be the `headline` of a study.
+    Balanced accuracy is the mean over classes of the accuracy on a class's images. AUROC is the
+    mean over classes of the area under the ROC curve of one class against the rest; it is not
+    recorded if a class has no image. Each can be the `headline` of a study.
     """
 
     tag: ClassVar = "scores"
@@ -37,7 +37,7 @@ class Scores(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return what is measured after an epoch, by its metric."""
+        """Return the values measured after an epoch, by metric name."""
         from scipy.special import softmax
 
         from mixup_core.scores import accuracy, auroc, balanced_accuracy

@@ -1,4 +1,4 @@
-"""Subject: what probes look at after an epoch."""
+"""Subject: the state of training that probes measure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,22 +20,23 @@ from mixup_core.images.views import EvaluationImages, TrainingImages
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Subject:
-    """The state of training that probes read after an epoch, and never change."""
+    """The state of training after an epoch, for probes; they must not modify it."""
 
     config: TrainConfig
     epoch: int
-    """0-based, just finished."""
+    """The finished epoch, 0-based."""
     network: nn.Module
-    """In evaluation mode."""
+    """The network in evaluation mode."""
     loss: Loss
-    """Loss of an image, which training minimises."""
+    """Loss of an image, as in training."""
     images: TrainingImages
     held_out: Mapping[str, EvaluationImages]
-    """`val` and `test`, where the run has them."""
+    """Validation and test images as `val` and `test`, if the run has them."""
     teacher: Forward | None = None
     evaluated: Mapping[tuple[str, str], Tensor] = field(default_factory=dict)
-    """Logits that were evaluated after this epoch, by split (`val`, `test`, not corrupted) and
-    network (as in `TrainingState.networks`); empty where none were."""
+    """Logits of this epoch's evaluation, by split (`val`, `test`; not corrupted ones) and network
+    (as in `TrainingState.networks`); empty if there was no evaluation.
+    """
     _known: dict[float | None, tuple[Tensor, Tensor]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -43,7 +44,7 @@ class Subject:
 
     @property
     def how(self) -> Epoch:
-        """The settings that decided the epoch."""
+        """The settings of the epoch."""
         return self.config.in_epoch(self.epoch)
 
     def logits(self, images: Tensor, hidden: HiddenMix | None = None) -> Tensor:
@@ -62,15 +63,15 @@ class Subject:
 
     @torch.no_grad()
     def asked(self, gamma: float | None = None) -> tuple[Tensor, Tensor]:
-        """Return the network's logits of all training images, and their labels."""
+        """Return the network's logits of all training images, and their labels; not cached."""
         parts = [(self.logits(images), labels) for images, labels in self.unmixed(gamma)]
         return torch.cat([part for part, _ in parts]), torch.cat([labels for _, labels in parts])
 
     def unmixed(self, gamma: float | None = None) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield all training images with their labels, some at a time.
+        """Yield all training images with their labels, in batches.
 
         Args:
-            gamma: Scale of the own view in concatenated ones; None draws one for each image.
+            gamma: Scale of the own view in concatenated views; None draws one per image.
         """
         scaling = Draws.for_probing(self.config, self.epoch, self.how, self.images).scaling[0]
         if gamma is not None:
@@ -80,17 +81,17 @@ class Subject:
             yield self.images.batch(chosen, scaling[chosen]), self.images.labels[chosen]
 
     def mixed(self, draw: int = 0) -> Iterator[Batch]:
-        """Yield all training images mixed by the law in force, drawn for probes.
+        """Yield all training images, mixed by the law in force with the random streams of probes.
 
         Args:
-            draw: Number of the draw; equal numbers give equal partners and weights.
+            draw: Index of the draw; the same index gives the same partners and weights.
         """
         draws = Draws.for_probing(self.config, self.epoch, self.how, self.images, draw)
         saliency = partial(gradient_norms, self.network, self.loss, self.config.precision)
         return batches(self.images, draws, self.how, saliency)
 
     def measured(self) -> dict[str, float]:
-        """Return the values of all probes that are due after the epoch."""
+        """Return the values of all probes that measure after this epoch."""
         found: dict[str, float] = {}
         for probe in self.config.probes:
             if (self.epoch + 1) % (probe.every or self.config.eval_every) == 0:

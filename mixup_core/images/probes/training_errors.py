@@ -1,4 +1,4 @@
-"""Errors of the training images, as they are and by their views."""
+"""Errors on the training images: unmodified, by views, and by right and wrong labels."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OriginalError(Probe):
-    """Error and mean cross entropy of the training images as they are; single views only."""
+    """Error and mean cross entropy on the unmodified training images; only for single views."""
 
     tag: ClassVar = "original-error"
     metrics: ClassVar = {
@@ -36,9 +36,9 @@ class OriginalError(Probe):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MultiViewError(Probe):
-    """Error of the training images as an access shows them, gamma drawn anew.
+    """Error on the training images as training sees them, with a new gamma; for stacked views.
 
-    Source: Chidambaram et al. 2023, arXiv:2210.13512, for the views; concatenated views only.
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, for the views.
     """
 
     tag: ClassVar = "multi-view-error"
@@ -54,7 +54,7 @@ class MultiViewError(Probe):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpuriousError(Probe):
-    """Error from the view of the paired class alone, [0, x']; low: it is relied on."""
+    """Error with the view of the paired class alone, [0, x']; low if the network relies on it."""
 
     tag: ClassVar = "spurious-error"
     metrics: ClassVar = {
@@ -69,7 +69,7 @@ class SpuriousError(Probe):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrueError(Probe):
-    """Error from the own view alone, [x, 0]."""
+    """Error with the image's own view alone, [x, 0]."""
 
     tag: ClassVar = "true-error"
     metrics: ClassVar = {
@@ -84,11 +84,11 @@ class TrueError(Probe):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelErrors(Probe):
-    """Errors of the images whose labels are right, and of those whose labels noise has replaced.
+    """Error on images with right labels, and on images whose labels were replaced by noise.
 
-    A network fits the noise as far as the error of the wrong labels falls below 1; the images with
-    wrong labels are recovered as far as their right labels are predicted. Without label noise it
-    records the first alone.
+    The error on wrong labels falls below 1 as the network fits the noise. `recovered` is the share
+    of images with wrong labels for which the right label is predicted. Without label noise, only
+    the first error is recorded.
 
     Source: Liu et al. 2023, arXiv:2303.01475, section 4, on the order in which labels are learned.
     """
@@ -109,7 +109,7 @@ class LabelErrors(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return what is measured after an epoch, by its metric."""
+        """Return the values measured after an epoch, by metric name."""
         import torch
 
         logits, labels = subject.outputs()

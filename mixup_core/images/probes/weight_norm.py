@@ -1,4 +1,4 @@
-"""WeightNorm: the length of all parameters together."""
+"""WeightNorm: Euclidean norm of all parameters."""
 
 import math
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WeightNorm(Probe):
-    """2-norm of all parameters."""
+    """Euclidean norm of all parameters together."""
 
     tag: ClassVar = "weight-norm"
     metrics: ClassVar = {"train/weight_norm": Metric(label="weight norm", least=0.0)}

@@ -1,1 +1,1 @@
-"""Published data sets, one per file: facts, files with their digests, sources and reader."""
+"""Published datasets, one file each: facts, files with digests, sources and reader."""

@@ -15,9 +15,9 @@ _NUM_TRAIN_PER_CLASS = 30
 
 
 def _read(root: Path, split: SplitName, size: int) -> "Images":
-    """Read the images with torchvision; 30 of each class, drawn once for everyone, are to train.
+    """Read the images with torchvision; 30 of each class are for training.
 
-    The data set has no split of its own; 30 images per class to train is the usual one.
+    They are drawn once for all seeds. The dataset has no split of its own; 30 images are usual.
     """
     from torchvision.datasets import Caltech101
 

@@ -35,27 +35,29 @@ CORRUPTIONS = (
     "spatter",
     "saturate",
 )
-"""The 15 of the benchmark, then the four that its authors keep for validation."""
+"""The benchmark's 15 corruptions, then the four that its authors keep for validation."""
 
 NUM_SEVERITIES = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CorruptedSet:
-    """The archive of the corrupted test images of a data set."""
+    """The archive of a dataset's corrupted test images."""
 
     title: str
     folder: str
     url: str
     md5: str
-    """MD5 of the archive; no digest of its files is published, so a fetch alone checks them."""
+    """MD5 of the archive. Digests of its files are not published, so they are checked only by a
+    download.
+    """
 
     def files(self) -> tuple[str, ...]:
-        """Return the paths under the root."""
+        """Return the paths of its files below the root."""
         return tuple(f"{self.folder}/{name}.npy" for name in (*CORRUPTIONS, "labels"))
 
     def sources(self, root: Path) -> Sources:
-        """Return where the archive comes from."""
+        """Return the sources of the archive."""
         return unpacked_archive(self.url, f"{self.folder}.tar", self.md5, root)
 
 
@@ -73,7 +75,7 @@ CORRUPTED: Mapping[str, CorruptedSet] = {
         md5="11f0ed0f1191edbf9fa23466ae6021d3",
     ),
 }
-"""Data set to its corrupted test images; `mixsweep data fetch` knows them as `cifar10-c`."""
+"""Corrupted test images by dataset; `mixsweep data fetch` calls them `cifar10-c`, `cifar100-c`."""
 
 
 def read_corrupted(

@@ -1,4 +1,4 @@
-"""digits: the 8 x 8 handwritten digits that come with scikit-learn."""
+"""digits: the 8 x 8 handwritten digits of scikit-learn."""
 
 import importlib.util
 from pathlib import Path

@@ -20,7 +20,7 @@ def _sources(root: Path) -> Sources:
 
 
 def _read(root: Path, split: SplitName, size: int) -> "Images":
-    """Read the images with torchvision; to train are those of its `train` and of its `val`."""
+    """Read the images with torchvision. Its `train` and `val` are used for training."""
     from torchvision.datasets import DTD
 
     from mixup_core.images.data.pixels import Images

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _ARCHIVE = "fgvc-aircraft/fgvc-aircraft-2013b.tar.gz"
 _BANNER = 20
-"""Rows at the foot of each image that name its photographer; the authors ask to cut them off."""
+"""Rows at the bottom of each image with the photographer's name; the authors ask to remove them."""
 
 
 def _sources(root: Path) -> Sources:
@@ -21,7 +21,7 @@ def _sources(root: Path) -> Sources:
 
 
 def _read(root: Path, split: SplitName, size: int) -> "Images":
-    """Read the images with torchvision: its `trainval` and `test`."""
+    """Read torchvision's splits `trainval` and `test`."""
     from torchvision.datasets import FGVCAircraft
 
     from mixup_core.images.data.pixels import Images

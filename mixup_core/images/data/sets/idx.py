@@ -1,4 +1,4 @@
-"""The idx files of MNIST and of the sets made after it: how they are unpacked and read."""
+"""Unpacks and reads idx files, the format of MNIST and datasets modelled on it."""
 
 import gzip
 from collections.abc import Callable, Mapping
@@ -18,11 +18,11 @@ NAMES = tuple(
                                                                     "labels-idx1-ubyte")
 )  # fmt: skip
 MAX_UNPACKED = 64 * 1024**2
-"""Bytes; above the largest of the files (47 MB), far below what a gzip bomb holds."""
+"""Largest unpacked size in bytes: more than the largest file (47 MB), far less than a gzip bomb."""
 
 
 def read(folder: Path, root: Path, split: SplitName, size: int) -> "Images":
-    """Read the idx files with torchvision; its classes would trust the unpacked files unchecked."""
+    """Read the verified idx files with torchvision's functions; its classes do not verify."""
     from torchvision.datasets import mnist
 
     from mixup_core.images.data.pixels import Images
@@ -35,15 +35,15 @@ def read(folder: Path, root: Path, split: SplitName, size: int) -> "Images":
 
 
 def of_mirrors(folder: Path, mirrors: list[str]) -> dict[str, Callable[[Path], None]]:
-    """Return each mirror and what unpacks its four archives into a staging folder."""
+    """Return, for each mirror, a function that unpacks its four archives into a staging folder."""
     return {mirror: partial(_unpack_mirror, mirror, folder) for mirror in mirrors}
 
 
 def unpack(compressed: Path, folder: Path, staging: Path) -> None:
-    """Unpack the four archives of a folder into `folder` of a staging folder.
+    """Unpack the four archives of a folder into `folder` below a staging folder.
 
     Raises:
-        DataError: If one expands to more than `MAX_UNPACKED` bytes.
+        DataError: If one has more than `MAX_UNPACKED` bytes.
     """
     raw = staging / folder
     raw.mkdir(parents=True, exist_ok=True)

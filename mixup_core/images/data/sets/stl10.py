@@ -17,7 +17,7 @@ def _sources(root: Path) -> Sources:
 
 
 def _read(root: Path, split: SplitName, size: int) -> "Images":
-    """Read the binary files with torchvision, which turns their columns into rows."""
+    """Read the binary files with torchvision, which converts their column order."""
     from torchvision.datasets import STL10
 
     from mixup_core.images.data.pixels import Images

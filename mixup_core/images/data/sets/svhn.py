@@ -20,7 +20,7 @@ def _sources(root: Path) -> Sources:
 
 
 def _read(root: Path, split: SplitName, size: int) -> "Images":
-    """Read the .mat files with torchvision, which makes the label 10 of the digit 0 a 0."""
+    """Read the .mat files with torchvision, which turns the label 10 (digit 0) into 0."""
     from torchvision.datasets import SVHN
 
     from mixup_core.images.data.pixels import Images

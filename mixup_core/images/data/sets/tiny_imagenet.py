@@ -17,9 +17,9 @@ _INSIDE = "tiny-imagenet-200"
 
 
 def _read(root: Path, split: SplitName, size: int) -> "Images":
-    """Read the JPEGs out of the archive; the labels of its own test images were never published.
+    """Read the JPEGs from the archive. The labels of its test images are not published.
 
-    Classes are numbered along `wnids.txt`. torchvision has no reader.
+    Classes are numbered in the order of `wnids.txt`. torchvision has no reader.
     """
     from PIL import Image
 
