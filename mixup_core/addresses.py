@@ -1,4 +1,4 @@
-"""Addresses: the part of a URL that may be shown, recorded or sent to others."""
+"""Addresses: find the part of a URL that can be shown and recorded without revealing secrets."""
 
 import re
 from dataclasses import dataclass, replace
@@ -7,37 +7,37 @@ from urllib.parse import quote, unquote, unquote_plus, urlsplit
 from fsspec.utils import infer_storage_options
 
 HIDDEN = "***"
-"""Stands for a part that is not shown."""
+"""Replaces a part that is not shown."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+._-]{0,30}")
 _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
 _PATH = re.compile(r"(/?[\w .,+=~-]+)*/?")
 _LOGIN = re.compile(r"[^/@]*:[^@]*@")
-"""A path that begins like this is rather an address whose scheme was forgotten."""
+"""Matches the start of a path that is probably an address without its scheme."""
 _ANYWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S*")
 _TRAILING = ".,;:!?'\"`)]}>"
-"""Punctuation of the sentence around an address, not part of it."""
+"""Punctuation after an address in a sentence."""
 _WHOLE_WORD = 4
-"""Characters below which a hidden word is replaced only where it stands alone."""
+"""Hidden words shorter than this are replaced only where they stand alone."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Address:
-    """An address without login, query and whatever else could be a secret; `str` shows it.
+    """An address without login, query and other parts that could be secret; `str` formats it.
 
-    Only parts that are known to be harmless are kept. It cannot be opened unless `is_whole`.
+    Only parts known to be harmless are kept. Unless `is_whole`, it cannot be opened.
     """
 
     scheme: str = ""
-    """Empty for a path."""
+    """Scheme of the URL; empty for a path."""
     host: str = ""
     port: int | None = None
     path: str = ""
-    """With its leading slash, if it has one."""
+    """Path, with its leading slash if it has one."""
     has_login: bool = False
     has_query: bool = False
     is_hidden: bool = False
-    """True if the parts cannot be told apart with certainty; then only the scheme is kept."""
+    """True if the address cannot be parsed with certainty; then only the scheme is kept."""
 
     @property
     def is_whole(self) -> bool:
@@ -64,10 +64,10 @@ class Address:
         has_login: bool = False,
         query: str = "",
     ) -> "Address":
-        """Return the harmless parts of an address as the library that opens it told them apart.
+        """Return the harmless parts of an address, given as the library that opens it parses them.
 
-        An `@` behind the login shows that a secret holds a reserved character that was not quoted:
-        then any part may be a piece of it, and only the scheme is kept.
+        An `@` after the login means that a secret contains an unquoted reserved character. Then any
+        part could belong to the secret, and only the scheme is kept.
         """
         scheme = scheme if _SCHEME.fullmatch(scheme) else HIDDEN
         if any("@" in part for part in (host, path, query)):
@@ -85,13 +85,13 @@ class Address:
 
     @classmethod
     def of_path(cls, path: str) -> "Address":
-        """Return a path on this machine, which holds no secret."""
+        """Return the address of a path on this machine, which contains no secret."""
         is_login = _LOGIN.match(path) is not None
         return cls(is_hidden=True) if is_login else cls(path=path)
 
 
 def web_address(url: str) -> Address:
-    """Return the harmless part of an address of a server, `HOST:PORT` included."""
+    """Return the harmless part of a server's address; `HOST:PORT` is accepted too."""
     scheme, mark, _ = url.partition("://")
     try:
         parts = urlsplit(url if mark else f"//{url}")
@@ -113,7 +113,7 @@ def web_address(url: str) -> Address:
 
 
 def store_address(url: str) -> Address:
-    """Return the harmless part of a path or a URL of fsspec; of a chain its last link alone."""
+    """Return the harmless part of a path or fsspec URL; for a chained URL, of its last part."""
     if "://" not in url:
         return Address.of_path(url)
     if url.startswith("file:///"):
@@ -147,17 +147,17 @@ def store_address(url: str) -> Address:
 
 
 _BUCKETS = {"s3", "s3a", "gcs", "gs"}
-"""Protocols whose bucket is part of the path to fsspec."""
+"""Protocols for which fsspec treats the bucket as part of the path."""
 _CONTAINERS = {"abfs", "abfss"}
-"""Protocols whose container stands where others have a login."""
+"""Protocols whose container is written in the place of a login."""
 _CONTAINER = re.compile(r"[a-z0-9-]{3,63}")
 
 
 def scrubbed(text: str, url: str, shown: Address) -> str:
-    """Return a text, such as the error of a library, with no more of an address than is shown.
+    """Remove the hidden parts of an address from a text, such as a library's error message.
 
-    Libraries quote an address whole, unquoted, or in the pieces that they took it apart into; so
-    each word of it that is not shown is replaced wherever it is.
+    Libraries quote an address as a whole, unquoted, or in parts. Therefore each of its words that
+    is not shown is replaced wherever it occurs.
 
     Args:
         text: The text.
@@ -178,7 +178,7 @@ def scrubbed(text: str, url: str, shown: Address) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """Return a text with each address in it, however it came there, as it may be shown."""
+    """Return a text in which each address is replaced by its harmless part."""
 
     def replaced(found: re.Match[str]) -> str:
         whole = found[0]

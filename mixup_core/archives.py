@@ -1,4 +1,4 @@
-"""Archives: zip files of arrays or tensors that unpack to no more than their own size."""
+"""Archives: reads zip files of arrays or tensors only if unpacking cannot exceed their own size."""
 
 import io
 import math
@@ -6,24 +6,25 @@ import zipfile
 from typing import IO, Any
 
 _DAMAGES = (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, RuntimeError)
-"""Errors of what reads an archive; the last where it asks for a password, or for another reader."""
+"""Errors raised for damaged archives; RuntimeError for encrypted ones or unknown compression."""
 
 
 class ArchiveError(ValueError):
-    """A zip file that states more content than it has bytes, or is none."""
+    """Not a zip file, or one that declares more content than it has bytes."""
 
 
 def require_unpacked(stream: IO[bytes]) -> None:
     """Check, before anything is read, that the members of an archive are stored uncompressed.
 
-    NumPy and PyTorch store what they write; a compressed member comes from somebody else, and may
+    NumPy and PyTorch write uncompressed members. A compressed one comes from elsewhere, and could
     unpack to a thousand times its size.
 
     Args:
-        stream: The archive, at any position; it is at its beginning afterwards.
+        stream: The archive, at any position; at its beginning afterwards.
 
     Raises:
-        ArchiveError: If a member is compressed, or all of them state more bytes than the file has.
+        ArchiveError: If a member is compressed, or all members declare more bytes than the file
+            has.
     """
     size = stream.seek(0, io.SEEK_END)
     try:
@@ -41,7 +42,7 @@ def read_arrays(content: bytes) -> dict[str, Any]:
     """Return the arrays of an NPZ archive by name; no code in it runs.
 
     Raises:
-        ArchiveError: If it is none, or states more content than it has bytes.
+        ArchiveError: If it is not an archive, or declares more content than it has bytes.
     """
     import numpy as np
     from numpy.lib import format as npy

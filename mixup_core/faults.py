@@ -1,11 +1,11 @@
-"""Faults: errors after which a process is of no use: no memory, a sick device, a broken kernel."""
+"""Faults: errors after which a process cannot go on: out of memory, a faulty device or kernel."""
 
 import re
 from collections.abc import Iterable
 from typing import Literal
 
 Fault = Literal["memory", "device", "kernel"]
-"""Cause of a failure: the memory of the machine, its device, or a kernel that the run started."""
+"""Cause of a fault: the machine's memory, its device, or a kernel that the run started."""
 
 _MEMORY = (
     "can't allocate memory",  # PyTorch, of a CPU
@@ -24,14 +24,14 @@ _MEMORY = (
     "unable to find an engine",  # cuDNN, where no engine's workspace fits
     "running low on memory",  # Ray, of a process that it killed
 )
-"""Patterns of texts, in small letters, that say that an allocation failed."""
+"""Lower-case patterns of messages after a failed allocation."""
 _KERNEL = (
     "device-side assert",
     r"cuda error: invalid (?:argument|configuration argument)",
     r"cublas_status_(?:invalid_value|not_supported)",
     r"cudnn_status_(?:bad_param|not_supported)",
 )
-"""Patterns of texts that say that a kernel refuses its input, as it would on any device."""
+"""Patterns of messages of a kernel that rejects its input, as it would on any device."""
 _DEVICE = (
     r"cuda(?: driver)? error: ",
     r"cudaerror\w+",
@@ -49,13 +49,13 @@ _DEVICE = (
     "uncorrectable ecc error",
     r"hip error: ",
 )
-"""Patterns of texts that say that a device, its driver or its state in this process is broken."""
+"""Patterns of messages about a faulty device, driver, or device state of this process."""
 
 
 def fault_of(error: BaseException | str) -> Fault | None:
-    """Return what is to blame for an error, by its type or text; None for an ordinary error.
+    """Classify an error, by its type or message; return None for an ordinary error.
 
-    A process whose device reports a fault can use it no more, whatever the cause was.
+    After a device reports a fault, the process cannot use it again, whatever the cause.
     """
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return "memory"

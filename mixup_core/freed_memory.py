@@ -1,4 +1,4 @@
-"""Freed memory: what the C library of a process that trains does with it."""
+"""Freed memory: lets the C library of a training process reuse freed memory."""
 
 import ctypes
 from contextlib import suppress
@@ -7,16 +7,16 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Parameters of mallopt(3)."""
 _NEVER = 2**31 - 1
 _LARGEST = 32 * 2**20
-"""Bytes; where glibc's own adaption ends."""
+"""Largest block to keep, in bytes; glibc adapts no further either."""
 
 
 def keep_freed_memory() -> None:
-    """Let this process keep memory that it frees, of blocks up to 32 MB, for what it needs next.
+    """Let this process reuse the memory that it frees, in blocks up to 32 MB.
 
-    Every step frees what the next one asks for again. Left alone, glibc gives much of it back to
-    the system, which clears each page before it comes again: 4 to 5 % of the CPU time of a run of
-    the quickstart, and half of that of a batch's assembly. No bit moves, and the process is as
-    large as its largest step made it. Where the C library is another, nothing happens.
+    Every step frees memory that the next step allocates again. By default, glibc returns much of it
+    to the system, which must clear each page before it is used again: 4 to 5 % of the CPU time of a
+    quickstart run, and half of the time of assembling a batch. Results do not change. The process
+    stays as large as in its largest step. With another C library, this function has no effect.
     """
     with suppress(AttributeError, OSError):
         library = ctypes.CDLL(None)

@@ -1,4 +1,4 @@
-"""global_generators: the random generators of a process that no result may depend on."""
+"""Global generators: process-wide random generators, on which no result may depend."""
 
 import random
 from collections.abc import Iterator
@@ -8,8 +8,9 @@ import numpy as np
 import torch
 
 PYTHON, NUMPY, TORCH = "random", "numpy.random", "torch"
-"""Modules whose functions draw from a generator of the whole process. That of `random` also serves
-threads of libraries, so that only a process without any can look at it."""
+"""Modules with a process-wide generator. Threads of libraries draw from that of `random`, so that
+it can be checked only in a process without such threads.
+"""
 
 
 @contextmanager
@@ -29,10 +30,10 @@ def seeded_globally(seed: int) -> Iterator[None]:
 
 @contextmanager
 def watched(device: str = "cpu") -> Iterator[list[str]]:
-    """Yield a list that holds, at the end, the modules whose global generator was drawn from.
+    """Yield a list; at the end it holds the modules whose global generator was used.
 
     Args:
-        device: Where tensors are; a GPU has a generator of its own.
+        device: Device of the tensors; a GPU has its own generator.
     """
     drawn: list[str] = []
     before = _positions(device)

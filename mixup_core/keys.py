@@ -1,4 +1,4 @@
-"""Keys: the name of a run and of its stages, a hash of everything that changes their numbers."""
+"""Keys: names of runs and stages, which are hashes of everything that changes their numbers."""
 
 import hashlib
 import json
@@ -15,37 +15,38 @@ from mixup_core.tree.parts import parts
 from mixup_core.tree.written_forms import defaults, flatten, spelled
 
 NUMERICS_VERSION = 1
-"""Raised whenever the numbers of all problems move; part of every key, so old results are not mixed
-in. Of one problem alone: `Keying.numerics`."""
+"""Version of the numerics of all problems. It is part of every key: raise it when numbers change,
+so that old results are not reused. `Keying.numerics` does this for one problem.
+"""
 
 
 def run_key(config: Config) -> str:
-    """Return the name of a run: a hash of everything in its configuration that changes numbers.
+    """Return the name of a run: a hash of everything in its configuration that changes its numbers.
 
     Returns:
-        32 hexadecimal digits. Where data lies on disk, the device, threads and the study's name are
-        not part of it; `NUMERICS_VERSION` and `Keying.numerics` are.
+        32 hexadecimal digits. They depend on `NUMERICS_VERSION` and `Keying.numerics`, but not on
+        the location of the data, the device, the number of threads or the study's name.
 
     Raises:
-        RuleError: If what stands for a path that does not enter is not filled in yet
-            (`Keying.stands_for`).
+        RuleError: If a path that replaces another one in keys (`Keying.stands_for`) is not filled
+            in.
     """
     return _hashed(config, _keyed(config))
 
 
 def stage_key(config: Config, epoch: int) -> str:
-    """Return the name of a run's first `epoch` epochs: runs with equal keys share them bit for bit.
+    """Return the name of a run's first `epoch` epochs; runs with equal names share them exactly.
 
-    Every path enters each key unless `Keying` names it. What decides an epoch enters epoch by epoch
-    (`Keying.of_epoch`), so a run that mixes for 10 epochs and one that mixes for 20 have the same
-    key up to 10; the total number of epochs does not enter unless an epoch depends on it.
+    Every path enters each stage key unless `Keying` lists it. Settings of an epoch enter epoch by
+    epoch (`Keying.of_epoch`): a run that mixes for 10 epochs and one that mixes for 20 have equal
+    keys up to epoch 10. The total number of epochs enters only if an epoch depends on it.
 
     Args:
-        config: The run.
-        epoch: Number of epochs finished, in 1..config.epochs.
+        config: Configuration of the run.
+        epoch: Number of finished epochs, in 1..config.epochs.
 
     Raises:
-        RuleError: If the run has no such stage.
+        RuleError: If `epoch` is out of range.
     """
     if not 1 <= epoch <= config.epochs:
         raise RuleError("1 <= epoch <= epochs", {"epoch": epoch, "epochs": config.epochs})
@@ -53,7 +54,7 @@ def stage_key(config: Config, epoch: int) -> str:
 
 
 def stage_keys(config: Config) -> tuple[str, ...]:
-    """Return `stage_key(config, epoch)` for epoch 1 to `config.epochs`; the last is a whole run."""
+    """Return `stage_key(config, epoch)` for all epochs from 1; the last names the whole run."""
     keying = problem_of(config).keying
     fixed = {}
     for path, value in _keyed(config).items():
@@ -87,16 +88,16 @@ def _spelled_epochs(config: Config) -> tuple[str, ...]:
 
 
 def changes(config: Config) -> tuple[int, ...]:
-    """Return the epochs (0-based) that are decided by something else than the one before."""
+    """Return the epochs (0-based) whose settings differ from those of the epoch before."""
     of_epoch = problem_of(config).keying.of_epoch
     decided = [of_epoch(config, epoch) for epoch in range(config.epochs)]
     return tuple(e for e in range(1, len(decided)) if decided[e] != decided[e - 1])
 
 
 def paths_left_out() -> Iterator[tuple[str, str, str, str]]:
-    """Yield each path that leaves a key: its problem, itself, the keys that it leaves, the reason.
+    """Yield each path that is left out of keys: problem, path, which keys, and the reason.
 
-    Every path that is not among them enters the run key and the key of every stage.
+    Every other path enters the run key and the key of every stage.
     """
     for name in PROBLEMS:
         for path, left, reason in problem_named(name).keying.left_out():
@@ -104,20 +105,20 @@ def paths_left_out() -> Iterator[tuple[str, str, str, str]]:
 
 
 def rounded(value: float) -> float:
-    """Return a computed number with the 12 significant digits that may enter a key.
+    """Round a computed number to the 12 significant digits that enter keys.
 
-    More would name a run after the last bits of somebody's mathematical library.
+    With more digits, keys would depend on the last bits of a mathematical library.
     """
     return float(f"{value:.12g}")
 
 
 def _beyond(config: Config, path: str, keying: Keying) -> tuple[Any, ...]:
-    """Return the fields of a list's items that `by_epoch` does not cover; empty if all are usual.
+    """Return the fields of list items that `by_epoch` does not cover; empty if all are default.
 
     Args:
-        config: The run.
-        path: A covered path.
-        keying: Of its problem.
+        config: Configuration of the run.
+        path: Path of the list, which is covered.
+        keying: Keying of the problem.
     """
     items = attrgetter(path)(config) if keying.names_below(path) else ()
     if not isinstance(items, tuple):
@@ -136,10 +137,10 @@ def _fields_beyond(item: Any, path: str, keying: Keying) -> Iterator[tuple[str, 
 
 
 def _keyed(config: Config) -> dict[str, Any]:
-    """Return the content of a key: the first fields, and others that differ from their defaults.
+    """Return the content of a key: the fields always in it, and others that are not default.
 
     Raises:
-        RuleError: If what stands for a path is not filled in yet.
+        RuleError: If a path that replaces another one is not filled in.
     """
     keying = problem_of(config).keying
     flat, usual = flatten(config, brief=True), defaults(config, brief=True)
@@ -169,12 +170,12 @@ def _hashed(config: Config, content: Mapping[str, Any]) -> str:
 
 
 def _canonical(value: Any) -> str:
-    """Return a value as JSON that is the same in whatever order its fields are declared."""
+    """Return a value as JSON that does not depend on the order in which fields are declared."""
     return json.dumps(_with_one_spelling(value), sort_keys=True, allow_nan=False)
 
 
 def _with_one_spelling(value: Any) -> Any:
-    """Return the value with 1.0 as 1, so that an integer given for a float makes no new key."""
+    """Return the value with 1.0 written as 1, so that both give the same key."""
     match value:
         case str():
             return value

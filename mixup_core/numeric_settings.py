@@ -1,8 +1,8 @@
-"""Numeric settings: variables of the environment that can move the last bits of a run.
+"""Numeric settings: environment variables that can change the last bits of a run.
 
-Libraries below torch read them: oneDNN, MKL, OpenMP, ATen, cuBLAS and cuDNN. Those that choose a
-precision are set here, for the precision of a run is part of its configuration. The others are
-recorded with every stage, because somebody may need them to repeat the bits of another processor.
+They are read by the libraries below torch: oneDNN, MKL, OpenMP, ATen, cuBLAS and cuDNN. Variables
+that choose a precision are set here, because a run's precision is part of its configuration. The
+others are recorded with every stage; they can be needed to reproduce the bits of another processor.
 """
 
 import re
@@ -16,7 +16,7 @@ FIXED = {
     # The workspace with which cuBLAS repeats its bits; read once in a process.
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
 }
-"""Variables to their values in a process that trains; None unsets them."""
+"""Values of variables in a training process; None unsets the variable."""
 
 _FAMILIES = re.compile(
     r"(?:ONEDNN|DNNL|MKL|OMP|GOMP|ATEN|CUBLAS|CUBLASLT|CUDNN|TORCH_CUDNN|TORCH_BLAS)_[A-Z0-9_]+"
@@ -26,18 +26,18 @@ _INERT = re.compile(
     r".*(?:VERBOSE|DISPLAY|LOG|PROFILE|JIT_DUMP|AFFINITY|BLOCKTIME|PROC_BIND|PLACES|WAIT_POLICY"
     r"|NUM_THREADS|SETTINGS|WARNINGS|STACKSIZE|SPINCOUNT|ROOT).*"
 )
-"""Variables that only print, or place and number threads: every run computes in one."""
+"""Variables that only print, or that place and count threads; every run computes in one thread."""
 _OVERRULED = frozenset({"DNNL_DEFAULT_FPMATH_MODE", *FIXED})
 _LONGEST = 200
-"""Characters of a value that are recorded."""
+"""Number of characters of a value to record."""
 NOT_NUMERIC = frozenset({"host", "pid", "node", "gpus", "gpus_per_run", "tried", "resumes"})
-"""Entries of the environment of a stage that cannot move a bit."""
+"""Entries of a stage's environment that cannot change results."""
 BEGAN_IN = "began_in"
-"""Entry of a stage whose first epochs were trained in an environment that may give other bits."""
+"""Entry of a stage whose first epochs were trained in an environment that can give other bits."""
 
 
 def fix_precision(environment: MutableMapping[str, str]) -> None:
-    """Set what chooses a precision; call it before the first computation of a process."""
+    """Set the variables that choose a precision. Call it before the first computation."""
     for name, value in FIXED.items():
         if value is None:
             environment.pop(name, None)
@@ -46,7 +46,7 @@ def fix_precision(environment: MutableMapping[str, str]) -> None:
 
 
 def recorded_settings(environment: Mapping[str, str]) -> str:
-    """Return the variables that can move bits, as `NAME=value` with spaces between."""
+    """Return the variables that can change bits, as `NAME=value` separated by spaces."""
     return " ".join(
         f"{name}={value[:_LONGEST]}"
         for name, value in sorted(environment.items())
@@ -56,6 +56,6 @@ def recorded_settings(environment: Mapping[str, str]) -> str:
 
 
 def differences(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the entries in which two environments of stages may give other bits, sorted."""
+    """Return the entries, sorted, by which two environments of stages could give different bits."""
     names = sorted((one.keys() | other.keys()) - NOT_NUMERIC - {BEGAN_IN})
     return tuple(name for name in names if one.get(name, "") != other.get(name, ""))

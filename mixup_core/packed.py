@@ -19,7 +19,7 @@ class Packed(Sequence[_Value]):
 
     @abstractmethod
     def _at(self, place: int) -> _Value:
-        """Return the value at a place in 0..len - 1."""
+        """Return the value at an index in 0..len - 1."""
 
     def __iter__(self) -> Iterator[_Value]:
         return map(self._at, range(len(self)))
@@ -48,10 +48,10 @@ def packed(numbers: Sequence[int]) -> Sequence[int]: ...
 @overload
 def packed(numbers: Sequence[float]) -> Sequence[float]: ...
 def packed(numbers: Sequence[float]) -> Sequence[float]:
-    """Return the numbers, bit for bit and of the same types, in as few bytes as possible.
+    """Return the numbers, bit for bit and with the same types, in as few bytes as possible.
 
-    8 bytes each if all are floats, or all integers of 64 bits. What somebody else may have stored
-    in their place stays as it is.
+    They take 8 bytes each if all are floats, or all are 64-bit integers. Other sequences become
+    tuples.
     """
     kinds = set(map(type, numbers))
     if kinds == {float}:

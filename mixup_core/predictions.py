@@ -1,4 +1,4 @@
-"""Predictions: the logits of the validation and test images that a finished run leaves."""
+"""Predictions: a finished run's logits on validation and test images."""
 
 import hashlib
 import io
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from mixup_core.archives import read_arrays
 
 AVERAGED = "_averaged"
-"""Suffix of a split for logits of the averaged weights, as in the names of metrics."""
+"""Suffix for logits of the averaged weights, as in names of metrics."""
 
 
 class PredictionsError(ValueError):
-    """Bytes do not hold predictions, or their parts do not fit together."""
+    """The bytes are not predictions, or their parts contradict each other."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -23,19 +23,19 @@ class Split:
     """Logits of the images of one split, in the order of the images."""
 
     labels: NDArray[np.int64]
-    """(images,)."""
+    """Labels, (images,)."""
     images: str
-    """Digest of raw images and labels; only predictions with equal digests are comparable."""
+    """Digest of raw images and labels. Only predictions with equal digests can be compared."""
     logits: Mapping[str, NDArray[np.float32]]
     """Logits, (images, classes): of the last weights under "", of averages under `AVERAGED`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Predictions:
-    """The logits of a run after its last epoch, a function of its configuration."""
+    """The logits of a run after its last epoch; they depend on its configuration alone."""
 
     splits: Mapping[str, Split]
-    """Splits by name: `val` and `test`, as far as the run has them."""
+    """Splits by name: `val` and `test`, if the run has them."""
 
     def to_bytes(self) -> bytes:
         """Return a NumPy archive; equal predictions give equal bytes."""

@@ -1,4 +1,4 @@
-"""EpochRecord: what one finished epoch of a run measured; Records: those of a run."""
+"""EpochRecord: the metrics of one finished epoch. Records: those of a run."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from mixup_core.packed import Packed, packed
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpochRecord:
-    """The metrics of one epoch, a function of the configuration: no clock, no host."""
+    """The metrics of one epoch. They depend on the configuration alone: no times, no host names."""
 
     epoch: int
-    """0-based."""
+    """The epoch, 0-based."""
     metrics: Mapping[str, float]
-    """Slashed name to value, for example `train/loss` (nats), `test/error` (fraction in [0, 1]).
+    """Values by slashed name, for example `train/loss` (nats), `test/error` (fraction in [0, 1]).
 
-    Which are there depends on the problem (`Problem.metrics`), and may differ from epoch to epoch:
-    images record `train/*` in each, `val/*` and `test/*` where the configuration evaluates.
+    The names depend on the problem (`Problem.metrics`) and can differ from epoch to epoch: image
+    runs record `train/*` in each epoch, `val/*` and `test/*` when they evaluate.
     """
 
     def to_plain(self) -> dict[str, Any]:
-        """Return a JSON-ready mapping; floats survive the round trip exactly."""
+        """Return a mapping for JSON; floats survive the round trip exactly."""
         return {"epoch": self.epoch, "metrics": dict(self.metrics)}
 
     @classmethod
@@ -52,7 +52,7 @@ class Records(Packed[EpochRecord]):
 
     @property
     def names(self) -> frozenset[str]:
-        """Names of all metrics that at least one record has."""
+        """Names of all metrics in the records."""
         return frozenset(chain.from_iterable(set(self._names)))
 
     def __len__(self) -> int:
@@ -66,5 +66,5 @@ class Records(Packed[EpochRecord]):
 
 @lru_cache(maxsize=128)
 def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of a record, the same object for the records of all runs of a study."""
+    """Return the names of a record; all runs of a study share one object."""
     return names

@@ -1,4 +1,4 @@
-"""RuleError: a rule that values break, with the fields it read."""
+"""RuleError: values break a rule."""
 
 import re
 from collections.abc import Mapping
@@ -10,16 +10,16 @@ _IN_WORDS = re.compile(r"\b(must|needs?|cannot)\b")
 class RuleError(ValueError):
     """A rule does not hold. The message gives the rule, the values and a hint.
 
-    A formula stands in code marks (`epochs >= 1` must hold); a rule in words is a sentence with
-    `must` or `needs` and stands as it is.
+    A formula is put into code marks (`epochs >= 1` must hold); a rule in words is a sentence with
+    `must` or `needs` and is used as it is.
     """
 
     rule: str
-    """The rule, as code says it."""
+    """The rule: a formula or a sentence."""
     values: Mapping[str, Any]
-    """The fields that the rule read, as dotted paths, to their values."""
+    """Values of the fields in the rule, by dotted path."""
     fields: tuple[str, ...]
-    """Names among `values` that may be at fault, the likeliest first."""
+    """Names among `values` that can be the cause, the most likely first."""
 
     def __init__(
         self,
@@ -29,13 +29,13 @@ class RuleError(ValueError):
         fields: tuple[str, ...] = (),
         hint: str = "",
     ) -> None:
-        """Make an error.
+        """Create an error.
 
         Args:
             rule: The rule that must hold.
-            values: What it read, by field.
-            fields: Which of these to blame, the likeliest first; all in their order if empty.
-            hint: What would be accepted, or what to do.
+            values: Values of the fields in the rule, by name.
+            fields: The fields that can be the cause, the most likely first; all in order if empty.
+            hint: Accepted values, or what to do.
         """
         self.rule, self.values, self.hint = rule, dict(values), hint
         self.fields = fields or tuple(values)
@@ -44,7 +44,7 @@ class RuleError(ValueError):
         super().__init__(f"{stated}, got ({got}){'; ' * bool(hint)}{hint}.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let the error pass between processes."""
+        """Pickle the error with its parts, to pass it between processes."""
         return _again, (str(self), self.rule, self.values, self.fields, self.hint)
 
     def within(self, prefix: str) -> "RuleError":
@@ -55,13 +55,13 @@ class RuleError(ValueError):
 
 
 def require(holds: bool, rule: str, node: Any, *fields: str, hint: str = "") -> None:
-    """Check a rule over fields of a value.
+    """Check a rule on fields of a value.
 
     Args:
-        holds: Whether the rule holds.
+        holds: True if the rule holds.
         rule: As for `RuleError`.
         node: The value whose fields were read.
-        fields: Their names, the likeliest to be wrong first.
+        fields: Names of the fields, the most likely cause first.
         hint: As for `RuleError`.
 
     Raises:
