@@ -10,7 +10,7 @@ _DAMAGES = (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, Runtime
 
 
 class ArchiveError(ValueError):
-    """Not a zip file, or one that declares more content than it has bytes."""
+    """The file is not a zip file, or declares more content than it has bytes."""
 
 
 def require_unpacked(stream: IO[bytes]) -> None:

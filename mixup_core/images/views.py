@@ -188,7 +188,7 @@ class TrainingImages:
         self.view_partners: Tensor | None = None
         """Index of each image's second view, (images,), int32; None for single views."""
         self.views = data.views
-        """How an image and its second view are combined."""
+        """Kind of views: decides how an image and its second view are combined."""
         self.class_views: Tensor | None = None
         """Random second view of each class, (classes, channels, height, width); None for other
         views.
