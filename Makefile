@@ -7,12 +7,19 @@ DEV := $(VENV)/.ready-dev
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart test units faults long soak mutants check format theory golden same-bits bench
+.PHONY: quickstart answers test units faults long soak mutants check format theory golden same-bits bench
 .PHONY: bench-search docs clusters
 
 quickstart: $(READY)
 	$(BIN)/mixsweep data fetch fashion-mnist
 	$(BIN)/mixsweep run quickstart
+
+# The page of answers again: what is missing of its studies is trained (the page has the hours), their
+# reports are published, the page is written.
+answers: $(READY)
+	studies=`$(BIN)/python -m reports.pages.answers --studies` && \
+	$(BIN)/mixsweep run $$studies && \
+	$(BIN)/python -m reports.pages.archive `for study in $$studies; do echo runs/reports/$$study; done`
 
 test: check
 	$(MAKE) --jobs=2 --output-sync=target units faults

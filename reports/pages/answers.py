@@ -1,27 +1,34 @@
 """Answers: the questions of the sources, the studies that ask them, and the verdicts of the runs.
 
     python -m reports.pages.answers > reports/published/answers.md
+    python -m reports.pages.answers --studies    # names of the published studies that can run here
 
 The template states what sources say, in this project's words. Verdicts, numbers, seeds and
 figures are those of the published reports, by the claims and the rules of today.
 """
 
+import argparse
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
 from jinja2 import Environment, StrictUndefined
 
 from mixup_core.tree.written_forms import flatten
-from reports.numbers.spelling import DASH, escape_markdown
+from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
 from reports.numbers.verdict import Verdict
 from reports.pages.claims_index import verdicts_of_today
 from reports.pages.published import PUBLISHED, Published, latest_report, provenance_of
 from reports.tables.verdicts import spell_numbers
 from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.study import Study
+
+_OWN = ("no source", "open question")
+"""Beginnings of the sources of claims that no publication makes."""
 
 TEMPLATE = Path(__file__).parent / "manuscripts" / "answers.md"
 
@@ -47,7 +54,8 @@ class Answers:
             keep_trailing_newline=True,
         )  # fmt: skip
         functions = (
-            self.asked, self.lacks, self.value, self.verdict, self.figure, self.cost,
+            self.asked, self.waits, self.lacks, self.value, self.verdict, self.figure,
+            self.cost, self.costs, self.contradicted, self.turned,
         )  # fmt: skip
         environment.globals |= {function.__name__: function for function in functions}
         text = environment.from_string(template.read_text(encoding="utf-8")).render()
@@ -59,13 +67,42 @@ class Answers:
         Args:
             sentence: The sentence of the source, in this project's words.
             study: A bundled study.
-            begins: First words of each claim.
+            begins: First words of each claim; none takes every claim of the study.
         """
         found = self._of(study)
+        asked = [found.verdict(words) for words in begins] or found.verdicts
         lines = [
-            self._row(sentence if index == 0 else "", study, found.verdict(words))
-            for index, words in enumerate(begins)
+            self._row(sentence if index == 0 else "", study, verdict)
+            for index, verdict in enumerate(asked)
         ]
+        return "\n".join(lines)
+
+    def waits(self, sentence: str, *studies: str) -> str:
+        """Return the lines for studies that need a GPU: one each until a report is published."""
+        lines = []
+        for name in studies:
+            found = self._of(name)
+            if found.report is not None:
+                lines.append(self.asked(sentence, name))
+            else:
+                self.counts["not run"] += 1
+                seeds, number = len(found.study.seeds), len(found.study.claims)
+                what = (
+                    f"full scale, for a GPU: {number} claims"
+                    if number > 1
+                    else "full scale, for a GPU"
+                )
+                cells = (
+                    sentence,
+                    f"`{name}`",
+                    what,
+                    "**not run**",
+                    DASH,
+                    f"{seeds} planned",
+                    found.all_rates,
+                )
+                lines.append(f"| {' | '.join(cells)} |")
+            sentence = ""
         return "\n".join(lines)
 
     def lacks(self, sentence: str, reason: str) -> str:
@@ -107,6 +144,59 @@ class Answers:
         hours = sum(seconds.values()) / 3600
         return f"{len(seconds):,} runs of {len(folders)} studies, {hours:.1f} hours of one core"
 
+    def costs(self) -> str:
+        """Return a table of the published studies, the longest first: cost, machine and code."""
+        rows = []
+        for name in bundled_names():
+            found = self._of(name)
+            if found.report is None or found.report.folder is None:
+                continue
+            provenance = provenance_of(found.report.folder)
+            runs, places = provenance["runs"], provenance["environments"]
+            hours = sum(run["seconds"] or 0.0 for run in runs) / 3600
+            ended = datetime.fromtimestamp(provenance["last_epoch_stored_at_ms"] / 1000, UTC)
+            machine = ", ".join(dict.fromkeys(place["device"] for place in places))
+            commit = provenance["code"]["commit"][:7]
+            cells = (str(len(runs)), f"{hours:.2f}", machine, f"{ended:%Y-%m-%d}", commit)
+            rows.append((hours, [found.link(self.published), *map(escape_markdown, cells)]))
+        header = ["study", "runs", "hours", "machine", "last run ended", "commit"]
+        return markdown_grid([header, *(line for _, line in sorted(rows, reverse=True))])
+
+    def contradicted(self) -> str:
+        """Return a table of the claims of sources that fail, with the numbers of both."""
+        header = "study, claim, source, metric, runs say, source says, n, other settings"
+        grid = [header.split(", ")]
+        for found, verdict in self._judged():
+            if verdict.verdict == "fails" and not verdict.claim.source.startswith(_OWN):
+                value, reference = spell_numbers(found.study, verdict)
+                told = found.variants(verdict) or DASH
+                line = [found.link(self.published), verdict.claim.says, verdict.claim.source]
+                line.append(found.study.problem.metric(verdict.claim.that.metric).heading)
+                grid.append([*line, value, reference, str(verdict.n), told])
+        return markdown_grid([[*line[:1], *map(escape_markdown, line[1:])] for line in grid])
+
+    def turned(self) -> str:
+        """Return a table of the claims whose verdict or sign another setting turns.
+
+        A verdict that only becomes undecided under another setting is not among them.
+        """
+        grid = [["study", "claim", "verdict", "value", "n", "rate", "other setting"]]
+        for found, verdict in self._judged():
+            told, is_decided = found.variants(verdict), verdict.verdict in {"holds", "fails"}
+            turns = "holds" in told or "fails" in told or (is_decided and "other sign" in told)
+            if turns:
+                value = spell_numbers(found.study, verdict)[0]
+                line = [found.link(self.published), verdict.claim.says, verdict.verdict, value]
+                grid.append([*line, str(verdict.n), found.rates(verdict) or DASH, told])
+        return markdown_grid([[*line[:1], *map(escape_markdown, line[1:])] for line in grid])
+
+    def _judged(self) -> Iterator[tuple["Asked", Verdict]]:
+        """Yield the claims of published studies with their verdicts of today."""
+        for name in bundled_names():
+            found = self._of(name)
+            if found.report is not None:
+                yield from ((found, verdict) for verdict in found.verdicts)
+
     def total(self) -> str:
         """Return how many rows have which verdict."""
         return ", ".join(f"{number} {verdict}" for verdict, number in sorted(self.counts.items()))
@@ -125,8 +215,7 @@ class Answers:
         value, page, count, other = DASH, f"`{name}`", DASH, ""
         if report is not None and report.folder is not None:
             value, count = spell_numbers(study, verdict)[0], str(verdict.n)
-            page = f"[{name}]({report.folder.relative_to(self.published).as_posix()}/)"
-            other = report.told.get(verdict.claim.says, {}).get("variants") or ""
+            page, other = found.link(self.published), found.variants(verdict)
         rates = ", ".join(filter(None, (found.rates(verdict), other))) or DASH
         says = escape_markdown(verdict.claim.says)
         value, rates = escape_markdown(value), escape_markdown(rates)
@@ -156,6 +245,23 @@ class Asked:
             raise KeyError(f"{self.study.name}: {len(found)} claims begin with {begins!r}")
         return found[0]
 
+    @property
+    def all_rates(self) -> str:
+        """The schedules of the learning rates of all arms; a dash for theory."""
+        names = {str(flatten(config).get("lr_schedule", "")) for config in self.study.arms.values()}
+        return ", ".join(sorted(filter(None, names))) or DASH
+
+    def link(self, published: Path) -> str:
+        """Return a link to the published report of the study."""
+        assert self.report is not None, "asked of published studies"
+        assert self.report.folder is not None, "a latest report has a folder"
+        return f"[{self.study.name}]({self.report.folder.relative_to(published).as_posix()}/)"
+
+    def variants(self, verdict: Verdict) -> str:
+        """Return how a verdict differs under other settings; empty where none was trained."""
+        told = {} if self.report is None else self.report.told
+        return told.get(verdict.claim.says, {}).get("variants") or ""
+
     def rates(self, verdict: Verdict) -> str:
         """Return the schedules of the learning rates of the arms of a claim; empty for theory."""
         configs = [self.study.arms[arm] for arm in verdict.claim.that.terms]
@@ -163,5 +269,26 @@ class Asked:
         return ", ".join(sorted(filter(None, names)))
 
 
+def runnable(published: Path = PUBLISHED) -> Iterator[str]:
+    """Yield the names of the studies with a published report whose data are on this machine."""
+    for name in bundled_names():
+        if latest_report(published, name) is None:
+            continue
+        study = load_study(name)
+        data = None if study.problem.data is None else study.problem.data()
+        if data is None or all(data.missing(config) is None for config in study.arms.values()):
+            yield name
+
+
+def main() -> None:
+    """Print the page, or the names of the studies that make it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--studies", action="store_true", help="print names of studies instead")
+    if parser.parse_args().studies:
+        sys.stdout.write(" ".join(runnable()) + "\n")
+    else:
+        sys.stdout.write(Answers().page())
+
+
 if __name__ == "__main__":
-    sys.stdout.write(Answers().page())
+    main()

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from reports.pages.answers import TEMPLATE, Answers
+from reports.pages.answers import TEMPLATE, Answers, runnable
 from reports.pages.published import PUBLISHED
+from sweeps.reading.study_file import bundled_names, load_study
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +30,34 @@ def test_every_link_and_figure_of_the_page_is_there(page: str) -> None:
 @pytest.mark.timeout(120)
 def test_every_row_has_a_verdict_and_the_total_counts_them(page: str) -> None:
     rows = re.findall(r"\| \*\*([a-z ]+)\*\* \|", page)
-    assert {"holds", "fails", "undecided", "not run", "not done"} >= set(rows)
+    assert {"holds", "fails", "undecided", "equivalent", "not run", "not done"} >= set(rows)
     (total,) = re.findall(r"Rows below: ([^.]+)\.", page)
     assert sum(int(number) for number in re.findall(r"\d+", total)) == len(rows)
+
+
+@pytest.mark.timeout(120)
+def test_every_study_with_a_claim_is_on_the_page(page: str) -> None:
+    asked = [name for name in bundled_names() if load_study(name).claims]
+    assert [name for name in asked if f"`{name}`" not in page and f"[{name}]" not in page] == []
+
+
+@pytest.mark.timeout(120)
+def test_every_failed_claim_of_a_source_is_among_the_contradictions(page: str) -> None:
+    contradictions = page.split("## Where the runs contradict a source")[1].split("\n## ")[0]
+    rows = [line for line in page.splitlines() if "| **fails** |" in line]
+    says = {row.split(" | ")[2] for row in rows}
+    own = {
+        claim.says
+        for name in bundled_names()
+        for claim in load_study(name).claims
+        if claim.source.startswith(("no source", "open question"))
+    }
+    assert says
+    assert [sentence for sentence in says - own if sentence not in contradictions] == []
+
+
+def test_a_study_without_a_report_is_not_among_those_that_make_the_page(tmp_path: Path) -> None:
+    assert list(runnable(tmp_path)) == []
 
 
 def test_no_number_of_a_verdict_is_typed_into_the_template() -> None:
