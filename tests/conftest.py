@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.command_server import CommandServer
 from tests.object_stores import NAMES, forget_clients, object_stores
 from tests.plugin_files import plugin as plugin
 
@@ -20,6 +21,10 @@ from tests.plugin_files import plugin as plugin
 settings.register_profile("mixsweep", deadline=None, max_examples=30)
 settings.register_profile("long", deadline=None, max_examples=300)
 settings.load_profile("mixsweep")
+
+
+_OF_INTERPRETERS = {"PYTHONPATH", "TMPDIR", "LC_ALL", "CUDA_VISIBLE_DEVICES"}
+"""Variables that an interpreter, or a module that is imported already, reads once."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,6 +36,8 @@ class CommandLine:
     extra: Mapping[str, str]
     prefix: tuple[str, ...] = ()
     """A command that runs the command given after it."""
+    server: CommandServer | None = None
+    """Runs commands that are waited for in forks; None: each starts an interpreter."""
 
     def environment(self) -> dict[str, str]:
         """Return the environment of a command."""
@@ -50,23 +57,22 @@ class CommandLine:
 
     def __call__(self, *arguments: str, code: int = 0) -> "subprocess.CompletedProcess[str]":
         """Run a command to its end; the test fails unless it exits with `code`."""
-        process = self.start(*arguments)
-        out, err = process.communicate(timeout=240)
-        message = f"{arguments} exited with {process.returncode}, not {code}\n{out}\n{err}"
-        assert process.returncode == code, message
-        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+        if self.server is not None and not _OF_INTERPRETERS.intersection(self.extra):
+            returncode, out, err = self.server.run(arguments, self.environment())
+        else:
+            process = self.start(*arguments)
+            out, err = process.communicate(timeout=240)
+            returncode = process.returncode
+        message = f"{arguments} exited with {returncode}, not {code}\n{out}\n{err}"
+        assert returncode == code, message
+        return subprocess.CompletedProcess(arguments, returncode, out, err)
 
     def each(self, commands: Iterable[Sequence[str]]) -> "list[subprocess.CompletedProcess[str]]":
-        """Run commands one after another, in forks of one interpreter: imports cost most of one."""
-        commands = list(commands)
-        process = subprocess.run(
-            [sys.executable, "-P", Path(__file__).with_name("forked_commands.py")],
-            env=self.environment(), text=True, input=json.dumps(commands), timeout=240,
-            capture_output=True, check=True,
-        )  # fmt: skip
+        """Run commands one after another in forks, whatever their exit codes."""
+        assert self.server is not None
         return [
-            subprocess.CompletedProcess(command, *ended)
-            for command, ended in zip(commands, json.loads(process.stdout), strict=True)
+            subprocess.CompletedProcess(command, *self.server.run(command, self.environment()))
+            for command in commands
         ]
 
     def json(self, *arguments: str) -> dict[str, Any]:
@@ -80,13 +86,22 @@ class CommandLine:
 
 
 @pytest.fixture(scope="session")
-def command_line(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., CommandLine]:
+def command_server() -> Iterator[CommandServer | None]:
+    """Yield a server of commands, which starts with the first one."""
+    with CommandServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def command_line(
+    tmp_path_factory: pytest.TempPathFactory, command_server: CommandServer | None
+) -> Callable[..., CommandLine]:
     """Return a maker of command lines, each on a home of its own, all on one data folder."""
     data = tmp_path_factory.mktemp("data")
 
     def make(home: Path | None = None, **extra: str) -> CommandLine:
         home = home or tmp_path_factory.mktemp("home") / "runs"
-        return CommandLine(home=home, data=data, extra=extra)
+        return CommandLine(home=home, data=data, extra=extra, server=command_server)
 
     return make
 

@@ -19,6 +19,11 @@ def namespace() -> None:
 
 
 @pytest.fixture(scope="session")
+def command_server() -> None:
+    """Let each command be a process that no test process has forked."""
+
+
+@pytest.fixture(scope="session")
 def undisturbed(command_line: Callable[..., CommandLine]) -> CommandLine:
     """Return a home in which the two laws were run without any fault."""
     mixsweep = command_line()

@@ -1,0 +1,52 @@
+"""Command server: one interpreter, forks of which run commands (`tests/forked_commands.py`)."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+
+class CommandServer:
+    """Runs commands one after another. The first one starts it."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+
+    def run(self, arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str, str]:
+        """Return exit code, standard output and standard error of a command."""
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", Path(__file__).with_name("forked_commands.py")],
+                env=dict(environment), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            )  # fmt: skip
+        lines, answers = self._process.stdin, self._process.stdout
+        assert lines is not None
+        assert answers is not None
+        request = {"arguments": arguments, "environment": environment, "folder": str(Path.cwd())}
+        lines.write(json.dumps(request) + "\n")
+        lines.flush()
+        try:
+            code, out, err = json.loads(answers.readline())
+        except BaseException:  # a test that is cut must not leave its answer to the next one
+            self._close()
+            raise
+        return code, out, err
+
+    def _close(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def __enter__(self) -> "CommandServer":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._close()
