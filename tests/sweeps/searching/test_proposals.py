@@ -17,8 +17,17 @@ CONDITIONAL = STUDY.replace(
 )
 
 
-@pytest.mark.parametrize("sampler", ["tpe", "random", "gp", "cmaes"])
-@pytest.mark.parametrize("text", [STUDY, CONDITIONAL], ids=["plain", "conditional"])
+@pytest.mark.parametrize(
+    ("text", "sampler"),
+    [
+        pytest.param(text, sampler, id=f"{kind}-{sampler}", marks=marks)
+        for kind, text in (("plain", STUDY), ("conditional", CONDITIONAL))
+        for sampler in ("tpe", "random", "gp", "cmaes")
+        for marks in (
+            [] if (kind == "plain") == (sampler in {"gp", "cmaes"}) else [pytest.mark.long],
+        )
+    ],
+)
 def test_proposals_do_not_depend_on_how_often_the_storage_was_opened(
     tmp_path: Path, sampler: str, text: str
 ) -> None:

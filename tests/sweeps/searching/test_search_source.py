@@ -75,8 +75,21 @@ def test_all_runs_that_may_wait_for_slots_are_counted(
     assert Driver(read(tmp_path, text), tmp_path).source.num_waiting == waiting
 
 
-@pytest.mark.parametrize("kill_in", ["start", "report"])
-@pytest.mark.parametrize("text", [STUDY, CONFIRM, STUDY + "  prune: {after: 2}\n", RACE])
+PRUNED = STUDY + "  prune: {after: 2}\n"
+KINDS = {"plain": STUDY, "confirmed": CONFIRM, "pruned": PRUNED, "raced": RACE}
+
+
+@pytest.mark.parametrize(
+    ("text", "kill_in"),
+    [
+        pytest.param(text, kill_in, id=f"{kind}-{kill_in}", marks=marks)
+        for kind, text in KINDS.items()
+        for kill_in in ("start", "report")
+        for marks in (
+            [] if (kind in {"plain", "pruned"}) == (kill_in == "report") else [pytest.mark.long],
+        )
+    ],
+)
 def test_a_search_killed_anywhere_goes_on_as_if_it_had_not_been(
     tmp_path: Path, kill_in: str, text: str
 ) -> None:
@@ -279,7 +292,13 @@ def test_a_storage_that_stops_answering_ends_the_launch_and_loses_nothing(
     assert driver.trained + again.trained == whole.trained
 
 
-@pytest.mark.parametrize("text", [STUDY, CONFIRM, STUDY + "  prune: {after: 2}\n", RACE])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(text, id=kind, marks=[pytest.mark.long] if kind == "raced" else [])
+        for kind, text in KINDS.items()
+    ],
+)
 def test_a_store_that_does_not_answer_once_ends_the_launch_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
