@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from mixup_core.rules import require
 from mixup_core.tree.catalogue import Catalogue
 from mixup_core.tree.checked import Checked
 
@@ -124,6 +125,15 @@ class Law(Checked, ABC):
         """Return whether `count` equally weighted nodes can represent the law."""
         del count
         return True
+
+    def require_nodes(self, config: Any) -> None:
+        """Check that the nodes of a configuration can represent this law, which is its `law`.
+
+        Raises:
+            RuleError: If they cannot.
+        """
+        rule = "every share of a discrete law must be a multiple of 1/nodes"
+        require(self.has_nodes(config.nodes), rule, config, "nodes", "law")
 
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
         """Return P(low <= lam <= high) and E[lam; low <= lam <= high]."""

@@ -19,7 +19,6 @@ import numpy as np
 
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Axis, Metric, Problem, Seed
-from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.theory.linear_correlations import (
@@ -99,14 +98,7 @@ class LinearViewsConfig(Checked):
         Raises:
             RuleError: If the nodes do not stand for the law.
         """
-        fits = self.law.has_nodes(self.nodes)
-        require(
-            fits,
-            "every share of a discrete law must be a multiple of 1/nodes",
-            self,
-            "nodes",
-            "law",
-        )
+        self.law.require_nodes(self)
 
     def scale_at(self, epoch: int) -> float:
         """Return the scale of a 0-based record."""

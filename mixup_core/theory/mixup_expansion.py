@@ -68,8 +68,7 @@ class MixupExpansionConfig(Checked):
             RuleError: If the nodes are not even or do not stand for the law.
         """
         require(self.nodes % 2 == 0, "nodes must be even", self, "nodes")
-        rule = "every share of a discrete law must be a multiple of 1/nodes"
-        require(self.law.has_nodes(self.nodes), rule, self, "nodes", "law")
+        self.law.require_nodes(self)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -64,14 +64,7 @@ class SeparabilityConfig(Checked):
         enough = self.first_points > self.dimension
         require(enough, "first_points > dimension", self, "first_points", "dimension")
         require(self.nodes % 2 == 0, "nodes must be even", self, "nodes")
-        fits = self.law.has_nodes(self.nodes)
-        require(
-            fits,
-            "every share of a discrete law must be a multiple of 1/nodes",
-            self,
-            "nodes",
-            "law",
-        )
+        self.law.require_nodes(self)
 
     @property
     def mean(self) -> Floats:

@@ -65,14 +65,7 @@ class SpuriousFeatureConfig(Checked):
             RuleError: If the nodes are not even or do not stand for the law.
         """
         require(self.nodes % 2 == 0, "nodes must be even", self, "nodes")
-        fits = self.law.has_nodes(self.nodes)
-        require(
-            fits,
-            "every share of a discrete law must be a multiple of 1/nodes",
-            self,
-            "nodes",
-            "law",
-        )
+        self.law.require_nodes(self)
 
     def spurious_sd_at(self, epoch: int) -> float:
         """Return s of a 0-based record."""

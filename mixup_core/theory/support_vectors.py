@@ -61,14 +61,7 @@ class SupportVectorsConfig(Checked):
             RuleError: If the points are not even, or the nodes do not stand for the law.
         """
         require(self.points % 2 == 0, "points must be even", self, "points")
-        fits = self.law.has_nodes(self.nodes)
-        require(
-            fits,
-            "every share of a discrete law must be a multiple of 1/nodes",
-            self,
-            "nodes",
-            "law",
-        )
+        self.law.require_nodes(self)
 
 
 def draw_points(config: SupportVectorsConfig) -> tuple[Floats, Floats]:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import psutil
 
-_CONTROL_GROUPS = Path("/sys/fs/cgroup")
-_FILES = (
-    ("memory.max", "memory.current", "inactive_file"),
-    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-)
-"""Files with the limit, the use and the reclaimable part of it, for control groups version 2 and 1.
-"""
+from sweeps.machine.control_groups import control_groups, text_of
+
+_FILES = {
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    2: ("memory.max", "memory.current", "inactive_file"),
+}
+"""Version of the control groups to the files with limit and use, and the reclaimable part of it."""
 _THRESHOLD = "RAY_memory_usage_threshold"
 _USUAL_THRESHOLD = 0.95
 """Used fraction of the memory above which Ray kills runs, by default."""
@@ -34,33 +34,17 @@ def free_bytes() -> int:
 
 def held_bytes(pid: int) -> int:
     """Return the peak memory of a process in bytes; 0 if Linux does not report it."""
-    lines = _text(Path(f"/proc/{pid}/status")).splitlines()
+    lines = text_of(Path(f"/proc/{pid}/status")).splitlines()
     return next((int(x.split()[1]) * 1024 for x in lines if x.startswith("VmHWM")), 0)
 
 
 def _groups() -> Iterator[tuple[int, int]]:
     """Yield limit and use of each control group that has a limit, the outermost last."""
-    for line in _text(Path("/proc/self/cgroup")).splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers not in {"", "memory"}:
-            continue
-        version = 1 if controllers else 0
-        top = _CONTROL_GROUPS / "memory" if version else _CONTROL_GROUPS
+    for version, places in control_groups("memory"):
         limit, current, inactive = _FILES[version]
-        group = top / path.lstrip("/")
-        for place in (group, *group.parents):
-            allowed, used = _text(place / limit).strip(), _text(place / current).strip()
+        for place in places:
+            allowed, used = text_of(place / limit).strip(), text_of(place / current).strip()
             if allowed.isdecimal() and used.isdecimal():
-                kept = dict(
-                    line.split() for line in _text(place / "memory.stat").splitlines() if line
-                )
+                lines = text_of(place / "memory.stat").splitlines()
+                kept = dict(line.split() for line in lines if line)
                 yield int(allowed), int(used) - int(kept.get(inactive, 0))
-            if place == top:
-                break
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text()
-    except OSError:
-        return ""

@@ -7,7 +7,10 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-_CONTROL_GROUPS = Path("/sys/fs/cgroup")
+from sweeps.machine.control_groups import control_groups, text_of
+
+_QUOTAS = {1: ("cpu.cfs_quota_us", "cpu.cfs_period_us"), 2: ("cpu.max",)}
+"""Version of the control groups to the files with quota and period."""
 
 
 def processor() -> str:
@@ -44,26 +47,8 @@ def gpu_slices() -> int | None:
 
 def _quotas() -> Iterator[float]:
     """Yield the number of CPUs that each control group of this process allows, outermost last."""
-    for line in _text(Path("/proc/self/cgroup")).splitlines():
-        _, controllers, path = line.split(":", 2)
-        files: tuple[str, ...] = ("cpu.max",)
-        if not controllers:
-            top = _CONTROL_GROUPS
-        elif "cpu" in controllers.split(","):
-            top, files = _CONTROL_GROUPS / "cpu", ("cpu.cfs_quota_us", "cpu.cfs_period_us")
-        else:
-            continue
-        group = top / path.lstrip("/")
-        for place in (group, *group.parents):
-            words = " ".join(_text(place / file) for file in files).split()
+    for version, places in control_groups("cpu"):
+        for place in places:
+            words = " ".join(text_of(place / file) for file in _QUOTAS[version]).split()
             if len(words) == 2 and all(word.isdecimal() for word in words) and int(words[1]):
                 yield int(words[0]) / int(words[1])
-            if place == top:
-                break
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text()
-    except OSError:
-        return ""

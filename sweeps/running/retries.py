@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from mixup_core.faults import fault_of
+from sweeps.machine.control_groups import control_groups, text_of
 from sweeps.study.study import Run
 
 _PROCESS_DEATHS = 3
@@ -233,28 +234,14 @@ class Retries:
 def oom_kills() -> int:
     """Return the number of processes that the system killed for lack of memory in this cgroup."""
     total = 0
-    for line in _text(Path("/proc/self/cgroup")).splitlines():
-        _, controllers, path = line.split(":", 2)
-        version_1 = Path("/sys/fs/cgroup/memory")
-        if controllers == "memory":
-            places = [version_1 / path.lstrip("/"), version_1]
-            total += _first_count(place / "memory.oom_control" for place in places)
-        elif not controllers:
-            top = Path("/sys/fs/cgroup")
-            places = [top / path.lstrip("/"), top]
-            total += _first_count(place / "memory.events" for place in places)
+    for version, places in control_groups("memory"):
+        file = "memory.oom_control" if version == 1 else "memory.events"
+        total += _first_count(place / file for place in (places[0], places[-1]))
     return total
 
 
 def _first_count(files: Iterator[Path]) -> int:
     for file in files:
-        if found := re.search(r"^oom_kill (\d+)$", _text(file), re.MULTILINE):
+        if found := re.search(r"^oom_kill (\d+)$", text_of(file), re.MULTILINE):
             return int(found[1])
     return 0
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text()
-    except OSError:
-        return ""

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import psutil
@@ -103,12 +102,7 @@ class Watch:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._stop.set()
         assert self._thread is not None
         self._thread.join()
@@ -192,12 +186,7 @@ class Decoys:
         (folder / "lock").write_text(json.dumps(lock))
         (folder / "processes").write_text(f"{identity(psutil.Process(self._sleeper.pid))}\n")
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         assert self._sleeper is not None
         self._sleeper.kill()
         self._sleeper.wait()

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mixup_core.store.checkpoints import Store
+from sweeps.state.results import RunResult
 from tests.conftest import CommandLine
 from tests.faults.launches import Launch, Task
 from tests.faults.nodes import Nodes, gpu_of
@@ -31,6 +32,8 @@ def broken(self, config, *others, **more):
 Problem.start = broken
 """
 ILLEGAL = "CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be late"
+IS_ONE_RUN = "'Erm' in str(config.mix.law) and config.seed == 0"
+"""True of one run of a study of both laws."""
 
 
 @pytest.fixture
@@ -47,17 +50,29 @@ def _sabotaged(folder: Path, when: str, error: str) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join([str(folder), here])}
 
 
+def _ends(mixsweep: CommandLine, seeds: int, code: int) -> tuple[str, list[RunResult], Path]:
+    """Return what a launch on whole GPUs says until it ends, its results, and its store."""
+    task = Task(MANY_RUNS, (f"seeds={seeds}",))
+    with Launch(mixsweep, task, "--gpus-per-run", "1", "--device", "cpu", slots=None) as launch:
+        said = launch.end(code).stderr
+    return said, list(task.results(launch.store)), Path(launch.store)
+
+
+def _fails_alone(results: list[RunResult], store: Path) -> str:
+    """Return the message of the one run that failed; all others are complete."""
+    outcomes = [result.outcome for result in results]
+    assert sorted(outcomes) == ["complete"] * (len(outcomes) - 1) + ["failed"]
+    (failure,) = Store(str(store)).failures.read_all().values()
+    return failure.message
+
+
 def test_the_runs_of_a_sick_gpu_finish_on_the_other_and_it_is_named(
     command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
 ) -> None:
     is_sick = "os.environ.get('CUDA_VISIBLE_DEVICES') == '1'"
     nodes.add(cpus=2, gpus=2, environment=_sabotaged(tmp_path / "node", is_sick, ILLEGAL))
-    mixsweep = command_line(**nodes.environment)
     # Enough for the other GPU that the processes of this one start twice meanwhile.
-    task = Task(MANY_RUNS, ("seeds=8",))
-    with Launch(mixsweep, task, "--gpus-per-run", "1", "--device", "cpu", slots=None) as launch:
-        said = launch.end(0).stderr
-    results = task.results(launch.store)
+    said, results, _ = _ends(command_line(**nodes.environment), seeds=8, code=0)
     assert [result.outcome for result in results] == ["complete"] * len(results)
     assert {gpu_of(result)[1] for result in results} == {"0"}
     assert "GPU 1 of node" in said
@@ -70,16 +85,9 @@ def test_the_runs_of_a_sick_gpu_finish_on_the_other_and_it_is_named(
 def test_a_run_that_fails_on_every_gpu_fails_alone(
     command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
 ) -> None:
-    is_bad = "'Erm' in str(config.mix.law) and config.seed == 0"
-    nodes.add(cpus=2, gpus=2, environment=_sabotaged(tmp_path / "node", is_bad, ILLEGAL))
-    mixsweep = command_line(**nodes.environment)
-    task = Task(MANY_RUNS, ("seeds=2",))
-    with Launch(mixsweep, task, "--gpus-per-run", "1", "--device", "cpu", slots=None) as launch:
-        said = launch.end(1).stderr
-    outcomes = [result.outcome for result in task.results(launch.store)]
-    assert sorted(outcomes) == ["complete"] * (len(outcomes) - 1) + ["failed"]
-    (failure,) = Store(str(launch.store)).failures.read_all().values()
-    assert "failed on two different devices (GPU" in failure.message
+    nodes.add(cpus=2, gpus=2, environment=_sabotaged(tmp_path / "node", IS_ONE_RUN, ILLEGAL))
+    said, results, store = _ends(command_line(**nodes.environment), seeds=2, code=1)
+    assert "failed on two different devices (GPU" in _fails_alone(results, store)
     assert "took no more runs" not in said
 
 
@@ -87,17 +95,10 @@ def test_a_run_that_fails_on_every_gpu_fails_alone(
 def test_a_run_that_breaks_its_process_fails_once_and_the_next_run_has_a_new_process(
     command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
 ) -> None:
-    is_bad = "'Erm' in str(config.mix.law) and config.seed == 0"
     error = "CUDA error: device-side assert triggered"
-    nodes.add(cpus=1, gpus=1, environment=_sabotaged(tmp_path / "node", is_bad, error))
-    mixsweep = command_line(**nodes.environment)
-    task = Task(MANY_RUNS, ("seeds=2",))
-    with Launch(mixsweep, task, "--gpus-per-run", "1", "--device", "cpu", slots=None) as launch:
-        said = launch.end(1).stderr
-    outcomes = [result.outcome for result in task.results(launch.store)]
-    assert sorted(outcomes) == ["complete"] * (len(outcomes) - 1) + ["failed"]
-    (failure,) = Store(str(launch.store)).failures.read_all().values()
-    assert failure.message == f"RuntimeError: {error}"
+    nodes.add(cpus=1, gpus=1, environment=_sabotaged(tmp_path / "node", IS_ONE_RUN, error))
+    said, results, store = _ends(command_line(**nodes.environment), seeds=2, code=1)
+    assert _fails_alone(results, store) == f"RuntimeError: {error}"
     assert "is tried again" not in said
     assert "took no more runs" not in said
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sweeps.state.results import RunResult
 from tests.faults.launches import wait_for
 from tests.faults.nodes import gpu_of
 from tests.hosts.conftest import Record
@@ -63,6 +64,26 @@ class Site:
             time.sleep(0.5)
         wait_for(lambda: set(self.slurm.states()) <= {"idle", "down", "down*"}, timeout=120)
         return self.slurm.job(number)
+
+
+def _ends_whole(
+    site: Site, number: str, before: tuple[RunResult, ...], *overrides: str, timeout: float = 300
+) -> tuple[dict[str, str], tuple[RunResult, ...]]:
+    """Return state and results of a job of four runs that ends with all, each epoch trained once.
+
+    Args:
+        site: The cluster.
+        number: The job.
+        before: Results of the runs at an earlier moment.
+        overrides: Settings of the study.
+        timeout: Seconds to wait for its end.
+    """
+    state = site.wait_for_end(number, timeout)
+    after = results(site.store, *overrides)
+    assert [result.outcome for result in after] == ["complete"] * 4, site.output(number)
+    assert state["JobState"] == "COMPLETED", f"{state}\n{site.output(number)}"
+    assert_nothing_trained_twice(facts(before), facts(after))
+    return state, after
 
 
 @pytest.fixture
@@ -179,11 +200,7 @@ def test_a_job_whose_time_is_nearly_up_is_queued_again_and_goes_on(
     site.operator.type("squeue")
     wait_for(lambda: site.slurm.job(number)["JobState"] == "RUNNING", timeout=120)
     started_again = time.monotonic() - began
-    state = site.wait_for_end(number, timeout=600)
-    after = results(site.store, longer, "seeds=2")
-    assert [result.outcome for result in after] == ["complete"] * 4, site.output(number)
-    assert state["JobState"] == "COMPLETED", f"{state}\n{site.output(number)}"
-    assert_nothing_trained_twice(facts(before), facts(after))
+    state, after = _ends_whole(site, number, before, longer, "seeds=2", timeout=600)
     record(
         "slurm-requeue",
         "cluster/slurm.sbatch with a time limit of 4 minutes, 4 runs",
@@ -215,11 +232,7 @@ def test_a_job_that_loses_a_node_goes_on_with_another(site: Site, record: Record
     moved = time.monotonic() - killed
     site.operator.type("sinfo; squeue")
     assert site.slurm.job(number)["NodeList"] == "n[1,3]"
-    state = site.wait_for_end(number)
-    after = results(site.store, *few)
-    assert [result.outcome for result in after] == ["complete"] * 4, site.output(number)
-    assert state["JobState"] == "COMPLETED", f"{state}\n{site.output(number)}"
-    assert_nothing_trained_twice(facts(before), facts(after))
+    _, after = _ends_whole(site, number, before, *few)
     record(
         "slurm-lost-node",
         "cluster/slurm.sbatch on 2 of 3 nodes, one of which dies in training, 4 runs",
@@ -248,11 +261,7 @@ def test_a_job_that_was_cancelled_leaves_nothing_and_goes_on_when_sent_again(
     assert state["JobState"] == "CANCELLED"
     before = results(site.store, *few)
     again = site.send(TWO_OF_FOUR, study)
-    state = site.wait_for_end(again)
-    after = results(site.store, *few)
-    assert [result.outcome for result in after] == ["complete"] * 4, site.output(again)
-    assert state["JobState"] == "COMPLETED", f"{state}\n{site.output(again)}"
-    assert_nothing_trained_twice(facts(before), facts(after))
+    _, after = _ends_whole(site, again, before, *few)
     record(
         "slurm-cancelled",
         "cluster/slurm.sbatch cancelled in training and sent again, 4 runs",

@@ -178,9 +178,8 @@ class TwoLayerConfig(Checked):
         )
         fits = self.nodes == 0 or self.operation == PatchLinear()
         require(fits, "nodes need the linear operation", self, "nodes", "operation")
-        fits = self.nodes == 0 or self.law.has_nodes(self.nodes)
-        rule = "every share of a discrete law must be a multiple of 1/nodes"
-        require(fits, rule, self, "nodes", "law")
+        if self.nodes:
+            self.law.require_nodes(self)
 
     @property
     def classes(self) -> int:

@@ -26,6 +26,7 @@ from mixup_core.store.checkpoints import Store
 from sweeps.leasing import bucket_lease
 from sweeps.leasing.holders import RunningRun, StudyLostError
 from sweeps.leasing.lease import Lease
+from tests.sweeps.leasing.latest_drivers import assert_the_latest_driver_is_known
 bucket_lease._BEAT_EVERY, bucket_lease._BELIEF = 0.2, 1.0
 # As a launch does: a process that a script began in the background ignores SIGINT.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -70,13 +71,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_latest_driver_is_known_while_it_lives_and_after(store: Store) -> None:
-    assert Lease.latest(store, "table1") is None
-    for command in ("first", "second"):
-        with Lease.acquire(store, "table1", command) as lease:
-            assert Lease.latest(store, "table1") == lease.holder
-    found = Lease.latest(store, "table1")
-    assert found is not None
-    assert (found.command, found.token) == ("second", 2)
+    assert_the_latest_driver_is_known(store)
 
 
 def test_a_living_driver_is_named_to_a_second_one(

@@ -21,6 +21,7 @@ import subprocess, sys, time
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.holders import RunningRun
 from sweeps.leasing.lease import Lease
+from tests.sweeps.leasing.latest_drivers import assert_the_latest_driver_is_known
 lease = Lease.acquire(Store(sys.argv[1]), "table1", "mixsweep run table1")
 lease.write_progress([RunningRun(arm="erm", seed=0, epoch=7)])
 sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
@@ -59,13 +60,7 @@ def grandchild_of(driver: subprocess.Popen[str]) -> int:
 
 
 def test_the_latest_driver_is_known_while_it_lives_and_after(store: Store) -> None:
-    assert Lease.latest(store, "table1") is None
-    for command in ("first", "second"):
-        with Lease.acquire(store, "table1", command) as lease:
-            assert Lease.latest(store, "table1") == lease.holder
-    found = Lease.latest(store, "table1")
-    assert found is not None
-    assert (found.command, found.token) == ("second", 2)
+    assert_the_latest_driver_is_known(store)
 
 
 def test_a_second_driver_is_told_who_drives_the_study(

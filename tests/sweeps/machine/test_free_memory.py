@@ -5,7 +5,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sweeps.machine import free_memory
+from sweeps.machine import control_groups
 from sweeps.machine.free_memory import free_bytes
 
 GB = 10**9
@@ -14,11 +14,10 @@ GB = 10**9
 @pytest.fixture
 def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the root of control groups, with this process in `jobs/7` of version 2."""
-    monkeypatch.setattr(free_memory, "_CONTROL_GROUPS", tmp_path)
+    monkeypatch.setattr(control_groups, "_TOP", tmp_path)
+    monkeypatch.setattr(control_groups, "_OWN", tmp_path / "own")
+    (tmp_path / "own").write_text("0::/jobs/7\n")
     monkeypatch.delenv("RAY_memory_usage_threshold", raising=False)
-    real = free_memory._text
-    own = Path("/proc/self/cgroup")
-    monkeypatch.setattr(free_memory, "_text", lambda f: "0::/jobs/7\n" if f == own else real(f))
     (tmp_path / "jobs" / "7").mkdir(parents=True)
     return tmp_path
 
@@ -45,12 +44,8 @@ def test_the_limit_of_each_group_above_counts_without_what_can_be_had_back(
     assert free_bytes() == 0
 
 
-def test_a_group_of_version_1_counts_too(groups: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = free_memory._text
-    own = Path("/proc/self/cgroup")
-    monkeypatch.setattr(
-        free_memory, "_text", lambda f: "4:memory:/a\n2:cpu:/a\n" if f == own else real(f)
-    )
+def test_a_group_of_version_1_counts_too(groups: Path) -> None:
+    (groups / "own").write_text("4:memory:/a\n2:cpu:/a\n")
     (groups / "memory" / "a").mkdir(parents=True)
     (groups / "memory" / "a" / "memory.limit_in_bytes").write_text(f"{GB}\n")
     (groups / "memory" / "a" / "memory.usage_in_bytes").write_text(f"{GB // 10}\n")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sweeps.machine import control_groups
 from sweeps.machine import processor as machine
 from sweeps.machine.processor import gpu_slices, processor, usable_cpus
 
@@ -78,10 +79,9 @@ def test_quotas_are_read_from_both_versions_of_control_groups(
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content)
-    read = machine._text
-    own = Path("/proc/self/cgroup")
-    monkeypatch.setattr(machine, "_CONTROL_GROUPS", tmp_path)
-    monkeypatch.setattr(machine, "_text", lambda file: membership if file == own else read(file))
+    (tmp_path / "own").write_text(membership)
+    monkeypatch.setattr(control_groups, "_TOP", tmp_path)
+    monkeypatch.setattr(control_groups, "_OWN", tmp_path / "own")
     assert list(machine._quotas()) == quotas
 
 
