@@ -19,6 +19,7 @@ from sweeps.leasing.holders import RunningRun, StudyBusyError, StudyLostError
 from sweeps.leasing.lease import Lease, read_progress
 from tests.object_stores import forget_clients
 from tests.races import drive, race
+from tests.sweeps.leasing.latest_drivers import assert_the_latest_driver_is_known
 
 DRIVER = """
 import os, signal, sys, time
@@ -26,7 +27,6 @@ from mixup_core.store.checkpoints import Store
 from sweeps.leasing import bucket_lease
 from sweeps.leasing.holders import RunningRun, StudyLostError
 from sweeps.leasing.lease import Lease
-from tests.sweeps.leasing.latest_drivers import assert_the_latest_driver_is_known
 bucket_lease._BEAT_EVERY, bucket_lease._BELIEF = 0.2, 1.0
 # As a launch does: a process that a script began in the background ignores SIGINT.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -15,13 +15,13 @@ import pytest
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.holders import RunningRun, StudyBusyError
 from sweeps.leasing.lease import Lease, read_progress
+from tests.sweeps.leasing.latest_drivers import assert_the_latest_driver_is_known
 
 DRIVER = """
 import subprocess, sys, time
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.holders import RunningRun
 from sweeps.leasing.lease import Lease
-from tests.sweeps.leasing.latest_drivers import assert_the_latest_driver_is_known
 lease = Lease.acquire(Store(sys.argv[1]), "table1", "mixsweep run table1")
 lease.write_progress([RunningRun(arm="erm", seed=0, epoch=7)])
 sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
