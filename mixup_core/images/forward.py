@@ -46,6 +46,7 @@ def forward(
     hidden: HiddenMix | None = None,
     *,
     precision: Precision,
+    layout: torch.memory_format | None = None,
 ) -> Tensor:
     """Return the logits, (batch, classes); float32 in every precision.
 
@@ -54,11 +55,13 @@ def forward(
         images: (batch, channels, height, width), float32.
         hidden: Mixing inside the network; None means none.
         precision: Arithmetic of the network.
+        layout: Memory format of the images; None: the one of the first layer.
     """
     dtype = DTYPES[precision]
     autocast = torch.autocast(images.device.type, dtype, enabled=dtype != torch.float32)
     with _mixing(network, hidden), autocast, arithmetic(precision):
-        logits: Tensor = network(images.contiguous(memory_format=_memory_format(network)))
+        layout = layout or _memory_format(network)
+        logits: Tensor = network(images.contiguous(memory_format=layout))
     return logits.float()
 
 

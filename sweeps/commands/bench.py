@@ -1,7 +1,7 @@
 """bench: measure the training speed of this machine, with `mixup_core` alone."""
 
 import json
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,8 @@ import click
 from sweeps.commands.request import DONE
 
 _REHEARSED = (
-    "no GPU here: the same steps ran at a small size on the CPU, to rehearse them; "
-    "these figures say nothing of any GPU"
+    "this machine has no GPU, so the same steps ran on its CPU at a small size; "
+    "these figures say nothing about a GPU"
 )
 
 
@@ -24,39 +24,43 @@ def bench() -> None:
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder to write to; default: reports/published/DATE-bench-gpu.",
+    default=Path(),
+    help="Folder for bench-gpu.json and bench-gpu.md; default: the working directory.",
 )
-def gpu(out: Path | None) -> int:
+def gpu(out: Path) -> int:
     """Measure how fast this GPU trains the runs of table 1; takes about ten minutes."""
-    from mixup_core.bench.device import measure
+    from mixup_core.bench.device import PREDICTED, measure
 
-    folder = out or Path("reports/published") / f"{datetime.now(UTC):%Y-%m-%d}-bench-gpu"
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "device.json"
+    out.mkdir(parents=True, exist_ok=True)
+    file = out / "bench-gpu.json"
 
     def write(found: dict[str, Any]) -> None:
         file.write_text(json.dumps(found, indent=2) + "\n")
         click.echo(f"measured  {list(found)[-1]}", err=True)
 
     found = measure(write)
-    table = _table(found)
-    (folder / "table.md").write_text(table)
-    click.echo(table)
+    page = _page(found, PREDICTED)
+    (out / "bench-gpu.md").write_text(page)
+    click.echo(page)
     if found["rehearsal"]:
         click.echo(_REHEARSED, err=True)
     click.echo(f"written   {file}", err=True)
     return DONE
 
 
-def _table(found: dict[str, Any]) -> str:
-    """Return the measurements as a Markdown table; a rehearsal on a CPU is marked in its header."""
-    title = "figure (REHEARSAL ON A CPU)" if found["rehearsal"] else "figure"
-    lines = [f"| part | {title} | value |", "|---|---|---|"]
+def _page(found: dict[str, Any], predicted: Mapping[tuple[str, str], str]) -> str:
+    """Return the figures as a page of Markdown; that of a rehearsal says so first."""
+    made_with = ", ".join(f"{name} {value}" for name, value in found["made_with"].items())
+    head = ["# Measured by `mixsweep bench gpu`", "", f"Made with {made_with}."]
+    head += ["", f"**REHEARSAL ON A CPU**: {_REHEARSED}."] if found["rehearsal"] else []
+    lines = ["| figure | value | predicted for one H100 |", "|---|---|---|"]
+    page = [*head, "", *lines]
     for part, figures in found.items():
         if not isinstance(figures, dict):
-            lines.append(f"| | {part} | {figures} |")
-            continue
-        for name, value in figures.items():
-            shown = f"{value:.4g}" if isinstance(value, float) else value
-            lines.append(f"| {part} | {name} | {shown} |")
-    return "\n".join(lines) + "\n"
+            page.append(f"| {part} | {figures} | |")
+        elif part != "made_with":
+            page += ["", f"## {part}", "", *lines]
+            for name, value in figures.items():
+                shown = f"{value:.4g}" if isinstance(value, float) else value
+                page.append(f"| {name} | {shown} | {predicted.get((part, name), '')} |")
+    return "\n".join(page) + "\n"

@@ -7,6 +7,8 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+from mixup_core.bench.device import PARTS
+from mixup_core.bench.rungs import LADDER
 from sweeps.cli import commands
 
 
@@ -18,12 +20,25 @@ def test_without_a_gpu_the_steps_are_rehearsed_and_no_figure_is_passed_for_a_gpu
 ) -> None:
     done = CliRunner().invoke(commands, ["bench", "gpu", "--out", str(tmp_path)])
     assert done.exit_code == 0, done.output
-    assert "no GPU here" in done.output
-    assert "REHEARSAL" in (tmp_path / "table.md").read_text()
-    found = json.loads((tmp_path / "device.json").read_text())
+    assert "this machine has no GPU" in done.output
+    page = (tmp_path / "bench-gpu.md").read_text()
+    assert "**REHEARSAL ON A CPU**" in page
+    assert "| tf32, channels_last |" in page
+    assert "| 35,000 |" in page, "predictions are beside the measurements"
+    found = json.loads((tmp_path / "bench-gpu.json").read_text())
     assert found["rehearsal"]
+    assert all("failed" not in found[part] for part in PARTS)
+    assert all(f"## {part}\n" in page for part in PARTS)
     assert found["deterministic kernels"]["resumed with equal bits"]
     rates = found["ladder, images per second"]
-    assert rates["bfloat16, fused Adam"] > 0
-    assert "CUDA graph: absent" in " ".join(rates)
-    assert len(found["bfloat16 minus float32, test error"]["by seed"]) == 2
+    for name in LADDER:
+        assert rates.get(name, 0) > 0 or "a CUDA graph needs a GPU" in rates[f"{name}: absent"]
+    assert rates["+ fused Adam"] > 0
+    assert rates["+ fused Adam, ERM"] > 0
+    shared = found["runs side by side, images per second of all"]
+    assert all(
+        shared[f"{network} network, {k}"] > 0 for network in ("large", "small") for k in (1, 2)
+    )
+    errors = found["bfloat16 minus float32, test error"]
+    assert all(0 < error < 0.8 for name in ("bfloat16", "float32") for error in errors[name])
+    assert len(errors["by seed"]) == 2

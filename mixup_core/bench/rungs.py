@@ -1,0 +1,140 @@
+"""Rungs: ways to compute the same training step, from the plain one to a CUDA graph."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle
+from typing import Any, Literal
+
+import torch
+
+from mixup_core.bench.workload import Network, Size, config_of, images_of
+from mixup_core.images.batch import Batch
+from mixup_core.images.batches import Draws, batches
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.forward import forward
+from mixup_core.images.precision import Precision, arithmetic
+from mixup_core.images.views import TrainingImages
+
+Step = Callable[[], object]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rung:
+    """A way to compute a step."""
+
+    precision: Precision = "bfloat16"
+    channels_last: bool = True
+    fused: bool = True
+    """One kernel for all of Adam."""
+    searched: bool = False
+    """cuDNN tries its kernels and keeps the fastest (`cudnn.benchmark`)."""
+    compiled: Literal["default", "max-autotune-no-cudagraphs"] | None = None
+    graphed: bool = False
+    mixes: bool = True
+    is_small: bool = False
+    """True for the small network of the size."""
+
+
+LADDER = {
+    "float32, NCHW": Rung(precision="float32", channels_last=False, fused=False),
+    "float32, channels_last": Rung(precision="float32", fused=False),
+    "tf32, channels_last": Rung(precision="tf32", fused=False),
+    "bfloat16, NCHW": Rung(channels_last=False, fused=False),
+    "bfloat16, channels_last": Rung(fused=False),
+    "+ fused Adam": Rung(),
+    "+ fused Adam, ERM": Rung(mixes=False),
+    "+ cudnn.benchmark": Rung(searched=True),
+    "+ compile": Rung(searched=True, compiled="default"),
+    "+ max-autotune": Rung(searched=True, compiled="max-autotune-no-cudagraphs"),
+    "+ CUDA graph": Rung(searched=True, graphed=True),
+    "+ compile and CUDA graph": Rung(searched=True, compiled="default", graphed=True),
+    "small network": Rung(is_small=True),
+    "small network, ERM": Rung(is_small=True, mixes=False),
+    "small network, compile": Rung(is_small=True, compiled="default"),
+    "small network, CUDA graph": Rung(is_small=True, graphed=True),
+}
+"""Rung by name; one that begins with + adds to `bfloat16, channels_last`. The product stands on
+`+ fused Adam`, in the precision of its study."""
+
+
+def build(rung: Rung, size: Size, device: torch.device) -> Step:
+    """Return a step that takes its next whole batch from an endless row of epochs.
+
+    Raises:
+        RuntimeError: If the device does not have what the rung needs.
+    """
+    if rung.graphed and device.type != "cuda":
+        raise RuntimeError("a CUDA graph needs a GPU, got (device=cpu).")
+    name = size.data[0]
+    config = config_of(size, name, rung.precision, mixes=rung.mixes)
+    data, _ = images_of(size, name)
+    model: Network = size.small if rung.is_small else size.model
+    network: Any = model.initialised(
+        in_channels=2 * data.info.channels,
+        num_classes=data.info.num_classes,
+        image_size=data.info.image_size,
+        seed=0,
+    )
+    layout = torch.channels_last if rung.channels_last else torch.contiguous_format
+    network = network.to(device, memory_format=layout)
+    optimizer = torch.optim.Adam(
+        network.parameters(), lr=1e-3, fused=rung.fused, capturable=rung.graphed
+    )
+    rows = _endless(config, TrainingImages(data.train, data.info, config.data, 0, device))
+    seen = _compiled(network, rung, device) if rung.compiled else network
+
+    def compute(batch: Batch) -> None:
+        torch.backends.cudnn.benchmark = rung.searched
+        optimizer.zero_grad(set_to_none=True)
+        with arithmetic(rung.precision):
+            _loss(config, partial(forward, seen, layout=layout), batch).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+
+    if rung.graphed:
+        return _graphed(compute, rows)
+    return lambda: compute(next(rows))
+
+
+def _compiled(network: Any, rung: Rung, device: torch.device) -> Any:
+    """Return a compiled network; a rehearsal captures its graphs and generates no code."""
+    if device.type == "cuda":
+        return torch.compile(network, mode=rung.compiled)
+    return torch.compile(network, backend="aot_eager")
+
+
+def _graphed(compute: Callable[[Batch], None], rows: Iterator[Batch]) -> Step:
+    """Return a step that is one CUDA graph over copied batches."""
+    held = next(rows)
+    aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):
+        for _ in range(3):
+            compute(held)
+    torch.cuda.current_stream().wait_stream(aside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        compute(held)
+
+    def step() -> None:
+        batch = next(rows)
+        for part in ("mixed", "labels", "partner_labels", "lam"):
+            getattr(held, part).copy_(getattr(batch, part))
+        graph.replay()
+
+    return step
+
+
+def _loss(config: TrainConfig, network: Any, batch: Batch) -> torch.Tensor:
+    logits = batch.logits(partial(network, precision=config.precision))
+    losses = config.loss.per_image(logits, batch.labels, batch.partner_labels, batch.lam)
+    return losses.mean()
+
+
+def _endless(config: TrainConfig, images: TrainingImages) -> Iterator[Batch]:
+    """Yield whole batches for ever: the draws of an epoch are made and copied at its begin."""
+    how = config.in_epoch(0)
+    for epoch in cycle(range(1000)):
+        for batch in batches(images, Draws.for_training(config, epoch, how, images), how):
+            if len(batch) == config.batch_size:
+                yield batch

@@ -1,0 +1,117 @@
+"""Workload: how much the bench of a device does, and on which images."""
+
+from dataclasses import dataclass, replace
+
+import torch
+
+from mixup_core.images.choices.models import Mlp, NarrowResNet, ResNet18
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.datasets import Images, Splits, load
+from mixup_core.images.data_config import DataConfig
+from mixup_core.images.mix_config import MixConfig
+from mixup_core.images.precision import Precision
+from mixup_core.laws import Beta, Erm
+from mixup_core.problem import DataError
+
+Network = ResNet18 | NarrowResNet | Mlp
+TABLE_1_PRECISION: Precision = "float32"
+"""The precision that the bundled studies of table 1 name."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Size:
+    """The amount of work that is measured."""
+
+    batch: int
+    steps: int
+    """Steps of a block."""
+    matrix: int
+    """Side of the matrices multiplied."""
+    epochs: int
+    seeds: int
+    processes: tuple[int, ...]
+    """Numbers of processes that share the device."""
+    window: float
+    """Seconds in which processes side by side are counted."""
+    model: Network
+    small: Network
+    """A network whose steps are so short that starting kernels decides their time."""
+    data: tuple[str, ...]
+    limit: int | None = None
+    """Training images at most; None: all of them."""
+
+
+GPU = Size(
+    batch=750,
+    steps=40,
+    matrix=8192,
+    epochs=3,
+    seeds=3,
+    processes=(1, 2, 4, 8),
+    window=5.0,
+    model=ResNet18(),
+    small=NarrowResNet(),
+    data=("fashion-mnist", "cifar10", "cifar100"),
+)
+REHEARSAL = Size(
+    batch=50,
+    steps=2,
+    matrix=256,
+    epochs=4,
+    seeds=2,
+    processes=(1, 2),
+    window=0.5,
+    model=NarrowResNet(),
+    small=Mlp(hidden=(16,)),
+    data=("digits",),
+    limit=1010,
+)
+
+
+def images_of(size: Size, name: str) -> tuple[Splits, str]:
+    """Return a dataset and what its images are: the published ones, if they are on this machine.
+
+    Others have its true numbers of images, so that the last batch is as ragged as there.
+    """
+    try:
+        data, kind = load(DataConfig(name=name)), "published images"
+    except DataError:
+        data, kind = _noise(name), "noise around weak patterns"
+    if size.limit is not None and data.test is not None:
+        data = replace(
+            data, train=_first(data.train, size.limit), test=_first(data.test, size.limit // 5)
+        )
+    return data, kind
+
+
+def config_of(
+    size: Size, name: str, precision: Precision = TABLE_1_PRECISION, *, mixes: bool = True
+) -> TrainConfig:
+    """Return the run of table 1 on a dataset, for some epochs."""
+    return TrainConfig(
+        data=DataConfig(name=name, views="concat"),
+        model=size.model,
+        mix=MixConfig(law=Beta(alpha=1.0) if mixes else Erm()),
+        epochs=size.epochs,
+        batch_size=size.batch,
+        precision=precision,
+    )
+
+
+def _noise(name: str) -> Splits:
+    """Return noise around one pattern per class, so weak that some images are told wrongly."""
+    info, rng = CATALOG[name], torch.Generator().manual_seed(1)
+    shape = (info.channels, info.image_size, info.image_size)
+    patterns = torch.randint(0, 256, (info.num_classes, *shape), dtype=torch.uint8, generator=rng)
+
+    def images(count: int) -> Images:
+        labels = torch.arange(count) % info.num_classes
+        noise = torch.randint(0, 256, (count, *shape), dtype=torch.uint8, generator=rng)
+        return Images(pixels=noise // 16 * 15 + patterns[labels] // 16, labels=labels)
+
+    return Splits(info=info, train=images(info.num_train), val=None, test=images(info.num_test))
+
+
+def _first(images: Images, count: int) -> Images:
+    return Images(pixels=images.pixels[:count], labels=images.labels[:count])

@@ -1,0 +1,89 @@
+"""Clocks: the range of each while a GPU works, from a program in the place of nvidia-smi."""
+
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from mixup_core.bench.clocks import ask_nvidia_smi, watched_clocks
+
+GPU = torch.device("cuda")
+
+
+def _nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\n{body}\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+
+def test_the_range_of_each_clock_is_known_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready = tmp_path / "ready"
+    _nvidia_smi(
+        tmp_path,
+        monkeypatch,
+        "echo '1980, 2619, 40, 300.5, 0x0000000000000000'\n"
+        "echo '1410, 2619, 71, 699.25, 0x0000000000000004'\n"
+        f"echo '1500, 26'\ntouch {ready}\nexec sleep 60",
+    )
+    with watched_clocks(GPU) as found:
+        while not ready.exists():
+            time.sleep(0.01)
+        assert not found
+    assert found == {
+        "clock of processors, MHz": "1410 to 1980",
+        "clock of memory, MHz": "2619 to 2619",
+        "temperature, C": "40 to 71",
+        "power, W": "300.5 to 699.25",
+        "throttling": "0x0000000000000000, 0x0000000000000004",
+    }
+
+
+def test_a_sensor_that_is_absent_is_named_as_the_gpu_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready = tmp_path / "ready"
+    _nvidia_smi(
+        tmp_path, monkeypatch, f"echo '1980, [N/A], 40, 1, 0x0'\ntouch {ready}\nexec sleep 60"
+    )
+    with watched_clocks(GPU) as found:
+        while not ready.exists():
+            time.sleep(0.01)
+    assert found["clock of memory, MHz"] == "[N/A]"
+
+
+def test_a_failing_part_still_ends_the_watch_and_keeps_its_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _nvidia_smi(tmp_path, monkeypatch, "exec sleep 60")
+    with pytest.raises(ValueError, match="its own"), watched_clocks(GPU) as found:
+        raise ValueError("its own")
+    assert found == {}
+
+
+def test_without_nvidia_smi_the_clocks_say_why_they_are_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with watched_clocks(GPU) as found:
+        pass
+    assert "nvidia-smi" in found["clocks: absent"]
+    assert "nvidia-smi" in ask_nvidia_smi("driver_version")
+
+
+def test_a_cpu_has_no_clocks_that_are_watched() -> None:
+    with watched_clocks(torch.device("cpu")) as found:
+        pass
+    assert found == {}
+
+
+def test_a_property_is_returned_as_the_gpu_prints_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _nvidia_smi(tmp_path, monkeypatch, 'echo "$1"')
+    assert ask_nvidia_smi("driver_version,power.limit") == (
+        "--query-gpu=driver_version,power.limit"
+    )

@@ -1,0 +1,42 @@
+"""Timing: the mean of steps, without those that warm up."""
+
+import time
+
+import pytest
+import torch
+
+from mixup_core.bench.timing import timed, wait
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "times", "options", "mean"),
+    [
+        ([50.0, 2.0, 4.0, 9.0], 3, {}, 5.0),
+        ([50.0, 60.0, 70.0, 1.0, 2.0], 2, {"warm_up": 3}, 1.5),
+        ([8.0], 1, {"warm_up": 0}, 8.0),
+    ],
+)
+def test_a_step_takes_the_mean_of_those_that_are_timed_once_some_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: list[float],
+    times: int,
+    options: dict[str, int],
+    mean: float,
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    waiting = iter(seconds)
+
+    def step() -> None:
+        now[0] += next(waiting)
+
+    assert timed(step, times, CPU, **options) == mean
+    with pytest.raises(StopIteration):
+        step()
+
+
+def test_a_cpu_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(torch.cuda, "synchronize")
+    wait(CPU)

@@ -1,0 +1,56 @@
+"""Workload: true sizes and ragged batches, and images that a network can and cannot tell apart."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from mixup_core.bench.workload import GPU, REHEARSAL, config_of, images_of
+from mixup_core.images.data.catalog import CATALOG
+from mixup_core.laws import Beta, Erm
+
+
+def test_on_a_gpu_the_datasets_are_those_of_table_1_and_no_image_is_left_out() -> None:
+    assert GPU.data == ("fashion-mnist", "cifar10", "cifar100")
+    assert GPU.limit is None
+    assert GPU.processes == (1, 2, 4, 8)
+    assert GPU.epochs >= 2, "a run is cut after the first and goes on"
+
+
+@pytest.mark.parametrize("name", ["fashion-mnist", "cifar10"])
+def test_images_that_are_not_here_are_replaced_in_their_true_number(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path))
+    data, kind = images_of(GPU, name)
+    assert kind == "noise around weak patterns"
+    assert data.test is not None
+    assert (len(data.train), len(data.test)) == (CATALOG[name].num_train, CATALOG[name].num_test)
+    with_ragged = len(data.train) % GPU.batch
+    assert with_ragged == {"fashion-mnist": 0, "cifar10": 500}[name]
+
+
+def test_weak_patterns_are_told_apart_by_their_means_but_not_always(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path))
+    data, _ = images_of(replace(GPU, limit=20_000), "fashion-mnist")
+    assert data.test is not None
+    train, test = (part.pixels.flatten(1).float() for part in (data.train, data.test))
+    means = torch.stack([train[data.train.labels == label].mean(0) for label in range(10)])
+    error = (torch.cdist(test, means).argmin(1) != data.test.labels).float().mean()
+    assert 0.005 < error < 0.7
+
+
+def test_a_rehearsal_has_published_images_and_a_ragged_last_batch() -> None:
+    data, kind = images_of(REHEARSAL, "digits")
+    assert kind == "published images"
+    assert len(data.train) == 1010
+    assert len(data.train) % REHEARSAL.batch
+
+
+def test_a_run_is_that_of_table_1_with_and_without_mixing() -> None:
+    assert config_of(GPU, "cifar10").mix.law == Beta(alpha=1.0)
+    assert config_of(GPU, "cifar10", mixes=False).mix.law == Erm()
+    assert config_of(GPU, "cifar10").batch_size == 750
