@@ -155,8 +155,9 @@ class Driver(logging.Handler):
     """Sends the reports of a run to the driver, with the warnings logged since the last one.
 
     The entries of a report: the number of finished `epochs`; whether this process `trained` them;
-    the finished fraction of the next epoch (`within`); the `rows` of newly stored epochs; the
-    `lost` epochs, from which no fork can start; `warnings`; and at the end the `failure`, if any.
+    the finished fraction of the next epoch (`within`) and the seconds it took (`spent`); the `rows`
+    of newly stored epochs; the `lost` epochs, from which no fork can start; `warnings`; and at the
+    end the `failure`, if any.
     Kinds of failure besides errors of the run: `unshared`, the node does not see the driver's
     store; `stopped`, the launch was asked to stop; `declined` and `held`, the run must not be
     trained on this `device`; `behind`, the state to start from is gone.
@@ -221,6 +222,7 @@ class Driver(logging.Handler):
             "epochs": 0,
             "trained": False,
             "within": 0.0,
+            "spent": 0.0,
             "rows": [],
             "lost": [],
             "warnings": warnings,
@@ -270,5 +272,5 @@ def _timed(
             yield item, now - started
             started = reported_at = time.monotonic()
         elif now - max(started, reported_at) >= LONG_EPOCH:
-            driver.report(epochs=len(process.records), within=item)
+            driver.report(epochs=len(process.records), within=item, spent=now - started)
             reported_at = now

@@ -89,6 +89,24 @@ class Deadline:
         if self._known(run) and not was_known and not self.allows(run, run.config.epochs - epochs):
             raise _OutOfTime
 
+    def check_within(self, run: Run, spent: float, fraction: float, epochs: int) -> None:
+        """End a run of unknown speed if part of its first epoch shows that it is too slow.
+
+        Args:
+            run: The run.
+            spent: Seconds since the unfinished epoch began.
+            fraction: Finished fraction of that epoch, above 0.
+            epochs: Number of epochs that the run has finished.
+
+        Raises:
+            _OutOfTime: If no epoch was measured yet and the run would not end in time.
+        """
+        if self.at is None or self._known(run):
+            return
+        epochs_left = run.config.epochs - epochs - fraction
+        if self.clock() + spent / fraction * epochs_left > self.at:
+            raise _OutOfTime
+
     def _known(self, run: Run) -> list[float]:
         return self._per_work.get(run.arm) or [
             each for arm in self._per_work.values() for each in arm
@@ -154,7 +172,7 @@ def train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the ca
             except _OutOfTime:
                 monitor.note(
                     f"{planned.run.arm} seed {planned.run.seed} would not end in time, as its "
-                    "first epochs show; the same command again goes on"
+                    "first steps show; the same command with more seconds goes on"
                 )
                 break
             except (DeviceFaultError, KernelFaultError) as error:
@@ -207,6 +225,8 @@ def _train(  # noqa: PLR0913  what a run reports to
         monitor.step()
         if report["trained"]:
             deadline.check(run, [row["seconds"] for row in rows], report["epochs"])
+        elif report["within"] > 0:
+            deadline.check_within(run, report["spent"], report["within"], report["epochs"])
 
     monitor.start(run)
     driver = Driver(take)

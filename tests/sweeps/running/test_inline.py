@@ -4,7 +4,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from mixup_core.keys import stage_key
 from mixup_core.problem import PROBLEMS
+from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import Stop, ask_to_stop
@@ -118,6 +120,36 @@ def test_a_first_run_ends_early_if_its_first_epochs_show_that_it_would_end_too_l
     assert len(first.facts) == 1
     _, (first, second) = _train(study, store)
     assert (first.outcome, second.outcome) == ("complete", "complete")
+
+
+def test_a_first_run_ends_within_its_first_epoch_if_its_first_steps_show_it_would_end_too_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Gradual(toy.Walk):
+        def gradually(self) -> Iterator[EpochRecord | float]:
+            for record in self:
+                yield 0.25
+                yield record
+
+    monkeypatch.setattr(toy, "Walk", Gradual)
+    monkeypatch.setattr("sweeps.running.attempt.LONG_EPOCH", 0.0)
+    study = replace(SCHOOL, arms={"still": ARMS["still"]}, seeds=(0, 1))
+    store = Store(str(tmp_path))
+    started = _starts(monkeypatch)
+    _, results = _train(study, store, Deadline(at=1e-9, clock=lambda: 0.0))
+    assert [result.outcome for result in results] == ["missing", "missing"]
+    assert [seed for seed, *_ in started] == [0]
+    _, results = _train(study, store, Deadline(at=1e9, clock=lambda: 0.0))
+    assert [result.outcome for result in results] == ["complete", "complete"]
+
+
+@pytest.mark.parametrize(("at", "is_in_time"), [(147.0, False), (148.0, True)])
+def test_the_rest_of_a_run_is_estimated_from_part_of_an_epoch(at: float, is_in_time: bool) -> None:
+    (run, *_) = replace(SCHOOL, arms={"still": ARMS["still"]}, seeds=(0,)).runs()
+    deadline = Deadline(at=at, clock=lambda: 100.0)
+    # A quarter of the second epoch took 2.5 s: an epoch takes 10 s, and 4.75 of 6 are left.
+    with nullcontext() if is_in_time else pytest.raises(inline._OutOfTime):
+        deadline.check_within(run, 2.5, 0.25, 1)
 
 
 def test_the_speed_of_stored_epochs_counts_only_on_the_same_kind_of_device(
@@ -250,6 +282,7 @@ def test_until_without_the_inline_engine_is_refused(
 _PAUSED = """
 import sys
 from mixup_core.problem import PROBLEMS
+from mixup_core.records import EpochRecord
 from tests import toy
 
 def paused(config, data_root, device, teacher=None):
