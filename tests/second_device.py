@@ -137,6 +137,19 @@ class SecondDevice(TorchDispatchMode):
         return tree_map(placed, out)
 
 
+class DispatchedInPython(TorchDispatchMode):
+    """Computes on the CPU as PyTorch does for a device of Python: the other side of a comparison.
+
+    Where a tensor gets two gradients, autograd adds the second in place, but for a device of
+    Python into a new tensor. Values are equal, and strides may differ where an image is one pixel,
+    as images of 8 x 8 are in the last stages of EfficientNet. BatchNorm then takes another kernel,
+    which adds in another order: the loss of its first epoch moved by 0.08 in batches of 5.
+    """
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
 def second_device(patch: pytest.MonkeyPatch) -> None:
     """Let PyTorch's fused optimizers and autocast accept the device."""
     optimizer: Any = sys.modules[torch.optim.Optimizer.__module__]
