@@ -28,7 +28,7 @@ class EpochRecord:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> "EpochRecord":
-        """Build the record from what `to_plain` returned."""
+        """Build the record from the result of `to_plain`."""
         return cls(epoch=plain["epoch"], metrics=dict(plain["metrics"]))
 
 

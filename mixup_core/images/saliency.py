@@ -19,7 +19,7 @@ def unmeasured(*parts: Tensor) -> Tensor:
     Raises:
         AssertionError: If it is called.
     """
-    raise AssertionError(f"no network measures saliency here, of {len(parts)} tensors")
+    raise AssertionError(f"no network measures the saliency of {len(parts)} tensors here")
 
 
 def gradient_norms(

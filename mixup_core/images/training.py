@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
-import torch._dynamo  # noqa: F401  the first optimizer would, while its run waits
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
@@ -35,6 +34,9 @@ from mixup_core.images.views import EvaluationImages, TrainingImages
 from mixup_core.laws import Law
 from mixup_core.problem import DivergedError, StateError, Teacher
 from mixup_core.records import EpochRecord
+
+# The first optimizer of a process imports much of torch: here, before a run waits for it.
+torch.optim.SGD([torch.empty(0)], lr=0.0)
 
 
 @dataclass(kw_only=True, slots=True)

@@ -151,7 +151,7 @@ def _with(config: TrainConfig, path: str, member: Any) -> TrainConfig:
 
 def _written(config: TrainConfig) -> None:
     if built(TrainConfig, flatten(config)) != config:
-        raise BrokenError(f"{flatten(config)} is read as something else")
+        raise BrokenError(f"{flatten(config)} differs after it was written and read")
 
 
 def _keyed(config: TrainConfig, path: str, member: Any) -> str:
@@ -219,10 +219,14 @@ def _network(model: Model) -> None:
         raise BrokenError(
             f"3 images in 5 classes gave {logits.dtype} of shape {tuple(logits.shape)}"
         )
-    kinds = (torch.nn.modules.batchnorm._BatchNorm,)
+    nn = torch.nn
+    kinds = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
     normalises = any(isinstance(part, kinds) for part in network.modules())
     if normalises != model.has_batch_norm:
-        raise BrokenError(f"has_batch_norm is {model.has_batch_norm}, the network says otherwise")
+        raise BrokenError(
+            f"has_batch_norm is {model.has_batch_norm}, but the network has "
+            f"{'a' if normalises else 'no'} BatchNorm layer"
+        )
 
 
 def _law(law: Law) -> None:
@@ -282,7 +286,7 @@ def _resumed(config: TrainConfig) -> None:
         state = TrainingState.initial(config, _INFO, torch.device("cpu"))
         state.load_bytes(content, records)
         if state.to_bytes() != content:
-            raise BrokenError(f"the state after epoch {epoch} is written otherwise once it is read")
+            raise BrokenError(f"the state after epoch {epoch} changes when it is written and read")
         if _trained(config, resume=state)[-1] != whole[-1]:
             raise BrokenError(
                 f"resumed after epoch {epoch} it ends with other weights: something is remembered "

@@ -1,4 +1,4 @@
-"""Fields: those of a plugin's dataclasses are held to what a study file can give."""
+"""Fields: checks that a study file can set the fields of a plugin's dataclasses."""
 
 import inspect
 from collections.abc import Iterable, Iterator

@@ -53,7 +53,7 @@ _loaded: dict[str, Plugin] = {}
 
 
 def use(path: str | Path) -> Plugin:
-    """Load a plugin file; an edited one takes the place of what it added before.
+    """Load a plugin file; an edited file replaces its earlier entries.
 
     Raises:
         PluginError: If it cannot be loaded; nothing is added then.

@@ -66,7 +66,7 @@ def smallest(problem: Problem) -> Any:
 
 def _written(config: Any) -> None:
     if built(type(config), flatten(config)) != config:
-        raise BrokenError(f"{flatten(config)} is read as something else")
+        raise BrokenError(f"{flatten(config)} differs after it was written and read")
 
 
 def _keyed(problem: Problem, config: Any) -> str:
@@ -133,7 +133,7 @@ def _resumed(problem: Problem, config: Any) -> None:
         process = problem.start(config, None, "cpu")
         process.load_bytes(content, [record for record, _ in whole[:epoch]])
         if process.to_bytes() != content:
-            raise BrokenError(f"the state after epoch {epoch} is written otherwise once it is read")
+            raise BrokenError(f"the state after epoch {epoch} changes when it is written and read")
         if [(record, process.to_bytes()) for record in process] != whole[epoch:]:
             raise BrokenError(
                 f"resumed after epoch {epoch} it goes on with other results: something is "

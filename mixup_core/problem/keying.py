@@ -38,8 +38,9 @@ class Keying:
     so every new field, enter the key of every stage.
     """
     of_epoch: Callable[[Any, int], Any] = lambda config, epoch: None
-    """(config, 0-based epoch) to what the paths of `by_epoch` decide in that epoch, as JSON. It
-    must not depend on the seed. Computed real numbers are rounded to 12 significant digits.
+    """Function of configuration and 0-based epoch; returns the values of the `by_epoch` paths in
+    that epoch, as JSON. It must not depend on the seed. Computed real numbers are rounded to 12
+    significant digits.
     """
 
     def __post_init__(self) -> None:

@@ -128,8 +128,8 @@ class Problem:
     infeasible_at: Callable[[Any, Sequence[int]], Iterator[RuleError]] = lambda config, seeds: iter(
         ()
     )
-    """(prepared configuration, seeds): yields the reasons why a run would fail on what its seed
-    draws.
+    """(prepared configuration, seeds): yields the reasons why the draws of a seed would make its
+    run fail.
     """
     reserved: Mapping[str, str] = field(default_factory=dict)
     """Paths that the program fills in, with the message for a user who sets them."""

@@ -86,7 +86,7 @@ class LinearViewsConfig(Checked):
     """Scale of the first record. It is gamma, which multiplies the model, for the excess; C for the
     gap; c of Delta = c log k for the gradients."""
     nodes: Annotated[int, Range(1, 100_000)] = 200
-    """Quantiles that stand for a random law in closed forms and in sums over pairs."""
+    """Number of quantiles that represent a random law in closed forms and in sums over pairs."""
     epochs: Annotated[int, Range(1, 60)] = 7
     """Records; each doubles the scale."""
     seed: Seed = 0

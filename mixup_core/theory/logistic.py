@@ -8,7 +8,7 @@ from mixup_core.arrays import Floats
 
 _NEWTON_STEPS = 200
 _SMALLEST_GAIN = 1e-12
-"""Twice what a step may gain before the loss is no guide to it any more, in nats."""
+"""Twice the gain per step below which rounding of the loss hides progress, in nats."""
 
 
 def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]:

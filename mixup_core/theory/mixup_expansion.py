@@ -53,9 +53,9 @@ class MixupExpansionConfig(Checked):
     decay: Positive = 1e-3
     """Weight decay: decay/2 ||w||^2 is added to the loss."""
     nodes: Annotated[int, Range(2, 1000)] = 8
-    """Quantiles that stand for a random law, an even number."""
+    """Number of quantiles that represent a random law; even."""
     test_points: Count = 20_000
-    """Fresh points that stand for the population."""
+    """Number of fresh points that estimate the population."""
     epochs: Annotated[int, Range(1, 12)] = 5
     """Records."""
     seed: Seed = 0

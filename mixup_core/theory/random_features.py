@@ -57,7 +57,7 @@ class RandomFeaturesConfig(Checked):
     features: Annotated[int, Range(1, 1000)] = 60
     """d of the source."""
     test_points: Count = 4000
-    """Fresh points that stand for the population."""
+    """Number of fresh points that estimate the population."""
     lr: Annotated[float, Range(0, 2, "()")] = 1.0
     """eta; eta times the largest eigenvalue, at most 1, stays below 2."""
     epochs: Annotated[int, Range(1, 26)] = 21

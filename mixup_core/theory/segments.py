@@ -1,4 +1,4 @@
-"""Segments: exact distances from points to segments, and from data to what mixup mixes."""
+"""Segments: exact distances from points to segments, and from data to mixed data."""
 
 from typing import Any, Literal
 

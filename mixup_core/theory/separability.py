@@ -49,7 +49,7 @@ class SeparabilityConfig(Checked):
     first_points: int = 32
     """n of the first record, above the dimension."""
     nodes: Annotated[int, Range(2, 1000)] = 8
-    """Quantiles that stand for a random law, an even number."""
+    """Number of quantiles that represent a random law; even."""
     epochs: Annotated[int, Range(1, 12)] = 6
     """Records; each doubles the points."""
     seed: Seed = 0

@@ -52,7 +52,7 @@ class SpuriousFeatureConfig(Checked):
     decay: Positive = 1e-3
     """Weight decay: decay/2 ||w||^2 is added to the loss."""
     nodes: Annotated[int, Range(2, 1000)] = 8
-    """Quantiles that stand for a random law, an even number."""
+    """Number of quantiles that represent a random law; even."""
     epochs: Annotated[int, Range(1, 30)] = 6
     """Records; each halves the spurious sd."""
     seed: Seed = 0

@@ -43,7 +43,7 @@ class SupportVectorsConfig(Checked):
     shift: NonNegative = 0.0
     """Each point is moved by shift times its label along the first axis."""
     nodes: Annotated[int, Range(1, 1000)] = 9
-    """Quantiles that stand for a random law."""
+    """Number of quantiles that represent a random law."""
     lr: Annotated[float, Range(0, 2, "()")] = 1.0
     """Step of gradient descent in units of 1 / L, L the largest curvature of the ERM loss, which
     bounds that of every mixed loss."""

@@ -239,7 +239,7 @@ def _parsed_tagged(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
 
 
 def _parsed_under(options: Mapping[str, Any], tag: str, content: Any) -> Any:
-    """Return a dataclass from what stands below its tag: fields, its only one, or a short form.
+    """Return a dataclass from the value below its tag: its fields, its only field, or a short form.
 
     Raises:
         SpellingError: If the content is none of these.

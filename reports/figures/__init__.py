@@ -1,1 +1,1 @@
-"""Figures: what a report draws, from the same numbers as its tables."""
+"""Figures: the figures of a report, drawn from the same numbers as its tables."""

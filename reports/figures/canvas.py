@@ -77,12 +77,12 @@ _MARGIN = 0.05
 """Margin of a logarithmic axis below its least value, as a part of the range."""
 
 Told = tuple[Axes, Mapping[float, str]]
-"""A panel, and place along it to what stands there."""
+"""A panel, and its texts by their position along it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Strip:
-    """A part of a figure, and what is drawn there, for a page that is pointed at."""
+    """A part of a figure and its content, for a page that shows values under the pointer."""
 
     left: float
     """Left edge as a part of the width of the figure, in [0, 1], as is `width`."""
@@ -135,7 +135,7 @@ def styled() -> Iterator[None]:
 
 
 def draw_axis(axes: Axes, axis: Axis) -> None:
-    """Label and scale the axis that the records of a problem stand along."""
+    """Label and scale the axis of the records of a problem."""
     axes.set_xlabel(axis.label)
     if axis.scale == "log":
         axes.set_xscale("log")
@@ -153,18 +153,18 @@ def tick_logarithms(axis: Scaled) -> None:
 
 
 def place_of(record: EpochRecord, axis: Axis) -> float | None:
-    """Return where a record stands on the axis; None if it does not say."""
+    """Return the position of a record on the axis; None if the record has none."""
     return record.epoch + 1 if axis.metric is None else record.metrics.get(axis.metric)
 
 
 def numbers_of(summary: Any) -> dict[str, Any]:
-    """Return the n, mean and interval of a summary as a line of a CSV; None where there is none."""
+    """Return n, mean and interval of a summary as a CSV row; None for unknown numbers."""
     names = ("n", "mean", "ci_low", "ci_high")
     return {name: getattr(summary, name, None) for name in names}
 
 
 def spell_counts(table: Table) -> str:
-    """Return the seeds of each arm, or once what most of them have in common."""
+    """Return the number of seeds of each arm; equal numbers are named once."""
     counts = Counter(row.seeds for row in table.printed)
     ((common, times),) = counts.most_common(1)
     if times == 1 or 2 * times < len(table.printed):
@@ -191,7 +191,7 @@ def panelled(count: int, *, height: float = 2.4) -> tuple[Canvas, list[Axes]]:
 
 
 def legend(canvas: Canvas, axes: Axes) -> None:
-    """Put the legend of a panel above the figure, as many entries beside each other as fit."""
+    """Put the legend of a panel above the figure, with as many entries per row as fit."""
     handles, labels = axes.get_legend_handles_labels()
     widest = max((len(label) for label in labels), default=1) + 8
     fitting = int(canvas.get_figwidth() / (widest * _LETTER_INCHES))

@@ -91,7 +91,7 @@ def draw_curves(
     table: Table,
     looks: Mapping[str, Look],
 ) -> Figure | None:
-    """Return the learning curves of a study; None where no run has more than one record stored.
+    """Return the learning curves of a study; None if no run has more than one record stored.
 
     Args:
         study: Decides the arms, the seeds and their order.
@@ -144,7 +144,7 @@ def _together(
     marks: Mapping[str, Sequence[int]],
     looks: Mapping[str, Look],
 ) -> tuple[Canvas, list[Told]]:
-    """Return one panel per metric with all arms in each, and what stands along it."""
+    """Return one panel per metric with all arms in it, and the label of the axis."""
     canvas, panels = panelled(len(curves))
     told: list[Told] = []
     for axes, (metric, by_arm) in zip(panels, curves.items(), strict=True):

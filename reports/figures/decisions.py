@@ -52,7 +52,7 @@ PLANES: dict[str, Callable[[], DecisionPlane]] = {"moons": _moons}
 
 
 def draw_decisions(arranged: Mapping[str, Mapping[int, RunResult]], table: Table) -> Figure | None:
-    """Return the map of decisions of each arm, after the last record; None where none is stored.
+    """Return the map of decisions of each arm, after the last record; None if none is stored.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).

@@ -36,7 +36,7 @@ def draw_finals(
     table: Table,
     looks: Mapping[str, Look],
 ) -> Figure | None:
-    """Return the final values of a study; None where no run is complete.
+    """Return the final values of a study; None if no run is complete.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).

@@ -22,7 +22,7 @@ Edge = Literal["low", "high"]
 
 
 def is_number(parameter: Parameter) -> bool:
-    """Return whether the values are numbers, listed ones and None for an optional one included."""
+    """Return True if all values are numbers; a list of numbers counts, with None or without."""
     if not isinstance(parameter.distribution, Categorical):
         return True
     numbers = set(parameter.distribution.choices) - {None}
@@ -62,7 +62,7 @@ def bound(parameter: Parameter, edge: Edge) -> float:
 
 
 def beyond(parameter: Parameter, edge: Edge, part: float) -> float:
-    """Return the place outside of a bound by a part of the whole range, as it is drawn."""
+    """Return the value that lies outside of a bound by a fraction of the drawn range."""
     low, high = bound(parameter, "low"), bound(parameter, "high")
     away = -part if edge == "low" else 1 + part
     if is_log(parameter):

@@ -117,7 +117,7 @@ def _along(study: Study, table: Table, response: Response, looks: Mapping[str, L
 
 
 def _panels(study: Study, table: Table, response: Response) -> list[str]:
-    """Return the metrics drawn: the headline, those of claims, those beside; none that is level."""
+    """Return the metrics to draw: the headline, those of claims and of the table, if they vary."""
     wanted = (table.metric, *(claim.that.metric for claim in study.claims), *table.further)
     summaries = {row.arm: row.summaries for row in table.rows}
     drawn = [arm for _, _, arm in _drawn(response)]
@@ -253,7 +253,7 @@ def _spell_value(value: float | None) -> str:
 
 
 def _mark_values(axes: Axes, values: Sequence[float]) -> None:
-    """Name the values along the panel, leaving out those whose names would lie on each other."""
+    """Label the values along the panel; labels that would overlap are left out."""
     along = math.log if is_geometric(values) else float
     if along is math.log:
         axes.set_xscale("log")
@@ -263,7 +263,7 @@ def _mark_values(axes: Axes, values: Sequence[float]) -> None:
 
 
 def _apart(values: Sequence[float], along: Callable[[float], float]) -> list[float]:
-    """Return the first value, the last, and of those between what keeps its distance from both."""
+    """Return the first and the last value, and those between that are far enough from both."""
     *inner, last = values
     kept: list[float] = []
     span = along(last) - along(values[0])

@@ -19,7 +19,7 @@ from sweeps.study.search import Point
 
 
 def draw_search(searched: Searched, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
-    """Return the figures of a search, leaving out those for which no point is complete yet.
+    """Return the figures of a search; a figure is left out until a point is complete.
 
     A point whose runs the store has lost is not drawn.
 

@@ -34,7 +34,7 @@ from sweeps.study.space import Categorical, Parameter, Space
 def draw_map(
     searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look]
 ) -> Figure | None:
-    """Return the map: mean by colour, sd over seeds written beside each point."""
+    """Return the map: mean by colour, with the sd over seeds next to each point."""
     plane = _plane(searched.search.space)
     if plane is None:
         return None
@@ -141,7 +141,7 @@ def _edges(searched: Searched, across: Parameter) -> dict[Edge, str]:
 
 
 def _final_key(search: Search, fixed: Mapping[str, Any], which: int) -> str | None:
-    """Return the key of a whole run of a point; None if its values cannot stand together."""
+    """Return the last stage key of a point; None if its values contradict each other."""
 
     def draw(parameter: Parameter) -> Any:
         return fixed.get(parameter.path, parameter.distribution.extremes[which])

@@ -35,7 +35,7 @@ Arranged = Mapping[str, Mapping[int, RunResult]]
 
 
 def draw_series(arranged: Arranged, table: Table, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
-    """Return a figure of each series of the problem of which something is measured.
+    """Return a figure of each series of the problem that has measured values.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
@@ -109,7 +109,7 @@ def _by_part(series: Series, arranged: Arranged, table: Table) -> Figure | None:
 def _along_parts(
     series: Series, arranged: Arranged, table: Table, looks: Mapping[str, Look]
 ) -> Figure | None:
-    """Return the values of the last record along the parts, which are numbers."""
+    """Return the values of the last record by the number of their part."""
     values: dict[str, dict[int, dict[float, float]]] = {}
     for row in table.printed:
         last = {s: r.records[-1] for s, r in counted_runs(arranged[row.arm]).items()}

@@ -96,7 +96,7 @@ def mark_best(
     family: Family,
     study: Study,
 ) -> list[ArmRow]:
-    """Return the rows with the best of them and those not told apart from it marked.
+    """Return the rows, with the best one and all that do not differ significantly from it marked.
 
     One rule tells arms apart in the whole table: the interval of a difference at the level of the
     table's family excludes 0. The family has at least one comparison for each arm but one, so the

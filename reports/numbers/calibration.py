@@ -1,4 +1,4 @@
-"""Calibration: what logits say of how sure a network is, raw and at a fitted temperature.
+"""Calibration: the confidence of a network compared with its accuracy, raw and tempered.
 
 B images, C classes; logits float, labels int64
 """
@@ -79,7 +79,7 @@ def fitted_temperature(logits: NDArray[np.floating], labels: Labels) -> float:
 
 
 def reliability(chances: Array, labels: Labels) -> Reliability:
-    """Return how often the predicted class is right, by how likely it is said to be."""
+    """Return the share of correct predictions by their predicted probability."""
     predicted = chances.argmax(1)
     confidence = chances[np.arange(len(predicted)), predicted]
     bins = np.maximum(np.ceil(confidence * NUM_BINS).astype(np.int64), 1) - 1

@@ -68,7 +68,7 @@ def verdicts_of_looks(
     ends: Ends,
     statements: Mapping[Claim, Statement],
 ) -> list[tuple[Verdict | None, ...]]:
-    """Return the verdict of each claim at each look taken; None where it had ended before."""
+    """Return the verdict of each claim at each look taken; None if it had ended before."""
     taken = _taken(study, numbers, ends, statements)
     return [
         tuple(
@@ -110,7 +110,7 @@ def _taken(
 def _question(
     study: Study, claim: Claim, numbers: Mapping[str, Mapping[int, float]], ends: Ends
 ) -> Question:
-    """Return a claim as a question that is asked of more and more seeds."""
+    """Return a claim as a question that is tested again with more seeds at each look."""
 
     def has_ended(num: int) -> bool:
         outcomes = [ends.get(arm, {}).get(s) for arm in claim.that.arms for s in study.seeds[:num]]
@@ -180,7 +180,7 @@ def reached(
     ends: Ends,
     statements: Mapping[Claim, Statement] | None = None,
 ) -> Study:
-    """Return a study whose seeds are added until its claims are decided, with those it gets by now.
+    """Return a study with the seeds reached by now; seeds are added until its claims are decided.
 
     An arm gets the seeds of the next look while a claim about it is open. An arm of no claim gets
     those of the first look; one that is trained for a variant, those of the arm that it varies; a
@@ -205,7 +205,7 @@ def reached(
 
 
 def with_companions(study: Study, wanted: Mapping[str, int]) -> dict[str, int]:
-    """Return the seeds of each arm, those that variants and teachers need included."""
+    """Return the seeds of each arm, including those needed by variants and teachers."""
     wanted = dict(wanted)
     for variant in study.variants:
         for arm, varied in variant.arms.items():
@@ -227,7 +227,7 @@ def open_claims(study: Study, store: Store) -> tuple[Claim, ...]:
 
 
 def reached_study(study: Study, store: Store) -> Study:
-    """Return `reached` from what a store holds of a study with `until`."""
+    """Return `reached`, computed from the stored results of a study with `until`."""
     return reached(study, *_stored(study, store))
 
 

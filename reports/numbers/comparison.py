@@ -20,7 +20,7 @@ MAX_SEEDS_SIGN_FLIP = 20
 """All 2^n sign patterns are counted, so the exact test ends here."""
 
 _LEAST_LEVEL = 1e-12
-"""Error levels are not told apart below it."""
+"""Error levels below it count as equal."""
 
 _LEAST_CONFIDENCE = 1e-6
 """An interval of less is a point."""
@@ -38,7 +38,7 @@ class IncompleteStudyError(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WeightedArm:
-    """One arm of a comparison: by what it is multiplied, and its values over the shared seeds."""
+    """One arm of a comparison: its factor, and its mean and sd over the shared seeds."""
 
     factor: float
     mean: float
@@ -117,14 +117,14 @@ class Comparison:
         return low, high
 
     def effect_interval(self, confidence: float) -> tuple[float, float] | None:
-        """Return the interval of the standardised difference; None where `effect` is None."""
+        """Return the interval of the standardised difference; None if `effect` is None."""
         if self.effect is None or self.spread is None:
             return None
         t = self.difference * math.sqrt(self.n) / self.spread
         return effect_interval(t, self.n, confidence)
 
     def level(self, is_decided: Callable[[float, float], bool]) -> float | None:
-        """Return the smallest error level at whose interval something is decided; None without one.
+        """Return the smallest error level at which the interval decides; None without an interval.
 
         Args:
             is_decided: Of the two ends of an interval; an interval inside a decided one is decided.

@@ -61,7 +61,7 @@ class Answer:
     p: float | None = None
     """The error level over all looks and questions at which it is decided, after Holm."""
     confidence: float | None = None
-    """Level of the test at that look, less than 1 by what the look may spend."""
+    """Confidence level of the test at that look: 1 minus the error that the look may spend."""
 
 
 def take_looks(

@@ -1,4 +1,4 @@
-"""Ensembles: what the networks of an arm reach together, by their number."""
+"""Ensembles: the errors of averaged networks of an arm, by their number."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -68,7 +68,7 @@ def ensemble_sizes(
     labels: Labels,
     val: tuple[Mapping[int, Array], Labels] | None = None,
 ) -> dict[int, EnsembleSize]:
-    """Return what ensembles of an arm reach, by their number of networks.
+    """Return the results of ensembles of an arm, by their number of networks.
 
     The interval over networks is of the jackknife: all ensembles without one network at a time. Its
     variance is too large rather than too small on average (Efron and Stein 1981, The jackknife
@@ -129,7 +129,7 @@ def _measure(  # noqa: PLR0913  one ensemble on two sets of images
     groups: NDArray[np.int64],
     used: int,
 ) -> Array:
-    """Return the measures of an ensemble (first row) and those without each group of images."""
+    """Return the measures of an ensemble (first row), and with each group of images left out."""
     together = _mean(seeds, chances)
     columns = [_of_images(together, labels, groups, used)]
     if val is not None:

@@ -15,7 +15,7 @@ BySeed = Mapping[int, float]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """One comparison of a family. What needs a spread is None at n = 1."""
+    """One comparison of a family. Fields that need a spread are None at n = 1."""
 
     comparison: Comparison
     p: float | None
@@ -54,7 +54,7 @@ _UNADJUSTED = {
 
 
 def record_of(member: Member | None) -> dict[str, float | None]:
-    """Return the columns that CSV files have of a comparison, each None where there is none.
+    """Return the CSV columns of a comparison; all are None without a comparison.
 
     A number has one name everywhere: intervals and p hold for all comparisons of the family
     together, as in the printed table. `_unadjusted` marks those of one comparison alone.
@@ -136,7 +136,7 @@ def family_of(
 
 
 def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> list[str]:
-    """Return a sentence for each comparison whose sign or decision is not that of the first family.
+    """Return a sentence for each comparison whose sign or decision differs from the first family.
 
     Args:
         pairs: Those to look at.
@@ -164,7 +164,7 @@ def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> 
 def compare_pair(
     pair: Pair, values: Mapping[str, BySeed], measures: Mapping[str, Measure] | None = None
 ) -> Comparison | None:
-    """Return the comparison over the seeds that both have; None if there is none."""
+    """Return the comparison over the shared seeds; None if there are none."""
     arm, against = pair
     known = measures or {}
     ours, own = values.get(arm, {}), known.get(arm, ANY)

@@ -89,7 +89,7 @@ def draw_effects(
 def draw_after(
     until: UntilDecided, pilot: Sequence[Mapping[int, float]], studies: int = STUDIES
 ) -> Floats:
-    """Return values of claims as they may go on after those of pilot seeds, which are kept.
+    """Draw possible further values of claims after pilot seeds; the pilot values are kept.
 
     Means and spread are drawn from their posterior under the flat prior, and seeds of one draw are
     alike in all claims as the pilot seeds are.

@@ -1,4 +1,4 @@
-"""Lowest: what a search by n random points finds on average."""
+"""Lowest: the expected lowest of n random points of a search."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Predicted: what the predictions of a study's runs say, arm by arm."""
+"""Predicted: the stored predictions of a study's runs, arm by arm."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +40,7 @@ class PredictedRun:
     error: float
     balanced_accuracy: float
     auroc: float | None
-    """Area under the curve, mean over classes; None where a class has no test image."""
+    """Area under the curve, mean over classes; None if a class has no test image."""
     raw: Reliability
     brier: float
     classes: NDArray[np.float64]
@@ -91,7 +91,7 @@ class PredictedArm:
     disagreement: Mapping[int, float]
     """Share of images on which two runs predict different classes, in the form of `pair_gain`."""
     sizes: Mapping[int, EnsembleSize]
-    """Number of networks to what ensembles of so many reach."""
+    """Results of ensembles by their number of networks."""
     spread: Spread | None
     """Spread of the error over seeds; None with one run."""
     of_class: Sequence[int]

@@ -122,7 +122,7 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
 
 
 def _folders(study: Study) -> frozenset[str]:
-    """Return the absolute paths that the arms of a study name, such as a folder of images."""
+    """Return the absolute paths in the configurations of a study, such as an image folder."""
     return frozenset(
         value
         for config in study.arms.values()
@@ -138,7 +138,7 @@ def _renamed(text: str, folders: Collection[str]) -> str:
 
 
 def _plugins(study: Study) -> list[dict[str, str]]:
-    """Return the plugins that a study needs: name, version if it is a package, whole digest."""
+    """Return the plugins of a study: name, version of a package, and full digest."""
     origins = dict.fromkeys(o for config in study.arms.values() for o in origins_in(config))
     return [
         {"plugin": origin.plugin, "version": origin.version, "sha256": origin.digest}
@@ -239,7 +239,7 @@ def spell_origin(provenance: Mapping[str, Any]) -> str:
 
 
 _DEVICE_BEFORE = re.compile(r"\bdevice='([^']*)'")
-"""Device in what a stage says of the environment that its first epochs were trained in."""
+"""Name of the device in the recorded environment of a stage."""
 
 
 def _spell_mixture(environments: Sequence[Mapping[str, str]]) -> list[str]:

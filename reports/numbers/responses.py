@@ -19,7 +19,7 @@ _LEAST_CELLS = 6
 Flat = Mapping[str, Any]
 
 Coordinates = tuple[float | None, ...]
-"""Values of some numbers; None where an optional one is not set, such as a switch that never is."""
+"""Values of some numbers; None if an optional one is not set, such as a switch that never is."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,7 +116,7 @@ def is_geometric(values: Sequence[float]) -> bool:
 def _numbers(
     flats: Mapping[str, Flat], paths: Iterable[str], least: int, *, with_unset: bool = False
 ) -> list[str]:
-    """Return the numeric paths of at least so many values, those of most values first.
+    """Return the numeric paths with at least so many values, the most values first.
 
     Args:
         flats: Arms and their values.
@@ -136,7 +136,7 @@ def _numbers(
 
 
 def _having(flats: Mapping[str, Flat], paths: tuple[str, ...]) -> dict[str, Flat]:
-    """Return the arms that set some numbers, and those that are like these but for not setting one.
+    """Return the arms that set some numbers, and those equal to them except for one unset number.
 
     An arm that has something else besides, as another law, is no end of their scale.
     """
@@ -155,7 +155,7 @@ def _having(flats: Mapping[str, Flat], paths: tuple[str, ...]) -> dict[str, Flat
 def _grouped(
     flats: Mapping[str, Flat], paths: tuple[str, ...]
 ) -> dict[str, dict[Coordinates, str]]:
-    """Return arms by their values of some numbers, in groups by all that these do not decide."""
+    """Return arms by their values of some numbers, grouped by all other settings."""
     places: dict[str, Coordinates] = {
         arm: tuple(None if flat[path] is None else float(flat[path]) for path in paths)
         for arm, flat in flats.items()
@@ -195,7 +195,7 @@ def _label(arms: Sequence[str], apart: Flat) -> str:
 
 
 def _is_plane(cells: Mapping[Coordinates, str]) -> bool:
-    """Return whether each of several values of one number stands beside several of the other."""
+    """Return True if several values of one number are each combined with several of the other."""
     across, up = ({cell[which] for cell in cells} for which in (0, 1))
     is_broad = min(len(across), len(up)) > 1 and len(cells) >= _LEAST_CELLS
     return is_broad and 2 * len(cells) > len(across) * len(up)

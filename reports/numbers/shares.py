@@ -1,4 +1,4 @@
-"""Measure: what values a metric can take; exact limits of metrics that are shares of few things."""
+"""Measure: the range of a metric, and exact limits of metrics that are proportions."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from scipy import special
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measure:
-    """The bounds of a metric, and of how many things it is the share in each run."""
+    """The bounds of a metric, and the number of items that a proportion counts in each run."""
 
     least: float = -math.inf
     most: float = math.inf
@@ -17,7 +17,7 @@ class Measure:
 
     @property
     def is_bounded(self) -> bool:
-        """True if no value lies outside of two finite bounds."""
+        """True if both bounds are finite."""
         return math.isfinite(self.least) and math.isfinite(self.most)
 
 
@@ -29,7 +29,7 @@ ANY = Measure()
 
 
 def least_variance(mean: float, size: int, *, is_difference: bool) -> float:
-    """Return the variance over seeds below which no count of so many things is believed.
+    """Return the least credible variance over seeds of a proportion of so many items.
 
     A share p of N things varies by p (1 - p) / N from sample to sample. Two runs on the same things
     whose shares differ by d disagree on at least N |d| of them, which varies the difference by at

@@ -48,7 +48,7 @@ def spell_p(p: float | None) -> str:
 
 
 def upper_first(text: str) -> str:
-    """Return a text that begins a sentence; the case of its other letters means something."""
+    """Return a text with its first letter in upper case; other letters keep their case."""
     return text[:1].upper() + text[1:]
 
 
@@ -117,12 +117,12 @@ def latex_table(
 
 
 def escape_markdown(text: str) -> str:
-    """Return a text that Markdown shows as it is, on one line."""
+    """Return a text escaped for one line of Markdown."""
     return re.sub(r"([\\`*|]|<(?=[A-Za-z/!?])|\](?=\())", r"\\\1", " ".join(text.split()))
 
 
 def escape_latex(text: str) -> str:
-    """Return a text that LaTeX sets as it is."""
+    """Return a text escaped for LaTeX."""
     return re.sub(r"(?<![\w.-])-(?=\d)", "$-$", text.translate(_LATEX))
 
 

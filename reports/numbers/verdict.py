@@ -1,4 +1,4 @@
-"""Verdict: what the runs say of one claim, and the test that the claim is."""
+"""Verdict: the result of one claim, and the statistical test behind it."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ VerdictName = Decision | Literal["equivalent", "unfinished"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """A claim and what the runs say of it. Numbers as stored, errors as fractions."""
+    """A claim and its result. Numbers are as stored; errors are fractions."""
 
     claim: Claim
     verdict: VerdictName
@@ -106,7 +106,7 @@ ClaimTest = tuple[object, ...]
 
 
 def claim_test(study: Study, claim: Claim) -> ClaimTest:
-    """Return what tells tests apart: the same arms against the same values are one test."""
+    """Return the identity of a test: claims on equal arms and equal values share one test."""
     that = claim.that
     terms = sorted(that.terms.items())
     sign = 1.0 if terms[0][1] > 0 else -1.0

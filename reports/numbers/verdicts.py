@@ -1,4 +1,4 @@
-"""Verdicts: what the runs say of each claim of a study; the claims are a family of their own."""
+"""Verdicts: the results of all claims of a study, adjusted as one family."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -75,7 +75,7 @@ def varied_verdicts(study: Study, results: Iterable[RunResult]) -> dict[str, tup
 
 
 def spell_variants(verdict: Verdict, varied: Mapping[str, tuple[Verdict, ...]]) -> str:
-    """Return whether sign and decision of a verdict are those under each variant, or where not."""
+    """Return the variants that change the sign or decision of a verdict, and those that do not."""
     told: list[str] = []
     same: list[str] = []
     for label, verdicts in varied.items():

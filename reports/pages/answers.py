@@ -124,7 +124,7 @@ class Answers:
         return "not run" if found.report is None else found.verdict(begins).verdict
 
     def figure(self, study: str, name: str) -> str:
-        """Return a figure of a published report with its caption; nothing where there is none."""
+        """Return a figure of a published report with its caption; empty if it does not exist."""
         report = self._of(study).report
         if report is None or report.folder is None:
             return f"*`{study}` has no published report.*"

@@ -26,7 +26,7 @@ _HEADER = ("folder", "study", "runs ended", "commit", "machine", "runs", "verdic
 
 
 def replace_published(report: Path, published: Path = PUBLISHED) -> Path:
-    """Copy a report into the folder of its study, in place of the one there, and return it."""
+    """Copy a report into the folder of its study; the earlier report there is replaced."""
     target = published / str(provenance_of(report)["study"])
     if target.is_dir():
         record_first(published, target)

@@ -82,12 +82,12 @@ class Draft:
     table: Table
     markdown: str
     contents: Mapping[str, Content]
-    """Name of each file, below the folder of the report, to what it holds."""
+    """Content of each file by its name below the folder of the report."""
     predicted: frozenset[str]
     """Keys of the runs whose predictions it is made from."""
 
     def write(self, out: Path) -> Report:
-        """Write the report. Each file appears whole; an earlier one stays until it is replaced.
+        """Write the report. Each file appears whole; an earlier file stays until it is replaced.
 
         Files of an earlier report that this one lacks are removed only where a report was: anywhere
         else, files of these names are somebody else's.
@@ -134,7 +134,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
     tracked: Tracked | None = None,
     statements: Mapping[Claim, Statement] | None = None,
 ) -> Draft:
-    """Return a study's report from whatever results there are, down to none.
+    """Return the report of a study from the results so far, even from none.
 
     Times appear in `report.html` and `provenance.json` alone: the other files have the same bytes
     for the same results, device, versions and commit.
@@ -323,7 +323,7 @@ def _blocks(listings: Sequence[Listing]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Parts:
-    """The main table of a report, and the parts beside it."""
+    """The main table of a report and its further tables and figures."""
 
     study: Study
     results: Sequence[RunResult]

@@ -180,7 +180,7 @@ def _flow(value: Any) -> str:
 
 
 def _spell_outcome(verdict: Verdict, found: Published | None, study: Study) -> str:
-    """Return the verdict, or what it lacks: a report, or runs of its arms, seeds or read-out."""
+    """Return the verdict, or what is missing: a report, or runs of its arms, seeds or read-out."""
     if found is None:
         return "not run"
     if verdict.verdict != "unfinished":

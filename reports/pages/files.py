@@ -1,4 +1,4 @@
-"""Files: what a report writes, each whole or not at all."""
+"""Files: write the files of a report atomically."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ Content = str | bytes | Iterable[str]
 
 
 def replace_files(folder: Path, contents: Mapping[str, Content]) -> None:
-    """Write all files beside a folder, then move each into place; others in it are left.
+    """Write all files next to a folder, then move each into it; its other files stay.
 
     Args:
         folder: Made if it is not there.

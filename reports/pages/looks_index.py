@@ -1,4 +1,4 @@
-"""Looks index: what planned looks would have saved in the published studies.
+"""Looks index: the number of runs that planned looks would have saved in published studies.
 
     python -m reports.pages.looks_index > reports/published/looks.md
 

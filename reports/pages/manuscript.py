@@ -51,7 +51,7 @@ _KEPT = ("table.csv", "runs.csv", "verdicts.csv", "points.csv", "provenance.json
 
 @dataclass(kw_only=True)
 class Manuscript:
-    """A page under way, and what it has used."""
+    """A page that is being filled in, and the reports that it has used."""
 
     home: Home
     out: Path
@@ -227,7 +227,7 @@ class Manuscript:
         return told
 
     def cost(self, study: str, *metrics: str) -> str:
-        """Return seconds per run of each arm, beside metrics of its last records."""
+        """Return a table of seconds per run by arm, with metrics of the last records."""
         seconds: dict[str, list[float]] = {}
         provenance = json.loads((self._report(study) / "provenance.json").read_text())
         self.used.add(study)
@@ -295,12 +295,12 @@ class Manuscript:
 
 @cache
 def _study(name: str) -> Study:
-    """Return a bundled study, as its file says."""
+    """Return a bundled study without overrides."""
     return load_study(name, ())
 
 
 def _place_of(study: Study, record: EpochRecord) -> float:
-    """Return where a record stands on the axis of its problem."""
+    """Return the position of a record on the axis of its problem."""
     axis = study.problem.axis.metric
     return record.epoch + 1 if axis is None else record.metrics[axis]
 

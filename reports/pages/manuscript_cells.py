@@ -1,4 +1,4 @@
-"""Cells of a manuscript: numbers measured again, marked and spelled beside those of a source."""
+"""Cells of a manuscript: our numbers next to those of a source, and marks for agreement."""
 
 import json
 from collections.abc import Mapping

@@ -33,7 +33,7 @@ class Tracked:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
-    """A page in pieces, each made when it is asked for: the figures of a large study are long."""
+    """A page in pieces that are created one by one; the figures of a large study are long."""
 
     template: Template
     values: Mapping[str, Any]
@@ -95,7 +95,7 @@ def render_page(  # noqa: PLR0913  what a page is made of
 
 
 def _coded(text: str) -> Markup:
-    """Return a text escaped, with what it has between backticks as code."""
+    """Return a text escaped, with the parts between backticks as code."""
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704
 
 

@@ -39,7 +39,7 @@ class Published:
         return tuple(self.source.get("claims") or ())
 
     def setting(self, arm: str) -> tuple[Any, Any]:
-        """Return the settings of all arms in the study file, and those of one."""
+        """Return the settings of the base and of one arm in the study file."""
         return self.source.get("base"), (self.source.get("arms") or {}).get(arm)
 
     @property

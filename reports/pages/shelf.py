@@ -43,7 +43,7 @@ _UNKNOWN = frozenset({""})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """A report that was written before, as its provenance says."""
+    """An earlier report, as described by its provenance."""
 
     folder: Path
     settings: str
@@ -76,7 +76,7 @@ class ReportPlace:
     num_lacking: int = 0
     """Runs whose predictions that has and this one lacks, though it has the same runs."""
     moved: Standing | None = None
-    """A finished report of other runs that stands in the folder and goes elsewhere first."""
+    """A finished report of other runs in the folder, which is moved away first."""
     moves: Path | None = None
     """Folder to which that report is moved."""
     outdated: tuple[Path, ...] = ()
@@ -234,7 +234,7 @@ class _Provenance:
 
 
 def _remains(folder: Path) -> Standing:
-    """Return a report whose provenance is lost; it counts as finished unless it says otherwise."""
+    """Return a report without provenance; it counts as finished unless `runs.csv` differs."""
     outcomes = _listed(folder / _RUNS) or dict.fromkeys(_UNKNOWN, "complete")
     return Standing(
         folder=folder,

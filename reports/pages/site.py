@@ -88,7 +88,7 @@ def _require_own(out: Path, names: Sequence[str]) -> None:
         raise FileExistsError(errno.EEXIST, "is not a page of `mixsweep publish`", str(index))
     for folder in (out / name for name in names):
         if folder.exists() and not holds_report(folder) and any(folder.iterdir()):
-            raise FileExistsError(errno.EEXIST, "holds something else than a report", str(folder))
+            raise FileExistsError(errno.EEXIST, "contains files that are no report", str(folder))
 
 
 def _contents(folder: Path) -> Iterator[tuple[str, bytes]]:

@@ -1,4 +1,4 @@
-"""Caption: what a table was measured on, and how its numbers were chosen and compared."""
+"""Caption: the data of a table, and how its numbers were chosen and compared."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -64,7 +64,7 @@ class Captioned:
 
 
 def caption_of(table: Captioned) -> str:
-    """Return the caption: data, seeds, selection rule, tests, marks, and what it was made with."""
+    """Return the caption: data, seeds, selection rule, tests, marks, and versions."""
     study, rows = table.study, table.rows
     shown = study.problem.metric(study.headline)
     readout = str(study.readout)

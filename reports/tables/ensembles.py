@@ -25,7 +25,7 @@ _SHOWN = {
 
 
 def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) -> Listing | None:
-    """Return what ensembles reach by their number of networks; None if no arm has two runs.
+    """Return the results of ensembles by their number of networks; None if no arm has two runs.
 
     Args:
         predicted: What predictions say.

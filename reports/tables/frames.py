@@ -1,4 +1,4 @@
-"""Frames: a study's results as DataFrames; metrics as fractions, NaN where there is no number."""
+"""Frames: the results of a study as DataFrames; metrics as fractions, NaN for missing numbers."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

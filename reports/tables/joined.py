@@ -60,7 +60,7 @@ class Joined:
     provenances: tuple[Mapping[str, Any], ...]
 
     def listings(self) -> tuple[Listing, ...]:
-        """Return the arms, and what else there is: differences, verdicts, paper values, equal runs.
+        """Return the tables: arms, differences, verdicts, paper values and equal runs.
 
         The first has the records of `joined.csv`, the verdicts those of `joined_verdicts.csv`.
         """
@@ -366,7 +366,7 @@ def join(columns: Sequence[JoinedColumn], *, command: str) -> Joined:
 
 
 def _evened(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return records that all have the fields of each, None where one has none."""
+    """Return the records with the fields of all of them; missing values are None."""
     records = list(records)
     names = dict.fromkeys(name for record in records for name in record)
     return [{name: record.get(name) for name in names} for record in records]

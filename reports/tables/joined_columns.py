@@ -1,4 +1,4 @@
-"""Joined column: a study and where its runs are, beside others of one protocol."""
+"""Joined column: a study and the place of its runs, for a table of several studies."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Listing: a table beside the main one, and how its cells are spelled."""
+"""Listing: a further table of a report, and the text of its cells."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from reports.numbers.summary import Summary
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listing:
-    """A table beside the main one: cells as text, and everything behind them as CSV."""
+    """A further table: its cells as text, and all numbers behind them as CSV."""
 
     name: str
     """Stem of its files."""
@@ -32,7 +32,7 @@ class Listing:
     caption: str
     records: tuple[Mapping[str, Any], ...]
     bold: frozenset[tuple[int, int]] = frozenset()
-    """Row and column of `cells` of what is shown in bold."""
+    """Row and column in `cells` of the bold cells."""
     is_long: bool = False
     """True if it is for looking up: left out of the console, folded on a page."""
 
@@ -72,7 +72,7 @@ def spell_summary(summary: Summary | None, metric: Metric) -> str:
 
 
 def digits_of(n: int, metric: Metric) -> int:
-    """Return the digits of a number from some seeds: of two, whose spread says little, one less."""
+    """Return the number of digits to print; one less than usual for two seeds."""
     return max(0, metric.digits - 1) if n == 2 else metric.digits
 
 

@@ -303,7 +303,7 @@ def _against_baseline(
 
 
 def _adjusted(before: str, family: Family) -> str:
-    """Return how the differences are adjusted, if there are any."""
+    """Return a text and the adjustment of the differences; empty without differences."""
     return before + spell_family(family) if family.size else ""
 
 

@@ -1,4 +1,4 @@
-"""Reference: what papers print of the arms of a study, beside what was measured here."""
+"""Reference: values printed in papers, next to those measured here."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from sweeps.study.study import Study
 def reference_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]]
 ) -> Listing | None:
-    """Return each paper value beside ours with the difference; None if the study gives none.
+    """Return each paper value with ours and the difference; None if the study gives none.
 
     Args:
         study: Whose references they are; of arms it has, in the order of the file.

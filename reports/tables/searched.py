@@ -1,4 +1,4 @@
-"""Searched: what a search has found so far, point by point, and the tables that say it."""
+"""Searched: the results of a search so far, point by point, and their tables."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -26,7 +26,7 @@ _MOST_POINTS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """The points and arms of a search with what the search measured of them."""
+    """The points and arms of a search, with their measurements."""
 
     study: Study
     """With its points, without its confirmation."""
@@ -42,7 +42,7 @@ class Searched:
 
     @property
     def objective(self) -> str:
-        """The objective that decides what is confirmed."""
+        """The objective that decides which point is confirmed."""
         return self.search.strategy.objectives[0]
 
     @property
@@ -58,7 +58,7 @@ class Searched:
 
     @cached_property
     def winner(self) -> Point | None:
-        """The point that the rule of the search picks from those complete by now."""
+        """The point that the rule of the search selects among the complete ones."""
         errors = {}
         for point in self.history.points:
             summary = self.summary(point.arm)

@@ -166,7 +166,7 @@ class Table:
 
     @property
     def further(self) -> tuple[str, ...]:
-        """Metrics of the printed table beside the one compared."""
+        """Metrics of the printed table, except the compared one."""
         head = self.metric.partition("/")[0]
         beside = (metric.replace("*", head) for metric in self.problem.beside)
         return tuple(m for m in beside if m in self.metrics and m != self.metric)
@@ -253,7 +253,7 @@ def tabulate(
     selection: Selection = FIXED_ARMS,
     notes: Sequence[str] = (),
 ) -> Table:
-    """Return a study's table from whatever is there, down to no result at all.
+    """Return the table of a study from the results so far, even from none.
 
     Args:
         study: Decides the arms, the seeds and their order.

@@ -23,7 +23,7 @@ _ALL = "all"
 def variation_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]]
 ) -> Listing | None:
-    """Return the spread that each source makes alone; None if there is none to show."""
+    """Return the spread caused by each source alone; None if no arm varies a single source."""
     groups = settings_by_source(study, arranged, study.problem.source)
     if not any(source != _ALL for of_group in groups.values() for source in of_group):
         return None

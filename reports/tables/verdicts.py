@@ -1,4 +1,4 @@
-"""Verdict table: the claims of a study, what is compared, and what the runs say."""
+"""Verdict table: the claims of a study, their comparisons and their results."""
 
 import math
 from collections.abc import Mapping
@@ -98,7 +98,7 @@ def spell_claims_family(study: Study) -> str:
 
 
 def spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:
-    """Return the value of a verdict with its interval, and what the source says of it."""
+    """Return the value of a verdict with its interval, and the value of the source."""
     shown = study.problem.metric(verdict.claim.that.metric)
     scale, digits = shown.scale, shown.digits
     value = reference = DASH

@@ -42,7 +42,7 @@ def require_inline(
             f"--engine inline trains one run at a time in this process; remove {', '.join(names)}"
         )
     if request.study.search is not None and not is_installed("optuna"):
-        raise RefusedError(f"{request.study.name} is a search: it needs Optuna, which is not here")
+        raise RefusedError(f"{request.study.name} is a search: install Optuna")
 
 
 def has_usable_gpu(gpus_per_run: float | Literal["auto"] | None, device: str | None) -> bool:

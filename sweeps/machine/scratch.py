@@ -1,4 +1,4 @@
-"""Scratch: the temporary folder of a driver, and the removal of what killed launches left.
+"""Scratch: the temporary folder of a driver, and the removal of leftovers of killed launches.
 
 Its path is short enough for Ray's sockets.
 """

@@ -222,7 +222,7 @@ def _needed(processes: Iterable[psutil.Process]) -> dict[str, psutil.Process]:
 
 
 def _ended_of(own: Mapping[str, psutil.Process | None]) -> str | None:
-    """Return which of the processes has ended; None among them stands for one never seen."""
+    """Return which of the processes has ended; None means a process that was never found."""
     for name, process in own.items():
         if process is None:
             return f"its {name} has ended"

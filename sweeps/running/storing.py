@@ -31,7 +31,9 @@ from sweeps.study.budget import GPUS_PER_RUN
 STORE_AT_LEAST_EVERY = 20.0
 """Seconds of training after which a stage is stored, however long storing takes."""
 _ASKS_A_BUCKET_AFTER = 1.0
-"""Shortest epoch, in seconds, after which a bucket is asked if other drivers wait for the stage."""
+"""Shortest epoch, in seconds, after which other drivers' requests for a stage are looked up in a
+bucket.
+"""
 _STORE_COST_SHARE = 100
 """A stage is stored after training for this many times the seconds that storing takes."""
 

@@ -276,7 +276,7 @@ def _copy(archive: zipfile.ZipFile, member: zipfile.ZipInfo, out: IO[bytes]) -> 
             left -= len(content)
             if left < 0:
                 raise StudyArchiveError(
-                    f"{archive.filename}: {member.filename!r} is longer than it says"
+                    f"{archive.filename}: {member.filename!r} has more bytes than stated"
                 )
             digest.update(content)
             out.write(content)

@@ -203,7 +203,7 @@ class Study:
 
     @cached_property
     def settings(self) -> str:
-        """Identity of the resolved study: 32 digits that change with what any arm computes.
+        """Identity of the resolved study: 32 digits, others if any arm computes other numbers.
 
         More seeds or points extend a study and do not change it.
         """

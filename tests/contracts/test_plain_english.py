@@ -26,6 +26,11 @@ DIALECT = re.compile(
     r"(?:says?|lacks?|asks?|told|gave)\b|\w+ it[.;]|.*\b(?:nobody|somebody|whoever|no limit says)\b"
 )
 """Forms that a reader must decode: a mapping as "A to B", a pronoun alone, figures of speech."""
+ELLIPSIS = re.compile(
+    r"\b(?:by|of|to|from|for|in|on|with) what\b|\bNone where\b|\bsomething else\b|\bany more\b|"
+    r"\bthat there is none\b|\bwhat it lacks\b|\bwhat is gone\b"
+)
+"""Words in the place of the noun they stand for, anywhere in the first paragraph of a docstring."""
 FORMULA = re.compile(r"[<>=]| in [\[{]")
 FRAMED = re.compile(r"`([^`]*)` must hold")
 
@@ -35,7 +40,9 @@ def test_a_docstring_begins_with_a_whole_statement(path: Path) -> None:
     unclear = [
         text
         for text in _docstrings(ast.parse(path.read_text()))
-        if UNCLEAR.match(text) or DIALECT.match(text.partition("\n")[0])
+        if UNCLEAR.match(text)
+        or DIALECT.match(text.partition("\n")[0])
+        or ELLIPSIS.search(" ".join(text.partition("\n\n")[0].split()))
     ]
     assert not unclear
 
