@@ -297,7 +297,7 @@ def _of_predictions(predicted: Predicted, table: Table, study: Study) -> tuple[L
 
 
 def _tabulated(parts: "_Parts", made_with: str, predicted: Predicted | None) -> Table:
-    """Return the main table; its caption says what depends on the read-out, and what is gone."""
+    """Return the main table; its caption names metrics that depend on the read-out or are lost."""
     is_short = predicted is not None and predicted.num_runs < predicted.num_complete
     short = [predicted.counts] if predicted and is_short else []
     reason = ended_on_budget(parts.study, parts.results)

@@ -51,7 +51,7 @@ class UnfinishedRun:
     unit: str
     """Name of an epoch."""
     reason: str
-    """Last line of the error, or that there is none."""
+    """Last line of the error; a note if the run has no error."""
 
     def __str__(self) -> str:
         """Return one line that names the run and says why it is missing."""
