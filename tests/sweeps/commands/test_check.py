@@ -1,6 +1,7 @@
 """The command check: what it prints and how it ends."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -26,7 +27,8 @@ def test_the_exit_code_says_whether_contracts_hold(
     code: int,
     expected: str,
 ) -> None:
-    mixsweep = command_line()
+    # A fork has imported torch before: whether the plugin does is seen by an interpreter alone.
+    mixsweep = replace(command_line(), server=None) if "advice" in expected else command_line()
     told = mixsweep("check", str(plugin(*parts)), code=code)
     assert expected in told.stdout
     assert ("fails in line 9: ZeroDivisionError" in told.stderr) == (code == 2)
