@@ -20,6 +20,7 @@ from mixup_core.images.losses.squared_error import SquaredError
 from mixup_core.images.objectives.all_pairs import AllPairs
 from mixup_core.images.objectives.filtered import Filter
 from mixup_core.images.objectives.minimised import Minimised
+from mixup_core.images.objectives.mixup_e import MixupE
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.objectives.reg_mixup import RegMixup
 from mixup_core.images.training import TrainingState, fit
@@ -260,3 +261,36 @@ def test_all_pairs_need_the_linear_operation(config: TrainConfig, changes: dict[
     mixed = with_values(config, {"mix.law": "midpoint"})
     with pytest.raises(RuleError, match="linear"):
         with_values(mixed, {"objective": "all-pairs", **changes})
+
+
+def test_mixup_e_lowers_the_loss_of_aligned_images_below_the_threshold(batch: Batch) -> None:
+    network, eta, threshold = _network(0), 0.3, 0.1
+    logits = network(batch.images)
+    error = one_hot(batch.labels, 3) - logits.softmax(1)
+    alignment = (logits * error).sum(1)
+    assert 0 < int((alignment < threshold).sum()) < 6
+    counted = torch.where(alignment < threshold, alignment, 0).sum() / 6
+    plain = cross_entropy(network(batch.mixed), _soft(batch))
+    found = _minimised(MixupE(eta=eta, threshold=threshold), batch)
+    torch.testing.assert_close(found.loss, plain)
+    torch.testing.assert_close(found.measured["alignment"], alignment.mean())
+    share = (alignment < 0).float().mean()
+    torch.testing.assert_close(found.measured["misaligned_fraction"], share)
+    whole = plain - eta * counted
+    (weight, _) = network[1].parameters()
+    (expected,) = torch.autograd.grad(whole * (plain / whole.abs()).detach(), weight)
+    torch.testing.assert_close(_gradient(MixupE(eta=eta, threshold=threshold), batch), expected)
+
+
+def test_mixup_e_without_weight_is_the_plain_loss(config: TrainConfig) -> None:
+    mixed = with_values(config, {"mix.law": "midpoint", "objective": {"mixup-e": {"eta": 0.0}}})
+    plain = with_values(mixed, {"objective": "plain"})
+    assert stage_keys(mixed)[-1] == stage_keys(plain)[-1]
+
+
+def _gradient(objective: MixupE, batch: Batch) -> Tensor:
+    network = _network(0)
+    found = objective.on(batch, network, CROSS_ENTROPY, None)
+    (weight, _) = network[1].parameters()
+    (gradient,) = torch.autograd.grad(found.loss, weight)
+    return gradient

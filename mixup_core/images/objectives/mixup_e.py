@@ -1,0 +1,72 @@
+"""MixupE: the mixup loss and a regulariser of the alignment of logits with the error."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from mixup_core.images.objectives.minimised import Minimised
+from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.objectives.plain import Plain
+from mixup_core.laws import Law
+from mixup_core.problem import Metric
+from mixup_core.tree.limits import NonNegative, Range
+
+if TYPE_CHECKING:
+    from mixup_core.images.batch import Batch
+    from mixup_core.images.forward import Forward
+    from mixup_core.images.losses.loss import Loss
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MixupE(Objective):
+    """Mixup loss minus eta times the alignment of the unmixed images, at the scale of the former.
+
+        a_i = <g(x_i), onehot(y_i) - softmax(g(x_i))>
+        loss = mixup loss - eta * sum over a_i < threshold of a_i / batch size
+
+    The gradient of that is multiplied by the mixup loss over the absolute value of the whole, as in
+    the authors' code. Their weight is eta * alpha / (2 alpha + 1) with eta = 0.001; here `eta` is
+    the whole weight.
+
+    Source: Zou et al. 2023, arXiv:2212.13381, in the form that its code calls version 3.
+    """
+
+    tag: ClassVar = "mixup-e"
+    has_to_mix: ClassVar = True
+    metrics: ClassVar = {
+        "train/alignment": Metric(
+            label="alignment of logits with label minus prediction", is_lower_better=False
+        ),
+        "train/misaligned_fraction": Metric(label="images of negative alignment", unit="%"),
+    }
+
+    eta: NonNegative = 0.001
+    """Weight of the regulariser. With 0 the run is mixup."""
+    threshold: Annotated[float, Range(0)] = 1.0
+    """Images of a larger alignment do not count."""
+
+    def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
+        """Return the law and the objective in force in a 0-based epoch of `epochs`."""
+        del epoch, epochs
+        return law, self if law.mixes and self.eta > 0 else Plain()
+
+    def on(
+        self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
+    ) -> Minimised:
+        """Return the regularised loss, and mean alignment and share of negative ones."""
+        from torch.nn.functional import one_hot
+
+        del teacher
+        own, mixed = batch.logits(student, after=batch.images).chunk(2)
+        plain = batch.losses(mixed, loss).mean()
+        error = one_hot(batch.labels, own.shape[1]) - own.softmax(1)
+        alignment = (own * error).sum(1)
+        counted = alignment * (alignment.detach() < self.threshold)
+        whole = plain - self.eta * counted.mean()
+        scale = (plain / whole.abs()).detach()
+        return Minimised(
+            loss=scale * whole,
+            measured={
+                "alignment": alignment.detach().mean(),
+                "misaligned_fraction": (alignment.detach() < 0).float().mean(),
+            },
+        )
