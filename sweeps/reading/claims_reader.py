@@ -1,7 +1,7 @@
 """ClaimsReader: read and check the parts of a study file that name arms and metrics."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from mixup_core.problem import Config, Problem
@@ -71,7 +71,7 @@ class ClaimsReader:
             self._check_bounds(at, that)
         # Other metrics may be measured more often than the headline.
         if that.readout is not None and that.metric in problem.headline:
-            self.check_readout(at, that.readout)
+            self.check_readout(at, that.readout, of=that.arms)
         if isinstance(that.readout, ByValidation) and that.metric.startswith("val/"):
             text = f"{that.readout} is chosen by the validation images, so {that.metric} would "
             self._read.report(at, f"{text}flatter every arm; claim it of another readout")
@@ -115,9 +115,19 @@ class ClaimsReader:
                 self._read.report(at, f"arm {name} does not record {metric} at each evaluation")
                 return
 
-    def check_readout(self, at: At, readout: ClaimReadout) -> None:
-        """Report the first arm whose runs are too short for a read-out, or lack its images."""
+    def check_readout(
+        self, at: At, readout: ClaimReadout, of: Collection[str] | None = None
+    ) -> None:
+        """Report the first arm whose runs are too short for a read-out, or lack its images.
+
+        Args:
+            at: Place of the read-out in the study file.
+            readout: The read-out.
+            of: Arms that it is for; None: all.
+        """
         for name, config in (self._arms or {}).items():
+            if of is not None and name not in of:
+                continue
             if isinstance(readout, ByValidation):
                 for metric, images in ((VALIDATION, "validation"), ("test/error", "test")):
                     if metric not in self._problem.metrics or not self._problem.measures(

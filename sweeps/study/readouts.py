@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
 from statistics import fmean
 from typing import Annotated, ClassVar
 
@@ -175,11 +175,43 @@ class Rise:
         return "last epoch minus the least evaluation"
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Peak:
+    """The height of the highest inner peak: how far a metric rises and then falls again.
+
+    Over all evaluations, the largest of the lesser of two differences: from the lowest value before
+    an evaluation to its own, and from that to the lowest value after it. Two descents have a peak
+    between them; a metric that falls all the time has none, and gives 0. As it uses every
+    evaluation, it is a read-out for claims, not for arms.
+    """
+
+    tag: ClassVar = "peak"
+    evaluations: ClassVar = 3
+
+    def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
+        """Return the number of a finished run; None with fewer than three values."""
+        measured = [record.metrics[metric] for record in records if metric in record.metrics]
+        if len(measured) < self.evaluations:
+            return None
+        before = list(accumulate(measured, min))
+        after = list(accumulate(reversed(measured), min))[::-1]
+        lows = zip(measured, before, after, strict=True)
+        return max(value - max(first, last) for value, first, last in lows)
+
+    def bounds(self, least: float, most: float) -> tuple[float, float]:
+        """Return the bounds of the number, given those of the metric."""
+        return 0.0, most - least
+
+    def __str__(self) -> str:
+        """Return the name in captions."""
+        return "highest rise that is followed by as large a fall"
+
+
 Readout = Last | MeanOfLast | Averaged | BestValidation | EarlyStopping
 """Read-outs of a study: they give the numbers by which its arms are compared."""
 
 ByValidation = BestValidation | EarlyStopping
 """Read-outs that need validation images."""
 
-ClaimReadout = Readout | Rise
+ClaimReadout = Readout | Rise | Peak
 """Read-outs of a claim."""

@@ -16,6 +16,7 @@ from sweeps.study.readouts import (
     EarlyStopping,
     Last,
     MeanOfLast,
+    Peak,
     Rise,
 )
 from tests.sweeps.reading.study_files import ARMS, SMALL, read, refusals
@@ -418,3 +419,18 @@ def test_a_margin_that_reaches_a_bound_but_for_rounding_is_at_it(relation: str) 
     that = StatedComparison(metric="any", margin=margin, **sides)
     bounds = (least, 1.0) if relation != "within" else (least, least + 2 * margin)
     assert that.settled(*bounds) == "holds"
+
+
+def test_a_read_out_of_a_claim_needs_its_evaluations_in_the_arms_of_that_claim_alone(
+    tmp_path: Path,
+) -> None:
+    arms = (
+        "study: peaks\nseeds: 3\nbase: {data: {name: digits}, epochs: 6, batch_size: 9}\n"
+        "arms:\n  a: {mix.law: midpoint}\n  c: {mix.law: midpoint, epochs: 2}\n"
+    )
+    claim = f"claims:\n- says: It descends twice\n  {SOURCE}\n  that: "
+    that = "{greater: [ARM, 0.02], metric: test/error, readout: peak}\n"
+    of_long = arms + claim + that.replace("ARM", "a")
+    assert read(tmp_path, of_long).claims[0].that.readout == Peak()
+    (refusal,) = refusals(tmp_path, of_long.replace("[a,", "[c,"))
+    assert "needs 3, and c has 2" in refusal

@@ -14,6 +14,7 @@ from sweeps.study.readouts import (
     EarlyStopping,
     Last,
     MeanOfLast,
+    Peak,
     Readout,
     Rise,
 )
@@ -54,6 +55,26 @@ def test_a_rise_is_the_last_measurement_minus_the_least_of_the_run() -> None:
     assert Rise().of(records(0.9, 0.2, None, 0.3), "test/error") == pytest.approx(0.1)
     assert Rise().of(records(0.3, 0.2), "test/error") == 0.0
     assert Rise().of(records(0.3, None), "test/error") is None
+
+
+@pytest.mark.parametrize(
+    ("values", "height"),
+    [
+        ((0.9, 0.2, None, 0.5, 0.1), 0.3),
+        ((0.9, 0.2, 0.5, 0.4), 0.1),
+        ((0.9, 0.5, 0.1), 0.0),
+        ((0.1, 0.5, 0.9), 0.0),
+        ((0.3, 0.4, 0.2, 0.6, 0.3), 0.3),
+    ],
+)
+def test_a_peak_is_the_highest_rise_that_is_followed_by_as_large_a_fall(
+    values: tuple[float | None, ...], height: float
+) -> None:
+    assert Peak().of(records(*values), "test/error") == pytest.approx(height)
+
+
+def test_two_evaluations_have_no_peak() -> None:
+    assert Peak().of(records(0.3, 0.2), "test/error") is None
 
 
 def test_a_rise_belongs_to_a_claim_and_to_no_study() -> None:
