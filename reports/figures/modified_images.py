@@ -1,0 +1,108 @@
+"""Modified images: what the arms of a study show to the network in the first batch.
+
+    python -m reports.figures.modified_images STUDY FILE.png
+
+One row per arm, at the first seed of the study: subset, views, augmentation and mixing are those of
+the run. The channels of an image stand side by side, so a second view is to the right of the own
+one. Images are read from the machine; no published report has any of them.
+"""
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+import torch
+from matplotlib.figure import Figure as Canvas
+from torch import Tensor
+
+from mixup_core.images.batches import Draws, batches
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.datasets import load
+from mixup_core.images.saliency import gradient_norms
+from mixup_core.images.training import TrainingState
+from mixup_core.images.views import TrainingImages
+from reports.figures.canvas import PANEL_INCHES, finished, styled
+from reports.figures.canvas import Figure as Drawn
+from reports.numbers.spelling import spell_csv
+from sweeps.reading.study_file import load_study
+from sweeps.study.study import Study
+
+_CPU = torch.device("cpu")
+
+
+def shown_images(config: TrainConfig, count: int) -> tuple[Tensor, Tensor]:
+    """Return the first images of epoch 0 as the network sees them, and the weight of each.
+
+    Returns:
+        (count, channels, height, width), float32, normalised, and (count,), float32.
+
+    Raises:
+        DataError: If the data set is not on this machine.
+    """
+    splits = load(config.data).normalised(config.data)
+    images = TrainingImages(
+        splits.seen_by(config.data), splits.info, config.data, config.seeds, _CPU
+    )
+    how = config.in_epoch(0)
+    draws = Draws.for_training(config, 0, how, images)
+    network = TrainingState.initial(config, splits.info, _CPU).network
+    saliency = partial(gradient_norms, network, config.loss, config.precision)
+    first = next(iter(batches(images, draws, how, saliency)))
+    return first.mixed[:count], first.lam[:count]
+
+
+def draw_modified_images(study: Study, count: int = 6) -> Drawn:
+    """Return a figure with a row of images for each arm of a study of images.
+
+    Raises:
+        ValueError: If the study is of another problem.
+    """
+    varied = {arm for variant in study.variants for arm in variant.arms.values()}
+    runs = {arm: study.runs_of(arm)[0].config for arm in study.arms if arm not in varied}
+    arms = {arm: c for arm, c in runs.items() if isinstance(c, TrainConfig)}
+    if not arms:
+        raise ValueError(f"{study.name}: only a study of images has images to show.")
+    rows = []
+    with styled():
+        canvas = Canvas(figsize=(PANEL_INCHES * 2, 1.2 * len(arms)), layout="constrained")
+        panels = canvas.subplots(len(arms), count, squeeze=False)
+        for line, (arm, config) in zip(panels, arms.items(), strict=True):
+            images, weights = shown_images(config, count)
+            for column, (panel, image, lam) in enumerate(zip(line, images, weights, strict=False)):
+                panel.imshow(_side_by_side(image).numpy(), cmap="gray", vmin=0, vmax=1)
+                panel.set_title(f"{arm}\n" * (column == 0) + f"lam = {float(lam):.2f}")
+                panel.set_xticks([])
+                panel.set_yticks([])
+                values = {"mean": float(image.mean()), "sd": float(image.std())}
+                rows.append({"arm": arm, "image": column, "lam": float(lam), **values})
+        return finished(
+            canvas,
+            name="modified_images",
+            title="Modified images",
+            caption=f"{study.name}: the first images of the first epoch as the network sees them, "
+            "at the first seed; lam is the weight of the own image.",
+            numbers=spell_csv(rows),
+        )
+
+
+def _side_by_side(image: Tensor) -> Tensor:
+    """Return an image as (height, width), or (height, width, 3) if it has colours, in [0, 1]."""
+    channels = image.shape[0]
+    parts = [image] if channels == 1 else image.split(3 if channels % 3 == 0 else 1)
+    wide = torch.cat(list(parts), dim=2)
+    low, high = wide.amin(), wide.amax()
+    scaled = (wide - low) / (high - low).clamp(min=1e-6)
+    return scaled[0] if scaled.shape[0] == 1 else scaled.permute(1, 2, 0)
+
+
+def main() -> None:
+    """Write the figure of a study to a file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("study")
+    parser.add_argument("file", type=Path)
+    given = parser.parse_args()
+    given.file.write_bytes(draw_modified_images(load_study(given.study)).png)
+
+
+if __name__ == "__main__":
+    main()
