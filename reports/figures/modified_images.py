@@ -70,7 +70,7 @@ def draw_modified_images(study: Study, count: int = 6) -> Drawn:
             images, weights = shown_images(config, count)
             for column, (panel, image, lam) in enumerate(zip(line, images, weights, strict=False)):
                 panel.imshow(_side_by_side(image).numpy(), cmap="gray", vmin=0, vmax=1)
-                panel.set_title(f"{arm}\n" * (column == 0) + f"lam = {float(lam):.2f}")
+                panel.set_title(f"{arm}\n" * (column == 0) + f"lam = {float(lam):.2f}", loc="left")
                 panel.set_xticks([])
                 panel.set_yticks([])
                 values = {"mean": float(image.mean()), "sd": float(image.std())}
