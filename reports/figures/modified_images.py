@@ -88,7 +88,7 @@ def draw_modified_images(study: Study, count: int = 6) -> Drawn:
 def _side_by_side(image: Tensor) -> Tensor:
     """Return an image as (height, width), or (height, width, 3) if it has colours, in [0, 1]."""
     channels = image.shape[0]
-    parts = [image] if channels == 1 else image.split(3 if channels % 3 == 0 else 1)
+    parts = [image] if channels == 1 else torch.split(image, 3 if channels % 3 == 0 else 1)
     wide = torch.cat(list(parts), dim=2)
     low, high = wide.amin(), wide.amax()
     scaled = (wide - low) / (high - low).clamp(min=1e-6)
