@@ -10,6 +10,9 @@ from reports.tables.listings import Listing, spell_summary
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 
+NOT_TRAINED = "not trained"
+"""Cell in the place of the number of runs of a method that the study has no arm of."""
+
 
 def reference_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]]
@@ -17,16 +20,17 @@ def reference_table(
     """Return each paper value with ours and the difference; None if the study gives none.
 
     Args:
-        study: Whose references they are; of arms it has, in the order of the file.
+        study: Whose references they are; of arms it has and of methods that it does not train, in
+            the order of the file.
         arranged: Its results (`reports.numbers.runs.arrange`).
     """
     cells, records = [], []
-    for arm, by_metric in study.references.items():
+    trained = {arm: row for arm, row in study.references.items() if arm in study.arms}
+    for arm, by_metric in (*trained.items(), *study.untrained.items()):
         for metric, paper in by_metric.items():
-            if arm not in study.arms:
-                continue
             shown = study.problem.metric(metric)
-            values = list(values_of({arm: arranged[arm]}, metric, study.readout)[arm].values())
+            runs = {arm: arranged.get(arm, {})}
+            values = list(values_of(runs, metric, study.readout)[arm].values())
             ours = summarise(values) if values else None
             difference, interval = DASH, ""
             record: dict[str, Any] = {"arm": arm, "metric": metric, "paper": paper}
@@ -42,7 +46,7 @@ def reference_table(
                     arm,
                     shown.heading,
                     spell_summary(ours, shown),
-                    f"{len(values)}/{len(study.seeds_of(arm))}",
+                    f"{len(values)}/{len(study.seeds_of(arm))}" if arm in trained else NOT_TRAINED,
                     spell_number(paper * shown.scale, shown.digits),
                     difference + interval,
                 )

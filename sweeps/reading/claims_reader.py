@@ -36,15 +36,26 @@ class ClaimsReader:
 
     def references(self, written: Any) -> dict[str, dict[str, float]]:
         """Return the reference numbers of a paper, by arm and metric."""
-        references: dict[str, dict[str, float]] = {}
-        for arm, row in self._read.mapping(written, ("references",)).items():
-            at = ("references", arm)
-            self.check_arm(at, arm)
-            references[arm] = {}
+        for arm in self._read.mapping(written, ("references",)):
+            self.check_arm(("references", arm), arm)
+        return self._published("references", written)
+
+    def untrained(self, written: Any) -> dict[str, dict[str, float]]:
+        """Return the numbers of a paper for methods without an arm, by name and metric."""
+        for name in self._read.mapping(written, ("untrained",)):
+            if self._arms is not None and name in self._arms:
+                self._read.report(("untrained", name), "names an arm; write it under references")
+        return self._published("untrained", written)
+
+    def _published(self, key: str, written: Any) -> dict[str, dict[str, float]]:
+        published: dict[str, dict[str, float]] = {}
+        for name, row in self._read.mapping(written, (key,)).items():
+            at = (key, name)
+            published[name] = {}
             for metric, number in self._read.mapping(row, at).items():
                 self._check_metric((*at, metric), metric)
-                references[arm][metric] = self._read.value(float, number, (*at, metric))
-        return references
+                published[name][metric] = self._read.value(float, number, (*at, metric))
+        return published
 
     def claims(self, written: Any) -> tuple[Claim, ...]:
         """Return the claims of the study."""

@@ -60,7 +60,7 @@ def _keys(study: dict[str, Any], path: str) -> list[str]:
             return ["search", "space", rest.removeprefix("space.")]
         case "search" | "budget" | "readout" if rest:
             return [section, *rest.split(".")]
-        case "references" if rest:
+        case "references" | "untrained" if rest:
             arm, _, metric = rest.rpartition(".")
             return [section, arm, metric] if arm and rest not in _arms(study) else [section, rest]
         case "arms" if rest:

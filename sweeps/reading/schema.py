@@ -38,7 +38,8 @@ def study_schema() -> Schema:
     properties = schema["properties"]
     numbers = {"type": "object", "additionalProperties": {"type": "number"}}
     properties["claims"] |= _list(_schema(Claim))
-    properties["references"] |= {"type": "object", "additionalProperties": numbers}
+    for name in ("references", "untrained"):
+        properties[name] |= {"type": "object", "additionalProperties": numbers}
     cases, definitions = [], {"distribution": _entry()}
     for name in PROBLEMS:
         problem = problem_named(name)

@@ -152,6 +152,8 @@ class StudyKeys(Checked):
     unit."""
     references: object = None
     """Published numbers by arm and metric, in the unit of the metric."""
+    untrained: object = None
+    """Published numbers of methods that the study does not train, by name and metric."""
     differs: tuple[PlainText, ...] = ()
     """Differences between this study and the source of the references, one sentence each."""
     claims: object = None

@@ -80,6 +80,7 @@ class StudyReader:
         if keys.baseline is not None:
             said.check_arm(("baseline",), keys.baseline)
         references = said.references(self._written.get("references", REFUSED))
+        untrained = said.untrained(self._written.get("untrained", REFUSED))
         if keys.headline is not None:
             said.check_headline(("headline",), keys.headline)
         said.check_readout(("readout",), keys.readout)
@@ -106,6 +107,7 @@ class StudyReader:
             lead=keys.headline,
             claims=claims,
             references=references,
+            untrained=untrained,
             differs=keys.differs,
             equivalence=keys.equivalence,
             budget=keys.budget or Budget(),

@@ -77,6 +77,8 @@ class Study:
     """Statements of the study's sources, in the order of the file."""
     references: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Published values by arm and metric, in the unit of the metric."""
+    untrained: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Published values of methods that the study does not train, by name and metric."""
     differs: tuple[str, ...] = ()
     """Differences between this study and the source of the references, one sentence each."""
     equivalence: float | None = None
@@ -233,6 +235,7 @@ class Study:
             readout=self.readout if variant.readout is None else variant.readout,
             baseline=self.baseline if self.baseline in arms else next(iter(arms)),
             references={},
+            untrained={},
             variants=(),
             beside=(),
             reached={a: self.reached[v] for a, v in variant.arms.items() if v in self.reached},

@@ -33,6 +33,19 @@ def test_what_is_done_otherwise_than_in_the_source_is_said_beside_its_values() -
     )
 
 
+def test_a_method_that_is_not_trained_shows_its_published_value_alone() -> None:
+    study = replace(
+        make_study(),
+        references={"erm": {"test/error": 0.2}},
+        untrained={"AlignMix": {"test/error": 0.0295}},
+    )
+    listing = reference_table(study, arrange(study, ended(study, {})))
+    assert listing is not None
+    assert [cells[0] for cells in listing.cells] == ["erm", "AlignMix"]
+    assert listing.cells[1] == ("AlignMix", "test error, %", "—", "not trained", "2.95", "—")
+    assert listing.records[1]["mean"] is None
+
+
 def test_an_arm_without_a_result_still_shows_what_the_paper_prints() -> None:
     study = replace(make_study(), references={"erm": {"test/error": 0.06}})
     listing = reference_table(study, arrange(study, []))

@@ -30,13 +30,31 @@ def test_a_study_says_what_it_compares_with_and_how(tmp_path: Path) -> None:
         tmp_path,
         ARMS + "baseline: uniform\nreadout: {mean_of_last: 3}\nequivalence: 0.002\n"
         "references: {erm: {test/error: 0.078, test/nll: 0.4}}\n"
+        "untrained: {AlignMix: {test/error: 0.03}}\n"
         "differs: [a new optimizer for each run]\n",
     )
+    assert study.untrained == {"AlignMix": {"test/error": 0.03}}
     assert study.baseline == "uniform"
     assert study.readout == MeanOfLast(evaluations=3)
     assert study.equivalence == 0.002
     assert study.references == {"erm": {"test/error": 0.078, "test/nll": 0.4}}
     assert study.differs == ("a new optimizer for each run",)
+
+
+@pytest.mark.parametrize(
+    ("untrained", "message"),
+    [
+        ("{erm: {test/error: 0.03}}", "names an arm; write it under references"),
+        ("{AlignMix: {test/eror: 0.03}}", "test/eror"),
+        ("{AlignMix: {test/error: low}}", "expected a number"),
+        ("[0.03]", "untrained"),
+    ],
+)
+def test_wrong_values_of_untrained_methods_are_refused(
+    tmp_path: Path, untrained: str, message: str
+) -> None:
+    (refusal,) = refusals(tmp_path, f"{ARMS}untrained: {untrained}\n")
+    assert message in refusal
 
 
 def test_without_a_word_the_baseline_is_erm_or_the_first_arm(tmp_path: Path) -> None:
