@@ -279,5 +279,7 @@ def _require_no_credentials(upload: Upload, *, may_leave_out: bool) -> None:
 
 def _advice(cluster: Cluster, job: str) -> str:
     """Return the Ray commands that follow and stop a job."""
-    ray = f"RAY_AUTH_MODE=token ray job {{}} {job} --address {cluster.address}"
+    path = os.environ.get("RAY_AUTH_TOKEN_PATH")
+    token = "" if path is None else f" RAY_AUTH_TOKEN_PATH={shlex.quote(path)}"
+    ray = f"RAY_AUTH_MODE=token{token} ray job {{}} {job} --address {cluster.address}"
     return f"follow    {ray.format('logs --follow')}\nstop      {ray.format('stop')}"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import HTTPException
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,6 +22,9 @@ from mixup_core.addresses import web_address
 _PATIENCE = 10.0
 """Seconds to wait for an answer from the cluster."""
 _POLL_EVERY = 0.5
+_TOKEN = Path(".config") / "mixsweep" / "ray_token"
+"""Token of the cluster files, below the home of a user; used if no variable names another."""
+_TOKEN_VARIABLES = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 _SIGNAL_BASE = 128
 """A shell's exit code for a process that a signal ended is this plus the number of the signal."""
 _TALKATIVE = (
@@ -59,6 +63,9 @@ class Cluster:
         """
         _require_token_mode(address)
         os.environ["RAY_AUTH_MODE"] = "token"
+        token = Path.home() / _TOKEN
+        if not any(os.environ.get(name) for name in _TOKEN_VARIABLES) and token.is_file():
+            os.environ["RAY_AUTH_TOKEN_PATH"] = str(token)
         # These variables would override the address that Ray's client is given.
         os.environ.pop("RAY_ADDRESS", None)
         os.environ["RAY_API_SERVER_ADDRESS"] = address
@@ -163,8 +170,8 @@ def _one_message(address: str) -> Iterator[None]:
     except AuthenticationError as error:
         found = "refuses this token" if "Invalid" in str(error) else "asks for a token"
         raise ClusterError(
-            f"{address}: the cluster {found}; RAY_AUTH_TOKEN_PATH must name a file with the "
-            "token that the cluster was started with."
+            f"{address}: the cluster {found}; RAY_AUTH_TOKEN_PATH, or else ~/{_TOKEN}, must be a "
+            "file with the token that the cluster was started with."
         ) from error
     except (OSError, RuntimeError, ValueError) as error:
         raise ClusterError(f"{address}: {_first_line(error)}") from error

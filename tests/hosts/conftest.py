@@ -3,16 +3,25 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
 from tests.hosts.host import build_bridge
-from tests.soak.findings import publish
+from tests.soak.findings import MEASUREMENTS, publish
 
-Record = Callable[[str, str, Mapping[str, Any]], None]
+FIRST_USE = MEASUREMENTS / "first-use"
+
+
+class Record(Protocol):
+    """Keeps what a test measured under a name and a title, and the log of a first use."""
+
+    def __call__(
+        self, name: str, title: str, figures: Mapping[str, Any], log: str | None = None
+    ) -> None:
+        """Print the figures; `make clusters` publishes both."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -39,11 +48,14 @@ def hosts(tmp_path: Path) -> Path:
 def record(capsys: pytest.CaptureFixture[str]) -> Record:
     """Return a function that prints what a test measured, and publishes it for `make clusters`."""
 
-    def keep(name: str, title: str, figures: Mapping[str, Any]) -> None:
+    def keep(name: str, title: str, figures: Mapping[str, Any], log: str | None = None) -> None:
         with capsys.disabled():
             print(f"\n{name}: {title}", *map("  {0[0]}: {0[1]}".format, figures.items()), sep="\n")  # noqa: T201
         if os.environ.get("PUBLISH"):
             publish(name, title, figures, kind="clusters")
+            if log is not None:
+                FIRST_USE.mkdir(exist_ok=True)
+                (FIRST_USE / f"{name}.txt").write_text(log, encoding="utf-8")
 
     return keep
 

@@ -1,25 +1,32 @@
 """Growth: what a study does on a cluster that has no GPU at first, and loses a node in training."""
 
-import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tests.faults.launches import wait_for
-from tests.hosts.host import hosts_in
-from tests.hosts.operators import assert_nothing_trained_twice, facts, places_in_use, results
+from tests.hosts.host import OUTSIDE, hosts_in
+from tests.hosts.operators import (
+    Operator,
+    assert_nothing_trained_twice,
+    facts,
+    places_in_use,
+    results,
+)
 
 NUM_GPUS = 8
+STATUS = f"ray status --address {OUTSIDE}:6379"
 
 
 def trained_through_a_loss(
-    said: "subprocess.Popen[str]", hosts: Path, store: Path, idle_seconds: float
+    operator: Operator, command: str, hosts: Path, store: Path, idle_seconds: float
 ) -> Mapping[str, Any]:
     """Kill a host once all GPUs are busy, check that nothing is lost, and return the figures.
 
     Args:
-        said: The study, just begun on no host.
+        operator: Person who sends the study.
+        command: Command that sends it.
         hosts: The folder of the hosts.
         store: The store.
         idle_seconds: Seconds after which the cluster lets a host go.
@@ -27,6 +34,7 @@ def trained_through_a_loss(
     assert not hosts_in(hosts)
     joined: dict[str, float] = {}
     sent = time.monotonic()
+    said = operator.begin(command)
 
     def all_busy() -> bool:
         assert said.poll() is None, said.communicate()
@@ -38,8 +46,11 @@ def trained_through_a_loss(
     eight_busy = time.monotonic() - sent
     before = results(store)
     lost = hosts_in(hosts)[0]
+    operator.type(STATUS)
     lost.kill()
     out, _ = said.communicate(timeout=600)
+    end = f"exit {said.returncode}; {lost.name} was killed in training"
+    operator.note(command, out, end, time.monotonic() - sent)
     assert said.returncode == 0, out
     assert "no node has a GPU yet: runs wait until nodes with GPUs join" in out
     after = results(store)
@@ -47,6 +58,7 @@ def trained_through_a_loss(
     assert_nothing_trained_twice(facts(before), facts(after))
     ended = time.monotonic()
     wait_for(lambda: not hosts_in(hosts), timeout=idle_seconds + 120)
+    operator.type(STATUS)
     return {
         "GPUs at first": 0,
         "seconds from submission to each host's start": list(joined.values()),

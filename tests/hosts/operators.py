@@ -1,5 +1,7 @@
 """Operators: a person with a shell, outside of the cluster, and the study that is sent to it."""
 
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -55,11 +57,33 @@ class Operator:
             self._shell(command), env=self.environment, check=False, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout,
         )  # fmt: skip
-        seconds = time.monotonic() - began
-        with self.log.open("a") as log:
-            log.write(f"$ {command}\n{done.stdout}[exit {done.returncode}, {seconds:.0f} s]\n\n")
+        self.note(command, done.stdout, f"exit {done.returncode}", time.monotonic() - began)
         assert done.returncode == code, f"{command} exited with {done.returncode}\n{done.stdout}"
         return done.stdout
+
+    def note(self, command: str, printed: str, end: str, seconds: float) -> None:
+        """Add a command that has ended to the log."""
+        with self.log.open("a") as log:
+            log.write(f"$ {command}\n{printed.rstrip()}\n[{end}, {seconds:.0f} s]\n\n")
+
+    def first_use(self, file: str, border: str) -> str:
+        """Return the log as a page for readers elsewhere: no path of this machine is in it.
+
+        Args:
+            file: File of `cluster/` that was used.
+            border: A sentence that says which part could not run here.
+        """
+        text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]|\r(?=\n)", "", self.log.read_text())
+        places = {
+            str(self.folder / "work"): "~/work", str(self.folder / "laptop"): "~",
+            str(self.folder): "/shared", str(REPOSITORY): "~/mixsweep",
+            sys.prefix: "~/mixsweep/.venv", os.environ.get("TMPDIR", "/mnt"): "/shared",
+        }  # fmt: skip
+        for place in sorted(places, key=len, reverse=True):
+            text = text.replace(place, places[place])
+        blocks = [_shortened(block) for block in text.strip().split("\n\n$ ")]
+        head = f"First use of cluster/{file}, written by its test. {border}"
+        return f"{head}\n\n" + "\n\n$ ".join(blocks) + "\n"
 
     def answers(self, command: str) -> str:
         """Return what a command prints, whatever its exit code; it is not in the log."""
@@ -78,6 +102,15 @@ class Operator:
     def _shell(self, command: str) -> list[str]:
         line = ["bash", "-c", f"cd {self.folder / 'work'} && {command}"]
         return line if self.host is None else self.host.enter(*line)
+
+
+def _shortened(block: str, first: int = 25, last: int = 25) -> str:
+    """Return a command and what it printed, without the middle of a long output."""
+    lines = [line.rpartition("\r")[2][:200].rstrip() for line in block.splitlines()]
+    left_out = len(lines) - first - last
+    if left_out > 0:
+        lines[first:-last] = [f"[... {left_out} lines ...]"]
+    return "\n".join(lines)
 
 
 def results(store: Path, *overrides: str) -> tuple[RunResult, ...]:

@@ -22,6 +22,10 @@ from tests.hosts.operators import REPOSITORY, STUDY, Operator
 pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(1200, func_only=True)]
 
 IDLE_SECONDS = 20
+BORDER = (
+    "Ray's launcher and autoscaler are real, and hosts made of namespaces take the place of the "
+    "cloud's machines. Accounts, images, spot prices and networks of the cloud were not tried."
+)
 SUBMIT = f"mixsweep submit {' '.join(STUDY)} --address http://127.0.0.1:8265"
 ON_GPUS = "--gpus-per-run 1 --slots 8 --device cpu"
 CLOUDS = {"aws": ("s3://BUCKET/store",), "gcp": ("gs://BUCKET/store",)}
@@ -90,7 +94,7 @@ def test_a_cluster_grows_from_nothing_loses_a_spot_node_and_shrinks_to_nothing(
     assert not hosts_in(cluster.hosts), "a node with a GPU was started for runs on CPUs"
 
     figures = trained_through_a_loss(
-        operator.begin(f"{SUBMIT} {ON_GPUS}"), cluster.hosts, cluster.store, IDLE_SECONDS
+        operator, f"{SUBMIT} {ON_GPUS}", cluster.hosts, cluster.store, IDLE_SECONDS
     )
     num_started = len(list(cluster.hosts.glob("*/pid")))
 
@@ -105,6 +109,7 @@ def test_a_cluster_grows_from_nothing_loses_a_spot_node_and_shrinks_to_nothing(
             "the same command again": "8 runs are stored, nothing to train",
             "seconds in all": round(time.monotonic() - began, 1),
         },
+        operator.first_use(cluster.file.name, BORDER),
     )
 
 

@@ -26,6 +26,10 @@ from tests.hosts.operators import REPOSITORY, STUDY, Operator
 pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(1200, func_only=True)]
 
 IDLE_SECONDS = 20
+BORDER = (
+    "`kubectl apply` and KubeRay are not here: the test builds the cluster that the file declares "
+    "from hosts made of namespaces, and sends the file's entry point as KubeRay's submitter does."
+)
 TOKEN = "5a" * 32
 
 
@@ -103,7 +107,7 @@ def test_the_entry_point_trains_on_pods_that_join_and_goes_on_when_one_is_lost(
         f"--runtime-env-json '{variables}' -- {entry}"
     )
     store = tmp_path / "runs" / "store"
-    figures = trained_through_a_loss(operator.begin(submit), hosts, store, IDLE_SECONDS)
+    figures = trained_through_a_loss(operator, submit, hosts, store, IDLE_SECONDS)
     num_started = len(list(hosts.glob("*/pid")))
     again = operator.type(submit)
     assert "8 runs are stored, nothing to train" in again
@@ -116,4 +120,5 @@ def test_the_entry_point_trains_on_pods_that_join_and_goes_on_when_one_is_lost(
             "the entry point again": "8 runs are stored, nothing to train",
             "seconds in all": round(time.monotonic() - began, 1),
         },
+        operator.first_use("rayjob.yaml", BORDER),
     )

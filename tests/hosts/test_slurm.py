@@ -32,6 +32,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200, func_only=True)]
 
 FILE = REPOSITORY / "cluster" / "slurm.sbatch"
 TWO_OF_FOUR = "--gpus-per-node=2 --cpus-per-task=2"
+BORDER = (
+    "Slurm is real; its nodes are namespaces of one machine, and their GPUs are empty files that "
+    "no run computes on."
+)
 RUNS = f"{' '.join(STUDY)} --device cpu"
 SHORT = "base.epochs=20"
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"}
@@ -162,10 +166,10 @@ def test_a_job_fills_the_gpus_it_asked_for_and_holds_no_node_afterwards(
     last = max(fact.stored_at_ms for result in found for fact in result.facts) / 1000
     assert idle - last < 45, "nodes were held after the study's end"
     wait_for(lambda: not site.slurm.processes("raylet"), timeout=10)
-    site.operator.type(f"sinfo; tail -n 3 slurm-{number}.out")
+    site.operator.type(f"sinfo; cat slurm-{number}.out")
     again = site.send(TWO_OF_FOUR, study)
     site.wait_for_end(again)
-    assert "8 runs are stored, nothing to train" in site.output(again)
+    assert "8 runs are stored, nothing to train" in site.operator.type(f"cat slurm-{again}.out")
     record(
         "slurm-two-nodes",
         "cluster/slurm.sbatch under Slurm on hosts made of namespaces, 8 runs",
@@ -177,6 +181,7 @@ def test_a_job_fills_the_gpus_it_asked_for_and_holds_no_node_afterwards(
             "the same command again": "8 runs are stored, nothing to train",
             "seconds in all": round(time.monotonic() - began, 1),
         },
+        site.operator.first_use("slurm.sbatch", BORDER),
     )
 
 

@@ -29,6 +29,15 @@ from tests.hosts.operators import REPOSITORY, Operator
 
 pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(600, func_only=True)]
 
+NO_SYSTEMD = (
+    "No systemd runs here: in the place of `systemctl enable --now mlflow` the test starts the "
+    "command of the unit with the unit's variables. Sandboxing by systemd was not tried."
+)
+NO_DOCKER = (
+    "No Docker runs here: in the place of `docker compose up -d` the test starts each service by "
+    "its command, variables and health check on a host made of namespaces, and moto is the S3 "
+    "server. The images were not tried."
+)
 TINY = "digits --set base.epochs=2 --set seeds=1 --engine inline"
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
 
@@ -87,6 +96,7 @@ def test_the_mlflow_service_starts_takes_runs_and_refuses_foreign_host_names(
     curl = "curl --silent --output /dev/null --write-out '%{http_code}' http://127.0.0.1:5000"
     wait_for(lambda: operator.answers(f"{curl}/health") == "200", timeout=120)
     up = time.monotonic() - began
+    operator.type(f"{curl}/health")
     operator.type(f"mixsweep run {TINY} --tracking-uri http://127.0.0.1:5000", timeout=200)
     num_runs = _num_runs(operator, "http://127.0.0.1:5000")
     assert num_runs >= 3
@@ -104,6 +114,7 @@ def test_the_mlflow_service_starts_takes_runs_and_refuses_foreign_host_names(
             "runs it has": num_runs,
             "a foreign host name": "refused with 403",
         },
+        operator.first_use("mlflow.service", NO_SYSTEMD),
     )
 
 
@@ -179,6 +190,7 @@ def test_the_compose_services_start_are_healthy_and_serve_a_study(
             "the same command again, from the S3 store": "nothing to train",
             "a foreign host name": "refused with 403",
         },
+        operator.first_use("compose.yaml", NO_DOCKER),
     )
 
 

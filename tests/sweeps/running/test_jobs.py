@@ -21,7 +21,10 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:ssl=None is deprecated:DeprecationWarning"),
 ]
 
-VARIABLES = ("RAY_AUTH_MODE", "RAY_ADDRESS", "RAY_API_SERVER_ADDRESS", "RAY_USAGE_STATS_ENABLED")
+VARIABLES = (
+    "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH", "RAY_ADDRESS", "RAY_API_SERVER_ADDRESS",
+    "RAY_USAGE_STATS_ENABLED",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -32,8 +35,9 @@ def collected_here() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def environment_of_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def environment_of_before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Let what a connection says in the environment go with the test."""
+    monkeypatch.setenv("HOME", str(tmp_path))
     for name in VARIABLES:
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
@@ -140,10 +144,25 @@ def test_a_connection_goes_where_it_is_told_whatever_the_environment_says(
     assert cluster.job_of({}) == "a"
     assert {name: os.environ.get(name) for name in VARIABLES} == {
         "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": None,
         "RAY_ADDRESS": None,
         "RAY_API_SERVER_ADDRESS": server.address,
         "RAY_USAGE_STATS_ENABLED": "0",
     }
+
+
+@pytest.mark.parametrize("named", [None, "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"])
+def test_the_token_of_the_cluster_files_is_used_if_no_variable_names_another(
+    server: RayServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, named: str | None
+) -> None:
+    token = tmp_path / ".config" / "mixsweep" / "ray_token"
+    token.parent.mkdir(parents=True)
+    token.write_text("5a")
+    if named is not None:
+        monkeypatch.setenv(named, "another")
+    Cluster.connect(server.address)
+    used = {None: str(token), "RAY_AUTH_TOKEN": None, "RAY_AUTH_TOKEN_PATH": "another"}
+    assert os.environ.get("RAY_AUTH_TOKEN_PATH") == used[named]
 
 
 def test_who_wants_to_tell_their_usage_does(
@@ -174,7 +193,8 @@ def test_a_missing_or_wrong_token_is_told_in_one_line(
     with pytest.raises(ClusterError) as caught:
         Cluster.connect(server.address)
     assert str(caught.value) == (
-        f"{server.address}: the cluster {found}; RAY_AUTH_TOKEN_PATH must name a file with the "
+        f"{server.address}: the cluster {found}; RAY_AUTH_TOKEN_PATH, or else "
+        "~/.config/mixsweep/ray_token, must be a file with the "
         "token that the cluster was started with."
     )
 
