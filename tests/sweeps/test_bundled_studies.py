@@ -44,6 +44,13 @@ def test_a_bundled_study_is_named_for_its_file_and_says_how_to_run_it(
     assert all(all(size.values()) and bool(size) == has_data for size in sizes)
 
 
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_study_for_gpus_names_the_precision_it_means(file: Path) -> None:
+    read = yaml.safe_load(file.read_text())
+    if "for gpus" in " ".join(read["description"].lower().split()):
+        assert read["base"]["precision"] in {"float32", "tf32", "bfloat16"}
+
+
 @pytest.mark.parametrize(
     "name",
     ["digits", "quickstart", "table1-cifar10", "table1-cifar100", "table1-fmnist", *GOLDEN],
