@@ -13,7 +13,7 @@ ENV DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 PYTHONUNBUFFERED=1 OMP_NUM_THR
 # gcc assembles batches on CPUs in one pass; KubeRay looks after its pods with wget.
 RUN apt-get update -qq \
     && apt-get install -y -qq --no-install-recommends ca-certificates gcc git libc6-dev \
-        python3 python3-venv wget \
+        make python3 python3-venv wget \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --create-home --uid 1000 ray \
     && install --directory --owner ray --mode 700 /runs

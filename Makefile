@@ -7,8 +7,7 @@ DEV := $(VENV)/.ready-dev
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart answers test units faults long soak mutants check format theory golden same-bits bench
-.PHONY: bench-search docs clusters
+.PHONY: quickstart answers test units faults long soak mutants check format theory golden same-bits bench .PHONY image
 
 quickstart: $(READY)
 	$(BIN)/mixsweep data fetch fashion-mnist
@@ -48,6 +47,11 @@ long: $(DEV)
 # minutes. What they did goes to reports/published/measurements.
 clusters: $(DEV)
 	PUBLISH=1 $(NAMESPACE) $(BIN)/python -m pytest tests/hosts -m long -rs
+
+# The steps of the Dockerfile in a scratch root, as root on Debian with debootstrap: downloads about
+# 3 GB, ten minutes.
+image: $(DEV)
+	PUBLISH=1 $(BIN)/python -m pytest tests/cluster/test_image.py -m long -rs
 
 # Faults by the hundred and more, hours; figures go to reports/published. Two at a time, since much
 # of a launch is waiting; what measures seconds or memory comes after, alone.

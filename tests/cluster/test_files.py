@@ -20,6 +20,8 @@ import ray
 import yaml
 from ray.runtime_env import RuntimeEnv
 
+from tests.cluster.scratch_image import steps
+
 FILES = Path(__file__).parents[2] / "cluster"
 SCHEMA = json.loads((Path(ray.__file__).parent / "autoscaler" / "ray-schema.json").read_text())
 
@@ -208,6 +210,26 @@ def test_the_image_is_locked_runs_without_root_and_looks_after_itself() -> None:
     assert '["mixsweep", "doctor"]' in dict(steps)["HEALTHCHECK"]
     for source in ("requirements.lock", "."):
         assert (FILES.parent / source).exists()
+
+
+def test_the_development_container_is_of_the_image_and_has_what_ray_needs() -> None:
+    folder = FILES.parent / ".devcontainer"
+    spec = json.loads((folder / "devcontainer.json").read_text())
+    built = spec["build"]
+    assert (folder / built["dockerfile"]).resolve() == FILES.parent / "Dockerfile"
+    assert (folder / built["context"]).resolve() == FILES.parent
+    users = [
+        text for kind, text in steps((FILES.parent / "Dockerfile").read_text()) if kind == "USER"
+    ]
+    assert users == [spec["remoteUser"]]
+    assert "--shm-size=2g" in spec["runArgs"], "Ray keeps objects in /dev/shm"
+    target = spec["postCreateCommand"].split()[1]
+    assert re.search(rf"^{re.escape(target)}", _makefile(), re.MULTILINE)
+
+
+def _makefile() -> str:
+    text = (FILES.parent / "Makefile").read_text()
+    return text.replace("$(DEV):", ".venv/.ready-dev:")
 
 
 def test_the_runtime_environment_has_only_keys_that_ray_knows() -> None:
