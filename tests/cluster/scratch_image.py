@@ -39,7 +39,7 @@ class ScratchImage:
     """Duration of each step that ran, by the step's first words."""
 
     @classmethod
-    def build(cls, context: Path, root: Path) -> "ScratchImage":
+    def build(cls, context: Path, root: Path) -> "ScratchImage":  # noqa: C901  a case per step
         """Run every step of the Dockerfile of a folder.
 
         Args:
@@ -92,8 +92,9 @@ class ScratchImage:
         inside = f'cd {self.folder} && exec "$@"'
         done = subprocess.run(
             [
-                "unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", _ENTER, "enter",
-                str(self.root), "chroot", f"--userspec={self.user}:{self.user}", str(self.root),
+                "unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", _ENTER,
+                "enter", str(self.root),
+                "chroot", f"--userspec={self.user}:{self.user}", str(self.root),
                 "env", "-i", *(f"{name}={value}" for name, value in known.items()),
                 "/bin/sh", "-c", inside, "sh", *command,
             ],
@@ -140,7 +141,7 @@ def _copy(context: Path, source: str, target: str, *, root: Path) -> None:
 def missing_programs() -> list[str]:
     """Return what an image needs to be built here, and is not."""
     needed = ("debootstrap", "rsync", "unshare")
-    folders = os.environ["PATH"].split(":") + ["/usr/sbin"]
+    folders = [*os.environ["PATH"].split(":"), "/usr/sbin"]
     found = [name for name in needed if any(Path(each, name).exists() for each in folders)]
     missing = sorted(set(needed) - set(found))
     return missing if os.geteuid() == 0 else [*missing, "root"]

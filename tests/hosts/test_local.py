@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(600, func_
 BORDER = "Everything of it ran, on one machine."
 
 
-def test_a_head_of_this_machine_takes_a_study_and_ends_by_an_interrupt(
+def test_a_head_of_this_machine_takes_a_study_and_ends_by_a_signal(
     tmp_path: Path, hosts: Path, record: Record
 ) -> None:
     del hosts  # it gives the test a namespace
@@ -35,10 +35,10 @@ def test_a_head_of_this_machine_takes_a_study_and_ends_by_an_interrupt(
     assert "2 runs to train" in said
     again = operator.type(submit)
     assert "2 runs are stored, nothing to train" in again
-    head.send_signal(signal.SIGINT)
+    head.send_signal(signal.SIGTERM)
     head.communicate(timeout=60)
     operator.note(
-        "sh ~/mixsweep/cluster/local.sh --num-cpus=2    # in another terminal, ended by Ctrl-C",
+        "sh ~/mixsweep/cluster/local.sh --num-cpus=2    # in another terminal, ended by kill",
         (tmp_path / "head.txt").read_text(), f"exit {head.returncode}", time.monotonic() - began,
     )  # fmt: skip
     assert (tmp_path / "laptop/.config/mixsweep/ray_token").stat().st_mode & 0o77 == 0
