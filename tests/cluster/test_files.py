@@ -212,6 +212,19 @@ def test_the_image_is_locked_runs_without_root_and_looks_after_itself() -> None:
         assert (FILES.parent / source).exists()
 
 
+@pytest.mark.parametrize("name", ["aws.yaml", "gcp.yaml"])
+def test_ray_up_accepts_the_image_in_the_place_of_the_set_up(name: str) -> None:
+    text = (FILES / name).read_text()
+    block = text[text.index("# docker:") : text.index("setup_commands:")]
+    spec = yaml.safe_load(text) | yaml.safe_load(block.replace("# ", ""))
+    spec["setup_commands"] = spec["setup_commands"][:1]
+    assert spec["setup_commands"] == ["chmod 600 ~/.config/mixsweep/ray_token"]
+    jsonschema.validate(spec, SCHEMA)
+    for part in ("head", "worker"):
+        assert "PATH=$HOME/.venv/bin:/opt/venv/bin:$PATH" in spec[f"{part}_start_ray_commands"][0]
+    assert "/opt/venv/bin" in (FILES.parent / "Dockerfile").read_text()
+
+
 def test_the_development_container_is_of_the_image_and_has_what_ray_needs() -> None:
     folder = FILES.parent / ".devcontainer"
     spec = json.loads((folder / "devcontainer.json").read_text())
