@@ -7,7 +7,8 @@ DEV := $(VENV)/.ready-dev
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart answers test units faults long soak mutants check format theory golden same-bits bench .PHONY image
+.PHONY: quickstart answers test units faults long soak mutants check format theory golden same-bits bench
+.PHONY: bench-search docs clusters image
 
 quickstart: $(READY)
 	$(BIN)/mixsweep data fetch fashion-mnist
