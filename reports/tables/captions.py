@@ -1,4 +1,4 @@
-"""Caption: the data of a table, and how its numbers were chosen and compared."""
+"""Caption: the data, seeds, selection rule and tests behind a table."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from reports.numbers.spelling import spell_amount
 from sweeps.study.study import Study
 
 SELECTION_RULE = "none"
-"""Selection of the printed numbers: none; arms fixed in advance, one read-out."""
+"""No selection: the arms and the read-out were fixed in advance."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,15 +26,15 @@ class Selection:
     rule: str = SELECTION_RULE
     """Name of the rule: `none`, `val-mean`, ..."""
     found: str = ""
-    """The way the winner was found, for the caption of the table; empty: all arms were fixed."""
+    """How the winner was found, for the caption of the table; empty if all arms were fixed."""
     tried: Mapping[str, int] = field(default_factory=dict)
-    """Arm to the number of configurations it is the best of."""
+    """Number of configurations tried, by arm: the arm is the best of them."""
     winner: str | None = None
-    """The arm that was found."""
+    """The arm that a search selected; None if all arms were fixed."""
 
     @property
     def brief(self) -> str:
-        """Short form, for captions of figures."""
+        """Return the selection rule in short form, for captions of figures."""
         if self.winner is None:
             return f"Selection rule {self.rule}: arms fixed in advance"
         return (
@@ -49,22 +49,22 @@ FIXED_ARMS = Selection()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Captioned:
-    """A table, for its caption."""
+    """The parts of a table that its caption describes."""
 
     study: Study
     rows: Sequence[ArmRow]
-    """Rows that are printed."""
+    """The printed rows."""
     family: Family
     equal: Mapping[str, str]
-    """Arm to the arm in whose row it is (`reports.numbers.arms.equals`)."""
+    """For each arm, the arm whose row shows it (`reports.numbers.arms.equals`)."""
     selection: Selection
     made_with: str
     notes: Sequence[str] = ()
-    """Further notes, after the explanation of the comparisons."""
+    """Further notes; they follow the explanation of the comparisons."""
 
 
 def caption_of(table: Captioned) -> str:
-    """Return the caption: data, seeds, selection rule, tests, marks, and versions."""
+    """Return the caption: data, seeds, selection rule, tests, marks, device and versions."""
     study, rows = table.study, table.rows
     shown = study.problem.metric(study.headline)
     readout = str(study.readout)
@@ -106,13 +106,13 @@ def caption_of(table: Captioned) -> str:
 
 
 def has_differing_populations(study: Study) -> bool:
-    """Return whether the arms are measured on different data, which no seed can pair."""
+    """Return whether the arms are evaluated on different data, so that seeds cannot be paired."""
     population = study.problem.population
     return len({population(config) for config in study.arms.values()}) > 1
 
 
 def spell_unpaired(configs: Iterable[Config]) -> str:
-    """Return the settings by which configurations are of different populations: `data.val_size`."""
+    """Return the settings because of which configurations use different data: `data.val_size`."""
     first, *others = configs
     problem = problem_of(first)
     own = flatten(first)
@@ -127,7 +127,7 @@ def spell_unpaired(configs: Iterable[Config]) -> str:
 
 
 def spell_family(family: Family) -> str:
-    """Return how the intervals and p of a family are adjusted."""
+    """Return a sentence on how the intervals and p values of a family are adjusted."""
     if family.size == 0:
         return "no two seeds to pair, so no tests"
     if family.size == 1:
@@ -139,7 +139,7 @@ def spell_family(family: Family) -> str:
 
 
 def few_seeds(comparisons: Iterable[Comparison]) -> list[str]:
-    """Return the warning that two seeds need; nothing with more, or with none to compare."""
+    """Return a warning if a comparison has two seeds only; an empty list otherwise."""
     if not any(comparison.n == 2 and comparison.p is not None for comparison in comparisons):
         return []
     return [
@@ -149,14 +149,14 @@ def few_seeds(comparisons: Iterable[Comparison]) -> list[str]:
 
 
 def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> list[str]:
-    """Return one phrase on the differences that all comparisons detect with power 0.8.
+    """Return a phrase on the differences that the comparisons detect with power 0.8.
 
-    The least and the largest of them, by the observed sd and at its upper 95 % limit; nothing where
-    no difference varies.
+    It gives the smallest and the largest of these differences, at the observed sd and at the upper
+    95 % limit of the sd. The list is empty if no comparison has a spread.
 
     Args:
-        tested: Arm to its comparison, each of two seeds or more.
-        size: Of their family.
+        tested: Comparisons by arm, each of two seeds or more.
+        size: Number of comparisons in their family.
         shown: The metric compared.
     """
     varying = {
@@ -184,9 +184,9 @@ def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> l
 
 
 def spell_settings(study: Study, metric: str) -> str:
-    """Return the data that the arms of a study are measured on, and the number of examples.
+    """Return the data on which the arms are evaluated, with the number of examples.
 
-    What settings have in common is said once: `k = 4/6/8, flow time 1e+07`.
+    Text common to several settings is written once: `k = 4/6/8, flow time 1e+07`.
     """
     setting = study.problem.setting
     found = dict.fromkeys(text for c in study.arms.values() if (text := setting(c, metric)))
@@ -204,7 +204,7 @@ def _merged(phrases: Sequence[str]) -> str:
 
 
 def spell_seeds(seeds: Sequence[int]) -> str:
-    """Return `seeds 0-4`, or each of them where one is left out."""
+    """Return `seeds 0-4`, or a list of all seeds if they are not consecutive."""
     ordered = sorted(seeds)
     if len(ordered) == 1:
         return f"one seed ({ordered[0]})"
@@ -214,7 +214,7 @@ def spell_seeds(seeds: Sequence[int]) -> str:
 
 
 def spell_seeds_of(study: Study) -> str:
-    """Return the seeds of a study for a caption, with its looks if it has planned some."""
+    """Return the seeds of a study for a caption, with its planned looks if there are any."""
     if study.until is None:
         return spell_seeds(study.seeds)
     sizes = ", ".join(map(str, study.until.sizes))
@@ -268,7 +268,7 @@ def _spell_equals(equal: Mapping[str, str]) -> list[str]:
 
 
 def _spell_noise(study: Study, rows: Sequence[ArmRow]) -> str:
-    """Return the largest sampling noise of a share of examples, sqrt(p (1 - p) / N)."""
+    """Return the largest sampling noise of a fraction of N examples, sqrt(p (1 - p) / N), as text."""
     shown = study.problem.metric(study.headline)
     noises = [
         math.sqrt(p * (1 - p) / size)

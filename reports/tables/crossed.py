@@ -1,4 +1,4 @@
-"""Crossed: the parts of the variance over seeds that each source of randomness makes."""
+"""Crossed: the parts of the variance over seeds that each source of randomness causes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ def crossed_table(study: Study, arranged: Mapping[str, Mapping[int, RunResult]])
     """Return first-order and total indices of each source; None if the study is not crossed.
 
     Args:
-        study: Whose arms they are.
+        study: Study with these arms.
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
     """
     groups = settings_by_source(study, arranged, study.problem.redrawn)

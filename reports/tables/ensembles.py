@@ -1,4 +1,4 @@
-"""Tables of networks together: ensembles by their size, and the spread over seeds."""
+"""Tables of ensembles by their size, and of the spread over seeds."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,12 +25,12 @@ _SHOWN = {
 
 
 def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) -> Listing | None:
-    """Return the results of ensembles by their number of networks; None if no arm has two runs.
+    """Return the measures of ensembles by number of networks; None if no arm has two runs.
 
     Args:
-        predicted: What predictions say.
+        predicted: Measures computed from predictions.
         baseline: The arm that others are compared with.
-        equal: Arm to the arm that stands for all which compute the same.
+        equal: For each arm, the first arm with the same computation.
     """
     arms = {arm: of_arm for arm, of_arm in predicted.arms.items() if len(of_arm.runs) > 1}
     if not arms:
@@ -92,7 +92,7 @@ def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) ->
 
 
 def spread_table(predicted: Predicted) -> Listing | None:
-    """Return the spread of the error over seeds in two parts; None if no arm has two runs."""
+    """Return the spread of the error over seeds, in two parts; None if no arm has two runs."""
     found = {
         arm: of_arm.spread for arm, of_arm in predicted.arms.items() if of_arm.spread is not None
     }
@@ -140,7 +140,7 @@ def _row(arm: str, size: int) -> str:
 
 
 def _families(predicted: Predicted, name: str, baseline: str, equal: Mapping[str, str]) -> Family:
-    """Return the comparisons with the baseline at each number of networks, as one family."""
+    """Return the comparisons with the baseline at equal numbers of networks, as one family."""
     images = predicted.arms[baseline].images if baseline in predicted.arms else None
     values, pairs, alike = {}, [], {}
     for arm, of_arm in predicted.arms.items():

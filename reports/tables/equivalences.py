@@ -1,4 +1,4 @@
-"""Equivalence: how probable it is that an arm is better, as good, or worse by a margin."""
+"""Equivalence: the probabilities that an arm is better, equivalent or worse, within a margin."""
 
 from typing import Any
 
@@ -12,8 +12,9 @@ def equivalence_table(table: Table, margin: float | None) -> Listing | None:
     """Return P(better), P(equivalent) and P(worse) of each arm against the baseline.
 
     Args:
-        table: Whose comparisons they are of.
-        margin: Declared by the study; None gives None, as do arms of which no two seeds are paired.
+        table: Table with the comparisons.
+        margin: Margin that the study declares. None gives None; so does a table without paired
+            seeds.
     """
     if margin is None:
         return None

@@ -1,4 +1,4 @@
-"""Frames: the results of a study as DataFrames; metrics as fractions, NaN for missing numbers."""
+"""Frames: a study's results as DataFrames; metrics are fractions, NaN if missing."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,25 +15,25 @@ from sweeps.study.study import Study
 _OF_EPOCHS = (
     "study", "arm", "seed", "run_key", "outcome", "epoch", "seconds", "stored_at_ms",
 )  # fmt: skip
-"""Columns that `epochs_frame` has of any study."""
+"""Columns of `epochs_frame` for a study without results."""
 
 
 def arms_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
-    """Return the columns of `table.csv`, one row per arm."""
+    """Return a frame with one row per arm and the columns of `table.csv`."""
     return _frame(tabulate(study, results).records())
 
 
 def runs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
-    """Return the columns of `runs.csv`, one row per run."""
+    """Return a frame with one row per run and the columns of `runs.csv`."""
     return _frame(run_records(study, results))
 
 
 def epochs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
     """Return one row per run and stored epoch, runs in the order of arms and seeds.
 
-    Columns: `study`, `arm`, `seed`, `run_key`, `outcome`, `epoch` (1 after the first, as in
-    figures), `seconds` (wall time of the epoch), `stored_at_ms` (Unix time), `config.PATH` of every
-    setting that differs between arms, a list as JSON, and each metric that any epoch has.
+    Columns: `study`, `arm`, `seed`, `run_key`, `outcome`, `epoch` (1 for the first, as in figures),
+    `seconds` (wall time of the epoch), `stored_at_ms` (Unix time), `config.PATH` of every setting
+    that differs between arms (a list as JSON), and each metric that at least one epoch has.
     """
     varying = study.varying()
     rows = []
@@ -62,17 +62,17 @@ def prediction_frames(
 ) -> Iterator[pd.DataFrame]:
     """Yield the predictions of each run, one row per image, in the order of arms and seeds.
 
-    Columns: `study`, `arm`, `seed`, `run_key`, `split` (`val`, `test`), `weights` (`last`, or
-    `averaged` where a run averaged its weights), `images` (a digest: predictions are of the same
-    images where it is equal), `index` (place of the image in its split, from 0), `file` (of an
-    image-folder, CLASS/FILE; else empty), `label`, `class` (its name; empty where it has none) and
-    `logits`, one number of single precision per class: `np.stack(frame["logits"])` is (rows,
-    classes) where all have as many. A run without predictions is left out.
+    Columns: `study`, `arm`, `seed`, `run_key`, `split` (`val`, `test`), `weights` (`last`; also
+    `averaged` if the run averaged its weights), `images` (a digest of the images: equal digests
+    mean the same images), `index` (position of the image in its split, from 0), `file` (CLASS/FILE
+    in an image folder, else empty), `label`, `class` (its name, empty if unnamed) and `logits`, one
+    float32 per class: `np.stack(frame["logits"])` is (rows, classes) if all rows have equally many
+    classes. Runs without predictions are left out.
 
     Args:
-        study: Decides arms, seeds and their order.
+        study: Defines arms, seeds and their order.
         results: Results of its runs, in any order.
-        read: Reads what a complete run predicts.
+        read: Function that reads the predictions of a complete run.
     """
     for arm, by_seed in arrange(study, results).items():
         for seed, result in by_seed.items():

@@ -1,4 +1,4 @@
-"""Head to head: two arms on one metric, paired by seed, of one study or of two."""
+"""Head to head: two arms compared on one metric, paired by seed; from one study or two."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ from sweeps.study.study import Study
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StudyArm:
-    """An arm and where its runs are."""
+    """An arm of a study, with the results of the study."""
 
     study: Study
     arm: str
     results: tuple[RunResult, ...]
-    """Results of every run of the study."""
+    """Results of all runs of the study."""
 
     def values(self, metric: str) -> Mapping[int, float]:
-        """Return the value of each finished run by seed, in the read-out of the study."""
+        """Return the value of each finished run of the arm, by seed, in the study's read-out."""
         arranged = arrange(self.study, self.results)
         return values_of({self.arm: arranged[self.arm]}, metric, self.study.readout)[self.arm]
 
@@ -38,12 +38,12 @@ class HeadToHead:
     metric: str
     shown: Metric
     values: tuple[Mapping[int, float], Mapping[int, float]]
-    """Seed to value of each."""
+    """The values by seed, of the first arm and of the second."""
     comparison: Comparison
-    """The first minus the second, over the seeds that both have."""
+    """The first arm minus the second, over their common seeds."""
 
     def record(self) -> dict[str, Any]:
-        """Return everything for machines."""
+        """Return names, values and comparison as a JSON-ready mapping."""
         return {
             "arms": list(self.names),
             "metric": self.metric,
@@ -66,7 +66,7 @@ class HeadToHead:
         }
 
     def listings(self) -> tuple[Listing, Listing]:
-        """Return the comparison, and the values of each seed."""
+        """Return the table of the comparison and the table of values by seed."""
         first, second = self.names
         c, shown = self.comparison, self.shown
         effect = DASH
@@ -125,8 +125,8 @@ def head_to_head(first: StudyArm, second: StudyArm, metric: str) -> HeadToHead:
     """Compare two arms.
 
     Raises:
-        ValueError: If they are of different problems, data or read-outs, one has no finished run
-            that measured the metric, or they share no seed.
+        ValueError: If the arms have different problems, data or read-outs, if one has no finished
+            run that measured the metric, or if they have no seed in common.
     """
     sides = (first, second)
     studies = [side.study for side in sides]
@@ -159,7 +159,7 @@ def head_to_head(first: StudyArm, second: StudyArm, metric: str) -> HeadToHead:
 def _compared(
     sides: tuple[StudyArm, StudyArm], metric: str, values: Sequence[Mapping[int, float]]
 ) -> Comparison:
-    """Return the comparison of two sides over the seeds that both have."""
+    """Return the comparison of two arms over their common seeds."""
     shared = values[0].keys() & values[1].keys()
     ours, theirs = ({seed: of[seed] for seed in sorted(shared)} for of in values)
     own, other = (measures_of(s.study, metric, s.study.readout)[s.arm] for s in sides)
@@ -167,7 +167,7 @@ def _compared(
 
 
 def _why_none(side: StudyArm, metric: str) -> str:
-    """Return why no run of an arm has a number to compare."""
+    """Return the reason why an arm has no value to compare."""
     by_seed = arrange(side.study, side.results)[side.arm]
     diverged = [str(seed) for seed, run in by_seed.items() if run.outcome == "diverged"]
     if diverged:

@@ -1,10 +1,10 @@
-"""Joined: studies side by side, a column each: data sets as in a paper's table, or machines.
+"""Joined table: studies side by side, one column each, for several data sets or machines.
 
 joined.md, joined.tex       arms, differences, verdicts and paper values by column
-joined.csv                  the lines of every `table.csv`, with their column
-joined_runs.csv             the lines of every `runs.csv`, with their column
-joined_verdicts.csv         likewise
-provenance.json             of each column
+joined.csv                  the rows of every `table.csv`, with their column
+joined_runs.csv             the rows of every `runs.csv`, with their column
+joined_verdicts.csv         the verdicts, with their column
+provenance.json             the provenance of each column
 """
 
 import json
@@ -43,26 +43,27 @@ from reports.tables.verdicts import spell_numbers
 from sweeps.study.study import Study
 
 _LATEX_COLUMNS = {"means": (1, 3), "differences": (2, 2)}
-"""Listing that LaTeX has to the columns of each head, and to the heads that fit a page's width."""
+"""For each listing in LaTeX: table columns per study, and studies that fit the text width."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Joined:
-    """A table of studies. Every rendering is a function of it."""
+    """A table of several studies. Every rendering is a function of it."""
 
     heads: tuple[str, ...]
-    """Headings that distinguish the columns."""
+    """Distinct heading of each study."""
     columns: tuple[JoinedColumn, ...]
     tables: tuple[Table, ...]
-    """First table of the report of each column."""
+    """The main table of each study's report."""
     verdicts: tuple[tuple[Verdict, ...], ...]
-    """Verdicts of each column."""
+    """The verdicts of each study."""
     provenances: tuple[Mapping[str, Any], ...]
 
     def listings(self) -> tuple[Listing, ...]:
-        """Return the tables: arms, differences, verdicts, paper values and equal runs.
+        """Return the arms, then differences, verdicts, paper values and equal runs, if any.
 
-        The first has the records of `joined.csv`, the verdicts those of `joined_verdicts.csv`.
+        The records of the first are the rows of `joined.csv`, those of the verdicts
+        `joined_verdicts.csv`.
         """
         found = (
             self._means(),
@@ -74,11 +75,11 @@ class Joined:
         return tuple(listing for listing in found if listing is not None)
 
     def markdown(self) -> str:
-        """Return every listing under its title."""
+        """Return every listing under its title, as Markdown."""
         return "\n".join(f"{listing.title}\n\n{listing.markdown()}" for listing in self.listings())
 
     def latex(self) -> str:
-        """Return arms and differences as LaTeX, as many columns a table as are as wide as text."""
+        """Return arms and differences as LaTeX, split into tables that fit the text width."""
         label = "-".join(dict.fromkeys(column.study.name for column in self.columns))
         texts = []
         for listing in self.listings():
@@ -104,7 +105,7 @@ class Joined:
         return "\n".join(texts)
 
     def files(self) -> dict[str, str]:
-        """Return the content of the files of a joined table by name."""
+        """Return the files of a joined table: their contents by name."""
         told = self._verdict_records()
         by_column = zip(self.heads, self.provenances, strict=True)
         provenance = {"columns": [{"column": head, **facts} for head, facts in by_column]}
@@ -228,7 +229,7 @@ class Joined:
         )
 
     def _tests(self) -> str:
-        """Return how each column is tested, and which differences it would have found."""
+        """Return how each study's comparisons are tested, and which differences they can detect."""
         by_family: dict[str, list[str]] = {}
         power = []
         for head, table in zip(self.heads, self.tables, strict=True):
@@ -246,7 +247,7 @@ class Joined:
         return "; ".join((*families, *power))
 
     def _told(self) -> dict[tuple[str, str], list[tuple[Study, Verdict] | None]]:
-        """Return sentence and source of each claim to its verdict in each column."""
+        """Return the verdicts in each column, by sentence and source of the claim."""
         told: dict[tuple[str, str], list[tuple[Study, Verdict] | None]] = {}
         for place, verdicts in enumerate(self.verdicts):
             for verdict in verdicts:
@@ -326,16 +327,16 @@ class Joined:
 def join(columns: Sequence[JoinedColumn], *, command: str) -> Joined:
     """Return studies side by side.
 
-    Columns may differ in their data sets (`Problem.data_paths`) and in where they were trained, and
-    one may have arms and seeds that another has not. Problem, headline metric, read-out, baseline
-    and every other setting of an arm are one protocol.
+    The studies may differ in their data sets (`Problem.data_paths`) and in the machines that
+    trained them, and one may have arms and seeds that another lacks. The problem, headline metric,
+    read-out, baseline and all other settings of an arm must be equal.
 
     Args:
         columns: Two or more.
         command: The command line, for the provenance.
 
     Raises:
-        MixedProtocolsError: If anything else differs; the text names all of it.
+        MixedProtocolsError: If anything else differs; the message lists all differences.
         ValueError: If there are fewer than two columns, two are the same, or one is a search.
     """
     if len(columns) < 2:
@@ -366,7 +367,7 @@ def join(columns: Sequence[JoinedColumn], *, command: str) -> Joined:
 
 
 def _evened(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the records with the fields of all of them; missing values are None."""
+    """Return the records with equal fields; a field that a record lacks is None."""
     records = list(records)
     names = dict.fromkeys(name for record in records for name in record)
     return [{name: record.get(name) for name in names} for record in records]
@@ -380,7 +381,7 @@ def _spell_member(member: Member | None, table: Table, expected: int) -> str:
 
 
 def _spell_reference(record: Mapping[str, Any], metric: Metric) -> tuple[str, str]:
-    """Return the number of a paper, and ours minus it with the interval of ours."""
+    """Return a paper's value, and our value minus it, with the interval of our value."""
     scale, digits, paper = metric.scale, metric.digits, record["paper"]
     printed = spell_number(paper * scale, digits)
     if record["difference"] is None:
@@ -392,5 +393,5 @@ def _spell_reference(record: Mapping[str, Any], metric: Metric) -> tuple[str, st
 
 
 def _numbers(member: Member | None) -> dict[str, Any]:
-    """Return all numbers of a comparison; None everywhere without one."""
+    """Return all numbers of a comparison; if there is no comparison, every number is None."""
     return {"n": member and member.comparison.n, **record_of(member)}

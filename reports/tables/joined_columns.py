@@ -16,25 +16,25 @@ from sweeps.study.study import Study
 
 
 class MixedProtocolsError(ValueError):
-    """Studies were to be joined that differ in more than their data sets and machines."""
+    """Studies to be joined differ in more than their data sets and machines."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JoinedColumn:
-    """A study and where its runs are."""
+    """A study with its results and the place where they are stored."""
 
     study: Study
     results: tuple[RunResult, ...]
-    """Results of every run of the study."""
+    """Results of all runs of the study."""
     place: str
     """Home or store of the study, as the user named it."""
     data_checksums: Mapping[str, Mapping[str, str]]
-    """Data set to file to checksum, for the provenance."""
+    """Checksum of each file of each data set, for the provenance."""
     predictions: ReadPredictions | None = None
-    """Function that reads the predictions of a complete run; None if there are none."""
+    """Function that reads the predictions of a complete run; None if there are no predictions."""
 
     def judge(self) -> tuple[Verdict, ...]:
-        """Return the verdict of each claim of the study, as its own report does."""
+        """Return the verdict of each claim, as the study's own report does."""
         study, predicted = self.study, None
         arranged = arrange(study, self.results)
         is_asked = any(claim.that.metric in study.problem.predicted for claim in study.claims)
@@ -43,14 +43,14 @@ class JoinedColumn:
         return verdicts_of(study, arranged, predicted)
 
     def environments(self, name: str) -> str:
-        """Return one fact of the environments that trained the runs; empty if none has it."""
+        """Return one property of the machines that trained the runs; empty if not recorded."""
         stages = [result.stage for result in self.results if result.stage is not None]
         found = {stage.environment.get(name, "") for stage in stages}
         return " and ".join(sorted(found - {""}))
 
     @property
     def data(self) -> str:
-        """The data sets of its arms."""
+        """The names of the data sets of its arms."""
         names = map(self.study.problem.dataset, self.study.arms.values())
         return " and ".join(dict.fromkeys(filter(None, names)))
 
@@ -59,7 +59,7 @@ def require_one_protocol(columns: Sequence[JoinedColumn]) -> None:
     """Check that columns differ only in their data sets, machines, arms and seeds.
 
     Raises:
-        MixedProtocolsError: If anything else differs; the text names all of it.
+        MixedProtocolsError: If anything else differs; the message lists all differences.
     """
     faults = [fault for other in columns[1:] for fault in _faults(columns[0].study, other.study)]
     if faults:
@@ -68,10 +68,10 @@ def require_one_protocol(columns: Sequence[JoinedColumn]) -> None:
 
 
 def heads_of(columns: Sequence[JoinedColumn]) -> tuple[str, ...]:
-    """Return the fewest words that tell columns apart.
+    """Return the shortest headings that distinguish the columns.
 
     Raises:
-        ValueError: If nothing does.
+        ValueError: If no heading distinguishes them.
     """
     limits = [column.environments("onednn_at_most") for column in columns]
     facets = [

@@ -1,4 +1,4 @@
-"""Listing: a further table of a report, and the text of its cells."""
+"""Listing: a table beside the main one, and the text of its cells."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,19 +22,19 @@ from reports.numbers.summary import Summary
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listing:
-    """A further table: its cells as text, and all numbers behind them as CSV."""
+    """A table beside the main one: its cells as text, and its full data as CSV."""
 
     name: str
-    """Stem of its files."""
+    """File name without its suffix."""
     title: str
     header: tuple[str, ...]
     cells: tuple[tuple[str, ...], ...]
     caption: str
     records: tuple[Mapping[str, Any], ...]
     bold: frozenset[tuple[int, int]] = frozenset()
-    """Row and column in `cells` of the bold cells."""
+    """Row and column of the `cells` that are printed in bold."""
     is_long: bool = False
-    """True if it is for looking up: left out of the console, folded on a page."""
+    """True for a long table, which is not printed on the console and is folded on a page."""
 
     def markdown(self) -> str:
         """Return the table and its caption as Markdown."""
@@ -50,14 +50,14 @@ class Listing:
         return latex_table((self.header, *self.cells), bold, caption=caption, label=label)
 
     def csv(self) -> str:
-        """Return the records at full precision."""
+        """Return the records as CSV at full precision."""
         return spell_csv(self.records)
 
 
 def spell_summary(summary: Summary | None, metric: Metric) -> str:
-    """Return `22.22 ± 1.63`; `100.00 [88.43, 100.00]` where the mean is not in the middle.
+    """Format a mean with its interval: `22.22 ± 1.63`; `100.00 [88.43, 100.00]` if asymmetric.
 
-    A dash stands where there is no summary, and in place of a width that is not known.
+    A dash replaces a missing summary or an unknown width.
     """
     if summary is None:
         return DASH
@@ -72,12 +72,12 @@ def spell_summary(summary: Summary | None, metric: Metric) -> str:
 
 
 def digits_of(n: int, metric: Metric) -> int:
-    """Return the number of digits to print; one less than usual for two seeds."""
+    """Return the number of decimals; one less for two seeds, whose spread is very uncertain."""
     return max(0, metric.digits - 1) if n == 2 else metric.digits
 
 
 def spell_difference(comparison: Comparison | None, metric: Metric) -> str:
-    """Return `-2.45 [-4.01, -0.89]`; a dash without a comparison."""
+    """Format a difference with its interval, as in `-2.45 [-4.01, -0.89]`; a dash for None."""
     if comparison is None:
         return DASH
     scale, digits = metric.scale, digits_of(comparison.n, metric)
@@ -86,7 +86,7 @@ def spell_difference(comparison: Comparison | None, metric: Metric) -> str:
 
 
 def spell_member(member: Member, metric: Metric) -> str:
-    """Return `-2.45 [-4.41, -0.49]`, with the simultaneous interval of its family."""
+    """Format a difference with the simultaneous interval of its family: `-2.45 [-4.41, -0.49]`."""
     scale, digits = metric.scale, digits_of(member.comparison.n, metric)
     interval = spell_interval(member.low, member.high, scale, digits)
     return f"{spell_number(member.comparison.difference * scale, digits)}{interval}"

@@ -1,4 +1,4 @@
-"""Looks table: the planned looks of a study that added seeds until its claims were decided."""
+"""Looks table: the planned looks of a study that adds seeds until its claims are decided."""
 
 from collections.abc import Mapping
 
@@ -20,13 +20,13 @@ def looks_table(
     predicted: Predicted | None = None,
     statements: Mapping[Claim, Statement] | None = None,
 ) -> Listing | None:
-    """Return every look at every claim that was open then; None without planned looks.
+    """Return the result of every look at every undecided claim; None if no looks are planned.
 
     Args:
-        study: Its claims were judged.
-        arranged: Its results.
-        predicted: As for `reports.numbers.verdicts.verdicts_of`.
-        statements: Likewise.
+        study: Study with the claims.
+        arranged: Its results by arm and seed.
+        predicted: Measures from predictions, as in `reports.numbers.verdicts.verdicts_of`.
+        statements: When each claim was stated, as in `verdicts_of`.
     """
     if study.until is None:
         return None

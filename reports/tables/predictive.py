@@ -1,4 +1,4 @@
-"""Tables of predictions: calibration, ensembles over seeds, error per class."""
+"""Tables from predictions: calibration, ensembles over seeds, error of each class."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -17,20 +17,20 @@ from reports.tables.listings import Listing, spell_member, spell_summary
 _ERROR = Metric(label="error", unit="%")
 _PLAIN = Metric(label="")
 _MOST_CLASSES = 20
-"""Classes that are printed; the CSV has all."""
+"""Number of classes printed at most; the CSV contains all."""
 
 
 def calibration_table(
     predicted: Predicted, baseline: str, equal: Mapping[str, str]
 ) -> Listing | None:
-    """Return calibration error and Brier score, raw and at fitted temperatures.
+    """Return calibration error and Brier score, raw and with temperature scaling.
 
     None if there are no predictions.
 
     Args:
-        predicted: What predictions say.
+        predicted: Measures computed from predictions.
         baseline: The arm that others are compared with.
-        equal: Arm to the arm that stands for all which compute the same.
+        equal: For each arm, the first arm with the same computation.
     """
     if not predicted.arms:
         return None
@@ -151,11 +151,11 @@ def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]
 
 
 def class_table(predicted: Predicted, names: Mapping[str, Sequence[str]]) -> Listing | None:
-    """Return the error of each class under each arm; None if there are no predictions.
+    """Return the error of each class in each arm; None if there are no predictions.
 
     Args:
-        predicted: What is known from predictions.
-        names: Arm to the names of its classes; empty where they have only numbers.
+        predicted: Measures computed from predictions.
+        names: Class names of each arm; empty if the classes have numbers only.
     """
     if not predicted.arms:
         return None
@@ -211,13 +211,13 @@ def class_differences(
     equal: Mapping[str, str],
     names: Mapping[str, Sequence[str]],
 ) -> Listing | None:
-    """Return the error of each class minus the baseline's, tested together; None without any.
+    """Return the error of each class minus the baseline's, as one family; None if there are none.
 
     Args:
-        predicted: What predictions say.
+        predicted: Measures computed from predictions.
         baseline: The arm that others are compared with.
-        equal: Arm to the arm that stands for all which compute the same.
-        names: Arm to the names of its classes; empty where they have only numbers.
+        equal: For each arm, the first arm with the same computation.
+        names: Class names of each arm; empty if the classes have numbers only.
     """
     if baseline not in predicted.arms:
         return None
@@ -296,14 +296,14 @@ def _against_baseline(
     baseline: str,
     equal: Mapping[str, str],
 ) -> Family:
-    """Return the comparisons with the baseline of the arms measured on the same images."""
+    """Return the comparisons with the baseline, of the arms evaluated on the same images as it."""
     images = predicted.arms[baseline].images if baseline in predicted.arms else None
     arms = [arm for arm in values if arm != baseline and predicted.arms[arm].images == images]
     return family_of([(arm, baseline) for arm in arms], values, equal)
 
 
 def _adjusted(before: str, family: Family) -> str:
-    """Return a text and the adjustment of the differences; empty without differences."""
+    """Return `before` and how the differences are adjusted; empty if there are no differences."""
     return before + spell_family(family) if family.size else ""
 
 

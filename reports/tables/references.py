@@ -1,4 +1,4 @@
-"""Reference: values printed in papers, next to those measured here."""
+"""Reference table: values printed in papers, beside the values measured here."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,11 +17,10 @@ NOT_TRAINED = "not trained"
 def reference_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]]
 ) -> Listing | None:
-    """Return each paper value with ours and the difference; None if the study gives none.
+    """Return each paper value with ours and the difference; None if the study declares none.
 
     Args:
-        study: Whose references they are; of arms it has and of methods that it does not train, in
-            the order of the file.
+        study: Study with the paper values; those of arms it lacks are ignored.
         arranged: Its results (`reports.numbers.runs.arrange`).
     """
     cells, records = [], []
@@ -67,7 +66,7 @@ def reference_table(
 
 
 def spell_differing(study: Study) -> str:
-    """Return the differences between a study and the source of its references; empty if none."""
+    """Return the differences between a study and the source of its paper values; empty if none."""
     if not study.differs:
         return ""
     return f" Otherwise than in the source: {'; '.join(study.differs)}."

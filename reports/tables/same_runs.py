@@ -1,4 +1,4 @@
-"""Runs of one key in two columns: how far they end from each other on different machines."""
+"""Equal runs: differences between the results of one run key on different machines."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from reports.tables.table import Table
 def same_runs(
     heads: Sequence[str], columns: Sequence[JoinedColumn], table: Table
 ) -> Listing | None:
-    """Return how far runs of one key end from each other in two columns; None without any."""
+    """Return the differences between equal runs of two columns; None if there are no equal runs."""
     shown = table.shown
     first, *others = zip(heads, columns, strict=True)
     cells, records = [], []

@@ -1,4 +1,4 @@
-"""Searched: the results of a search so far, point by point, and their tables."""
+"""Searched: the points that a search has tried, their results, and the tables of them."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -21,18 +21,18 @@ from sweeps.study.search import START_UP, Point, Search, SearchHistory
 from sweeps.study.study import Study
 
 _MOST_POINTS = 10
-"""Points of the printed table; the CSV has all."""
+"""Number of points printed at most; the CSV contains all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """The points and arms of a search, with their measurements."""
+    """The points and arms of a search, with the values of its objectives."""
 
     study: Study
-    """With its points, without its confirmation."""
+    """The study with the points as arms, without the confirmation."""
     history: SearchHistory
     values: Mapping[str, Mapping[str, Mapping[int, float]]]
-    """Objective to arm to seed to value of the last epoch, complete runs alone."""
+    """Value after the last epoch by objective, arm and seed; complete runs only."""
 
     @property
     def search(self) -> Search:
@@ -42,23 +42,23 @@ class Searched:
 
     @property
     def objective(self) -> str:
-        """The objective that decides which point is confirmed."""
+        """The objective by which the winner is selected."""
         return self.search.strategy.objectives[0]
 
     @property
     def shown(self) -> Metric:
-        """Metric that the objective is shown as."""
+        """The display form of the objective."""
         return self.study.problem.metric(self.objective)
 
     @property
     def baselines(self) -> tuple[str, ...]:
-        """The arms that no point is."""
+        """The arms that are not points of the search."""
         points = set(self.study.points())
         return tuple(arm for arm in self.study.arms if arm not in points)
 
     @cached_property
     def winner(self) -> Point | None:
-        """The point that the rule of the search selects among the complete ones."""
+        """The point selected from the complete points by the search's rule; None if there is none."""
         errors = {}
         for point in self.history.points:
             summary = self.summary(point.arm)
@@ -68,7 +68,7 @@ class Searched:
 
     @property
     def tied(self) -> tuple[Point, ...]:
-        """The other complete points that have the winner's mean."""
+        """The other complete points with the winner's mean."""
         return tuple(
             point
             for point in self.history.points
@@ -80,7 +80,7 @@ class Searched:
 
     @property
     def won(self) -> str:
-        """`point 1 has mix.law.alpha = 0.4; 2 other points have the same mean`; empty if none."""
+        """`point 1 has mix.law.alpha = 0.4; 2 other points have the same mean`; empty if no winner."""
         if self.winner is None:
             return ""
         idle = self.search.without_effect(self.winner.values)
@@ -88,7 +88,7 @@ class Searched:
 
     @property
     def ranked(self) -> tuple[Point, ...]:
-        """All points: complete ones by mean, then those pruned, open and failed."""
+        """All points: complete ones by mean, then pruned, open and failed ones."""
         order = ("complete", "pruned", "open", "failed")
         return tuple(
             sorted(
@@ -98,18 +98,18 @@ class Searched:
         )
 
     def summary(self, arm: str, objective: str | None = None) -> Summary | None:
-        """Return the summary of an arm's seeds; None if none is complete."""
+        """Return the summary of an objective over an arm's seeds; None if no seed is complete."""
         values = self.values[objective or self.objective].get(arm, {})
         return summarise(list(values.values())) if values else None
 
     @property
     def known(self) -> str:
-        """Sentence for captions: the number of points known before the search; or empty."""
+        """A phrase for captions: the number of points known before the search; empty if none."""
         known = sum(point.is_known for point in self.history.points)
         return f" ({known} of them known before)" if known else ""
 
     def selection(self, metric: str) -> Selection:
-        """Return how the winner was found, for the caption of its confirmation by a metric."""
+        """Return how the winner was selected, for the caption of its confirmation by a metric."""
         tried, seeds = len(self.history.points), len(self.study.seeds)
         label, rule = self.study.problem.metric(metric).label, self.search.strategy.select
         counted = dict.fromkeys(self.baselines, 1)
@@ -137,13 +137,13 @@ _RULES = {
 def spell_winner(
     arm: str, values: Mapping[str, Any], num_tied: int, idle: Collection[str] = ()
 ) -> str:
-    """Return the parameters of a winner, path by path, and how many other points have its mean.
+    """Return a winner's parameters, and the number of other points with the same mean.
 
     Args:
         arm: Name of the point.
-        values: Its values.
+        values: Its value at each path.
         num_tied: Number of other points with its mean.
-        idle: Paths whose values never take effect (`Search.without_effect`).
+        idle: Paths whose values have no effect (`Search.without_effect`).
     """
     named = ", ".join(
         f"{path} = {_spell_value(value)}" + (" (never takes effect)" if path in idle else "")
@@ -154,11 +154,11 @@ def spell_winner(
 
 
 def gather(study: Study, results: Sequence[RunResult], history: SearchHistory) -> Searched:
-    """Return the results of a search.
+    """Return the points of a search with their results.
 
     Args:
-        study: A study with a search, grown by the points of the history.
-        results: Of its runs; those of a confirmation are left aside.
+        study: A study with a search, including the points of the history as arms.
+        results: Results of its runs; those of a confirmation are ignored.
         history: All points.
     """
     assert study.search is not None
@@ -184,7 +184,7 @@ def gather(study: Study, results: Sequence[RunResult], history: SearchHistory) -
 
 
 def points_table(searched: Searched) -> Listing:
-    """Return the best points, with the arms for comparison; the CSV has all points."""
+    """Return a table of the best points and of the other arms; the CSV contains all points."""
     search, objective = searched.search, searched.objective
     metric = searched.study.problem.metric
     paths = [parameter.path for parameter in search.space.parameters]
@@ -257,7 +257,7 @@ def points_table(searched: Searched) -> Listing:
 
 
 def winner_table(searched: Searched, table: Table) -> Listing:
-    """Return the winner minus each arm, from the table of the confirmation and its family."""
+    """Return the winner minus each other arm, from the table of the confirmation."""
     winner, shown = table.selection.winner, table.shown
     assert winner is not None
     found = {

@@ -11,11 +11,11 @@ from sweeps.state.results import RunResult
 
 
 def seeds_table(arranged: Mapping[str, Mapping[int, RunResult]], table: Table) -> Listing | None:
-    """Return a line per arm and one of its differences, a column per seed; None without values.
+    """Return the values and differences of each arm, one column per seed; None without values.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
-        table: Of the same results.
+        table: The main table of the same results.
     """
     found = values_of(arranged, table.metric, table.readout)
     values = {row.title: found[row.arm] for row in table.printed}

@@ -1,4 +1,4 @@
-"""Sensitivity: the comparisons of a table under every read-out that was measured."""
+"""Sensitivity: the comparisons of a table, repeated with every available read-out."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,18 +13,18 @@ from sweeps.study.readouts import Averaged, Last, MeanOfLast, Readout
 from sweeps.study.study import Study
 
 _FEW = 3
-"""Evaluations whose mean is shown where the study names no number."""
+"""Number of last evaluations to average, if the study does not set it."""
 
 
 def sensitivity_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]], table: Table
 ) -> Listing | None:
-    """Return the differences from the baseline under each read-out; None if one was measured.
+    """Return the differences from the baseline in each read-out; None if only one is available.
 
     Args:
         study: The study of the table.
         arranged: Results of the arms of the table (`reports.numbers.runs.arrange`).
-        table: Made of the same results.
+        table: The main table of the same results.
     """
     families = {
         readout: family
@@ -74,16 +74,16 @@ def sensitivity_table(
 
 
 def changed_by_readout(listing: Listing | None) -> list[str]:
-    """Return the caption's phrase on a sensitivity table."""
+    """Return a phrase for the caption if a sign or decision depends on the read-out."""
     if listing is None or listing.caption.endswith("changes."):
         return []
     return ["a sign or a decision at 5 % depends on the read-out (sensitivity table)"]
 
 
 def _readouts(table: Table) -> dict[Readout, None]:
-    """Return the read-outs to try, the primary first.
+    """Return the read-outs to compare, the primary first.
 
-    A mean over records is none where they do not stand one epoch after the other.
+    A mean of the last records is included only if records follow each other by epoch.
     """
     primary = table.readout
     mean = primary if isinstance(primary, MeanOfLast) else MeanOfLast(evaluations=_FEW)

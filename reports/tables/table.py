@@ -1,4 +1,4 @@
-"""Table: one row per arm with its comparison to the baseline."""
+"""Table: one row per arm, with its comparison to the baseline."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,23 +35,23 @@ from sweeps.study.readouts import Readout
 from sweeps.study.study import Study
 
 _MOST_NAMES = 3
-"""Arms that compute the same are named in their row up to this number, else counted."""
+"""Up to this number, arms with equal computations are named in their row; above, counted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnfinishedRun:
-    """A run the table lacks."""
+    """A run that is missing from the table."""
 
     arm: str
     seed: int
     outcome: Outcome
     epochs: int
-    """Epochs finished."""
+    """Number of finished epochs."""
     epochs_expected: int
     unit: str
-    """Name of an epoch."""
+    """Word for one epoch, for example `epoch`."""
     reason: str
-    """Last line of the error; a note if the run has no error."""
+    """Last line of the error, or a note that there is no error."""
 
     def __str__(self) -> str:
         """Return one line that names the run and says why it is missing."""
@@ -61,30 +61,30 @@ class UnfinishedRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
-    """A study's result. Every rendering is a function of it: no clock, no order of arrival."""
+    """The main table of a study. Every rendering is a function of it; none reads the clock."""
 
     study: str
     problem: Problem
-    """Says how metrics are shown."""
+    """Problem that defines how metrics are shown."""
     metric: str
     """The metric compared: the study's headline."""
     metrics: tuple[str, ...]
-    """Every metric of the complete runs, in the order of columns."""
+    """All metrics of the complete runs, in the order of the columns."""
     baseline: str
     readout: Readout
     rows: tuple[ArmRow, ...]
-    """In the order of the study."""
+    """One row per arm, in the order of the study."""
     equal: Mapping[str, str]
-    """Arm to the arm in whose printed row it is (`reports.numbers.arms.equals`)."""
+    """For each arm, the arm whose printed row shows it (`reports.numbers.arms.equals`)."""
     family: Family
-    """Every comparison of the metric that the report prints."""
+    """All comparisons of the metric that the report prints."""
     unfinished: tuple[UnfinishedRun, ...]
     caption: str
     selection: Selection = FIXED_ARMS
 
     @property
     def shown(self) -> Metric:
-        """Form in which the compared metric is shown."""
+        """The display form of the compared metric."""
         return self.problem.metric(self.metric)
 
     @property
@@ -99,16 +99,16 @@ class Table:
 
     @property
     def cells(self) -> tuple[tuple[str, ...], ...]:
-        """Text of each cell of `printed`, without markup but for the dagger."""
+        """The cells of the `printed` rows: text without markup, except for the dagger."""
         return tuple(self._cells_of(row) for row in self.printed)
 
     @property
     def printed(self) -> tuple[ArmRow, ...]:
-        """The rows that are printed: one for all arms that compute the same."""
+        """The printed rows: one row for all arms with the same computation."""
         return tuple(row for row in self.rows if self.equal[row.arm] == row.arm)
 
     def markdown(self) -> str:
-        """Return the table, its caption and the runs it lacks, as Markdown."""
+        """Return the table, its caption and the list of missing runs, as Markdown."""
         lines = [self.header, *self.cells]
         grid = [[escape_markdown(cell) for cell in line] for line in lines]
         for row, line in zip(self.printed, grid[1:], strict=True):
@@ -121,17 +121,17 @@ class Table:
         return "\n\n".join(blocks) + "\n"
 
     def csv(self) -> str:
-        """Return one line per arm at full precision, metrics as fractions."""
+        """Return one row per arm at full precision, metrics as fractions."""
         return spell_csv(self.records())
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the columns of `table.csv` by name, one mapping per arm."""
+        """Return the rows of `table.csv`: one mapping per arm, with values by column name."""
         return [self._record_of(row) for row in self.rows]
 
     def latex(self) -> str:
-        """Return two LaTeX tables that need the package booktabs, each as wide as a column of text.
+        """Return two LaTeX tables that need the package booktabs, at most one text column wide.
 
-        The first has the arms with their differences, the second the remaining columns.
+        The first contains the arms with their differences, the second the other columns.
         """
         num_narrow = self.header.index("p") + 1
         narrow, rest = range(num_narrow), (0, *range(num_narrow, len(self.header)))
@@ -155,7 +155,7 @@ class Table:
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of arms of the family, each once; of arms that compute the same, the first."""
+        """The pairs of arms compared, each once; equal arms are represented by the first."""
         found: dict[frozenset[str], tuple[str, str]] = {}
         for arm, against in self.family.members:
             if isinstance(against, str):
@@ -166,7 +166,7 @@ class Table:
 
     @property
     def further(self) -> tuple[str, ...]:
-        """Metrics of the printed table, except the compared one."""
+        """Metrics shown in further columns beside the compared metric."""
         head = self.metric.partition("/")[0]
         beside = (metric.replace("*", head) for metric in self.problem.beside)
         return tuple(m for m in beside if m in self.metrics and m != self.metric)
@@ -253,14 +253,14 @@ def tabulate(
     selection: Selection = FIXED_ARMS,
     notes: Sequence[str] = (),
 ) -> Table:
-    """Return the table of a study from the results so far, even from none.
+    """Return the table of a study from the results so far; there may be none.
 
     Args:
-        study: Decides the arms, the seeds and their order.
-        results: Results of its runs, in any order; runs without one count as missing.
+        study: Defines the arms, the seeds and their order.
+        results: Results of its runs, in any order; runs without a result count as missing.
         made_with: Device, versions and commit, for the end of the caption.
-        selection: How the arms were chosen.
-        notes: What else the caption says.
+        selection: How the arms were selected.
+        notes: Further sentences for the caption.
     """
     study, results = primary_of(study, results)
     arranged = arrange(study, results)
@@ -312,10 +312,10 @@ def tabulate(
 
 
 def printed_pairs(study: Study, winner: str | None) -> tuple[tuple[str, str], ...]:
-    """Return the comparisons of the headline in the tables of a report: the family of their tests.
+    """Return the pairs of arms compared on the headline in a report: one family of tests.
 
-    Each arm against the baseline, and the winner of a search against each arm; none where the arms
-    are measured on different data. What claims compare is a family of its own.
+    Each arm is compared with the baseline, and the winner of a search with each arm. There are none
+    if the arms are evaluated on different data. Claims form a separate family.
     """
     if has_differing_populations(study):
         return ()

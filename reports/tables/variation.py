@@ -1,4 +1,4 @@
-"""Variation: how much of the spread over seeds each source of randomness makes."""
+"""Variation: the part of the spread over seeds that each source of randomness causes."""
 
 import json
 import math
@@ -23,7 +23,7 @@ _ALL = "all"
 def variation_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]]
 ) -> Listing | None:
-    """Return the spread caused by each source alone; None if no arm varies a single source."""
+    """Return the spread that each source causes alone; None if no arm isolates a source."""
     groups = settings_by_source(study, arranged, study.problem.source)
     if not any(source != _ALL for of_group in groups.values() for source in of_group):
         return None
@@ -75,12 +75,12 @@ def variation_table(
 def settings_by_source(
     study: Study, arms: Iterable[str], source: Callable[[Config], tuple[str, Config]]
 ) -> dict[str, dict[str, str]]:
-    """Return the arms by setting and source; a setting is named by its plain or first arm.
+    """Return the arms by setting and source; a setting is named after its method or first arm.
 
     Args:
-        study: Whose arms they are.
-        arms: Those to group.
-        source: Configuration to the source that it varies and to what is left of it.
+        study: Study with these arms.
+        arms: The arms to group.
+        source: Function from a configuration to the source that varies in it and to the rest of it.
     """
     by_setting: dict[str, dict[str, str]] = {}
     names: dict[str, str] = {}
@@ -133,7 +133,7 @@ def _spell(record: Mapping[str, Any], name: str, scale: float, digits: int) -> s
 
 
 def _test_noise(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> float | None:
-    """Return sqrt(p (1 - p) / N) at the mean error of the baseline."""
+    """Return sqrt(p (1 - p) / N) at the mean error of the baseline; None if it is not known."""
     row = summarise_arm(study, study.baseline, arranged[study.baseline], (study.headline,))
     size = study.problem.sample_size(study.arms[study.baseline], study.headline)
     summary = row.summaries.get(study.headline)

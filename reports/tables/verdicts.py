@@ -1,4 +1,4 @@
-"""Verdict table: the claims of a study, their comparisons and their results."""
+"""Verdict table: the claims of a study, their comparisons and their verdicts."""
 
 import math
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ def verdict_table(
     """Return the verdicts as a table.
 
     Args:
-        study: Its claims were judged.
-        verdicts: Of its claims, in order.
-        varied: Label of a variant to the verdicts under it.
+        study: Study with the claims.
+        verdicts: Verdicts of its claims, in order.
+        varied: Verdicts in each variant of the settings, by the variant's label.
     """
     found = varied or {}
     return Listing(
@@ -68,7 +68,7 @@ def verdict_table(
 
 
 def _spell_looks(study: Study) -> str:
-    """Return how the verdicts allow for planned looks; empty without them."""
+    """Return how the verdicts account for planned looks; empty if there are none."""
     if study.until is None:
         return ""
     sizes = ", ".join(map(str, study.until.sizes))
@@ -98,7 +98,7 @@ def spell_claims_family(study: Study) -> str:
 
 
 def spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:
-    """Return the value of a verdict with its interval, and the value of the source."""
+    """Return the measured value of a verdict with its interval, and the value in the source."""
     shown = study.problem.metric(verdict.claim.that.metric)
     scale, digits = shown.scale, shown.digits
     value = reference = DASH
@@ -124,7 +124,7 @@ def spell_compared(study: Study, claim: Claim) -> str:
 
 
 def spell_judged(study: Study, claim: Claim) -> str:
-    """Return the meaning of a verdict's value: `uniform minus erm`, or the arm of the mean."""
+    """Return the meaning of a verdict's value: `uniform minus erm`, or one arm if it is a mean."""
     shown = study.problem.metric(claim.that.metric)
     left, right = _spell_side(claim.that.left, shown), _spell_right(claim, shown)
     judged = left if claim.that.number is not None else f"{left} minus {right}"
@@ -134,7 +134,7 @@ def spell_judged(study: Study, claim: Claim) -> str:
 def verdicts_csv(
     verdicts: tuple[Verdict, ...], varied: Mapping[str, tuple[Verdict, ...]] | None = None
 ) -> str:
-    """Return `verdicts.csv`: one line per claim, numbers at full precision."""
+    """Return `verdicts.csv`: one row per claim, numbers at full precision."""
     if not verdicts:
         return ",".join(COLUMNS) + "\n"
     return spell_csv(verdict_records(verdicts, varied))
@@ -167,7 +167,7 @@ def _spell_side(side: Side, shown: Metric) -> str:
 
 
 def _spell_written(value: float, metric: Metric) -> str:
-    """Return a number of a study file; all of its digits where rounding would change it."""
+    """Format a number of a study file; with all of its digits if rounding would change it."""
     shown = spell_number(value * metric.scale, metric.digits)
     is_whole = math.isclose(float(shown), value * metric.scale, rel_tol=1e-9)
     return shown if is_whole else f"{value * metric.scale:g}"
