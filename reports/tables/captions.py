@@ -268,7 +268,7 @@ def _spell_equals(equal: Mapping[str, str]) -> list[str]:
 
 
 def _spell_noise(study: Study, rows: Sequence[ArmRow]) -> str:
-    """Return the largest sampling noise of a fraction of N examples, sqrt(p (1 - p) / N), as text."""
+    """Return the largest sampling noise of a fraction, sqrt(p (1 - p) / N), as text."""
     shown = study.problem.metric(study.headline)
     noises = [
         math.sqrt(p * (1 - p) / size)

@@ -58,7 +58,7 @@ class Searched:
 
     @cached_property
     def winner(self) -> Point | None:
-        """The point selected from the complete points by the search's rule; None if there is none."""
+        """The complete point selected by the rule of the search; None if there is none."""
         errors = {}
         for point in self.history.points:
             summary = self.summary(point.arm)
@@ -80,7 +80,7 @@ class Searched:
 
     @property
     def won(self) -> str:
-        """`point 1 has mix.law.alpha = 0.4; 2 other points have the same mean`; empty if no winner."""
+        """`point 1 has mix.law.alpha = 0.4; 2 other points have the same mean`."""
         if self.winner is None:
             return ""
         idle = self.search.without_effect(self.winner.values)
