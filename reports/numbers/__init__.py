@@ -1,1 +1,1 @@
-"""Numbers: statistics, families of comparisons, and other results computed from runs."""
+"""Numbers: statistics, families of comparisons, and other results computed from a study's runs."""

@@ -1,4 +1,4 @@
-"""Arm: its summaries over seeds, its comparison to the baseline, and which arm is best."""
+"""Arm: its summaries over seeds, its comparison with the baseline, and the choice of the best."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,43 +14,47 @@ from sweeps.study.study import Study
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArmRow:
-    """One arm of a table."""
+    """The row of one arm in a table."""
 
     arm: str
     n: int
-    """Seeds with a complete run."""
+    """Number of seeds with a complete run."""
     seeds_expected: int
     diverged: int
-    """Seeds whose run diverged; if any, the survivors would flatter the arm and are left out."""
+    """Number of seeds whose run diverged. If any did, the arm has no summary: the mean of the other
+    seeds would be too good.
+    """
     summaries: Mapping[str, Summary]
-    """Metric to its summary over the `n` seeds; empty if n is 0 or a seed diverged."""
+    """Summary over the `n` seeds by metric; empty if n is 0 or a seed diverged."""
     compared: Member | None = None
-    """Main metric minus the baseline's over the seeds both have; None if there are none."""
+    """Headline metric minus the baseline's, over the common seeds; None if there are none."""
     tags: tuple[str, ...] = ()
-    """Remarks shown beside the arm everywhere; a tagged arm is neither best nor close."""
+    """Remarks shown beside the arm; a tagged arm is never marked as best or close."""
     is_best: bool = False
-    """True if the mean is the best of the arms with every seed."""
+    """True if the mean is the best of all arms whose seeds are complete."""
     is_close: bool = False
-    """True if an interval of the table's own level does not tell the arm from the best; so is one
-    that shares fewer than two seeds with it."""
+    """True if the arm does not differ significantly from the best at the level of the table's
+    family. Also true if the two have fewer than two seeds in common.
+    """
 
     @property
     def title(self) -> str:
-        """The arm as tables and figures name it: `bound [oracle]`."""
+        """The name of the arm with its tags: `bound [oracle]`."""
         return " ".join([self.arm, *(f"[{tag}]" for tag in self.tags)])
 
     @property
     def seeds(self) -> str:
-        """`5/5`; `4/5, 1 diverged` if a seed diverged."""
+        """The number of complete seeds: `5/5`, or `4/5, 1 diverged`."""
         counted = f"{self.n}/{self.seeds_expected}"
         return f"{counted}, {self.diverged} diverged" if self.diverged else counted
 
 
 def equals(study: Study) -> dict[str, str]:
-    """Return each arm's representative: the first arm that computes the same at the same seeds.
+    """Return, for each arm, the first arm with the same computation at the same seeds.
 
-    The baseline stands for all that equal it, the others for those after them. Runs with one final
-    stage key have the same bits, so such arms are one arm under several names.
+    The baseline represents all arms equal to it; another arm represents those after it. Runs with
+    the same final stage key have bit-identical results, so such arms are one arm with several
+    names.
     """
     computed = {
         arm: (study.seeds_of(arm), stage_keys(study.runs_of(arm)[0].config)[-1])
@@ -65,7 +69,7 @@ def equals(study: Study) -> dict[str, str]:
 def summarise_arm(
     study: Study, arm: str, by_seed: Mapping[int, RunResult], metrics: Sequence[str]
 ) -> ArmRow:
-    """Return the row of an arm alone: its counts, and its summaries of each metric."""
+    """Return the row of an arm without comparison: its counts and the summary of each metric."""
     readout = study.readout
     counted = counted_runs(by_seed).values()
     outcomes = Counter(result.outcome for result in by_seed.values())
@@ -96,11 +100,12 @@ def mark_best(
     family: Family,
     study: Study,
 ) -> list[ArmRow]:
-    """Return the rows, with the best one and all that do not differ significantly from it marked.
+    """Return the rows; the best arm, and arms not significantly worse, are marked.
 
-    One rule tells arms apart in the whole table: the interval of a difference at the level of the
-    table's family excludes 0. The family has at least one comparison for each arm but one, so the
-    marked arms hold the truly best one with 95 % (Hsu 1984, multiple comparisons with the best).
+    Two arms differ significantly if the interval of their difference, at the level of the table's
+    family, excludes 0. The family has at least one comparison for each arm but one, so the marked
+    arms include the truly best one with probability 95 % (Hsu 1984, multiple comparisons with the
+    best).
     """
     metric = study.headline
     ranked = [row for row in rows if not row.tags]

@@ -1,4 +1,4 @@
-"""Calibration: the confidence of a network compared with its accuracy, raw and tempered.
+"""Calibration: how well confidence matches accuracy, before and after temperature scaling.
 
 B images, C classes; logits float, labels int64
 """
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 NUM_BINS = 15
-"""Number of bins of equal width over the confidence, open on the left and closed on the right."""
+"""Number of confidence bins, of equal width, open on the left and closed on the right."""
 
 _LOG_TEMPERATURES = (-5.0, 5.0)
-"""Between which the logarithm of a temperature is looked for."""
+"""Range in which the logarithm of the temperature is optimised."""
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -21,13 +21,13 @@ Labels = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Reliability:
-    """Images by the confidence in the predicted class, one entry per bin."""
+    """Counts of images by their confidence in the predicted class, one entry per bin."""
 
     count: Array
     confidence: Array
-    """Sum over the images of the bin."""
+    """Sum of the confidences of the images in the bin."""
     correct: Array
-    """Images whose label is the class predicted."""
+    """Number of images in the bin that are classified correctly."""
 
     @property
     def error(self) -> float:
@@ -41,7 +41,7 @@ class Reliability:
 
 
 def probabilities(logits: NDArray[np.floating], temperature: float = 1.0) -> Array:
-    """Return the softmax of logits over a temperature."""
+    """Return the softmax of logits divided by a temperature."""
     scaled = logits.astype(np.float64) / temperature
     scaled -= scaled.max(1, keepdims=True)
     np.exp(scaled, out=scaled)
@@ -52,17 +52,17 @@ def probabilities(logits: NDArray[np.floating], temperature: float = 1.0) -> Arr
 def negative_log_likelihood(
     logits: NDArray[np.floating], labels: Labels, temperature: float = 1.0
 ) -> float:
-    """Return the mean cross entropy of logits over a temperature, in nats."""
+    """Return the mean cross entropy of logits divided by a temperature, in nats."""
     scaled = logits.astype(np.float64) / temperature
     own = scaled[np.arange(len(labels)), labels]
     return float((logsumexp(scaled, axis=1) - own).mean())
 
 
 def fitted_temperature(logits: NDArray[np.floating], labels: Labels) -> float:
-    """Return the temperature of least negative log-likelihood, in [exp(-5), exp(5)].
+    """Return the temperature with the least negative log-likelihood, in [exp(-5), exp(5)].
 
-    The likelihood is concave in 1 / temperature, so there is one; where every image is classified
-    rightly it is the lowest.
+    The log-likelihood is concave in 1 / temperature, so the optimum is unique. If every image is
+    classified correctly, it is the lowest temperature.
 
     Source: Guo et al. 2017, arXiv:1706.04599, section 4.2.
     """
@@ -79,7 +79,7 @@ def fitted_temperature(logits: NDArray[np.floating], labels: Labels) -> float:
 
 
 def reliability(chances: Array, labels: Labels) -> Reliability:
-    """Return the share of correct predictions by their predicted probability."""
+    """Return the number of correct predictions in each confidence bin."""
     predicted = chances.argmax(1)
     confidence = chances[np.arange(len(predicted)), predicted]
     bins = np.maximum(np.ceil(confidence * NUM_BINS).astype(np.int64), 1) - 1
@@ -92,7 +92,7 @@ def reliability(chances: Array, labels: Labels) -> Reliability:
 
 
 def brier(chances: Array, labels: Labels) -> float:
-    """Return the mean squared distance of probabilities from the label, in [0, 2].
+    """Return the Brier score: mean squared distance of probabilities from the label, in [0, 2].
 
         mean over images of the sum over classes of (p - [class is the label])^2
 

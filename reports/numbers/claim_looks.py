@@ -25,11 +25,11 @@ from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 
 Ends = Mapping[str, Mapping[int, Outcome]]
-"""Arm to seed to how far its run is."""
+"""Outcome of each run, by arm and seed."""
 
 
 def ends_of(arranged: Mapping[str, Mapping[int, RunResult]]) -> Ends:
-    """Return how far the runs of some results are."""
+    """Return the outcome of each run, by arm and seed."""
     return {
         arm: {seed: result.outcome for seed, result in by_seed.items()}
         for arm, by_seed in arranged.items()
@@ -37,7 +37,7 @@ def ends_of(arranged: Mapping[str, Mapping[int, RunResult]]) -> Ends:
 
 
 def ends_if_measured(study: Study, numbers: Numbers) -> Ends:
-    """Return the ends of runs that count as complete if they have a number of some claim."""
+    """Return outcomes that are `complete` for all runs with a number for some claim."""
     ends: dict[str, dict[int, Outcome]] = {}
     for claim in study.claims:
         for arm, by_seed in numbers(claim).items():
@@ -51,7 +51,7 @@ def verdicts_by_looks(
     ends: Ends,
     statements: Mapping[Claim, Statement],
 ) -> tuple[Verdict, ...]:
-    """Return the verdict of each claim as the looks at it decide (`reports.numbers.course`)."""
+    """Return the verdict of each claim after the looks taken (`reports.numbers.course`)."""
     answers = _answers(study, numbers, ends, statements)
     return tuple(
         replace(
@@ -68,7 +68,7 @@ def verdicts_of_looks(
     ends: Ends,
     statements: Mapping[Claim, Statement],
 ) -> list[tuple[Verdict | None, ...]]:
-    """Return the verdict of each claim at each look taken; None if it had ended before."""
+    """Return the verdict of each claim at each look taken; None after the claim had ended."""
     taken = _taken(study, numbers, ends, statements)
     return [
         tuple(
@@ -86,7 +86,7 @@ def _answers(
     ends: Ends,
     statements: Mapping[Claim, Statement],
 ) -> dict[ClaimTest, Answer]:
-    """Return each test among the claims of a study to its answer after the last look taken."""
+    """Return the answer to each test among the claims after the last look taken."""
     taken = _taken(study, numbers, ends, statements)
     tests = {claim_test(study, claim) for claim in study.claims}
     return taken[-1] if taken else dict.fromkeys(tests, Answer(ending="open"))
@@ -98,7 +98,7 @@ def _taken(
     ends: Ends,
     statements: Mapping[Claim, Statement],
 ) -> list[dict[ClaimTest, Answer]]:
-    """Return, for each look taken, each test among the claims to its answer."""
+    """Return the answers to each test among the claims, one mapping per look taken."""
     assert study.until is not None
     tested = {claim_test(study, claim): claim for claim in reversed(study.claims)}
     plans = 1 + max((statement.extended for statement in statements.values()), default=0)
@@ -110,7 +110,7 @@ def _taken(
 def _question(
     study: Study, claim: Claim, numbers: Mapping[str, Mapping[int, float]], ends: Ends
 ) -> Question:
-    """Return a claim as a question that is tested again with more seeds at each look."""
+    """Return a claim as a question, which can be evaluated with any number of seeds."""
 
     def has_ended(num: int) -> bool:
         outcomes = [ends.get(arm, {}).get(s) for arm in claim.that.arms for s in study.seeds[:num]]
@@ -126,7 +126,7 @@ def _question(
 def _first(
     study: Study, claim: Claim, numbers: Mapping[str, Mapping[int, float]], num: int
 ) -> Comparison | None:
-    """Return the value of a claim over so many seeds; None if one of them has no number."""
+    """Return the value of a claim over the first `num` seeds; None if one of them has no number."""
     first = {
         arm: {seed: numbers[arm][seed] for seed in study.seeds[:num] if seed in by_seed}
         for arm in claim.that.arms
@@ -137,13 +137,13 @@ def _first(
 
 
 def _verdict_of(study: Study, claim: Claim, answer: Answer, numbers: Numbers) -> Verdict:
-    """Return the verdict of a claim after the looks at it.
+    """Return the verdict of a claim after the looks taken.
 
     Args:
         study: The study.
         claim: One of its claims.
-        answer: To the test that it is. Claims that mirror each other are one test.
-        numbers: Of the runs.
+        answer: Answer to the claim's test; a claim and its opposite have the same test.
+        numbers: Function that returns the numbers of the runs.
     """
     assert study.until is not None
     found = Verdict(
@@ -180,17 +180,17 @@ def reached(
     ends: Ends,
     statements: Mapping[Claim, Statement] | None = None,
 ) -> Study:
-    """Return a study with the seeds reached by now; seeds are added until its claims are decided.
+    """Return a study that adds seeds until its claims are decided, with the seeds needed so far.
 
-    An arm gets the seeds of the next look while a claim about it is open. An arm of no claim gets
-    those of the first look; one that is trained for a variant, those of the arm that it varies; a
-    teacher, those of its pupils.
+    An arm gets the seeds of the next look while a claim about it is open. An arm without claims
+    gets the seeds of the first look, an arm trained for a variant those of the arm that it varies,
+    and a teacher those of its pupils.
 
     Args:
-        study: With `until`, and every seed that it may get.
-        numbers: Of its runs.
-        ends: How far its runs are.
-        statements: As for `verdicts_of`.
+        study: Study with `until`, and with every seed that it may use.
+        numbers: Function that returns the numbers of its runs.
+        ends: Outcomes of its runs.
+        statements: When each claim was stated, as in `verdicts_of`.
     """
     assert study.until is not None
     answers = _answers(study, numbers, ends, statements or {})
@@ -205,7 +205,7 @@ def reached(
 
 
 def with_companions(study: Study, wanted: Mapping[str, int]) -> dict[str, int]:
-    """Return the seeds of each arm, including those needed by variants and teachers."""
+    """Return the number of seeds of each arm, including those needed by variants and pupils."""
     wanted = dict(wanted)
     for variant in study.variants:
         for arm, varied in variant.arms.items():
@@ -220,19 +220,19 @@ def with_companions(study: Study, wanted: Mapping[str, int]) -> dict[str, int]:
 
 
 def open_claims(study: Study, store: Store) -> tuple[Claim, ...]:
-    """Return the claims, one for each test, that get more seeds."""
+    """Return the claims that need more seeds, one for each test."""
     answers = _answers(study, *_stored(study, store))
     tested = {claim_test(study, claim): claim for claim in reversed(study.claims)}
     return tuple(claim for test, claim in tested.items() if answers[test].ending == "open")
 
 
 def reached_study(study: Study, store: Store) -> Study:
-    """Return `reached`, computed from the stored results of a study with `until`."""
+    """Return `reached` for a study with `until`, from the results in a store."""
     return reached(study, *_stored(study, store))
 
 
 def _stored(study: Study, store: Store) -> tuple[Numbers, Ends, dict[Claim, Statement]]:
-    """Return the numbers and ends of the runs that are stored, and when claims were stated."""
+    """Return the stored numbers and outcomes of the runs, and the statements of the claims."""
     arranged = arrange(study, read_results(study.runs(), store))
     predicted = None
     if any(claim.that.metric in study.problem.predicted for claim in study.claims):
@@ -243,7 +243,7 @@ def _stored(study: Study, store: Store) -> tuple[Numbers, Ends, dict[Claim, Stat
 
 
 def outcome_of(study: Study, claim: Claim, low: float, high: float) -> VerdictName:
-    """Return the verdict for an interval, or that it lies within the margin of the study."""
+    """Return the verdict for an interval; `equivalent` if undecided and within the study's margin."""
     that, margin = claim.that, study.equivalence
     said: VerdictName = that.judge(low, high)
     is_margined = margin is not None and that.margin is None and that.metric == study.headline

@@ -1,4 +1,4 @@
-"""Comparison: two arms, or a weighted sum of them, paired by seed."""
+"""Comparison: two arms, or a weighted sum of arms, paired by seed."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,31 +14,31 @@ from reports.numbers.shares import ANY, Measure, least_variance, share_limits
 from reports.numbers.summary import CONFIDENCE, ROUNDING, summarise, t_quantile
 
 MIN_SEEDS_SIGN_FLIP = 6
-"""With fewer seeds the smallest two-sided p, 2 / 2^n, is above 0.05 whatever the data."""
+"""With fewer seeds, the smallest possible two-sided p, 2 / 2^n, exceeds 0.05."""
 
 MAX_SEEDS_SIGN_FLIP = 20
-"""All 2^n sign patterns are counted, so the exact test ends here."""
+"""With more seeds, the exact test is left out: it counts all 2^n sign patterns."""
 
 _LEAST_LEVEL = 1e-12
-"""Error levels below it count as equal."""
+"""Smallest error level returned; lower levels are not distinguished."""
 
 _LEAST_CONFIDENCE = 1e-6
-"""An interval of less is a point."""
+"""An interval at a lower confidence is treated as a point."""
 
 _LEVEL_DIGITS = 1e-9
-"""Precision of the logarithm of a level in a search."""
+"""Precision of the bisection over the logarithm of an error level."""
 
 _LARGEST_T = 1e4
-"""Beyond it the noncentral t is not inverted: the effect is without bound for all purposes."""
+"""Above this t, the noncentral t is not inverted; the effect counts as unbounded."""
 
 
 class IncompleteStudyError(ValueError):
-    """Arms were to be paired by seed, and a seed is missing from one of them."""
+    """Arms cannot be paired because a seed is missing from one of them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WeightedArm:
-    """One arm of a comparison: its factor, and its mean and sd over the shared seeds."""
+    """One arm of a comparison: its factor, and its values over the shared seeds."""
 
     factor: float
     mean: float
@@ -50,8 +50,8 @@ class WeightedArm:
 class Comparison:
     """A weighted sum of arms minus a number, paired by seed: arm minus baseline, for example.
 
-    What needs a spread is None at n = 1, at two equal values, and where the values of all seeds are
-    equal but for rounding though nothing says how finely they are counted.
+    Fields that need a spread are None at n = 1 and at two equal values. They are also None if the
+    values of all seeds are equal up to rounding and the size of the evaluated sample is unknown.
     """
 
     n: int
@@ -61,21 +61,25 @@ class Comparison:
     sd: float | None
     """Sample standard deviation over the seeds, as observed; None at n = 1."""
     spread: float | None
-    """The standard deviation that intervals use: `sd`, or what counting makes at least
-    (`reports.numbers.shares.least_variance`)."""
+    """Standard deviation for intervals: `sd`, or the sampling noise if that is larger
+    (`reports.numbers.shares.least_variance`).
+    """
     sides: tuple[WeightedArm, ...]
     number: float
-    """The number that is subtracted."""
+    """The number that is subtracted from the sum."""
     is_exact: bool
-    """True if limits of shares are used, as the t interval leaves the bounds or has no width."""
+    """True if exact limits of fractions are used, because a t interval has no width or exceeds the
+    bounds.
+    """
     ci_low: float | None
     """Lower end of the 95 % interval of the mean difference."""
     ci_high: float | None
     p: float | None
-    """Two-sided, unadjusted: the level at which the interval ends at zero."""
+    """Two-sided p value, unadjusted: the error level whose interval ends at zero."""
     effect: float | None
-    """Hedges' g of the differences: mean over `spread` times `hedges_factor`. None below n = 3,
-    where the factor is not defined, and without a t interval."""
+    """Hedges' g of the differences: mean / `spread`, times `hedges_factor`. None without a t
+    interval, and at n = 1 and 2, where the factor is not defined.
+    """
     effect_low: float | None
     """Lower end of the 95 % interval of the standardised difference, from the noncentral t."""
     effect_high: float | None
@@ -84,12 +88,12 @@ class Comparison:
 
     @property
     def is_constant(self) -> bool:
-        """True if the values of two seeds or more are all equal and no interval is known."""
+        """True if there are two or more values, all equal, and no interval is known."""
         return self.n > 1 and self.spread is None and not self.is_exact
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The least and the largest value that the difference can have."""
+        """The least and the largest possible value of the difference."""
         ends = [
             sorted((side.factor * side.measure.least, side.factor * side.measure.most))
             for side in self.sides
@@ -97,7 +101,7 @@ class Comparison:
         return sum(end[0] for end in ends) - self.number, sum(end[1] for end in ends) - self.number
 
     def interval(self, confidence: float) -> tuple[float, float] | None:
-        """Return the interval of the mean difference at a level in (0, 1), within its bounds."""
+        """Return the interval of the mean difference at a confidence in (0, 1), within its bounds."""
         if self.is_exact:
             return self._exact_interval(confidence)
         if self.spread is None:
@@ -107,7 +111,7 @@ class Comparison:
         return max(least, self.difference - half), min(most, self.difference + half)
 
     def _exact_interval(self, confidence: float) -> tuple[float, float]:
-        """Return the sum of the limits of each side, each at its part of the error."""
+        """Return the interval from exact limits of each arm; the arms share the error equally."""
         each = 1 - (1 - confidence) / len(self.sides)
         low = high = -self.number
         for side in self.sides:
@@ -124,10 +128,11 @@ class Comparison:
         return effect_interval(t, self.n, confidence)
 
     def level(self, is_decided: Callable[[float, float], bool]) -> float | None:
-        """Return the smallest error level at which the interval decides; None without an interval.
+        """Return the smallest error level at which an interval is decided; None without intervals.
 
         Args:
-            is_decided: Of the two ends of an interval; an interval inside a decided one is decided.
+            is_decided: Function of the two ends of an interval. If it is true for an interval, it
+                must be true for all intervals inside.
         """
         if self.interval(CONFIDENCE) is None:
             return None
@@ -157,13 +162,13 @@ def compare(
     """Return the paired comparison of two arms over the same seeds, or of an arm and a number.
 
     Args:
-        arm: Seed to value.
-        baseline: Seed to value, for the same seeds; or the number.
-        ours: What values of the arm can be.
-        theirs: What values of the baseline can be.
+        arm: Values by seed.
+        baseline: Values by seed, for the same seeds; or the number.
+        ours: Possible values of the arm.
+        theirs: Possible values of the baseline.
 
     Raises:
-        IncompleteStudyError: If a seed is missing from either side; the text names each.
+        IncompleteStudyError: If a seed is missing from either side; the message lists all.
         ValueError: If there is no seed, or a value is not finite.
     """
     if not isinstance(baseline, Mapping):
@@ -183,8 +188,8 @@ def contrast(
     """Return a weighted sum of arms minus a number, paired by seed.
 
     Args:
-        terms: Factor, seed to value, and what values can be, of each arm; all with the same seeds.
-        number: What is subtracted.
+        terms: Factor, values by seed, and possible values of each arm; all with the same seeds.
+        number: Number to subtract.
 
     Raises:
         ValueError: If there is no seed, or a value is not finite.

@@ -1,13 +1,14 @@
-"""Course: the looks at claims whose seeds are added until they are decided.
+"""Course: a sequence of looks at claims, whose seeds are added until the claims are decided.
 
-At each look every open question is asked of all of its seeds so far, at the error level that the
-look may spend (`sweeps.study.bounds`). Holm's procedure shares 5 % between the questions: at a
-look with k of them not decided yet, one is decided if its level over all looks together is at most
-5 % / k, and the next at 5 % / (k - 1).
+At each look, every open question is evaluated on all of its seeds so far, at the error level that
+the look may spend (`sweeps.study.bounds`). Holm's procedure shares 5 % between the questions: at a
+look with k open questions, the first is decided if its level over all looks is at most 5 % / k,
+the next if its level is at most 5 % / (k - 1).
 
-The interval of an answer is a repeated interval: whatever made the seeds end, the intervals of all
-looks hold the true value together with 1 - level (Jennison and Turnbull 1989). The mean itself is
-too far from zero on average, as seeds end earlier where luck made it large.
+The interval of an answer is a repeated interval: whatever the reason why seeds stop, the intervals
+of all looks together contain the true value with probability 1 - level (Jennison and Turnbull
+1989). The mean itself is too far from zero on average, because seeds stop earlier if chance makes
+it large.
 """
 
 import math
@@ -25,43 +26,44 @@ from sweeps.study.until_decided import UntilDecided
 
 _LEVEL = 1 - CONFIDENCE
 _FORESEEN = 200
-"""Values of the last mean that futility is judged by, at equal steps of probability."""
+"""Number of predicted final means for futility, at equal steps of probability."""
 
 Decides = Callable[[float, float], bool]
 """Function that returns whether an interval with these two ends decides a claim."""
 
 CourseEnding = Literal["decided", "futile", "last", "lost", "open"]
-"""Reason why a question gets no more seeds: it is decided, the last look would hardly decide it,
-the last look has passed, or a run diverged or measured nothing. `open`: it gets more."""
+"""Reason why a question gets no more seeds: it is decided; the last look is unlikely to decide it;
+the last look was taken; a run diverged or lacks the metric. `open`: it gets more.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """A question about some arms, and their numbers so far."""
+    """A statistical question about some arms, with their numbers so far."""
 
     is_decided: Decides
-    """Test of the two ends of an interval; an interval inside a decided one is decided."""
+    """Function of the two ends of an interval; true for an interval inside a decided one."""
     has_ended: Callable[[int], bool]
-    """True if all runs of so many seeds are complete, or one of them never will be."""
+    """Function of n: true if the runs of the first n seeds are complete, or one diverged."""
     compare: Callable[[int], Comparison | None]
-    """The comparison over so many seeds; None if one of them has no number."""
+    """Function of n: the comparison over the first n seeds; None if one of them has no number."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """The answer of the looks so far to a question."""
+    """The answer to a question after the looks so far."""
 
     ending: CourseEnding
     look: int = 0
-    """Number of the last look at it, from 1; 0: there was none."""
+    """Number of the last look at the question, from 1; 0 if there was none."""
     seeds: int = 0
     """Number of seeds at that look."""
     comparison: Comparison | None = None
-    """At that look."""
+    """Comparison at that look."""
     p: float | None = None
-    """The error level over all looks and questions at which it is decided, after Holm."""
+    """The error level over all looks and questions at which it is decided, by Holm's procedure."""
     confidence: float | None = None
-    """Confidence level of the test at that look: 1 minus the error that the look may spend."""
+    """Confidence of the test at that look: 1 minus the error level that the look may spend."""
 
 
 def take_looks(
@@ -69,14 +71,13 @@ def take_looks(
 ) -> list[tuple[Answer, ...]]:
     """Return the answers to all questions after each look that has been taken.
 
-    A look is taken once all runs of the open questions have ended, so it says the same whatever
-    was killed before, and whichever runs of later seeds are stored.
+    A look is taken when all runs of the open questions have ended. Its result thus depends neither
+    on interruptions nor on stored runs of later seeds.
 
     Args:
-        until: The looks, and how the error level is spread over them.
+        until: The looks, and how the error level is distributed over them.
         questions: Different tests; they share 5 %.
-        plans: By how many plans, one after the other, seeds were given; each gets a like part of
-            the 5 %.
+        plans: Number of plans that added seeds, one after the other; the 5 % is divided by it.
     """
     answers = [Answer(ending="open") for _ in questions]
     taken: list[tuple[Answer, ...]] = []
@@ -100,7 +101,7 @@ def _decide(
     asked: Sequence[int],
     plans: int,
 ) -> None:
-    """Fill in levels, intervals and endings of the questions asked at a look, by Holm."""
+    """Set levels, intervals and endings of the questions evaluated at a look, by Holm."""
     levels = {
         place: min(1.0, plans * _overall(until, questions[place], answers[place]))
         for place in asked
@@ -125,7 +126,7 @@ def _decide(
 
 
 def _overall(until: UntilDecided, question: Question, answer: Answer) -> float:
-    """Return the level of all looks together at which a question is just decided now."""
+    """Return the error level over all looks at which a question is just decided at this look."""
     comparison = answer.comparison
     assert comparison is not None
     level = comparison.level(question.is_decided)
@@ -138,7 +139,7 @@ def _overall(until: UntilDecided, question: Question, answer: Answer) -> float:
 
 
 def _nominal(until: UntilDecided, answer: Answer, level: float) -> float:
-    """Return the level of the test at a look that belongs to a level of all looks together."""
+    """Return the error level of one look that corresponds to a level over all looks."""
     comparison = answer.comparison
     if comparison is not None and comparison.is_exact:
         return level / len(until.sizes)
@@ -146,9 +147,9 @@ def _nominal(until: UntilDecided, answer: Answer, level: float) -> float:
 
 
 def _is_futile(until: UntilDecided, question: Question, answer: Answer, level: float) -> bool:
-    """Return whether the last look decides with less probability than `until.futility`.
+    """Return whether the last look will decide with probability below `until.futility`.
 
-    A claim that is given up is never decided, so this can only lower the error rate.
+    A question that is given up is never decided, so this can only lower the error rate.
     """
     comparison = answer.comparison
     assert comparison is not None
@@ -167,16 +168,16 @@ def chance_at_the_end(  # noqa: PLR0913  a plan, a claim, and its numbers so far
 ) -> float:
     """Return the probability that the last look decides a claim, given its seeds so far.
 
-    The mean of the seeds to come is foreseen from those so far, with their sd (Student t, flat
-    prior); the sd at the last look is taken to be that of now.
+    The mean of the future seeds is predicted from those so far, with their sd (Student t, flat
+    prior); the sd at the last look is assumed to equal the present one.
 
     Args:
         until: The looks.
-        decide: Whether an interval with these ends decides the claim.
-        n: Seeds so far.
-        mean: Of the claim over them.
-        spread: Likewise its sd.
-        nominal: Level of the test at the last look.
+        decide: Function that returns whether an interval with these ends decides the claim.
+        n: Number of seeds so far.
+        mean: Mean of the claim's value over them.
+        spread: Standard deviation of the value.
+        nominal: Error level of the test at the last look.
     """
     last = until.sizes[-1]
     if n == last:
@@ -189,6 +190,6 @@ def chance_at_the_end(  # noqa: PLR0913  a plan, a claim, and its numbers so far
 
 @cache
 def _steps(n: int) -> tuple[float, ...]:
-    """Return quantiles of Student's t with n - 1 degrees of freedom."""
+    """Return `_FORESEEN` quantiles of Student's t with n - 1 degrees of freedom."""
     chances = ((k + 0.5) / _FORESEEN for k in range(_FORESEEN))
     return tuple(float(special.stdtrit(n - 1, chance)) for chance in chances)

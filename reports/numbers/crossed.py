@@ -1,8 +1,8 @@
 """Crossed designs: first-order and total indices of each source of randomness.
 
-At each context, a random draw of all sources, one run has all sources of the first draw (A), one
-all of a second draw (B), and one for each source has that source of the second draw and all others
-of the first.
+A context is a pair of random draws of all sources. In each context, run A uses the first draw of
+all sources, and run B the second. For each source there is a run that uses the second draw of this
+source and the first draw of all others.
 """
 
 from collections.abc import Sequence
@@ -16,15 +16,15 @@ from reports.numbers.summary import CONFIDENCE, t_quantile
 Array = NDArray[np.float64]
 
 LEAST_CONTEXTS = 3
-"""With fewer, leaving one out says nothing of the spread."""
+"""Smallest number of contexts; with fewer, the jackknife cannot estimate a spread."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Index:
-    """A part of the variance that a source makes, with a 95 % interval."""
+    """The part of the variance that a source causes, with a 95 % interval."""
 
     value: float
-    """Estimate of a number in [0, 1]; noise can bring it outside."""
+    """Estimate of a number in [0, 1]; noise can move it outside."""
     low: float
     high: float
 
@@ -36,28 +36,28 @@ class Indices:
     n: int
     """Number of contexts."""
     first: Index
-    """Part of the variance that knowing the source alone would remove, on average over others."""
+    """First-order index: part of the variance that fixing the source would remove on average."""
     total: Index
-    """Part that is left while all other sources are known: first order and all interactions."""
+    """Total index: part left if all other sources are fixed; first order and all interactions."""
 
 
 def indices(first: Sequence[float], second: Sequence[float], moved: Sequence[float]) -> Indices:
-    """Return first-order and total indices of a source from runs at the same contexts.
+    """Return first-order and total indices of a source from runs in the same contexts.
 
         V = (var A + var B) / 2
         first = mean((B - m) (M - A)) / V, m the mean of A and B
         total = mean((A - M)^2) / (2 V)
 
-    Subtracting m changes no expectation, and without it the mean of the metric would enter the
-    noise. Intervals are of the jackknife over contexts, with t of n - 1 degrees of freedom.
+    Subtracting m changes no expectation; it removes noise that the mean of the metric would add.
+    The intervals come from the jackknife over contexts, with t of n - 1 degrees of freedom.
 
     Source: Saltelli et al. 2010, Computer Physics Communications 181, table 2 (b) and (f); (f) is
-    of Jansen 1999.
+    from Jansen 1999.
 
     Args:
-        first: A, the metric with all sources of the first draw.
-        second: B, with all sources of the second draw.
-        moved: M, with the source of the second draw, all others of the first.
+        first: A, the metric with the first draw of all sources.
+        second: B, the metric with the second draw of all sources.
+        moved: M, the metric with the second draw of the source, and the first of all others.
 
     Raises:
         ValueError: If there are fewer than 3 contexts, or the metric is the same in all of them.
@@ -82,7 +82,7 @@ def indices(first: Sequence[float], second: Sequence[float], moved: Sequence[flo
 
 
 def _estimates(a: Array, b: Array, m: Array) -> Array:
-    """Return first-order and total index over the last axis; not a number without a variance."""
+    """Return first-order and total index over the last axis; NaN if the variance is 0."""
     variance = (a.var(-1, ddof=1) + b.var(-1, ddof=1)) / 2
     centred = b - (a.mean(-1) + b.mean(-1))[..., None] / 2
     parts = np.stack([(centred * (m - a)).mean(-1), np.square(a - m).mean(-1) / 2])

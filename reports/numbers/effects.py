@@ -1,4 +1,4 @@
-"""Effects: standardised differences, and the differences that a number of seeds can detect."""
+"""Effects: standardised differences, and the differences that n seeds can detect."""
 
 import math
 
@@ -7,7 +7,7 @@ from scipy import special
 from reports.numbers.summary import CONFIDENCE
 
 POWER = 0.8
-"""A difference counts as detectable if it is found this often."""
+"""A difference counts as detectable if it is found with this probability."""
 
 
 def hedges_factor(n: int) -> float:
@@ -25,11 +25,11 @@ def hedges_factor(n: int) -> float:
 
 
 def effect_interval(t: float, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Return the interval of the standardised mean difference behind a paired t statistic.
+    """Return the interval of the standardised mean difference for a paired t statistic.
 
-    The ends are the noncentralities under which t is the upper and the lower quantile (97.5 % and
-    2.5 % at 95 %), over sqrt(n). The interval is of the true effect, so Hedges' factor does not
-    enter; it excludes zero exactly where the t interval of the same level does.
+    The ends are the noncentralities for which t is the upper and the lower quantile (97.5 % and 2.5
+    % at 95 %), divided by sqrt(n). The interval is for the true effect, without Hedges' factor; it
+    excludes zero exactly if the t interval of the same level does.
     """
     tail = (1 - confidence) / 2
     low, high = (
@@ -39,11 +39,11 @@ def effect_interval(t: float, n: int, confidence: float = CONFIDENCE) -> tuple[f
 
 
 def detectable_difference(n: int, comparisons: int = 1) -> float:
-    """Return the paired difference found 4 times in 5, in sd of the differences.
+    """Return the paired difference found with probability 0.8, in sd of the differences.
 
-    Two-sided t test at 5 % over `comparisons`. The power comes from the noncentral t; rejecting on
-    the wrong side, under one in a million here, is left out. It holds for the true sd: with one
-    estimated from n = 5 in its place the power averages 0.69, not 0.8 (`upper_sd`).
+    Two-sided t test at 5 % over `comparisons`. The power is computed from the noncentral t;
+    rejections on the wrong side, below one in a million here, are ignored. It assumes that the true
+    sd is known: with an sd estimated at n = 5, the power is 0.69 on average, not 0.8 (`upper_sd`).
 
     Args:
         n: Number of seeds, at least 2.
@@ -54,17 +54,17 @@ def detectable_difference(n: int, comparisons: int = 1) -> float:
 
 
 def upper_sd(sd: float, n: int) -> float:
-    """Return the upper 95 % limit of the true sd behind one estimated from n normal values.
+    """Return the upper 95 % limit of the true sd, for an sd estimated from n normal values.
 
     sd sqrt((n - 1) / q), q the 5 % quantile of chi-square with n - 1 degrees of freedom; one-sided.
 
     Args:
-        sd: Estimated, n - 1 in the denominator.
-        n: At least 2.
+        sd: Estimate with n - 1 in the denominator.
+        n: Number of values, at least 2.
     """
     return sd * math.sqrt((n - 1) / chi_square_quantile(1 - CONFIDENCE, n - 1))
 
 
 def chi_square_quantile(level: float, freedom: int) -> float:
-    """Return the value below which chi-square with so many degrees of freedom lies so often."""
+    """Return the quantile of chi-square with `freedom` degrees of freedom at a probability."""
     return 2 * float(special.gammaincinv(freedom / 2, level))

@@ -1,4 +1,4 @@
-"""Ensembles: the errors of averaged networks of an arm, by their number."""
+"""Ensembles: errors of networks that predict together, by the number of networks."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,20 +16,22 @@ Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
 SIZES = (1, 2, 3, 5, 10, 20, 50, 100)
-"""Numbers of networks that are shown, as far as an arm has them."""
+"""Sizes of ensembles that are evaluated, if an arm has enough networks."""
 
 NAMES = ("error", "nll", "brier", "calibration_error")
 SCALED = ("scaled_nll", "scaled_brier", "scaled_calibration_error")
-"""At the temperature with the least NLL of the ensemble on the validation images."""
+"""Measures after temperature scaling; the temperature has the least NLL of the ensemble on the
+validation images.
+"""
 
 _MOST_PER_SEED = 4
-"""Ensembles of one size per network; where there are more, that many are drawn."""
+"""Largest number of ensembles of one size, per network; if there are more, a subset is drawn."""
 
 _MOST_NUMBERS = 200_000_000
-"""Probabilities that are averaged for one size of one arm, about."""
+"""Approximate largest number of probabilities averaged for one size of one arm."""
 
 _GROUPS = 40
-"""Groups of test images, one of which is left out at a time."""
+"""Number of groups of test images; the jackknife leaves out one at a time."""
 
 _LEAST_PROBABILITY = 1e-300
 
@@ -39,28 +41,29 @@ class Measured:
     """One measure of ensembles of one size."""
 
     mean: float
-    """Over the ensembles."""
+    """Mean over the ensembles."""
     low: float | None
-    """Lower end of the 95 % interval for other networks, on the same images; None with fewer than
-    three networks."""
+    """Lower end of the 95 % interval over networks, for fixed images; None with fewer than three
+    networks.
+    """
     high: float | None
     image_low: float
-    """Lower end of the 95 % interval for other images, of the same networks."""
+    """Lower end of the 95 % interval over images, for fixed networks."""
     image_high: float
     by_seed: Mapping[int, float]
-    """Seed to its pseudo-value, whose mean is `mean`; empty with fewer than three networks."""
+    """Pseudo-value of each seed; their mean is `mean`. Empty with fewer than three networks."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EnsembleSize:
-    """Ensembles of so many networks of one arm. They predict by the mean of the probabilities."""
+    """The ensembles of one size of an arm. They predict by the mean of the probabilities."""
 
     size: int
     num_ensembles: int
     is_complete: bool
-    """True if every choice of so many networks was measured."""
+    """True if every subset of this size was evaluated."""
     measures: Mapping[str, Measured]
-    """By name, see `NAMES` and `SCALED`."""
+    """Measures by name, see `NAMES` and `SCALED`."""
 
 
 def ensemble_sizes(
@@ -68,16 +71,17 @@ def ensemble_sizes(
     labels: Labels,
     val: tuple[Mapping[int, Array], Labels] | None = None,
 ) -> dict[int, EnsembleSize]:
-    """Return the results of ensembles of an arm, by their number of networks.
+    """Return the measures of an arm's ensembles by number of networks.
 
-    The interval over networks is of the jackknife: all ensembles without one network at a time. Its
-    variance is too large rather than too small on average (Efron and Stein 1981, The jackknife
-    estimate of variance). That over images leaves out one of 40 random groups of images at a time.
+    The interval over networks is the jackknife's, which leaves out one network at a time. Its
+    variance is on average too large rather than too small (Efron and Stein 1981, The jackknife
+    estimate of variance). The interval over images leaves out one of 40 random groups of images at
+    a time.
 
     Args:
-        chances: Seed to probabilities of the test images, (images, classes).
-        labels: Of the test images.
-        val: The same of the validation images; None: no temperature is fitted.
+        chances: Probabilities of the test images by seed, each (images, classes).
+        labels: Labels of the test images.
+        val: The same for the validation images; None: no temperature is fitted.
     """
     seeds = list(chances)
     groups = np.random.default_rng(0).permutation(np.arange(len(labels)) % _GROUPS)
@@ -102,9 +106,9 @@ def ensemble_sizes(
 
 
 def chosen_subsets(n: int, size: int, most: int) -> tuple[tuple[int, ...], ...]:
-    """Return subsets of n places: all of them, or about `most` in which each place is as often.
+    """Return subsets of n places: all, or about `most` of them, with each place equally often.
 
-    Those are runs of neighbours on random circles, the same ones each time.
+    If not all are returned, they are runs of neighbours on random circles, with a fixed seed.
     """
     if math.comb(n, size) <= most:
         return tuple(combinations(range(n), size))
@@ -129,7 +133,7 @@ def _measure(  # noqa: PLR0913  one ensemble on two sets of images
     groups: NDArray[np.int64],
     used: int,
 ) -> Array:
-    """Return the measures of an ensemble (first row), and with each group of images left out."""
+    """Return the measures of an ensemble (first row), and those without each group of images."""
     together = _mean(seeds, chances)
     columns = [_of_images(together, labels, groups, used)]
     if val is not None:
@@ -150,7 +154,7 @@ def _logits(chances: Array) -> Array:
 
 
 def _of_images(chances: Array, labels: Labels, groups: NDArray[np.int64], used: int) -> Array:
-    """Return error, NLL, Brier score and calibration error: of all images, then without groups."""
+    """Return error, NLL, Brier score and calibration error: of all images, then without a group."""
     own = chances[np.arange(len(labels)), labels]
     predicted = chances.argmax(1)
     confidence = chances[np.arange(len(labels)), predicted]
@@ -214,7 +218,7 @@ def _summarised(
 
 
 def sizes_of(found: Mapping[str, Mapping[int, EnsembleSize]]) -> Iterator[tuple[str, EnsembleSize]]:
-    """Yield arm and ensembles, arm by arm, from the fewest networks to the most."""
+    """Yield each arm with its ensembles, from the smallest to the largest."""
     for arm, by_size in found.items():
         for of_size in by_size.values():
             yield arm, of_size

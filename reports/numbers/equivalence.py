@@ -1,4 +1,4 @@
-"""Equivalence: how probable it is that a difference lies below, within or above a margin."""
+"""Equivalence: probabilities that a difference lies below, within or above a margin."""
 
 import math
 from dataclasses import dataclass
@@ -20,10 +20,11 @@ class Equivalence:
 
 
 def equivalence(comparison: Comparison, margin: float) -> Equivalence | None:
-    """Return how probable it is that the true difference is below, within or above a margin.
+    """Return the probabilities that the true difference is below, within or above a margin.
 
-    The posterior of the mean of independent normal differences under the flat prior of its mean and
-    log sd: Student t with n - 1 degrees of freedom around the mean, scaled by spread / sqrt(n).
+    The posterior is that of the mean of independent normal differences under a flat prior of the
+    mean and the log sd: Student t with n - 1 degrees of freedom around the mean, scaled by spread /
+    sqrt(n).
 
     Source: Benavoli et al. 2017, Time for a change, JMLR 18(77), section 4, with correlation 0:
     seeds are independent, unlike folds.
@@ -34,7 +35,7 @@ def equivalence(comparison: Comparison, margin: float) -> Equivalence | None:
             the metric.
 
     Returns:
-        None at n = 1 and where nothing is known of the spread.
+        None at n = 1, or if the spread is unknown.
     """
     if comparison.spread is None:
         return None

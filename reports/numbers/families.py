@@ -8,14 +8,14 @@ from reports.numbers.shares import ANY, Measure
 from reports.numbers.summary import CONFIDENCE
 
 Pair = tuple[str, str | float]
-"""An arm, and the arm at the same seeds or the number that it is compared with."""
+"""An arm, and the arm or number with which it is compared."""
 
 BySeed = Mapping[int, float]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """One comparison of a family. Fields that need a spread are None at n = 1."""
+    """One comparison of a family, adjusted. Fields that need a spread are None at n = 1."""
 
     comparison: Comparison
     p: float | None
@@ -23,7 +23,7 @@ class Member:
     sign_flip_p: float | None
     """`comparison.sign_flip_p` times the size of the family, at most 1."""
     low: float | None
-    """Lower end of the simultaneous 95 % interval; it excludes zero exactly where `p` <= 5 %."""
+    """Lower end of the simultaneous 95 % interval; it excludes zero exactly if `p` <= 5 %."""
     high: float | None
     effect_low: float | None
     """Lower end of the interval of `comparison.effect` at the same level."""
@@ -54,10 +54,10 @@ _UNADJUSTED = {
 
 
 def record_of(member: Member | None) -> dict[str, float | None]:
-    """Return the CSV columns of a comparison; all are None without a comparison.
+    """Return the columns of a comparison in CSV files; each is None if there is no comparison.
 
-    A number has one name everywhere: intervals and p hold for all comparisons of the family
-    together, as in the printed table. `_unadjusted` marks those of one comparison alone.
+    Intervals and p are simultaneous over the family, as in the printed table. Columns that end in
+    `_unadjusted` are for one comparison alone.
     """
     alone = None if member is None else member.comparison
     means = {"difference": "difference", "difference_sd": "sd", "d": "effect"}
@@ -70,26 +70,26 @@ def record_of(member: Member | None) -> dict[str, float | None]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Family:
-    """Comparisons that are printed together.
+    """Comparisons that are printed together, with Bonferroni's adjustment.
 
-    Adjusted after Bonferroni: p <= 5 % exactly where the interval at the level 1 - 5 % / size
-    excludes zero, and all intervals hold together with 95 % whatever the comparisons have in
-    common. Holm's p is never larger, but no interval around each mean agrees with it and keeps the
-    95 %. Dunnett's test would assume equal variances, which seeds of different arms do not have.
+    p <= 5 % exactly if the interval at the level 1 - 5 % / size excludes zero, and all intervals
+    together have 95 % coverage for any dependence between the comparisons. Holm's p is never
+    larger, but no interval around each mean agrees with it and keeps the 95 %. Dunnett's test would
+    assume equal variances, which different arms do not have.
     """
 
     size: int
-    """Number of tests: comparisons of two seeds or more, of arms that do not compute the same."""
+    """Number of tests: comparisons of different arms over two seeds or more."""
     members: Mapping[Pair, Member]
-    """Pairs that share a seed, in the given order."""
+    """Comparisons of the pairs with a common seed, in the given order."""
 
     @property
     def confidence(self) -> float:
-        """Level of each interval, which makes 95 % of all together."""
+        """The confidence of each interval, so that all together have 95 %."""
         return 1 - (1 - CONFIDENCE) / max(1, self.size)
 
     def member(self, comparison: Comparison) -> Member:
-        """Return a comparison as adjusted in this family, whether it is counted in it or not."""
+        """Return a comparison adjusted for this family; it need not be one of its members."""
         interval = comparison.interval(self.confidence) or (None, None)
         effect = comparison.effect_interval(self.confidence) or (None, None)
         return Member(
@@ -111,14 +111,13 @@ def family_of(
 ) -> Family:
     """Return the comparisons of some pairs, each test counted once.
 
-    A pair asked for twice, in either order, or of arms that compute the same as those of another
-    pair, is one test.
+    Repeated pairs, reversed pairs, and pairs of arms with the same computations are one test.
 
     Args:
-        pairs: Those to print.
-        values: Arm to seed to value.
-        equal: Arm to the arm that stands for all that compute the same (see `arms.equals`).
-        measures: Arm to what its values can be (`reports.numbers.runs.measures_of`).
+        pairs: The pairs to print.
+        values: Values by arm and seed.
+        equal: For each arm, the first arm with the same computation (see `arms.equals`).
+        measures: Possible values of each arm (`reports.numbers.runs.measures_of`).
     """
     compared = {
         pair: comparison
@@ -136,11 +135,12 @@ def family_of(
 
 
 def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> list[str]:
-    """Return a sentence for each comparison whose sign or decision differs from the first family.
+    """Return a sentence for each comparison whose sign or decision differs between families.
 
     Args:
-        pairs: Those to look at.
-        families: What a sentence begins with to the family it is about: `By the last epoch`.
+        pairs: The comparisons.
+        families: Family by the words that begin its sentence, such as `By the last epoch`. The
+            others are compared with the first.
     """
     (_, first), *others = families.items()
     sentences = []
@@ -164,7 +164,7 @@ def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> 
 def compare_pair(
     pair: Pair, values: Mapping[str, BySeed], measures: Mapping[str, Measure] | None = None
 ) -> Comparison | None:
-    """Return the comparison over the shared seeds; None if there are none."""
+    """Return the comparison over the common seeds; None if there are none."""
     arm, against = pair
     known = measures or {}
     ours, own = values.get(arm, {}), known.get(arm, ANY)

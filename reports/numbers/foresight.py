@@ -1,4 +1,4 @@
-"""Foresight: how many seeds planned looks are likely to take, by simulation before they are run."""
+"""Foresight: simulation of the number of seeds that planned looks are likely to need."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,25 +14,27 @@ from sweeps.study.bounds import nominal_levels
 from sweeps.study.until_decided import UntilDecided
 
 STUDIES = 300
-"""Simulated studies; the standard error of a mean number of seeds is at most 0.5 of 20."""
+"""Number of simulated studies; a mean number of seeds then has a standard error of at most 0.5 of
+20.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Foreseen:
-    """The ends of claims in simulated studies."""
+    """The number of seeds and the decision of each claim in simulated studies."""
 
     seeds: NDArray[np.int64]
-    """(studies, claims): seeds at the look after which a claim gets no more."""
+    """(studies, claims): number of seeds at the last look at a claim."""
     is_decided: NDArray[np.bool_]
-    """(studies, claims): whether that look decided the claim."""
+    """(studies, claims): true if that look decided the claim."""
 
     def reached(self, arms: Sequence[frozenset[str]], arm: str, at_least: int) -> NDArray[np.int64]:
-        """Return the seeds that an arm gets in each study.
+        """Return the number of seeds of an arm in each study.
 
         Args:
-            arms: Those of each claim.
+            arms: The arms of each claim.
             arm: The arm.
-            at_least: Its seeds if no claim is about it.
+            at_least: Number of seeds if no claim is about the arm.
         """
         places = [place for place, of_claim in enumerate(arms) if arm in of_claim]
         found = self.seeds[:, places].max(axis=1, initial=at_least)
@@ -47,16 +49,16 @@ def foresee(
     tests: int | None = None,
     after: int = 0,
 ) -> Foreseen:
-    """Return where the looks at some claims end; each has a like part of the 5 %.
+    """Return the last look at each claim in simulated studies; claims share the 5 % equally.
 
     Holm's procedure gives a claim more once others are decided, so real studies need no more seeds.
 
     Args:
         until: The looks.
-        decides: One per claim: whether an interval with these ends decides it.
+        decides: For each claim, a function that returns whether an interval decides it.
         values: (studies, claims, largest number of seeds).
-        tests: Number of claims that share the 5 %; None: these alone.
-        after: Seeds at the last look that was taken; it decided none of these claims.
+        tests: Number of claims that share the 5 %; None: the number of `decides`.
+        after: Number of seeds at the last look taken, which decided none of these claims.
     """
     level = (1 - CONFIDENCE) / (tests or len(decides))
     sizes = until.sizes
@@ -81,7 +83,7 @@ def foresee(
 def draw_effects(
     until: UntilDecided, effects: Sequence[float], studies: int = STUDIES, seed: int = 0
 ) -> Floats:
-    """Return values of independent claims whose mean differs from 0 by so many sd."""
+    """Return values of independent claims with the given means and standard deviation 1."""
     drawn = np.random.default_rng(seed).standard_normal((studies, len(effects), until.sizes[-1]))
     return np.asarray(drawn + np.asarray(effects)[:, None])
 
@@ -89,14 +91,14 @@ def draw_effects(
 def draw_after(
     until: UntilDecided, pilot: Sequence[Mapping[int, float]], studies: int = STUDIES
 ) -> Floats:
-    """Draw possible further values of claims after pilot seeds; the pilot values are kept.
+    """Return simulated values of claims: the pilot's values, followed by new ones.
 
-    Means and spread are drawn from their posterior under the flat prior, and seeds of one draw are
-    alike in all claims as the pilot seeds are.
+    Means and spread are drawn from their posterior under the flat prior; new seeds have the same
+    correlation between claims as the pilot seeds.
 
     Args:
         until: The looks.
-        pilot: Seed to value of each claim, all at the same two seeds or more.
+        pilot: Values by seed of each claim, all at the same two seeds or more.
         studies: Number of draws.
     """
     number = until.sizes[-1]

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 
 def holm(ps: Sequence[float]) -> tuple[float, ...]:
-    """Return Holm's adjusted p values, in the order given; the family is all of `ps`.
+    """Return Holm's adjusted p values, in the given order; the family is all of `ps`.
 
-    Sorted upwards, the i-th smallest of m (i from 0) is multiplied by m - i; a running maximum
-    keeps the order and 1 is the ceiling.
+    In rising order, the i-th of m (i from 0) is multiplied by m - i. A running maximum preserves
+    the order, and values are at most 1.
 
     Source: Holm 1979, A simple sequentially rejective multiple test procedure.
     """

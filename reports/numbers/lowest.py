@@ -1,15 +1,15 @@
-"""Lowest: the expected lowest of n random points of a search."""
+"""Lowest: the mean best value of a search with n random points."""
 
 import math
 from collections.abc import Sequence
 
 
 def expected_lowest(values: Sequence[float]) -> tuple[float, ...]:
-    """Return the mean lowest of n of some values, over all choices of n, for n from 1 to all.
+    """Return, for each n, the mean of the lowest of n values, over all choices of n of them.
 
-    Of N values in rising order the i-th, i from 1, is the lowest of n in C(N - i, n - 1) of
-    C(N, n) choices. It is what a search by n random points finds on average; of points proposed
-    one after the other it says nothing.
+    With N values in rising order, the i-th (i from 1) is the lowest of n in C(N - i, n - 1) of C(N,
+    n) choices. This is the mean result of a search with n random points; it does not describe
+    searches whose points depend on earlier ones.
 
     Source: Dodge et al. 2019, arXiv:1909.03004, section 3; drawn without replacement, as Tang et
     al. 2020, arXiv:2004.13705, propose.

@@ -1,7 +1,7 @@
-"""machine_paths: paths of this machine, replaced by paths that mean the same elsewhere.
+"""machine_paths: replacement of paths of this machine by paths that are valid elsewhere.
 
 A path in the working directory becomes relative to it, one in the user's home folder begins with
-`~`, and of any other absolute path the last part stays.
+`~`, and of any other absolute path the last part is kept.
 """
 
 import os
@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _PATH = re.compile(r"(?<![\w.:/~*-])/[^\s'\",;:{}()\[\]]*[^\s'\",;:{}()\[\].]")
-"""An absolute path within a text: not the end of an address or of a relative path."""
+"""An absolute path within a text, but not the end of a URL or of a relative path."""
 
 
 def path_elsewhere(path: str) -> str:
@@ -29,14 +29,14 @@ def path_elsewhere(path: str) -> str:
 
 
 def text_elsewhere(text: str) -> str:
-    """Return a text whose absolute paths are without the folders of this machine."""
+    """Return a text in which absolute paths are without the folders of this machine."""
     if text.startswith(os.sep):
         return path_elsewhere(text)
     return _PATH.sub(lambda found: path_elsewhere(found[0]), text)
 
 
 def command_elsewhere(command: str) -> str:
-    """Return a command line whose absolute paths are without the folders of this machine."""
+    """Return a command line in which absolute paths are without the folders of this machine."""
     try:
         words = shlex.split(command)
     except ValueError:

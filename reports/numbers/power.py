@@ -1,4 +1,4 @@
-"""Power: numbers of seeds and differences that a claim needs, before or after a pilot."""
+"""Power: number of seeds and detectable differences of a claim, before or after a pilot."""
 
 import math
 from collections.abc import Sequence
@@ -12,16 +12,16 @@ from reports.numbers.summary import CONFIDENCE
 from sweeps.study.until_decided import UntilDecided
 
 MOST_SEEDS = 10_000
-"""Numbers of seeds above it are not looked for."""
+"""Largest number of seeds considered."""
 _STUDIES = 200
-"""Simulated studies per difference; a difference found 4 times in 5 is exact to 5 % then."""
+"""Number of simulated studies per difference; the detectable difference is then exact to 5 %."""
 
 
 def seeds_to_find(distance: float, tests: int = 1, *, is_between: bool = False) -> int | None:
-    """Return the fewest seeds with which a claim is decided 4 times in 5.
+    """Return the smallest number of seeds that decides a claim with probability 0.8.
 
-    Two-sided paired t test at 5 % over the tests (Bonferroni). Between two ends the power is at
-    least one minus both misses, so the number is at most a little too large.
+    Two-sided paired t test at 5 % over the tests (Bonferroni). For a value between two ends, the
+    power is at least one minus both misses, so the number is at most a little too large.
 
     Args:
         distance: From the true value to the end of the allowed values, in sd over seeds.
@@ -29,7 +29,7 @@ def seeds_to_find(distance: float, tests: int = 1, *, is_between: bool = False) 
         is_between: True if the value lies in the middle between two ends at this distance.
 
     Returns:
-        None if it takes more than `MOST_SEEDS`.
+        The number; None if it exceeds `MOST_SEEDS`.
     """
     missed = (1 - POWER) / 2 if is_between else 1 - POWER
 
@@ -48,7 +48,7 @@ def seeds_to_find(distance: float, tests: int = 1, *, is_between: bool = False) 
 
 @cache
 def found_by_looks(until: UntilDecided, tests: int) -> float:
-    """Return the difference that planned looks find 4 times in 5, in sd over seeds; simulated.
+    """Return the difference that planned looks find with probability 0.8, in sd; simulated.
 
     Args:
         until: The looks.

@@ -1,4 +1,4 @@
-"""Predicted: the stored predictions of a study's runs, arm by arm."""
+"""Predicted: measures computed from the predictions of a study's runs, by arm."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -27,28 +27,31 @@ from sweeps.state.results import RunResult
 from sweeps.study.readouts import Averaged, Readout
 
 ReadPredictions = Callable[[RunResult], Predictions | None]
-"""Reads what a complete run predicts; None if that is not kept."""
+"""Function that returns the predictions of a complete run; None if they are not stored."""
 
 MOST_PAIRED = 20
-"""Seeds of an arm of which every two are put together; there are 190 pairs of as many."""
+"""Largest number of seeds of an arm that are paired with each other (20 have 190 pairs)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PredictedRun:
-    """One run's test images. What a temperature is needed for is None without validation images."""
+    """Measures of one run on its test images.
+
+    Those that need a temperature are None without validation images.
+    """
 
     error: float
     balanced_accuracy: float
     auroc: float | None
-    """Area under the curve, mean over classes; None if a class has no test image."""
+    """Area under the ROC curve, mean over classes; None if a class has no test image."""
     raw: Reliability
     brier: float
     classes: NDArray[np.float64]
     """Error of the images of each class."""
     temperature: float | None = None
-    """Fitted on the validation images."""
+    """Temperature fitted on the validation images."""
     scaled: Reliability | None = None
-    """At that temperature."""
+    """Reliability at that temperature."""
     brier_scaled: float | None = None
     nll_scaled: float | None = None
 
@@ -68,30 +71,31 @@ MEASURES: Mapping[str, Callable[[PredictedRun], float | None]] = {
     "balanced_accuracy": lambda run: run.balanced_accuracy,
     "auroc": lambda run: run.auroc,
 }
-"""Name to the number of a run; a problem calls them `predicted/NAME`."""
+"""Function that returns a measure of a run, by name; problems name it `predicted/NAME`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PredictedArm:
-    """The runs of one arm, alone and together. Probabilities are averaged, not logits."""
+    """The runs of one arm, alone and as ensembles. Ensembles average probabilities, not logits."""
 
     images: str
     """Digest of the test images."""
     runs: Mapping[int, PredictedRun]
-    """By seed."""
+    """Runs by seed."""
     ensemble_error: float
     """Error of the ensemble of all runs."""
     gain: float
     """Mean error of the runs minus `ensemble_error`."""
     gain_half_width: float
-    """Half the 95 % interval of `gain` over test images, of the same networks."""
+    """Half the 95 % interval of `gain` over test images, for fixed networks."""
     pair_gain: Mapping[int, float]
-    """Seed to a pseudo-value, see `pseudo_values`, of the mean error of two runs minus their error
-    together; empty with fewer than three seeds."""
+    """Gain of two runs by seed: the mean of their errors minus the error of their mean prediction,
+    as `pseudo_values`; empty with fewer than three seeds.
+    """
     disagreement: Mapping[int, float]
-    """Share of images on which two runs predict different classes, in the form of `pair_gain`."""
+    """Fraction of images that two runs classify differently, as `pseudo_values` by seed."""
     sizes: Mapping[int, EnsembleSize]
-    """Results of ensembles by their number of networks."""
+    """Measures of ensembles by number of networks."""
     spread: Spread | None
     """Spread of the error over seeds; None with one run."""
     of_class: Sequence[int]
@@ -105,19 +109,19 @@ class PredictedArm:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Predicted:
-    """The results that follow from the predictions of a study."""
+    """Measures computed from the predictions of a study."""
 
     arms: Mapping[str, PredictedArm]
     """Arms with the predictions of at least one run, in the order of the study."""
     num_runs: int
-    """Runs whose predictions were read."""
+    """Number of runs whose predictions were read."""
     num_complete: int
-    """Runs that could have left some."""
+    """Number of complete runs that may have predictions."""
     weights: str
-    """Weights that made the predictions, for captions."""
+    """Name of the weights that predicted, for captions."""
 
     def values(self, metric: str) -> dict[str, dict[int, float]]:
-        """Return a measure of each run by arm and seed; runs without it are left out.
+        """Return a measure of each run by arm and seed; runs without the measure are left out.
 
         Args:
             metric: `predicted/NAME` of one of `MEASURES`.
@@ -129,12 +133,12 @@ class Predicted:
         }
 
     def values_together(self, metric: str, arm: str, networks: int) -> dict[int, float]:
-        """Return a measure of ensembles of one arm as a pseudo-value of each seed.
+        """Return a measure of ensembles of one arm, as a pseudo-value of each seed.
 
         Args:
             metric: `predicted/NAME`, one of `sweeps.study.claims.TOGETHER`.
-            arm: Its networks predict together; an unknown one has no values.
-            networks: Size of an ensemble; empty where the arm has too few seeds.
+            arm: Arm whose networks predict together; an unknown arm has no values.
+            networks: Size of an ensemble; no values if the arm has too few seeds.
         """
         name = metric.removeprefix("predicted/")
         of_arm = self.arms.get(arm)
@@ -148,19 +152,19 @@ class Predicted:
 
     @property
     def counts(self) -> str:
-        """Return how many of the runs have predictions."""
+        """The number of runs with predictions, as text."""
         return f"predictions of {self.num_runs} of {self.num_complete} runs"
 
 
 def gather_predictions(
     arranged: Mapping[str, Mapping[int, RunResult]], readout: Readout, read: ReadPredictions
 ) -> Predicted:
-    """Return the measures of complete runs' predictions; one arm at a time is held in memory.
+    """Return the measures of complete runs' predictions; one arm at a time is kept in memory.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
-        readout: Of the study: decides whether the averaged weights speak, else the last ones do.
-        read: Reads predictions.
+        readout: Read-out of the study; it selects the averaged weights or the last ones.
+        read: Function that reads predictions.
     """
     weights = AVERAGED if isinstance(readout, Averaged) else ""
     arms, num_runs, num_complete = {}, 0, 0
@@ -186,17 +190,17 @@ def gather_predictions(
 
 
 def pseudo_values(by_pair: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a jackknife pseudo-value for each of n seeds of the mean over all pairs of them.
+    """Return a jackknife pseudo-value of each of n seeds, for the mean over all pairs of seeds.
 
         n U - (n - 1) U without the seed; their mean is U, the mean over pairs
 
-    They stand for the seeds in intervals and in comparisons at equal seeds: pairs that have a seed
-    in common are not counted as if they had none.
+    They replace the seeds in intervals and paired comparisons, and so account for the dependence of
+    pairs that have a seed in common.
 
     Source: Arvesen 1969, Jackknifing U-statistics, Annals of Mathematical Statistics 40.
 
     Args:
-        by_pair: (n, n), symmetric; the diagonal is not looked at. n is at least 3.
+        by_pair: (n, n), symmetric; the diagonal is ignored. n is at least 3.
     """
     n = len(by_pair)
     off = by_pair * ~np.eye(n, dtype=bool)
@@ -268,7 +272,7 @@ def _of_pairs(
     predicted: NDArray[np.int64],
     labels: NDArray[np.int64],
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """Return gain and disagreement of pairs as pseudo-values by seed."""
+    """Return gain and disagreement of pairs, as pseudo-values by seed."""
     n = min(len(seeds), MOST_PAIRED)
     if n < 3:
         return {}, {}

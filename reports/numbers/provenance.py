@@ -1,4 +1,4 @@
-"""Provenance: where the numbers of a report come from, as `provenance.json` keeps it."""
+"""Provenance: the origin of a report's numbers, as stored in `provenance.json`."""
 
 import hashlib
 import json
@@ -35,13 +35,13 @@ PACKAGES = (
     "pandas",
     "matplotlib",
 )
-"""Packages whose versions can move a number, or say what made the report."""
+"""Packages whose versions can change a number or the report."""
 
 SETTLED = frozenset({"complete", "diverged"})
 """Outcomes that another launch would not change."""
 
 JOB_VARIABLE = "MIXSWEEP_JOB"
-"""Names the job of a cluster that this process belongs to."""
+"""Environment variable with the id of the cluster job that this process belongs to."""
 _CODE_VARIABLES = {
     "commit": "MIXSWEEP_COMMIT",
     "branch": "MIXSWEEP_BRANCH",
@@ -52,7 +52,7 @@ _OF_STUDY_FILE = {"source", "description"}
 
 _SOURCE = Path(mixup_core.__file__).resolve().parent.parent
 _BUILT_FROM = "reports/built_from.json"
-"""File in which `setup.py` notes the commit, for a package outside its repository."""
+"""File in which `setup.py` records the commit, for a package outside its repository."""
 
 
 def describe(  # noqa: PLR0913  each is a source of facts of its own
@@ -67,17 +67,17 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
 ) -> dict[str, Any]:
     """Return the provenance of a report, ready for JSON.
 
-    It holds no environment variables and no credentials, and no path of this machine: a file is
-    named by its place in the working directory, else by its last part.
+    It contains no environment variables, credentials or absolute paths: a file is named by its path
+    in the working directory, else by the last part of its path.
 
     Args:
-        study: The study as resolved.
+        study: The resolved study.
         results: One per run, in the order to be listed.
         selection_rule: How the reported numbers were chosen.
-        data_checksums: Data set to file to checksum.
+        data_checksums: Checksum of each file of each data set.
         command: The command line that made the report.
         history: Points of the study's search, if it is one.
-        predicted: Keys of the runs whose predictions it was made from.
+        predicted: Keys of the runs whose predictions the report uses.
     """
     times = [
         end(result.facts.stored_at_ms) for result in results if result.facts for end in (min, max)
@@ -122,7 +122,7 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
 
 
 def _folders(study: Study) -> frozenset[str]:
-    """Return the absolute paths in the configurations of a study, such as an image folder."""
+    """Return the absolute paths in the configurations of a study, such as a folder of images."""
     return frozenset(
         value
         for config in study.arms.values()
@@ -138,7 +138,7 @@ def _renamed(text: str, folders: Collection[str]) -> str:
 
 
 def _plugins(study: Study) -> list[dict[str, str]]:
-    """Return the plugins of a study: name, version of a package, and full digest."""
+    """Return name, version (of a package) and full digest of each plugin that a study needs."""
     origins = dict.fromkeys(o for config in study.arms.values() for o in origins_in(config))
     return [
         {"plugin": origin.plugin, "version": origin.version, "sha256": origin.digest}
@@ -149,7 +149,7 @@ def _plugins(study: Study) -> list[dict[str, str]]:
 def is_finished(
     study: Study, results: Iterable[RunResult], history: SearchHistory | None = None
 ) -> bool:
-    """Return whether nothing is left to train: a run that diverged would diverge again."""
+    """Return whether no run is left to train; a diverged run counts, as it would diverge again."""
     if any(result.outcome not in SETTLED for result in results):
         return False
     search = study.search
@@ -174,10 +174,10 @@ def _describe_search(search: Search, history: SearchHistory | None) -> dict[str,
 
 
 def describe_code() -> dict[str, Any] | None:
-    """Return commit, branch and whether tracked files differ from it; None if unknown.
+    """Return commit, branch and whether tracked files are modified; None if unknown.
 
-    The repository is the one this program runs from or was built from; without one, the one that a
-    job was submitted from, or that of the working directory.
+    The repository is the one that this program runs from or was built from. If there is none, it is
+    the one that the job was submitted from, or else the one of the working directory.
     """
     if (_SOURCE / ".git").exists():
         return describe_repository(_SOURCE)
@@ -197,7 +197,7 @@ def describe_code() -> dict[str, Any] | None:
 
 
 def describe_repository(folder: Path) -> dict[str, Any] | None:
-    """Return commit, branch and whether tracked files differ from it; None without git."""
+    """Return commit, branch and whether tracked files are modified; None without git."""
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None:
         return None
@@ -209,14 +209,14 @@ def describe_repository(folder: Path) -> dict[str, Any] | None:
 
 
 def code_variables(code: Mapping[str, Any]) -> dict[str, str]:
-    """Return the variables that tell a job the code it was submitted from: Ray uploads no .git."""
+    """Return environment variables that pass the submitted commit to a job: Ray uploads no .git."""
     return {variable: str(code[name]) for name, variable in _CODE_VARIABLES.items()}
 
 
 def origin_tags() -> dict[str, str]:
-    """Return the tags of code and job for each run in MLflow.
+    """Return the tags that record code and job of each run in MLflow.
 
-    A client of MLflow sets none of its own tags of the commit.
+    MLflow's own tags of the commit are among them, because its client does not set them.
     """
     code, job = describe_code(), os.environ.get(JOB_VARIABLE)
     tags = {} if job is None else {"submission_id": job}
@@ -227,7 +227,7 @@ def origin_tags() -> dict[str, str]:
 
 
 def spell_origin(provenance: Mapping[str, Any]) -> str:
-    """Return devices, torch and commit in a line, for captions."""
+    """Return devices, torch version and commit in one line, for captions."""
     environments = provenance["environments"]
     parts = sorted({spell_machine(environment) for environment in environments} - {""})
     versions = sorted({environment.get("torch", "") for environment in environments} - {""})
@@ -239,11 +239,11 @@ def spell_origin(provenance: Mapping[str, Any]) -> str:
 
 
 _DEVICE_BEFORE = re.compile(r"\bdevice='([^']*)'")
-"""Name of the device in the recorded environment of a stage."""
+"""Device in a stage's record of the environment in which its first epochs were trained."""
 
 
 def _spell_mixture(environments: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return warnings that numbers of one table were computed in more than one way."""
+    """Return warnings if the runs of a table were computed in different environments."""
     first, *others = environments or [{}]
     names = sorted({name for other in others for name in differences(first, other)})
     noted = []
@@ -266,7 +266,7 @@ def _spell_mixture(environments: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def spell_machine(environment: Mapping[str, str]) -> str:
-    """Return the machine: `Intel Xeon (AVX512, oneDNN at most AVX2)`; empty if unknown."""
+    """Return the machine as text: `Intel Xeon (AVX512, oneDNN at most AVX2)`; empty if unknown."""
     limit = environment.get("onednn_at_most")
     settings = " ".join(
         part
@@ -280,17 +280,17 @@ def spell_machine(environment: Mapping[str, str]) -> str:
 
 
 def spell_code(code: Mapping[str, Any]) -> str:
-    """Return a commit, and whether files differ from it: `commit 0123456 with changes`."""
+    """Return a commit, and whether files are modified: `commit 0123456 with changes`."""
     return f"commit {code['commit'][:7]}" + (" with changes" if code["dirty"] else "")
 
 
 def public(text: str) -> str:
-    """Return the text with addresses as they may be shown and the home folder as `~`."""
+    """Return the text without credentials in addresses, and with the home folder as `~`."""
     return _without_home(without_secrets(text))
 
 
 def _written_by_user(text: str) -> str:
-    """Return the text of a study file, whose addresses are citations, without logins."""
+    """Return the text of a study file without logins in its addresses."""
     return _without_home(re.sub(r"(?<=://)[^\s\"']*@", "", text))
 
 
@@ -337,7 +337,7 @@ def _describe_run(result: RunResult) -> dict[str, Any]:
 
 
 def _environments(results: Iterable[RunResult]) -> list[dict[str, str]]:
-    """Return each environment that trained a stage, once; what names a run or a process is none."""
+    """Return each distinct environment that trained a stage, without run and process ids."""
     found = {
         json.dumps(
             {k: v for k, v in result.stage.environment.items() if k not in {"pid", TRIED}},
@@ -350,7 +350,7 @@ def _environments(results: Iterable[RunResult]) -> list[dict[str, str]]:
 
 
 def installed_versions() -> dict[str, str | None]:
-    """Return the version of each of `PACKAGES`; None for one that is not here."""
+    """Return the version of each of `PACKAGES`; None for a package that is not installed."""
     return {package: _version(package) for package in PACKAGES}
 
 

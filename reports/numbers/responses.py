@@ -1,4 +1,4 @@
-"""Response: how a result depends on a number that varies between the arms of a study."""
+"""Response: the dependence of a result on a number that varies between the arms."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,15 +11,15 @@ from reports.numbers.runs import settings_of
 from sweeps.study.study import Study
 
 LEAST_VALUES = 3
-"""A number with fewer values has no shape to show."""
+"""Smallest number of values for which a response is drawn."""
 
 _LEAST_CELLS = 6
-"""A map of fewer says no more than the table."""
+"""Smallest number of cells for which a map is drawn; a table shows fewer better."""
 
 Flat = Mapping[str, Any]
 
 Coordinates = tuple[float | None, ...]
-"""Values of some numbers; None if an optional one is not set, such as a switch that never is."""
+"""Values of some numbers; None for an optional number that is not set."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,10 +29,11 @@ class Response:
     path: str
     """Dotted path of the number."""
     lines: Mapping[str, Mapping[float, str]]
-    """Common settings of the arms of a line, to value of the number to arm; ascending. A line may
-    have one value."""
+    """For each line, named by the common settings of its arms: the arm at each value, ascending. A
+    line may have one value.
+    """
     levels: tuple[str, ...] = ()
-    """Arms that have no such number, which are the same at each value."""
+    """Arms without this number, which have one result for all its values."""
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -42,24 +43,24 @@ class Response:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResponsePlane:
-    """Arms that differ in two numbers, each by each."""
+    """Arms that differ in two numbers, as a grid of both."""
 
     across: str
     up: str
-    """Dotted paths of the numbers."""
+    """Dotted path of the vertical number; that of the horizontal one is `across`."""
     maps: Mapping[str, Mapping[Coordinates, str]]
-    """Common settings of the arms of a map, to values of both numbers to arm."""
+    """For each map, named by the common settings of its arms: the arm at each pair of values."""
 
 
 def response_of(study: Study, arms: Sequence[str]) -> Response | None:
-    """Return arms along the number that takes most values; None if none makes a line.
+    """Return arms along the number with the most values; None if no number makes a line.
 
-    A path that is decided by that number, as a law by having an alpha, or a length that a `zip`
-    walks along with it, tells no lines apart.
+    Settings that are determined by the number do not separate lines: for example, the kind of law
+    that has an alpha, or a length that a `zip` varies together with it.
 
     Args:
-        study: Whose configurations they are.
-        arms: Those shown.
+        study: Study with the configurations.
+        arms: The arms shown.
     """
     flats = {arm: settings_of(study.arms[arm]) for arm in arms}
     paths = leaves(study.problem.config)
@@ -83,9 +84,9 @@ def response_of(study: Study, arms: Sequence[str]) -> Response | None:
 
 
 def plane_of(study: Study, arms: Sequence[str]) -> ResponsePlane | None:
-    """Return arms over the first two numbers that vary each by each; None if no two do.
+    """Return arms on the grid of the first two numbers that are crossed; None if none are.
 
-    An optional number that is not set is a value of its own, after all others.
+    None of an optional number is a value of its own, after all others.
     """
     flats = {arm: settings_of(study.arms[arm]) for arm in arms}
     numbers = _numbers(flats, leaves(study.problem.config), 2, with_unset=True)
@@ -107,7 +108,7 @@ def ascending(place: Coordinates) -> list[tuple[bool, float]]:
 
 
 def is_geometric(values: Sequence[float]) -> bool:
-    """Return whether values are spaced more evenly by their logarithms than by themselves."""
+    """Return whether the logarithms of the values are more evenly spaced than the values."""
     if len(values) < LEAST_VALUES or values[0] <= 0:
         return False
     return _unevenness([math.log(value) for value in values]) < _unevenness(values)
@@ -116,13 +117,13 @@ def is_geometric(values: Sequence[float]) -> bool:
 def _numbers(
     flats: Mapping[str, Flat], paths: Iterable[str], least: int, *, with_unset: bool = False
 ) -> list[str]:
-    """Return the numeric paths with at least so many values, the most values first.
+    """Return the paths of numbers with at least so many values, most values first.
 
     Args:
-        flats: Arms and their values.
-        paths: Those looked at.
-        least: Values of a path.
-        with_unset: Whether None beside a number counts as one of them.
+        flats: Values of each arm by path.
+        paths: The paths considered.
+        least: Smallest number of values of a path.
+        with_unset: Whether None, beside numbers, counts as a value.
     """
     counts = {}
     for path in paths:
@@ -136,9 +137,9 @@ def _numbers(
 
 
 def _having(flats: Mapping[str, Flat], paths: tuple[str, ...]) -> dict[str, Flat]:
-    """Return the arms that set some numbers, and those equal to them except for one unset number.
+    """Return the arms that set some numbers, and arms that differ only by leaving one unset.
 
-    An arm that has something else besides, as another law, is no end of their scale.
+    An arm with other differences, such as another law, is not on the scale of the number.
     """
     having = {arm: flat for arm, flat in flats.items() if flat.keys() >= set(paths)}
     setting = [flat for flat in having.values() if all(flat[path] is not None for path in paths)]
@@ -155,7 +156,7 @@ def _having(flats: Mapping[str, Flat], paths: tuple[str, ...]) -> dict[str, Flat
 def _grouped(
     flats: Mapping[str, Flat], paths: tuple[str, ...]
 ) -> dict[str, dict[Coordinates, str]]:
-    """Return arms by their values of some numbers, grouped by all other settings."""
+    """Return arms by their values of some numbers, grouped by the settings independent of these."""
     places: dict[str, Coordinates] = {
         arm: tuple(None if flat[path] is None else float(flat[path]) for path in paths)
         for arm, flat in flats.items()
@@ -188,14 +189,14 @@ def _is_decided(path: str, flats: Mapping[str, Flat], places: Mapping[str, Coord
 
 
 def _label(arms: Sequence[str], apart: Flat) -> str:
-    """Return the words that the names of all arms have, else the values they have in common."""
+    """Return the words common to the names of all arms, else their common values."""
     shared = [word for word in arms[0].split() if all(word in arm.split() for arm in arms)]
     named = [f"{path.rpartition('.')[2]} {value}" for path, value in apart.items()]
     return " ".join(shared) or ", ".join(named) or "all"
 
 
 def _is_plane(cells: Mapping[Coordinates, str]) -> bool:
-    """Return True if several values of one number are each combined with several of the other."""
+    """Return whether the cells fill more than half of a grid with several values of each number."""
     across, up = ({cell[which] for cell in cells} for which in (0, 1))
     is_broad = min(len(across), len(up)) > 1 and len(cells) >= _LEAST_CELLS
     return is_broad and 2 * len(cells) > len(across) * len(up)

@@ -14,7 +14,7 @@ from sweeps.study.study import Study
 
 
 def arrange(study: Study, results: Iterable[RunResult]) -> dict[str, dict[int, RunResult]]:
-    """Return the results by arm and seed, in the order of the study; a run without one is missing.
+    """Return the results by arm and seed, in the order of the study; absent ones count as missing.
 
     Raises:
         ValueError: If a result belongs to no run of the study.
@@ -30,7 +30,7 @@ def arrange(study: Study, results: Iterable[RunResult]) -> dict[str, dict[int, R
 
 
 def primary_of(study: Study, results: Iterable[RunResult]) -> tuple[Study, tuple[RunResult, ...]]:
-    """Return a study and its results without the arms that are trained for variants alone."""
+    """Return a study and its results without the arms that are trained for variants only."""
     beside = set(study.beside)
     return study.primary(), tuple(result for result in results if result.run.arm not in beside)
 
@@ -41,7 +41,7 @@ def complete_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
 
 
 def counted_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
-    """Return the runs whose mean may be shown: the complete ones, none if a seed diverged."""
+    """Return the runs that enter summaries: the complete ones, but none if a seed diverged."""
     has_diverged = any(result.outcome == "diverged" for result in results.values())
     return {} if has_diverged else complete_runs(results)
 
@@ -49,7 +49,7 @@ def counted_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
 def values_of(
     arranged: Mapping[str, Mapping[int, RunResult]], metric: str, readout: ClaimReadout
 ) -> dict[str, dict[int, float]]:
-    """Return the value of a metric by arm and seed, for runs that may be shown and measured it."""
+    """Return the value of a metric by arm and seed, for the runs of `counted_runs` that have it."""
     return {
         arm: {
             seed: value
@@ -61,7 +61,7 @@ def values_of(
 
 
 def measures_of(study: Study, metric: str, readout: ClaimReadout) -> dict[str, Measure]:
-    """Return, by arm, the values that the metric of one run can take."""
+    """Return the possible values of a metric of one run, by arm."""
     least, most = readout.bounds(*study.problem.metric(metric).bounds)
     is_share = (least, most) == (0, 1)
     return {
@@ -75,9 +75,9 @@ def measures_of(study: Study, metric: str, readout: ClaimReadout) -> dict[str, M
 
 
 def metrics_of(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> tuple[str, ...]:
-    """Return the headline and every other metric of the complete runs, in the order of columns.
+    """Return the headline and all other metrics of the complete runs, in the order of columns.
 
-    Those alone of which the read-out of the study has a number.
+    Metrics without a value in the study's read-out are left out.
     """
     found = {study.headline}
     for by_seed in arranged.values():
@@ -93,16 +93,16 @@ def metrics_of(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) ->
 
 
 def settings_of(config: Config) -> dict[str, Any]:
-    """Return the values of a configuration by dotted path; a list, such as phases, as JSON."""
+    """Return the values of a configuration by dotted path; lists, such as phases, as JSON."""
     flat = flatten(config)
     return {p: json.dumps(v) if isinstance(v, tuple) else v for p, v in flat.items()}
 
 
 def run_records(study: Study, results: Iterable[RunResult]) -> list[dict[str, Any]]:
-    """Return the columns of `runs.csv` by name, one mapping per run, arm by arm, seed by seed.
+    """Return the rows of `runs.csv`: one mapping per run, by arm and then by seed.
 
-    `epochs` is the number of finished epochs; metrics are what the read-out of the study makes of a
-    complete run and None for any other.
+    `epochs` is the number of finished epochs. A metric is the value in the study's read-out; it is
+    None if the run is not complete.
     """
     arranged = arrange(study, results)
     metrics = metrics_of(study, arranged)
@@ -126,10 +126,10 @@ def run_records(study: Study, results: Iterable[RunResult]) -> list[dict[str, An
 
 
 def runs_csv(study: Study, results: Iterable[RunResult]) -> str:
-    """Return `runs.csv`: one line per run, numbers at full precision, errors as fractions."""
+    """Return `runs.csv`: one row per run, numbers at full precision, errors as fractions."""
     return spell_csv(run_records(study, results))
 
 
 def _column(path: str) -> str:
-    """Return the column of a dotted path; `epochs` is taken by the number of finished epochs."""
+    """Return the column of a dotted path; `epochs` is the column of finished epochs."""
     return "epochs_expected" if path == "epochs" else path

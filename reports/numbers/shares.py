@@ -1,4 +1,4 @@
-"""Measure: the range of a metric, and exact limits of metrics that are proportions."""
+"""Measure: possible values of a metric; exact limits of metrics that are fractions of few items."""
 
 import math
 from dataclasses import dataclass
@@ -8,12 +8,14 @@ from scipy import special
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measure:
-    """The bounds of a metric, and the number of items that a proportion counts in each run."""
+    """The bounds of a metric, and the number of items of which it is a fraction."""
 
     least: float = -math.inf
     most: float = math.inf
     size: int | None = None
-    """Images, classes or points counted in one run; None: the metric is no share that is known."""
+    """Number of images, classes or points counted in one run; None if it is unknown or the metric
+    is no fraction.
+    """
 
     @property
     def is_bounded(self) -> bool:
@@ -22,18 +24,18 @@ class Measure:
 
 
 _MOST_EFFECTIVE = 1e8
-"""Beyond it the incomplete beta function loses its digits."""
+"""Largest effective number of items; above it the incomplete beta function loses precision."""
 
 ANY = Measure()
-"""A metric of which nothing is known."""
+"""Measure without bounds."""
 
 
 def least_variance(mean: float, size: int, *, is_difference: bool) -> float:
-    """Return the least credible variance over seeds of a proportion of so many items.
+    """Return the least variance over seeds that is credible for fractions of `size` items.
 
-    A share p of N things varies by p (1 - p) / N from sample to sample. Two runs on the same things
-    whose shares differ by d disagree on at least N |d| of them, which varies the difference by at
-    least |d| / N (McNemar 1947). One thing always counts.
+    A fraction p of N items has sampling variance p (1 - p) / N. Two runs on the same items whose
+    fractions differ by d disagree on at least N |d| of them, so their difference has variance of at
+    least |d| / N (McNemar 1947). At least one item is assumed to count.
     """
     share = abs(mean) if is_difference else max(0.0, min(1.0, mean)) * (1 - min(1.0, mean))
     return max(share, 1 / size) / size
@@ -42,19 +44,19 @@ def least_variance(mean: float, size: int, *, is_difference: bool) -> float:
 def share_limits(
     mean: float, sd: float, n: int, measure: Measure, confidence: float
 ) -> tuple[float, float]:
-    """Return the exact interval of a mean of shares over seeds, never outside of its bounds.
+    """Return the exact interval of a mean of fractions over seeds, within the bounds.
 
-    Clopper and Pearson's limits for the effective number of things: N n where seeds vary no more
-    than counting allows, fewer where the things of one seed go together, so that seeds and not
-    things are counted (Korn and Graubard 1998, Survey Methodology 24). Where nothing is counted the
-    spread over seeds alone decides, and without a spread a seed counts as one thing. Things that go
-    together in a way that no seed shows, as all 6 classes of each of 10 seeds, are not recognised.
+    Clopper and Pearson's limits for the effective number of items. That number is N n if seeds vary
+    no more than sampling allows, and less if the items of one seed are correlated (Korn and
+    Graubard 1998, Survey Methodology 24). If no items are counted, it follows from the spread over
+    seeds alone; without a spread, each seed counts as one item. Correlation that does not show as
+    spread over seeds (such as all 6 classes correct in each of 10 seeds) is not detected.
 
     Args:
         mean: Over the seeds, within the bounds.
         sd: Sample standard deviation over the seeds.
         n: Number of seeds, at least 2.
-        measure: With two finite bounds.
+        measure: Measure with two finite bounds.
         confidence: Level of the interval.
     """
     width = measure.most - measure.least

@@ -11,19 +11,19 @@ from typing import Any
 from mixup_core.problem import Metric
 
 _LONGEST_NAME, _LONGEST_HEADING = 16, 20
-"""Characters of a first cell, and of a heading, beyond which LaTeX sets them in lines."""
+"""Longest first cell and heading, in characters; longer ones are broken into lines in LaTeX."""
 
 DASH = "—"
-"""Stands where there is no number."""
+"""Text of a missing number."""
 
 
 def spell_number(value: float, digits: int) -> str:
-    """Return a rounded number; one that rounds to zero has no sign."""
+    """Return a number rounded to some digits; zero has no sign."""
     return f"{value:z.{digits}f}"
 
 
 def spell_interval(low: float | None, high: float | None, scale: float, digits: int) -> str:
-    """Return ` [low, high]`, scaled and rounded; nothing without an interval."""
+    """Return ` [low, high]`, scaled and rounded; empty if there is no interval."""
     if low is None or high is None:
         return ""
     return f" [{spell_number(low * scale, digits)}, {spell_number(high * scale, digits)}]"
@@ -36,26 +36,26 @@ def spell_amount(difference: float, metric: Metric) -> str:
 
 
 def spell_heading(text: str, metric: Metric) -> str:
-    """Return a heading of differences of a metric, with their unit: `minus erm, points`."""
+    """Return the heading of a column of differences, with their unit: `minus erm, points`."""
     return f"{text}, {metric.difference_unit}" if metric.difference_unit else text
 
 
 def spell_p(p: float | None) -> str:
-    """Return a p value to two digits; a dash without one."""
+    """Return a p value with two digits; a dash for None."""
     if p is None:
         return DASH
     return "< 0.001" if p < 0.001 else f"{p:#.2g}"
 
 
 def upper_first(text: str) -> str:
-    """Return a text with its first letter in upper case; other letters keep their case."""
+    """Return a text with its first letter in upper case and the others unchanged."""
     return text[:1].upper() + text[1:]
 
 
 def spell_csv(records: Iterable[Mapping[str, Any]]) -> str:
-    """Return records as CSV at full precision, with no cell that a spreadsheet would run.
+    """Return records as CSV at full precision; cells are escaped so that spreadsheets run none.
 
-    The first names the columns. Records that are made one by one are held one by one.
+    The first record names the columns. Records are consumed one by one.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -76,13 +76,13 @@ def markdown_grid(grid: Sequence[Sequence[str]]) -> str:
 def latex_table(
     grid: Sequence[Sequence[str]], bold: Collection[tuple[int, int]], *, caption: str, label: str
 ) -> str:
-    """Return cells as a LaTeX table that needs the package booktabs, as wide as a column of text.
+    """Return cells as a LaTeX table that needs the package booktabs, one text column wide.
 
     Args:
-        grid: Text of each cell, not escaped, the first line as its header.
-        bold: Line and column of each cell of the grid in bold; the header is line 0 and never is.
-        caption: As LaTeX.
-        label: By which the text refers to it.
+        grid: Text of each cell, not escaped; the first line is the header.
+        bold: Line and column of each bold cell; the header is line 0 and never bold.
+        caption: Caption as LaTeX.
+        label: Label for references to the table.
     """
     headings, *body = grid
     is_wide = any(len(line[0]) > _LONGEST_NAME for line in body)
@@ -117,7 +117,7 @@ def latex_table(
 
 
 def escape_markdown(text: str) -> str:
-    """Return a text escaped for one line of Markdown."""
+    """Return a text escaped for Markdown, on one line."""
     return re.sub(r"([\\`*|]|<(?=[A-Za-z/!?])|\](?=\())", r"\\\1", " ".join(text.split()))
 
 
@@ -127,7 +127,7 @@ def escape_latex(text: str) -> str:
 
 
 def _latex_heading(heading: str) -> str:
-    """Return a heading as LaTeX sets it; in lines, the first the uppermost, if it is long."""
+    """Return a heading as LaTeX; a long one is broken into stacked lines."""
     if len(heading) <= _LONGEST_HEADING:
         return escape_latex(heading)
     lines = "\\\\".join(map(escape_latex, textwrap.wrap(heading, _LONGEST_HEADING)))

@@ -1,4 +1,4 @@
-"""Spread: how much of the spread of the error over seeds the test images alone make."""
+"""Spread: the part of the spread of errors over seeds that is due to the finite test set."""
 
 import math
 from dataclasses import dataclass
@@ -13,28 +13,28 @@ from reports.numbers.summary import CONFIDENCE
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spread:
-    """Standard deviations over seeds of the error, as parts of 1."""
+    """Standard deviations of the error over seeds; errors are fractions."""
 
     n: int
     """Number of seeds."""
     images: int
     total: float
-    """On these test images."""
+    """Standard deviation observed on these test images."""
     total_low: float
     total_high: float
     noise: float
-    """The part made by there being so few test images."""
+    """Part of `total` that is sampling noise of the finite test set."""
     distribution: float
-    """Part of `total` that infinitely many test images would leave; 0 where noise explains all."""
+    """Part of `total` that remains with infinitely many test images; 0 if noise explains all."""
     distribution_low: float
     distribution_high: float
 
 
 def sd_interval(sd: float, n: int) -> tuple[float, float]:
-    """Return the 95 % interval of the true sd behind one estimated from n normal values.
+    """Return the 95 % interval of the true sd, for an sd estimated from n normal values.
 
     sd sqrt((n - 1) / q), q the 97.5 % and the 2.5 % quantile of chi-square with n - 1 degrees of
-    freedom. It leans on normality more than an interval of a mean does.
+    freedom. It is more sensitive to non-normal values than the interval of a mean.
     """
     tail = (1 - CONFIDENCE) / 2
     upper, lower = (chi_square_quantile(level, n - 1) for level in (1 - tail, tail))
@@ -45,9 +45,9 @@ def share_interval(share: float, n: int, n_all: int) -> tuple[float, float]:
     """Return the 95 % interval of a ratio of two variances, from the F distribution.
 
     Args:
-        share: Sample variance of n values over that of n_all others.
-        n: Number of values, at least 2.
-        n_all: Number of those below the line, at least 2.
+        share: Sample variance of n values, divided by that of n_all others.
+        n: Number of values in the numerator, at least 2.
+        n_all: Number of values in the denominator, at least 2.
     """
     tail = (1 - CONFIDENCE) / 2
     upper, lower = (float(special.fdtri(n - 1, n_all - 1, level)) for level in (1 - tail, tail))
@@ -57,13 +57,14 @@ def share_interval(share: float, n: int, n_all: int) -> tuple[float, float]:
 def split_spread(is_wrong: NDArray[np.bool_]) -> Spread:
     """Return the spread of the error over seeds, split into noise of the test images and the rest.
 
-    With N images, s^2 the variance of the error over seeds and v that of an image, averaged:
+    With N images, s^2 the variance of the error over seeds, and v the mean variance of an image
+    over seeds:
 
         noise^2 = v / N,    distribution^2 = (s^2 - v / N) N / (N - 1)
 
-    The second is unbiased for the variance of the error on the distribution that the test images
-    are drawn from, whatever images have in common; where it is negative, 0 is shown. Its interval
-    is that of s, from chi-square, less the noise, which so many images estimate well.
+    The second is an unbiased estimate of the variance of the error on the distribution of the test
+    images, whatever their dependence; if it is negative, 0 is shown. Its interval is that of s
+    (from chi-square) minus the noise, which many images estimate well.
 
     Source: Jordan 2023, arXiv:2304.01910.
 

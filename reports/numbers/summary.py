@@ -10,21 +10,21 @@ from scipy import special
 from reports.numbers.shares import ANY, Measure, share_limits
 
 CONFIDENCE = 0.95
-"""Level of every interval; its complement is the level of every test."""
+"""Confidence of every interval; 1 minus it is the level of every test."""
 
 SUMMARY_COLUMNS = ("mean", "sd", "ci_low", "ci_high")
-"""Columns of a `Summary`; each name follows that of its metric."""
+"""Columns of a `Summary`; in files, each follows the name of its metric."""
 
 ROUNDING = 1e-12
-"""A spread below this part of the values themselves is rounding, not spread."""
+"""A spread below this fraction of the values is attributed to rounding."""
 
 _ROOT_BITS = 2 * 55
-"""Bits of a fraction whose root has two bits more than a float."""
+"""Number of bits kept of a fraction, so that its root has two bits more than a float."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Summary:
-    """One metric of one arm over its seeds, in the unit of the metric."""
+    """Summary of one metric of one arm over its seeds, in the unit of the metric."""
 
     n: int
     """Number of seeds, at least 1."""
@@ -32,13 +32,13 @@ class Summary:
     sd: float | None
     """Sample standard deviation, n - 1 in the denominator; None at n = 1."""
     ci_low: float | None
-    """Lower end of the 95 % interval of the mean; None at n = 1 and where no spread is known."""
+    """Lower end of the 95 % interval of the mean; None at n = 1 and if the spread is unknown."""
     ci_high: float | None
-    """Upper end, likewise."""
+    """Upper end of that interval; None as for `ci_low`."""
 
     @property
     def half_width(self) -> float | None:
-        """Half the width of the interval; None without one, or if the mean is not its middle."""
+        """Half the width of the interval; None without an interval, or if it is not symmetric."""
         if self.ci_low is None or self.ci_high is None:
             return None
         above, below = self.ci_high - self.mean, self.mean - self.ci_low
@@ -47,22 +47,24 @@ class Summary:
 
 @cache
 def t_quantile(n: int, confidence: float) -> float:
-    """Return half the width of a t interval over n values, in standard errors of their mean."""
+    """Return half the width of the t interval of a mean of n values, in standard errors."""
     return float(special.stdtrit(n - 1, (1 + confidence) / 2))
 
 
 def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
     """Return mean, sample sd and the t interval `mean +- t(0.975, n - 1) sd / sqrt(n)`.
 
-    Where that interval has no width or leaves the bounds of the metric, it is the exact one of a
-    share (`reports.numbers.shares.share_limits`); where nothing bounds the metric, there is none.
+    If that interval has no width or exceeds the bounds of the metric, the exact interval of a
+    fraction replaces it (`reports.numbers.shares.share_limits`). If values without bounds have no
+    spread, there is no interval.
 
-    The interval leans on near-normal seeds: at n = 5 it covers 93 % for uniform noise and 88 %
-    for exponential. Mean and sd are correctly rounded, so the order of the values is no matter.
+    The t interval assumes nearly normal values: at n = 5 it covers 93 % for uniform noise and 88 %
+    for exponential. Mean and sd are correctly rounded, so they do not depend on the order of the
+    values.
 
     Args:
         values: One per seed.
-        measure: What they can be.
+        measure: Possible values.
 
     Raises:
         ValueError: If there is no value, or one is not finite.
@@ -87,14 +89,15 @@ def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
 
 
 def prediction_interval(summary: Summary, seeds: int) -> tuple[float, float] | None:
-    """Return where the mean of so many further seeds lies with 95 %; None at n = 1.
+    """Return the 95 % interval of the mean of further seeds; None at n = 1.
 
-    `mean +- t(0.975, n - 1) sd sqrt(1 / n + 1 / seeds)`, for normal seeds of the same arm: at one
-    seed and n = 5 it is 2.4 times as wide as the interval of the mean, at many it is that.
+    `mean +- t(0.975, n - 1) sd sqrt(1 / n + 1 / seeds)`, for normal seeds of the same arm. At n =
+    5, it is 2.4 times as wide as the interval of the mean for one further seed, and equally wide
+    for many.
 
     Args:
-        summary: Of the seeds known.
-        seeds: At least 1.
+        summary: Summary of the known seeds.
+        seeds: Number of further seeds, at least 1.
 
     Raises:
         ValueError: If there is no further seed.
@@ -108,14 +111,14 @@ def prediction_interval(summary: Summary, seeds: int) -> tuple[float, float] | N
 
 
 def summarise_runs(last: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return mean, sd and interval of the metrics of complete runs of one arm.
+    """Return mean, sd and interval of each metric of complete runs of one arm.
 
     Args:
         last: Metrics of the last epoch of each run.
 
     Returns:
         `test/error_mean`, `_sd`, `_ci_low`, `_ci_high`, and so on for every metric that all runs
-        have; the mean alone at n = 1.
+        have; only the mean at n = 1.
     """
     numbers: dict[str, float | None] = {}
     for metric in last[0] if last else ():
@@ -126,10 +129,10 @@ def summarise_runs(last: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _moments(values: Sequence[float]) -> tuple[float, float | None]:
-    """Return mean and sample standard deviation, both correctly rounded; no deviation at n = 1.
+    """Return mean and sample standard deviation, correctly rounded; None as deviation at n = 1.
 
-    As the functions of `statistics` do, twenty times as fast: with all values as whole numbers of
-    the finest of their last places, sums of them and of their squares are exact.
+    The results equal those of the `statistics` module, twenty times as fast: all values are written
+    as integers over a common denominator, so that their sums and sums of squares are exact.
     """
     n = len(values)
     if n == 1:
@@ -143,10 +146,10 @@ def _moments(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 def _root(above: int, below: int) -> float:
-    """Return the square root of a fraction that is not negative, correctly rounded.
+    """Return the square root of a non-negative fraction, correctly rounded.
 
-    The root of whole numbers has more digits than a float, and its last one is odd where digits are
-    left out, so that rounding it once more goes the right way.
+    The integer root has more digits than a float. Its last bit is set if digits were cut off, so
+    that the final rounding is correct.
     """
     shift = (above.bit_length() - below.bit_length() - _ROOT_BITS) // 2
     if shift < 0:

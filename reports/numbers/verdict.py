@@ -1,4 +1,4 @@
-"""Verdict: the result of one claim, and the statistical test behind it."""
+"""Verdict: the result of one claim, and the test that the claim stands for."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -18,42 +18,46 @@ VerdictName = Decision | Literal["equivalent", "unfinished"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """A claim and its result. Numbers are as stored; errors are fractions."""
+    """A claim and its result. Numbers are in the unit of storage, errors as fractions."""
 
     claim: Claim
     verdict: VerdictName
-    """`unfinished` while a seed of an arm is missing or measured no such metric; `undecided` if the
-    runs tell neither way; `equivalent`, where seeds are added until claims are decided, if the
-    whole interval lies within the margin of the study around the bound of the claim."""
+    """`unfinished` while a seed of an arm is missing or lacks the metric. `undecided` if the runs
+    do not decide the claim. `equivalent`, if seeds are added until claims are decided, and the
+    whole interval lies within the study's margin around the bound of the claim.
+    """
     value: float | None = None
     """Left minus right of two arms (the right times its factor), else the mean of the left."""
     low: float | None = None
     """Lower end of the interval of `value`, at the level `confidence`."""
     high: float | None = None
     reference: float | None = None
-    """The source's value: the number that the claim is about, or the difference of
-    the study's references; None if it gives none."""
+    """The source's value: the number in the claim, or the difference of the study's references;
+    None if there is none.
+    """
     n: int = 0
     """Number of seeds."""
     p: float | None = None
-    """The error level of the whole family of claims at which this one is decided, after Holm: at
-    most 5 % exactly where the verdict is `holds` or `fails`. None without an interval."""
+    """Error level of the whole family of claims at which this one is decided, by Holm's procedure:
+    at most 5 % exactly if the verdict is `holds` or `fails`. None without an interval.
+    """
     confidence: float | None = None
-    """Level of the interval: what Holm's procedure gives this claim. Where seeds are added until
-    claims are decided, that of the test at its look: the intervals of all looks hold together."""
+    """Confidence of the interval, from Holm's procedure. If seeds are added until claims are
+    decided, it is the confidence at the look, for intervals that hold over all looks together.
+    """
     looks: str = ""
-    """Look at which the claim was decided or given up, if seeds are added until then."""
+    """Look at which the claim was decided or given up, as text; empty without planned looks."""
     stated: str = ""
-    """Text that says if it was stated before its runs; empty: not known."""
+    """Text that states whether the claim was recorded before its runs; empty if not known."""
 
     @property
     def spelled(self) -> str:
-        """Words of tables: `holds`, or `holds at look 3 of 6`."""
+        """The verdict as text for tables: `holds`, or `holds at look 3 of 6`."""
         return f"{self.verdict} {self.looks}".rstrip()
 
 
 Numbers = Callable[[Claim], Mapping[str, Mapping[int, float]]]
-"""Returns arm to seed to number, of the metric and in the read-out of a claim."""
+"""Function from a claim to numbers by arm and seed, in the metric and read-out of the claim."""
 
 
 def numbers_by(
@@ -61,7 +65,7 @@ def numbers_by(
     arranged: Mapping[str, Mapping[int, RunResult]],
     predicted: Predicted | None = None,
 ) -> Numbers:
-    """Return the numbers of some results and of their predictions."""
+    """Return a function that reads the numbers of a claim from results and predictions."""
 
     def numbers(claim: Claim) -> Mapping[str, Mapping[int, float]]:
         that = claim.that
@@ -78,7 +82,10 @@ def numbers_by(
 
 
 def difference_of_references(study: Study, claim: Claim) -> float | None:
-    """Return the difference of references for a claim; they are of the study's own read-out."""
+    """Return a claim's value computed from the study's references; None if it does not follow.
+
+    References are in the study's own read-out.
+    """
     that = claim.that
     if that.readout not in (None, study.readout) or that.times != 1:
         return None
@@ -90,7 +97,7 @@ def difference_of_references(study: Study, claim: Claim) -> float | None:
 
 
 def can_be_judged(claim: Claim, study: Study) -> bool:
-    """Return whether a claim is about arms that the study has, measured on the same data."""
+    """Return whether the study has all arms of a claim, evaluated on the same data."""
     arms = claim.that.arms
     if not study.arms.keys() >= set(arms):
         return False
@@ -106,7 +113,7 @@ ClaimTest = tuple[object, ...]
 
 
 def claim_test(study: Study, claim: Claim) -> ClaimTest:
-    """Return the identity of a test: claims on equal arms and equal values share one test."""
+    """Return the identity of a claim's test: same arms and same allowed values are one test."""
     that = claim.that
     terms = sorted(that.terms.items())
     sign = 1.0 if terms[0][1] > 0 else -1.0
@@ -119,7 +126,7 @@ def claim_test(study: Study, claim: Claim) -> ClaimTest:
 def measured(
     study: Study, claim: Claim, values: Mapping[str, Mapping[int, float]]
 ) -> Comparison | None:
-    """Return the value of a claim over the seeds that all of its arms have; None without one."""
+    """Return the value of a claim over the common seeds of its arms; None if there is none."""
     that = claim.that
     if not can_be_judged(claim, study):
         return None

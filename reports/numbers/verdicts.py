@@ -1,4 +1,4 @@
-"""Verdicts: the results of all claims of a study, adjusted as one family."""
+"""Verdicts: the result of each claim of a study; the claims are one family of tests."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -35,28 +35,28 @@ def verdicts_of(
     """Return the verdict of each claim, in the order of the study.
 
     A claim is decided at an error level if the interval of its value at that level lies wholly
-    among the allowed values, or wholly outside of them. Holm's procedure over all claims of the
-    study, whatever their metrics and whether their runs are there yet, keeps the probability that
-    any verdict is wrong at 5 %. Claims that ask the same of the same arms count once.
+    within the allowed values, or wholly outside. Holm's procedure over all claims of the study, of
+    all metrics and including those without runs yet, keeps the probability of any wrong verdict at
+    5 %. Claims with the same test count once.
 
     Args:
-        study: Its claims are judged.
+        study: Study with the claims.
         arranged: Its results (`reports.numbers.runs.arrange`).
-        predicted: What their predictions say, for claims about that; None: nothing is known.
-        statements: What the store remembers of the claims. Each launch with more seeds after a look
-            halves, thirds, ... the error level: 5 % / (1 + such launches). The first look was at
-            5 % already, so this bounds the verdict shown and not the whole road: under no
-            difference some look decides in 6.3 % (5, then 10 seeds) and 7.6 % (5, 10, 20) of
-            20,000 simulated studies, against 8.3 % and 11.9 % unpaid.
+        predicted: Measures from predictions, for claims about these; None: they are not available.
+        statements: The store's record of when each claim was stated. Each launch that adds seeds
+            after a look divides the error level: 5 % / (1 + such launches). The first look used 5 %
+            already, so this bounds the error of the verdict shown, not of the whole sequence:
+            without a difference, some look decides in 6.3 % (5, then 10 seeds) and 7.6 % (5, 10,
+            20) of 20,000 simulated studies, against 8.3 % and 11.9 % without the correction.
     """
     numbers = numbers_by(study, arranged, predicted)
     return judge(study, numbers, statements, ends=ends_of(arranged))
 
 
 def varied_verdicts(study: Study, results: Iterable[RunResult]) -> dict[str, tuple[Verdict, ...]]:
-    """Return the verdicts by label of the variant; claims about predictions are left out.
+    """Return the verdicts in each variant, by its label; without claims about predictions.
 
-    Each variant is judged as a study of its own, so its claims are a family of their own.
+    Each variant is judged as a separate study, so its claims are a separate family.
     """
     results = tuple(results)
     found = {}
@@ -75,7 +75,7 @@ def varied_verdicts(study: Study, results: Iterable[RunResult]) -> dict[str, tup
 
 
 def spell_variants(verdict: Verdict, varied: Mapping[str, tuple[Verdict, ...]]) -> str:
-    """Return the variants that change the sign or decision of a verdict, and those that do not."""
+    """Return, as text, whether sign and decision of a verdict are the same in each variant."""
     told: list[str] = []
     same: list[str] = []
     for label, verdicts in varied.items():
@@ -103,13 +103,13 @@ def judge(
     *,
     ends: Ends | None = None,
 ) -> tuple[Verdict, ...]:
-    """Return the verdict of each claim from the numbers of the runs that it is about.
+    """Return the verdict of each claim from the numbers of its runs.
 
     Args:
-        study: Its claims are judged, as `verdicts_of` says.
-        numbers: Of its runs.
-        statements: As for `verdicts_of`.
-        ends: How far its runs are, for planned looks; None: those that have a number are complete.
+        study: Study with the claims, judged as in `verdicts_of`.
+        numbers: Function that returns the numbers of its runs.
+        statements: When each claim was stated, as in `verdicts_of`.
+        ends: Outcomes of its runs, for planned looks; None: runs with a number are complete.
     """
     known = statements or {}
     if study.until is not None:
@@ -136,9 +136,9 @@ def judge(
 def verdict_records(
     verdicts: Iterable[Verdict], varied: Mapping[str, tuple[Verdict, ...]] | None = None
 ) -> list[dict[str, Any]]:
-    """Return the columns of `verdicts.csv` by name, one mapping per claim.
+    """Return the rows of `verdicts.csv`: one mapping per claim, with values by column name.
 
-    A study with variants has one column more, which says where they differ.
+    A study with variants has one more column, which lists the variants that differ.
     """
     return [
         {
@@ -166,10 +166,11 @@ def _holm_steps(
 ) -> dict[ClaimTest, tuple[float, float]]:
     """Return, for each test, p after Holm's correction and the level of its interval.
 
-    The levels are multiplied by the number of looks, so the intervals are wider by as much.
+    `levels` are already multiplied by the number of looks; the error levels of intervals are
+    divided by it.
 
-    Sorted upwards, the i-th of m (from 0) is decided at 5 % / (m - i) if all before it are; those
-    that are not decided keep the level at which the first of them was not.
+    In rising order, the i-th of m (from 0) is decided at 5 % / (m - i) if all before it are. All
+    tests that are not decided have the level of the first undecided one.
     """
     steps: dict[ClaimTest, tuple[float, float]] = {}
     reached, own = 0.0, None
@@ -208,5 +209,5 @@ def _verdict(
 
 
 def _seeds_needed(study: Study, claim: Claim) -> int:
-    """Return the number of seeds of a finished comparison."""
+    """Return the number of common seeds of a claim's arms in a finished study."""
     return len(set.intersection(*(set(study.seeds_of(arm)) for arm in claim.that.arms)))
