@@ -1,1 +1,1 @@
-"""Figures: the figures of a report, drawn from the same numbers as its tables."""
+"""Figures: the plots of a report, drawn from the same numbers as its tables."""

@@ -1,4 +1,4 @@
-"""The parts of figures: panels, legends, and a canvas drawn to the same bytes."""
+"""Canvas: panels, scales and legends of figures, rendered to reproducible bytes."""
 
 import io
 import math
@@ -46,68 +46,69 @@ STYLE: dict[str, Any] = {
     "legend.handlelength": 3.0,
     "svg.hashsalt": "mixsweep",
 }
-"""Sizes in points at print size: a figure is as wide as a page of text."""
+"""Settings of matplotlib. Sizes are in points at print size; a figure fills the page width."""
 
 PANEL_INCHES = 3.4
-"""Width of one panel."""
+"""Width of a panel in inches."""
 
 _MOST_ABREAST = 3
-"""Panels beside each other; of more than these, each line has as many."""
+"""Largest number of panels in a row."""
 
 _LETTER_INCHES = 0.08
-"""Width of a letter of a legend, about."""
+"""Approximate width of a letter in a legend, in inches."""
 
 _DOTS_PER_INCH = 200
 """Resolution of a PNG."""
 
 _PACKED = {"compress_level": 2}
-"""Options of a PNG: packing it as usual takes as long as drawing it, and saves a tenth of the
-bytes."""
+"""Options of a PNG. Higher compression takes as long as drawing and saves only a tenth of the
+bytes.
+"""
 
 _MOST_STRIPS = 60
-"""Most strips of a panel; of more places, this many are drawn, evenly spread."""
+"""Largest number of strips of a panel; of more places, this many are chosen, evenly spaced."""
 
 _SHORT = 5e-5, 1e6
-"""Limits of an axis of logarithms whose labels are written out."""
+"""Range of a logarithmic axis in which labels are written without powers of ten."""
 
 _WIDE = 1e3
-"""Ratio of values that an axis in proportion to them would not tell from each other."""
+"""Ratio of largest to smallest value from which an axis is logarithmic."""
 
 _MARGIN = 0.05
-"""Margin of a logarithmic axis below its least value, as a part of the range."""
+"""Margin of a logarithmic axis below its least value, as a fraction of the range."""
 
 Told = tuple[Axes, Mapping[float, str]]
-"""A panel, and its texts by their position along it."""
+"""A panel, and the text shown at each place along its axis."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Strip:
-    """A part of a figure and its content, for a page that shows values under the pointer."""
+    """A vertical strip of a figure, with the text that a web page shows when it is pointed at."""
 
     left: float
-    """Left edge as a part of the width of the figure, in [0, 1], as is `width`."""
+    """Left edge as a fraction of the figure's width, in [0, 1]; `width` is in the same unit."""
     top: float
-    """Top edge as a part of the height of the figure, as is `height`."""
+    """Top edge as a fraction of the figure's height, in [0, 1]; `height` is in the same unit."""
     width: float
     height: float
     said: str
-    """Lines."""
+    """Text shown, in lines."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figure:
-    """A drawn figure. The same results give the same bytes."""
+    """A drawn figure. Equal results give equal bytes."""
 
     name: str
-    """Stem of its files."""
+    """File name without its suffix."""
     title: str
     caption: str
     svg: bytes
     png: bytes
     numbers: str
-    """Everything drawn, as CSV; metrics as stored, errors as fractions."""
+    """All numbers drawn, as CSV; metrics in the unit of storage, errors as fractions."""
     strips: tuple[Strip, ...] = ()
-    """Drawings at places along its panels."""
+    """Strips with text, for pages."""
 
     @property
     def frame(self) -> "pd.DataFrame":
@@ -117,7 +118,7 @@ class Figure:
         return pd.read_csv(io.StringIO(self.numbers))
 
     def __repr__(self) -> str:
-        """Return name and title: the rest is long."""
+        """Return name and title only, because the rest is long."""
         return f"<Figure {self.name}: {self.title}>"
 
     def _repr_png_(self) -> bytes:
@@ -127,7 +128,7 @@ class Figure:
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw in one style within a `with`, whatever the settings of matplotlib are outside of it."""
+    """Draw in the style of reports within a `with`, whatever the settings of matplotlib."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(STYLE)
@@ -135,7 +136,7 @@ def styled() -> Iterator[None]:
 
 
 def draw_axis(axes: Axes, axis: Axis) -> None:
-    """Label and scale the axis of the records of a problem."""
+    """Set label, scale and ticks of the axis of a problem's records."""
     axes.set_xlabel(axis.label)
     if axis.scale == "log":
         axes.set_xscale("log")
@@ -146,25 +147,25 @@ def draw_axis(axes: Axes, axis: Axis) -> None:
 
 
 def tick_logarithms(axis: Scaled) -> None:
-    """Tick an axis that is scaled already by as many round numbers as its labels have room for."""
+    """Tick a scaled logarithmic axis with as many round numbers as its labels have room for."""
     axis.set_major_locator(_RoundNumbers())
     axis.set_major_formatter(_Plain())
     axis.set_minor_locator(NullLocator())
 
 
 def place_of(record: EpochRecord, axis: Axis) -> float | None:
-    """Return the position of a record on the axis; None if the record has none."""
+    """Return the place of a record on the axis; None if the record lacks the axis's metric."""
     return record.epoch + 1 if axis.metric is None else record.metrics.get(axis.metric)
 
 
 def numbers_of(summary: Any) -> dict[str, Any]:
-    """Return n, mean and interval of a summary as a CSV row; None for unknown numbers."""
+    """Return n, mean and interval of a summary as the row of a CSV; all None without a summary."""
     names = ("n", "mean", "ci_low", "ci_high")
     return {name: getattr(summary, name, None) for name in names}
 
 
 def spell_counts(table: Table) -> str:
-    """Return the number of seeds of each arm; equal numbers are named once."""
+    """Return the numbers of seeds of the arms; written once if most arms have the same."""
     counts = Counter(row.seeds for row in table.printed)
     ((common, times),) = counts.most_common(1)
     if times == 1 or 2 * times < len(table.printed):
@@ -174,11 +175,11 @@ def spell_counts(table: Table) -> str:
 
 
 def panelled(count: int, *, height: float = 2.4) -> tuple[Canvas, list[Axes]]:
-    """Return a canvas with so many panels, in lines of equal numbers, and its panels.
+    """Return a canvas with some panels, in rows of about equal length, and the panels.
 
     Args:
-        count: At least 1.
-        height: Of a line of panels, in inches.
+        count: Number of panels, at least 1.
+        height: Height of a row in inches.
     """
     rows = math.ceil(count / _MOST_ABREAST)
     columns = math.ceil(count / rows)
@@ -191,7 +192,7 @@ def panelled(count: int, *, height: float = 2.4) -> tuple[Canvas, list[Axes]]:
 
 
 def legend(canvas: Canvas, axes: Axes) -> None:
-    """Put the legend of a panel above the figure, with as many entries per row as fit."""
+    """Draw the legend of a panel above the figure, with as many entries in a row as fit."""
     handles, labels = axes.get_legend_handles_labels()
     widest = max((len(label) for label in labels), default=1) + 8
     fitting = int(canvas.get_figwidth() / (widest * _LETTER_INCHES))
@@ -205,24 +206,24 @@ def legend(canvas: Canvas, axes: Axes) -> None:
 
 
 def wrapped(heading: str) -> str:
-    """Return the label of an axis in lines that a panel is long enough for."""
+    """Return the label of an axis, broken into lines that fit a panel."""
     return "\n".join(textwrap.wrap(heading, 34))
 
 
 def scale_values(
     axes: Axes, metric: Metric, values: Iterable[float], *, across: bool = False
 ) -> None:
-    """Scale the axis of a metric once everything is drawn along it.
+    """Scale the axis of a metric after everything is drawn.
 
-    Percent stay within 0 and 100, which bands and intervals may leave. Any other metric whose
-    values are all positive and span three decades is drawn in logarithms, from the least value on;
-    an interval that reaches 0 then ends at the frame.
+    Percent axes are limited to 0 to 100, although bands and intervals may exceed them. For other
+    metrics, the axis is logarithmic if all values are positive and span three decades; it then
+    starts near the least value, and an interval that reaches 0 ends at the frame.
 
     Args:
         axes: A panel.
-        metric: What it shows.
-        values: All that is drawn of it but for intervals, as drawn.
-        across: Whether the metric stands along the panel in place of up.
+        metric: The metric shown.
+        values: All values drawn, without intervals, in the drawn unit.
+        across: Whether the metric is on the horizontal axis.
     """
     axis = axes.xaxis if across else axes.yaxis
     limit = axes.set_xlim if across else axes.set_ylim
@@ -237,13 +238,13 @@ def scale_values(
 
 
 def ends_of(values: Iterable[float]) -> tuple[float, ...]:
-    """Return the least and the greatest of the finite among some values; none if none is."""
+    """Return the least and the greatest finite value; empty if there is none."""
     known = array("d", filter(math.isfinite, values))
     return (min(known), max(known)) if known else ()
 
 
 def spell_scales(panels: Iterable[Axes], *, across: bool = False) -> str:
-    """Return the sentence that a caption needs where `scale_values` chose logarithms, if it did."""
+    """Return a sentence for the caption if `scale_values` chose a logarithmic axis; else empty."""
     scales = {axes.get_xscale() if across else axes.get_yscale() for axes in panels}
     if "log" not in scales:
         return ""
@@ -259,15 +260,15 @@ def finished(  # noqa: PLR0913  what a figure is made of
     numbers: str,
     told: Sequence[Told] = (),
 ) -> Figure:
-    """Return a drawn canvas as a figure, without dates inside.
+    """Return a drawn canvas as a figure, without dates in its files.
 
     Args:
-        canvas: All of it, not laid out yet.
-        name: Stem of its files.
-        title: Of the figure.
-        caption: Beneath it.
-        numbers: Everything drawn, as CSV.
-        told: Panels, with what stands at places along them.
+        canvas: The complete canvas, before layout.
+        name: File name without its suffix.
+        title: Title of the figure.
+        caption: Text beneath the figure.
+        numbers: All numbers drawn, as CSV.
+        told: Panels, with the text shown at places along them.
     """
     if (engine := canvas.get_layout_engine()) is not None:
         engine.execute(canvas)
@@ -293,10 +294,10 @@ def finished(  # noqa: PLR0913  what a figure is made of
 
 
 class _RoundNumbers(LogLocator):
-    """1, 2 and 5 in each decade if the labels of all have room, else 1 and 3, else decades."""
+    """Ticks at 1, 2 and 5 in each decade if their labels have room, else 1 and 3, else decades."""
 
     def tick_values(self, vmin: float, vmax: float) -> Any:
-        """Return where ticks are, all within the limits."""
+        """Return the places of the ticks, all within the limits."""
         assert isinstance(self.axis, Scaled), "ticks are asked of a locator in its place"
         low, high = self.nonsingular(vmin, vmax)
         fewest: list[float] = []
@@ -309,17 +310,17 @@ class _RoundNumbers(LogLocator):
 
 
 class _Plain(Formatter):
-    """Numbers written out, powers of ten on axes where they would be long."""
+    """Labels as plain numbers, or as powers of ten on axes where plain numbers would be long."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
-        """Return the label of a place."""
+        """Return the label of a tick."""
         del pos
         assert isinstance(self.axis, Scaled), "labels are asked of a formatter in its place"
         return _spell_place(x, self.axis)
 
 
 def _round_numbers(low: float, high: float) -> Iterator[Sequence[float]]:
-    """Yield places between two limits to tick, the best first."""
+    """Yield sets of ticks between two limits, the best set first."""
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ladders = [
         [step * 10.0**exponent for exponent in exponents for step in steps]
@@ -348,7 +349,7 @@ def _spell_place(place: float, axis: Scaled) -> str:
 
 
 def _leave_room(axis: Scaled, places: Sequence[float]) -> bool:
-    """Return whether labels at some places of an axis of logarithms leave a letter between them."""
+    """Return whether labels on a logarithmic axis have at least a letter's space between them."""
     low, high = axis.get_view_interval()
     is_across = axis is axis.axes.xaxis
     box, dots = axis.axes.bbox, axis.axes.figure.dpi
@@ -362,9 +363,9 @@ def _leave_room(axis: Scaled, places: Sequence[float]) -> bool:
 
 
 def _strips(canvas: Canvas, axes: Axes, places: Mapping[float, str]) -> Iterator[Strip]:
-    """Yield a strip for each place along a panel, from halfway to the last to halfway to the next.
+    """Yield a strip for each place of a panel; it extends halfway to both neighbours.
 
-    They are rounded: the same figure gives the same page on machines whose fonts differ by little.
+    Edges are rounded, so that machines with slightly different fonts give the same page.
     """
     if not places:
         return

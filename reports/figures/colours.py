@@ -1,4 +1,4 @@
-"""Colours: how each arm is drawn, the same in every figure of a study, and lines of several."""
+"""Colours: line styles of arms, equal in all figures of a study, and of lines through arms."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ _OTHERS = ("#CC79A7", "#56B4E9", "#D55E00", "#000000")
 _OF_METHODS = {"erm": _BLUE, "midpoint": _ORANGE, "uniform": _GREEN}
 
 Dashes = str | tuple[float, tuple[float, ...]]
-"""Dashes in the form of matplotlib."""
+"""Dash pattern in matplotlib's form."""
 
 Look = tuple[str, Dashes]
 """Colour and dashes."""
@@ -21,8 +21,9 @@ _DASHES: tuple[Dashes, ...] = ("-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)), (0
 def arm_looks(arms: Mapping[str, Config]) -> dict[str, Look]:
     """Return the colour and dashes of each arm, in the order of the arms.
 
-    The first arm of a plain method (`Problem.method`) has the colour of the method, in every study;
-    the other arms take the remaining colours in their order, with other dashes each time round.
+    The first arm of a plain method (`Problem.method`) gets the colour of the method, which is equal
+    in all studies. The other arms use the remaining colours in order; when these are exhausted,
+    they are used again with other dashes.
     """
     named: dict[str, Look] = {}
     taken = set()
@@ -44,14 +45,14 @@ def line_looks(
 ) -> dict[str, Look]:
     """Return the colour and dashes of each line through several arms, no two alike.
 
-    A line is drawn as the first of its arms, in the order of the study, whose colour no other line
-    of the figure has, so that a line of a plain method has the colour of the method; where all of
-    its colours are taken, in one that is free; where every colour is, in other dashes.
+    A line gets the look of its first arm, in the order of the study, whose colour is not yet used
+    in the figure; a line of a plain method thus has the method's colour. If all colours of its arms
+    are used, the line gets an unused colour, and if there is none, other dashes.
 
     Args:
-        lines: Label to the arms of a line.
-        looks: How each arm is drawn.
-        taken: Looks of what else is in the figure.
+        lines: Arms of each line, by its label.
+        looks: Colour and dashes of each arm.
+        taken: Colours and dashes already used in the figure.
     """
     order = {arm: place for place, arm in enumerate(looks)}
     colours = (*_OTHERS, *_OF_METHODS.values())

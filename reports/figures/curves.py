@@ -38,26 +38,28 @@ from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 
 _MOST_CHANGES = 3
-"""An arm that changes more often than this does so all the time, and no line is drawn for it."""
+"""Largest number of changes of an arm that are marked by lines."""
 
 _MOST_TOGETHER = 8
-"""Bands of more arms than this hide each other: each arm then has a panel of its own."""
+"""Largest number of arms in one panel; with more, the bands overlap, and each arm gets its own
+panel.
+"""
 
 _MOST_DOTS = 15
-"""Curves measured this often or less show where, so that a single epoch is seen at all."""
+"""Largest number of values for which a curve shows a dot at each; a single value needs one."""
 
 
 class _Line(Mapping[float, float]):
-    """Values of one seed by place, at 8 bytes each."""
+    """Mapping from places to the values of one seed, which needs 8 bytes per value."""
 
     __slots__ = ("_numbers", "_values")
 
     def __init__(self, numbers: Mapping[float, int], values: Sequence[float]) -> None:
-        """Say which value stands at which place.
+        """Create the mapping.
 
         Args:
-            numbers: Place to the number of its value: one mapping for all seeds with these places.
-            values: In the order of the places.
+            numbers: Index of the value at each place; shared by all seeds with these places.
+            values: Values in the order of the places.
         """
         self._numbers = numbers
         self._values = values
@@ -80,9 +82,9 @@ class _Curve:
     """One metric of one arm along the axis of its problem."""
 
     seeds: Mapping[int, Mapping[float, float]]
-    """Seed to place to value, runs that are not complete included."""
+    """Values by seed and place, including those of incomplete runs."""
     summaries: Mapping[float, Summary]
-    """Place to the summary over the complete runs; a place that one of them lacks has none."""
+    """Summary over the complete runs by place; only for places that all of them have."""
 
 
 def draw_curves(
@@ -91,13 +93,13 @@ def draw_curves(
     table: Table,
     looks: Mapping[str, Look],
 ) -> Figure | None:
-    """Return the learning curves of a study; None if no run has more than one record stored.
+    """Return the learning curves of a study; None if no run has more than one stored record.
 
     Args:
-        study: Decides the arms, the seeds and their order.
+        study: Defines the arms, the seeds and their order.
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
-        table: Of the same results.
-        looks: How each arm is drawn (`reports.figures.colours.arm_looks`).
+        table: The main table of the same results.
+        looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).
     """
     if all(config.epochs == 1 for config in study.arms.values()):
         return None
@@ -144,7 +146,7 @@ def _together(
     marks: Mapping[str, Sequence[int]],
     looks: Mapping[str, Look],
 ) -> tuple[Canvas, list[Told]]:
-    """Return one panel per metric with all arms in it, and the label of the axis."""
+    """Return one panel per metric with all arms, and the text at places along it."""
     canvas, panels = panelled(len(curves))
     told: list[Told] = []
     for axes, (metric, by_arm) in zip(panels, curves.items(), strict=True):
@@ -162,7 +164,7 @@ def _together(
 
 
 def _told(by_arm: Mapping[str, _Curve], shown: Metric, axis: Axis) -> dict[float, str]:
-    """Return the means and intervals of all arms by place, as lines of text."""
+    """Return the means and intervals of all arms at each place, as lines of text."""
     lines: dict[float, list[str]] = {}
     for arm, curve in by_arm.items():
         for place, summary in curve.summaries.items():
@@ -183,7 +185,7 @@ def _multiples(
     marks: Mapping[str, Sequence[int]],
     looks: Mapping[str, Look],
 ) -> tuple[Canvas, list[Told]]:
-    """Return one panel per arm, the mean of the baseline in each: more arms than lie together."""
+    """Return one panel per arm, each with the baseline's mean; for many arms."""
     shown, columns = table.shown, 4
     rows = math.ceil(len(curves) / columns)
     # Placed by hand, with common limits in place of shared axes: laying 20 panels out takes longer
@@ -230,8 +232,8 @@ def _multiples(
 def _panels(headline: str, problem: Problem, measured: Collection[str]) -> Iterator[str]:
     """Yield the metric of each panel.
 
-    They are the headline, of each group of the problem the first that was measured, and what was
-    measured in training beside them: a probe has a panel for each of its metrics.
+    These are the headline, the first measured metric of each group of the problem, and other
+    metrics measured in training; each metric of a probe has its own panel.
     """
     for group in ((headline,), *problem.curves):
         yield from [metric for metric in group if metric in measured][:1]
@@ -242,7 +244,7 @@ def _panels(headline: str, problem: Problem, measured: Collection[str]) -> Itera
 
 
 def _spell_left_out(metrics: Sequence[str], problem: Problem) -> str:
-    """Return a sentence that names measured metrics without a panel; nothing where all have one."""
+    """Return a sentence that lists measured metrics without a panel; empty if there are none."""
     if not metrics:
         return ""
     labels = ", ".join(problem.metric(metric).label for metric in metrics)
@@ -250,9 +252,9 @@ def _spell_left_out(metrics: Sequence[str], problem: Problem) -> str:
 
 
 def _marks(study: Study, arm: str) -> tuple[int, ...]:
-    """Return the numbers of records after which an arm changes, if it does so seldom.
+    """Return the records after which an arm changes; empty if it changes often.
 
-    An axis that is no count of records has no marks.
+    There are also none if the axis does not count records.
     """
     if study.problem.axis.metric is not None:
         return ()
@@ -306,7 +308,7 @@ def _draw_curve(axes: Axes, title: str, curve: _Curve, scale: float, look: Look)
 
 
 def _ends(curves: Iterable[_Curve], shown: Metric) -> tuple[float, ...]:
-    """Return the least and the greatest value of all seeds, as drawn; means lie between them."""
+    """Return the least and the greatest value of all seeds, as drawn; means are between."""
     return ends_of(
         shown.scale * value
         for curve in curves

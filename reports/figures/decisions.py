@@ -1,4 +1,4 @@
-"""The figure of decisions: which class each place of a plane is given, arm by arm."""
+"""The figure of decisions: the predicted class at each place of a plane, by arm."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,28 +17,31 @@ from reports.tables.table import Table
 from sweeps.state.results import RunResult
 
 _MOST_ARMS = 6
-"""Panels; with more arms there is no such figure."""
+"""Largest number of panels; with more arms the figure is left out."""
 
 _CELLS = 121
-"""Cells of the map along each axis."""
+"""Number of cells of the map along each axis."""
 
 _CLASSES = "#0072B2", "#D55E00"
-"""Colours of classes 0 and 1: full for points, faint for the map."""
+"""Colours of classes 0 and 1; a faint version colours the map."""
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecisionPlane:
-    """A plane of two inputs in which a problem stores where the boundary of two classes is."""
+    """A plane of two inputs, for problems that store the decision boundary between two classes."""
 
     head: str
-    """First part of the metrics `HEAD/HEIGHT`: the place along the row at that height up to which
-    it is given to class 1, as if there were one boundary."""
+    """Prefix of the metrics `HEAD/HEIGHT`: the boundary's place in the row at that height. Class 1
+    is predicted to its left, assuming that each row has one boundary.
+    """
     extent: float
-    """The map goes from minus this to this along the rows."""
+    """Each row of the map extends from minus this value to this value."""
     data: Callable[[Any], tuple[Array, Array]]
-    """Configuration to points (n, 2), the place along the row first, and classes 0 or 1 (n,)."""
+    """Function from a configuration to points (n, 2), horizontal coordinate first, and classes
+    (n,).
+    """
 
 
 def _moons() -> DecisionPlane:
@@ -48,15 +51,15 @@ def _moons() -> DecisionPlane:
 
 
 PLANES: dict[str, Callable[[], DecisionPlane]] = {"moons": _moons}
-"""Name of a problem to its plane."""
+"""Function that returns the plane of a problem, by the problem's name."""
 
 
 def draw_decisions(arranged: Mapping[str, Mapping[int, RunResult]], table: Table) -> Figure | None:
-    """Return the map of decisions of each arm, after the last record; None if none is stored.
+    """Return the map of each arm after the last record; None if no boundaries are stored.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
-        table: Of the same results.
+        table: The main table of the same results.
     """
     if table.problem.name not in PLANES:
         return None
@@ -113,10 +116,10 @@ def draw_decisions(arranged: Mapping[str, Mapping[int, RunResult]], table: Table
 
 
 def class_shares(boundaries: Sequence[Mapping[float, float]], across: Array, up: Array) -> Array:
-    """Return the share of boundaries that have each place on their left, in [0, 1], (up, across).
+    """Return the fraction of boundaries to the right of each place, in [0, 1], (up, across).
 
     Args:
-        boundaries: Each as height to place along the row, straight between its heights.
+        boundaries: Horizontal place by height for each boundary, interpolated linearly.
         across: Places along the rows.
         up: Heights, within those of the boundaries.
     """
@@ -131,7 +134,7 @@ def class_shares(boundaries: Sequence[Mapping[float, float]], across: Array, up:
 def _boundaries(
     results: Mapping[int, RunResult], plane: DecisionPlane
 ) -> dict[int, dict[float, float]]:
-    """Return the last boundary of each seed, as height to place; empty if a seed has none."""
+    """Return the last boundary of each seed (place by height); empty if a seed has none."""
     head = f"{plane.head}/"
     found = {
         seed: {

@@ -21,9 +21,9 @@ _PANELS = (
 
 
 def draw_ensembles(predicted: Predicted, looks: Mapping[str, Look]) -> Figure | None:
-    """Return the measures of ensembles by their size; None if no arm has three runs.
+    """Return the measures of ensembles by size; None if no arm has three runs.
 
-    The first eight arms are drawn; the numbers are of all.
+    The first eight arms are drawn; the CSV contains all.
     """
     arms = {arm: a.sizes for arm, a in predicted.arms.items() if len(a.runs) > 2}
     if not arms:

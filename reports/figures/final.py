@@ -1,4 +1,4 @@
-"""The figure of final values: every seed, means, and differences from the baseline."""
+"""The figure of final values: each seed, means, and differences from the baseline."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -36,12 +36,12 @@ def draw_finals(
     table: Table,
     looks: Mapping[str, Look],
 ) -> Figure | None:
-    """Return the final values of a study; None if no run is complete.
+    """Return the figure of final values; None if no run is complete.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
-        table: Of the same results.
-        looks: How each arm is drawn (`reports.figures.colours.arm_looks`).
+        table: The main table of the same results.
+        looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).
     """
     names = {row.arm: name for row, (name, *_) in zip(table.printed, table.cells, strict=True)}
     found = values_of(arranged, table.metric, table.readout)
@@ -111,7 +111,7 @@ def _mean_of(values: Mapping[int, float]) -> _Mean:
 
 
 def _mean_of_pairs(member: Member) -> _Mean:
-    """Return the mean difference with the interval of the table."""
+    """Return the mean difference with its interval in the table."""
     comparison = member.comparison
     return _Mean(n=comparison.n, mean=comparison.difference, ci_low=member.low, ci_high=member.high)
 
@@ -124,7 +124,7 @@ def _draw_dots(  # noqa: PLR0913  what is drawn, where and how
     scale: float,
     colours: Mapping[str, str],
 ) -> None:
-    """Draw each arm at its place: a dot per seed, and its mean with an interval below them."""
+    """Draw each arm in its row: a dot per seed, and the mean with its interval."""
     dots = [
         (scale * value, place + 0.17, colours[arm])
         for place, arm in enumerate(arms)

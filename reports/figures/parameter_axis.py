@@ -1,4 +1,4 @@
-"""Parameter axis: scale, bounds, ticks and places of a search parameter on an axis."""
+"""Parameter axis: scale, limits and ticks of a search parameter, and places of its values."""
 
 import math
 import textwrap
@@ -11,18 +11,18 @@ from reports.figures.canvas import tick_logarithms
 from sweeps.study.space import Categorical, Integer, Parameter, Real
 
 _LETTERS = 36
-"""Letters that the labels of an axis as wide as a panel can hold, about."""
+"""Approximate number of letters that fit in the labels of an axis of one panel."""
 
 _MOST_TICKS = 6
 
 MARGIN = 0.05
-"""Margin of a map beyond each bound of its parameters, as a part of the range."""
+"""Margin of a map beyond each bound of its parameters, as a fraction of the range."""
 
 Edge = Literal["low", "high"]
 
 
 def is_number(parameter: Parameter) -> bool:
-    """Return True if all values are numbers; a list of numbers counts, with None or without."""
+    """Return whether the values are numbers; choices of numbers, with or without None, count."""
     if not isinstance(parameter.distribution, Categorical):
         return True
     numbers = set(parameter.distribution.choices) - {None}
@@ -31,7 +31,7 @@ def is_number(parameter: Parameter) -> bool:
 
 
 def mark(axis: Axis, parameter: Parameter) -> None:
-    """Scale, bound, tick and label an axis for a parameter, with no two labels on each other."""
+    """Set scale, limits, ticks and label of an axis for a parameter; tick labels do not overlap."""
     axis.set_label_text(parameter.path)
     name = "x" if axis is axis.axes.xaxis else "y"
     if isinstance(parameter.distribution, Categorical):
@@ -56,13 +56,13 @@ def is_log(parameter: Parameter) -> bool:
 
 
 def bound(parameter: Parameter, edge: Edge) -> float:
-    """Return the lowest or the highest value of a parameter that is no list of choices."""
+    """Return the lowest or the highest value of a parameter that is not categorical."""
     assert not isinstance(parameter.distribution, Categorical)
     return float(getattr(parameter.distribution, edge))
 
 
 def beyond(parameter: Parameter, edge: Edge, part: float) -> float:
-    """Return the value that lies outside of a bound by a fraction of the drawn range."""
+    """Return the place outside a bound, at a distance given as a fraction of the drawn range."""
     low, high = bound(parameter, "low"), bound(parameter, "high")
     away = -part if edge == "low" else 1 + part
     if is_log(parameter):
@@ -71,7 +71,7 @@ def beyond(parameter: Parameter, edge: Edge, part: float) -> float:
 
 
 def place(parameter: Parameter, value: Any) -> float:
-    """Return where a value lies on the axis: the index of a choice, or the number itself."""
+    """Return the place of a value on the axis: the index of a choice, or the number itself."""
     if isinstance(parameter.distribution, Categorical):
         return parameter.distribution.choices.index(value)
     return float(value) if value is not None else math.nan

@@ -1,4 +1,4 @@
-"""The figure of ranks: arms by their mean, and which pairs the seeds tell apart."""
+"""The figure of ranks: arms ordered by mean, and the significant differences between them."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -19,7 +19,7 @@ from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 
 LEAST_ARMS = 6
-"""With fewer arms the table of differences says as much."""
+"""Smallest number of arms; with fewer, the table of differences is enough."""
 MOST_ARMS = 24
 LEVEL = 0.05
 _BETTER, _WORSE, _OPEN = "#0072B2", "#D55E00", "#f2f2f2"
@@ -28,12 +28,12 @@ _BETTER, _WORSE, _OPEN = "#0072B2", "#D55E00", "#f2f2f2"
 def draw_ranks(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]], table: Table
 ) -> Figure | None:
-    """Return every pair of arms of a study; None if it has few arms or their seeds differ.
+    """Return the comparison of all pairs of arms; None if there are few or their seeds differ.
 
     Args:
-        study: Whose arms they are.
+        study: Study with these arms.
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
-        table: Of the same results.
+        table: The main table of the same results.
     """
     found = values_of(arranged, table.metric, table.readout)
     values = {row.arm: found[row.arm] for row in table.printed if len(found[row.arm]) > 1}

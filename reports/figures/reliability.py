@@ -1,4 +1,4 @@
-"""The reliability figure: accuracy against confidence, with the images behind each bin."""
+"""The reliability figure: accuracy against confidence, and the number of images in each bin."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,13 +15,13 @@ from reports.numbers.spelling import spell_csv
 
 _MOST_ARMS = 8
 _FEWEST_IMAGES = 10
-"""A bin with fewer images of an arm is not drawn: its accuracy is noise."""
+"""Smallest number of images of a drawn bin; with fewer, accuracy is too noisy."""
 
 
 def draw_reliability(predicted: Predicted, looks: Mapping[str, Look]) -> Figure | None:
-    """Return accuracy by confidence of each arm, raw and scaled; None without predictions.
+    """Return accuracy by confidence for each arm, raw and scaled; None without predictions.
 
-    The first eight arms are drawn; the numbers are of all.
+    The first eight arms are drawn; the CSV contains all.
     """
     if not predicted.arms:
         return None

@@ -1,4 +1,4 @@
-"""Figures of responses: results along a number that varies between arms, and over two."""
+"""Figures of responses: results along a number that varies between arms, and maps of two."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -40,22 +40,23 @@ from sweeps.study.study import Study
 
 _MOST_PANELS = 4
 _MOST_WITH_DIGITS = 8
-"""Cells abreast on a map up to which percents have a digit after the point."""
+"""Largest number of cells in a row of a map for which percentages have a decimal."""
 _FRAME = "#D55E00"
 _SPAN_LETTERS = 36
-"""Letters that fit between the first and the last value of a panel."""
+"""Number of letters that fit between the first and the last value of a panel."""
 
 
 def draw_responses(study: Study, table: Table, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
     """Return the figure along a number that varies between arms, and the map of two such numbers.
 
-    Either is left out where no number takes several values, or nothing is measured yet. Arms that
-    compute the same, as every alpha that is switched off at epoch 0, stand at each of their places.
+    A figure is left out if no number takes several values, or nothing is measured yet. Arms with
+    the same computation, such as all alphas of a mixing that is switched off at epoch 0, appear at
+    each of their places.
 
     Args:
-        study: Decides the arms.
+        study: Defines the arms.
         table: Its results.
-        looks: How each arm is drawn (`reports.figures.colours.arm_looks`).
+        looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).
     """
     arms = [row.arm for row in table.rows if table.metric in row.summaries]
     if not arms:
@@ -117,7 +118,7 @@ def _along(study: Study, table: Table, response: Response, looks: Mapping[str, L
 
 
 def _panels(study: Study, table: Table, response: Response) -> list[str]:
-    """Return the metrics to draw: the headline, those of claims and of the table, if they vary."""
+    """Return the metrics that vary, out of the headline, those of claims, and further columns."""
     wanted = (table.metric, *(claim.that.metric for claim in study.claims), *table.further)
     summaries = {row.arm: row.summaries for row in table.rows}
     drawn = [arm for _, _, arm in _drawn(response)]
@@ -150,7 +151,7 @@ def _draw_line(
 
 
 def _map(table: Table, plane: ResponsePlane) -> Figure:
-    """Return one grid of cells per map: the mean by colour and as a number."""
+    """Return one map per group of arms; a cell shows the mean as colour and as number."""
     summaries = {
         row.arm: row.summaries[table.metric] for row in table.rows if table.metric in row.summaries
     }
@@ -253,7 +254,7 @@ def _spell_value(value: float | None) -> str:
 
 
 def _mark_values(axes: Axes, values: Sequence[float]) -> None:
-    """Label the values along the panel; labels that would overlap are left out."""
+    """Label the values along the panel, without labels that would overlap."""
     along = math.log if is_geometric(values) else float
     if along is math.log:
         axes.set_xscale("log")
@@ -263,7 +264,7 @@ def _mark_values(axes: Axes, values: Sequence[float]) -> None:
 
 
 def _apart(values: Sequence[float], along: Callable[[float], float]) -> list[float]:
-    """Return the first and the last value, and those between that are far enough from both."""
+    """Return the first and last value, and those between that are far enough apart to label."""
     *inner, last = values
     kept: list[float] = []
     span = along(last) - along(values[0])

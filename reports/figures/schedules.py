@@ -1,4 +1,4 @@
-"""Figure of the schedules: the weight that the law of each epoch draws, where it changes."""
+"""The figure of schedules: quantiles of the mixing weight in each epoch."""
 
 import textwrap
 from collections.abc import Mapping
@@ -23,11 +23,11 @@ _COLUMNS = 3
 
 
 def draw_schedules(study: Study, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
-    """Return the figure of every arm whose law changes during training; none if none does.
+    """Return the figure of all arms whose law changes during training; empty if there are none.
 
     Args:
-        study: Whose arms they are.
-        looks: How each arm is drawn (`reports.figures.colours.arm_looks`).
+        study: Study with these arms.
+        looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).
     """
     laws = {arm: _laws(study, arm) for arm in study.arms}
     changing = {arm: of_arm for arm, of_arm in laws.items() if len(set(of_arm)) > 1}
@@ -49,7 +49,7 @@ def draw_schedules(study: Study, looks: Mapping[str, Look]) -> tuple[Figure, ...
 
 
 def _shape_of_bands(laws: Mapping[str, tuple[Law, ...]]) -> str:
-    """Return the caption of the bands: which laws are not symmetric, if any."""
+    """Return a sentence on the symmetry of the laws; it names those that are not symmetric."""
     mixing = dict.fromkeys(law for of_arm in laws.values() for law in of_arm if law.mixes)
     skewed = [law.caption for law in mixing if not law.is_symmetric]
     if skewed:
@@ -60,7 +60,7 @@ def _shape_of_bands(laws: Mapping[str, tuple[Law, ...]]) -> str:
 
 
 def _laws(study: Study, arm: str) -> tuple[Law, ...]:
-    """Return the law of each epoch; nothing where the problem has none."""
+    """Return the law of each epoch; empty if the problem has no laws."""
     law_at = study.problem.law_at
     config = study.arms[arm]
     return () if law_at is None else tuple(law_at(config, e) for e in range(config.epochs))
@@ -98,7 +98,7 @@ def _draw(drawn: Mapping[str, list[tuple[float, ...]]], looks: Mapping[str, Look
 def _numbers(
     laws: Mapping[str, tuple[Law, ...]], drawn: Mapping[str, list[tuple[float, ...]]]
 ) -> str:
-    """Return one line per arm and stretch of epochs under one law; `until` is the next's first."""
+    """Return one row per arm and range of epochs with one law; `until` is exclusive."""
     records: list[dict[str, Any]] = []
     for arm, of_arm in laws.items():
         first = 0

@@ -1,4 +1,4 @@
-"""Figures of a search: history, slices, importance and the front of two objectives."""
+"""Figures of a search: history, slices, importance and the Pareto front of two objectives."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,13 +19,13 @@ from sweeps.study.search import Point
 
 
 def draw_search(searched: Searched, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
-    """Return the figures of a search; a figure is left out until a point is complete.
+    """Return the figures of a search; those that need complete points are left out without any.
 
-    A point whose runs the store has lost is not drawn.
+    Points whose runs are missing from the store are not drawn.
 
     Args:
-        searched: What the search has found.
-        looks: How each arm is drawn (`reports.figures.colours.arm_looks`).
+        searched: The points of the search and their results.
+        looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).
     """
     points = [point for point in searched.history.points if point.state == "complete"]
     complete = [point for point in points if searched.summary(point.arm) is not None]
@@ -42,7 +42,7 @@ def draw_search(searched: Searched, looks: Mapping[str, Look]) -> tuple[Figure, 
 
 
 def _history(searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look]) -> Figure:
-    """Return every point in the order of asking, and the best mean so far."""
+    """Return the mean of each point in the order of proposal, and the best mean so far."""
     scale = searched.shown.scale
     best: list[float] = []
     for point in complete:
@@ -104,7 +104,7 @@ def _history(searched: Searched, complete: Sequence[Point], looks: Mapping[str, 
 
 
 def _slices(searched: Searched, complete: Sequence[Point]) -> Figure:
-    """Return one panel per parameter: its value against the means and seeds of all points."""
+    """Return one panel per parameter: the means and seeds of all points against its value."""
     parameters = searched.search.space.parameters
     scale = searched.shown.scale
     with styled():
@@ -205,7 +205,7 @@ def _draw_seeds(searched: Searched, axes: Axes, placed: Sequence[tuple[Point, fl
 
 
 def _heights(searched: Searched, points: Sequence[Point], arms: Sequence[str] = ()) -> list[float]:
-    """Return the objective of every seed of some points and arms, as drawn."""
+    """Return the objective of every seed of some points and arms, in the drawn unit."""
     values = searched.values[searched.objective]
     return [
         searched.shown.scale * value

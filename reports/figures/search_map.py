@@ -1,4 +1,4 @@
-"""Search map: the points of a search over two of its parameters."""
+"""Search map: the points of a search in the plane of two parameters."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -34,7 +34,7 @@ from sweeps.study.space import Categorical, Parameter, Space
 def draw_map(
     searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look]
 ) -> Figure | None:
-    """Return the map: mean by colour, with the sd over seeds next to each point."""
+    """Return the map: the mean as colour, the sd over seeds as text; None without two numbers."""
     plane = _plane(searched.search.space)
     if plane is None:
         return None
@@ -110,7 +110,7 @@ def draw_map(
 
 
 def _plane(space: Space) -> tuple[Parameter, Parameter] | None:
-    """Return the parameters of both axes: the first two numbers, one drawn in logarithms up."""
+    """Return the parameters of both axes: the first two numbers; a logarithmic one is vertical."""
     numbers = [p for p in space.parameters if is_number(p)]
     if len(numbers) < 2:
         return None
@@ -120,10 +120,10 @@ def _plane(space: Space) -> tuple[Parameter, Parameter] | None:
 
 
 def _edges(searched: Searched, across: Parameter) -> dict[Edge, str]:
-    """Return the ends of an axis at which all points are one arm, with that arm.
+    """Return the ends of an axis where all points equal one arm, with that arm.
 
-    They are if an arm computes what the point there computes, whichever extremes the other
-    parameters have.
+    An end qualifies if the points there with the lowest and the highest values of all other
+    parameters have the same computation as the arm.
     """
     if isinstance(across.distribution, Categorical):
         return {}
@@ -141,7 +141,7 @@ def _edges(searched: Searched, across: Parameter) -> dict[Edge, str]:
 
 
 def _final_key(search: Search, fixed: Mapping[str, Any], which: int) -> str | None:
-    """Return the last stage key of a point; None if its values contradict each other."""
+    """Return the final stage key of a point; None if its values contradict each other."""
 
     def draw(parameter: Parameter) -> Any:
         return fixed.get(parameter.path, parameter.distribution.extremes[which])
@@ -152,7 +152,7 @@ def _final_key(search: Search, fixed: Mapping[str, Any], which: int) -> str | No
 
 
 def _keep_apart(canvas: Canvas, texts: Sequence[Text]) -> None:
-    """Hide each text that would lie over an earlier one."""
+    """Hide each text that would overlap an earlier one."""
     canvas.draw_without_rendering()
     boxes: list[Bbox] = []
     for text in texts:

@@ -1,4 +1,4 @@
-"""Search points: colours, words and numbers that all figures of a search share."""
+"""Search points: colours, texts and numbers common to all figures of a search."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,5 +25,5 @@ def numbers_of(searched: Searched, point: Point) -> dict[str, Any]:
 
 
 def spell_seeds(searched: Searched) -> str:
-    """Return the number of seeds of the study, in words of a caption."""
+    """Return the number of seeds of the study, as text for captions."""
     return f"{len(searched.study.seeds)} seeds"

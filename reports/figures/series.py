@@ -29,18 +29,18 @@ from reports.tables.table import Table
 from sweeps.state.results import RunResult
 
 _MOST_ARMS = 4
-"""Panels side by side, one of each arm; with more arms there is no figure of parts."""
+"""Largest number of panels, one per arm; with more arms the figure of parts is left out."""
 
 Arranged = Mapping[str, Mapping[int, RunResult]]
 
 
 def draw_series(arranged: Arranged, table: Table, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
-    """Return a figure of each series of the problem that has measured values.
+    """Return a figure of each series of the problem that has measurements.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
-        table: Of the same results.
-        looks: How each arm is drawn (`reports.figures.colours.arm_looks`).
+        table: The main table of the same results.
+        looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).
     """
     figures = (
         _by_part(series, arranged, table)
@@ -52,7 +52,7 @@ def draw_series(arranged: Arranged, table: Table, looks: Mapping[str, Look]) -> 
 
 
 def _by_part(series: Series, arranged: Arranged, table: Table) -> Figure | None:
-    """Return a panel per arm with a line of cells per part, all of one seed: two are not alike."""
+    """Return a panel per arm with a row of cells per part, all from one seed (seeds differ)."""
     arms = [row.arm for row in table.printed]
     complete = {arm: complete_runs(arranged[arm]) for arm in arms}
     shared = [seed for seed in arranged[arms[0]] if all(seed in complete[arm] for arm in arms)]
@@ -109,7 +109,7 @@ def _by_part(series: Series, arranged: Arranged, table: Table) -> Figure | None:
 def _along_parts(
     series: Series, arranged: Arranged, table: Table, looks: Mapping[str, Look]
 ) -> Figure | None:
-    """Return the values of the last record by the number of their part."""
+    """Return the values of the last record against the parts, which are numbers."""
     values: dict[str, dict[int, dict[float, float]]] = {}
     for row in table.printed:
         last = {s: r.records[-1] for s, r in counted_runs(arranged[row.arm]).items()}
@@ -167,7 +167,7 @@ def _along_parts(
 def _curves(
     series: Series, records: Sequence[EpochRecord], table: Table
 ) -> dict[str, dict[float, float]]:
-    """Return the values by part and place on the axis."""
+    """Return the values by part and by place on the axis."""
     curves: dict[str, dict[float, float]] = {}
     for record in records:
         place = place_of(record, table.problem.axis)

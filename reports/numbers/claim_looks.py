@@ -243,7 +243,7 @@ def _stored(study: Study, store: Store) -> tuple[Numbers, Ends, dict[Claim, Stat
 
 
 def outcome_of(study: Study, claim: Claim, low: float, high: float) -> VerdictName:
-    """Return the verdict for an interval; `equivalent` if undecided and within the study's margin."""
+    """Return the verdict for an interval, `equivalent` within the study's margin included."""
     that, margin = claim.that, study.equivalence
     said: VerdictName = that.judge(low, high)
     is_margined = margin is not None and that.margin is None and that.metric == study.headline

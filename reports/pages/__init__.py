@@ -1,1 +1,1 @@
-"""Pages: the report of a study and what it is written into."""
+"""Pages: the report of a study, and the documents that collect several reports."""

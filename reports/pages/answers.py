@@ -1,10 +1,10 @@
-"""Answers: the questions of the sources, the studies that ask them, and the verdicts of the runs.
+"""Answers: the questions of the sources, with the studies that test them and their verdicts.
 
     python -m reports.pages.answers > reports/published/answers.md
     python -m reports.pages.answers --studies    # names of the published studies that can run here
 
-The template states what sources say, in this project's words. Verdicts, numbers, seeds and
-figures are those of the published reports, by the claims and the rules of today.
+The template states what the sources say, in this project's words. Verdicts, numbers, seeds and
+figures come from the published reports, judged by the present claims and rules.
 """
 
 import argparse
@@ -28,14 +28,14 @@ from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.study import Study
 
 _OWN = ("no source", "open question")
-"""Beginnings of the sources of claims that no publication makes."""
+"""Prefixes of the sources of claims that no publication makes."""
 
 TEMPLATE = Path(__file__).parent / "manuscripts" / "answers.md"
 
 
 @dataclass(kw_only=True)
 class Answers:
-    """The page under way."""
+    """Builder of the page."""
 
     published: Path = PUBLISHED
     counts: Counter[str] = field(default_factory=Counter)
@@ -46,7 +46,7 @@ class Answers:
         """Return the page as Markdown.
 
         Raises:
-            KeyError: If no claim, or more than one, begins with given words.
+            KeyError: If the words in the template begin no claim, or more than one.
         """
         # The page is Markdown, whose pieces escape what they print themselves.
         environment = Environment(  # noqa: S701
@@ -62,12 +62,12 @@ class Answers:
         return text.replace("TOTAL", self.total())
 
     def asked(self, sentence: str, study: str, *begins: str) -> str:
-        """Return the lines of a table for a sentence: one for each claim that asks it.
+        """Return the table rows of a sentence: one for each claim that tests it.
 
         Args:
             sentence: The sentence of the source, in this project's words.
-            study: A bundled study.
-            begins: First words of each claim; none takes every claim of the study.
+            study: Name of a bundled study.
+            begins: First words of each claim; none: all claims of the study.
         """
         found = self._of(study)
         asked = [found.verdict(words) for words in begins] or found.verdicts
@@ -78,7 +78,7 @@ class Answers:
         return "\n".join(lines)
 
     def waits(self, sentence: str, *studies: str) -> str:
-        """Return the lines for studies that need a GPU: one each until a report is published."""
+        """Return the table rows of studies that need a GPU: one each until a report is published."""
         lines = []
         for name in studies:
             found = self._of(name)
@@ -106,12 +106,12 @@ class Answers:
         return "\n".join(lines)
 
     def lacks(self, sentence: str, reason: str) -> str:
-        """Return the line of a table for a sentence that no study asks."""
+        """Return the table row of a sentence that no study tests."""
         self.counts["not done"] += 1
         return f"| {sentence} | {DASH} | {reason} | **not done** | {DASH} | {DASH} | {DASH} |"
 
     def value(self, study: str, begins: str) -> str:
-        """Return the value of a claim with its interval and n, for a sentence."""
+        """Return the value of a claim with its interval and n, for use in a sentence."""
         found = self._of(study)
         verdict = found.verdict(begins)
         if found.report is None:
@@ -119,12 +119,12 @@ class Answers:
         return f"{spell_numbers(found.study, verdict)[0]} (n = {verdict.n})"
 
     def verdict(self, study: str, begins: str) -> str:
-        """Return the verdict of a claim, for a sentence."""
+        """Return the verdict of a claim, for use in a sentence."""
         found = self._of(study)
         return "not run" if found.report is None else found.verdict(begins).verdict
 
     def figure(self, study: str, name: str) -> str:
-        """Return a figure of a published report with its caption; empty if it does not exist."""
+        """Return a published report's figure with its caption, or a note that there is none."""
         report = self._of(study).report
         if report is None or report.folder is None:
             return f"*`{study}` has no published report.*"
@@ -134,7 +134,7 @@ class Answers:
         return f"![{study}: {name}]({place})\n\n*`{study}`*: {escape_markdown(caption)}"
 
     def cost(self) -> str:
-        """Return the number of runs in published reports and their hours, each run counted once."""
+        """Return the number of runs in published reports and their hours; each run counts once."""
         seconds: dict[str, float] = {}
         reports = (latest_report(self.published, name) for name in bundled_names())
         folders = [report.folder for report in reports if report is not None]
@@ -198,7 +198,7 @@ class Answers:
                 yield from ((found, verdict) for verdict in found.verdicts)
 
     def total(self) -> str:
-        """Return how many rows have which verdict."""
+        """Return the number of rows with each verdict, as text."""
         return ", ".join(f"{number} {verdict}" for verdict, number in sorted(self.counts.items()))
 
     def _of(self, name: str) -> "Asked":
@@ -231,11 +231,11 @@ class Asked:
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """The verdicts of today, in the order of the claims."""
+        """The verdicts by the present rules, in the order of the claims."""
         return verdicts_of_today(self.study, self.report)
 
     def verdict(self, begins: str) -> Verdict:
-        """Return the verdict of the one claim that begins with some words.
+        """Return the verdict of the only claim that begins with some words.
 
         Raises:
             KeyError: If there is none, or more than one.
@@ -263,7 +263,7 @@ class Asked:
         return told.get(verdict.claim.says, {}).get("variants") or ""
 
     def rates(self, verdict: Verdict) -> str:
-        """Return the schedules of the learning rates of the arms of a claim; empty for theory."""
+        """Return the learning rate schedules of a claim's arms; empty for problems without them."""
         configs = [self.study.arms[arm] for arm in verdict.claim.that.terms]
         names = {str(flatten(config).get("lr_schedule", "")) for config in configs}
         return ", ".join(sorted(filter(None, names)))

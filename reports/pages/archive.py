@@ -1,10 +1,10 @@
-"""Archive: one published folder per study, and the index of them all.
+"""Archive: one published folder per study, and the index of all.
 
     python -m reports.pages.archive [REPORT ...]
 
-Each REPORT is a folder that `mixsweep report` has written. Its files replace the published folder
-of that study; the verdicts of the first report of a study stay in `first_verdicts.jsonl`. Then
-the index, the claims and the answers are written again.
+Each REPORT is a folder written by `mixsweep report`. Its files replace the published folder of its
+study; the verdicts of the first report of a study are kept in `first_verdicts.jsonl`. Then the
+index, the claims and the answers are written anew.
 """
 
 import argparse
@@ -26,7 +26,7 @@ _HEADER = ("folder", "study", "runs ended", "commit", "machine", "runs", "verdic
 
 
 def replace_published(report: Path, published: Path = PUBLISHED) -> Path:
-    """Copy a report into the folder of its study; the earlier report there is replaced."""
+    """Replace the published folder of a study by a copy of a report, and return the folder."""
     target = published / str(provenance_of(report)["study"])
     if target.is_dir():
         record_first(published, target)
@@ -40,7 +40,7 @@ def replace_published(report: Path, published: Path = PUBLISHED) -> Path:
 
 
 def archive_index(published: Path = PUBLISHED) -> str:
-    """Return the index of the published folders as Markdown, from their provenance alone."""
+    """Return the index of the published folders as Markdown, from their provenance."""
     files = sorted(published.glob("**/provenance.json"))
     grid = [list(_HEADER), *(_row(file.parent, published) for file in files)]
     pages = sorted(published.glob("*/README.md"))
@@ -79,7 +79,7 @@ def _row(folder: Path, published: Path) -> list[str]:
 
 
 def _columns(provenance: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the provenance of each study: one of a report, several of a joined table."""
+    """Yield the provenance of each study; a report has one study, a joined table several."""
     yield from [provenance] if "study" in provenance else provenance["columns"]
 
 
@@ -88,14 +88,14 @@ def _machine(place: Mapping[str, str]) -> str:
 
 
 def _verdicts(folder: Path) -> str:
-    """Return how many claims of a folder have each verdict."""
+    """Return the number of claims with each verdict in a folder, as text."""
     file = next(iter(folder.glob("*verdicts.csv")), None)
     counts = Counter(row["verdict"] for row in rows_of(file)) if file else Counter()
     return ", ".join(f"{number} {verdict}" for verdict, number in sorted(counts.items())) or DASH
 
 
 def main() -> None:
-    """Replace the published folders that the command line names, and write both indexes."""
+    """Replace the published folders of the reports in the command line, and write all indexes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("reports", nargs="*", type=Path, metavar="REPORT")
     for report in parser.parse_args().reports:

@@ -1,4 +1,4 @@
-"""draft_report: a study and its results in, the files of tables, figures and provenance out."""
+"""draft_report: the files of a report (tables, figures, provenance) of a study and its results."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ REPLACED_LISTINGS = (
     "ensembles", "equivalence", "looks", "points", "references", "seeds", "sensitivity", "spread",
     "variation",
 )  # fmt: skip
-"""Files of an earlier report that go if this one has none; others in the folder are left."""
+"""Files of an earlier report that are deleted if a new report lacks them; other files are kept."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,31 +69,32 @@ class Report:
 
     table: Table
     markdown: str
-    """Part of the report that the console shows."""
+    """The part of the report that is shown on the console."""
     folder: Path
     files: tuple[Path, ...]
-    """Every file written, below `folder`, sorted."""
+    """All files written, sorted; they are below `folder`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Draft:
-    """A report that is not written yet."""
+    """A report that is not yet written."""
 
     table: Table
     markdown: str
     contents: Mapping[str, Content]
-    """Content of each file by its name below the folder of the report."""
+    """Content of each file, by its path below the folder of the report."""
     predicted: frozenset[str]
-    """Keys of the runs whose predictions it is made from."""
+    """Keys of the runs whose predictions the report uses."""
 
     def write(self, out: Path) -> Report:
-        """Write the report. Each file appears whole; an earlier file stays until it is replaced.
+        """Write the report. Each file is replaced atomically.
 
-        Files of an earlier report that this one lacks are removed only where a report was: anywhere
-        else, files of these names are somebody else's.
+        Files of an earlier report that this one lacks are deleted, but only if the folder contained
+        a
+        report: elsewhere, files of these names belong to somebody else.
 
         Args:
-            out: Folder to write to, made if it is not there.
+            out: Folder to write to; created if missing.
 
         Raises:
             OSError: If the folder cannot be written.
@@ -134,20 +135,20 @@ def draft_report(  # noqa: PLR0913  what a report is made from
     tracked: Tracked | None = None,
     statements: Mapping[Claim, Statement] | None = None,
 ) -> Draft:
-    """Return the report of a study from the results so far, even from none.
+    """Return the report of a study from the results so far; there may be none.
 
-    Times appear in `report.html` and `provenance.json` alone: the other files have the same bytes
+    Times appear only in `report.html` and `provenance.json`: all other files have the same bytes
     for the same results, device, versions and commit.
 
     Args:
-        study: Decides arms, seeds and their order.
+        study: Defines arms, seeds and their order.
         results: Results of its runs, in any order.
-        data_checksums: Data set to file to checksum, for the provenance.
+        data_checksums: Checksum of each file of each data set, for the provenance.
         command: The command line, for the provenance.
         history: Points of the study's search, if it is one.
-        predictions: Reads what a complete run predicts; None: nobody knows of predictions here.
-        tracked: Where MLflow shows the runs, for the page; None: nowhere.
-        statements: What the store remembers of the claims; None: nothing.
+        predictions: Function that reads the predictions of a complete run; None: not available.
+        tracked: Links to the runs in MLflow, for the page; None: no links.
+        statements: The store's record of when each claim was stated; None: no record.
 
     Raises:
         ValueError: If a result belongs to no run of the study.
@@ -237,10 +238,10 @@ def draft_report(  # noqa: PLR0913  what a report is made from
 def draw_report(
     study: Study, results: Sequence[RunResult], history: SearchHistory | None = None
 ) -> tuple[Figure, ...]:
-    """Return the figures of a report without writing anything.
+    """Return the figures of a report without writing files.
 
     Args:
-        study: Decides arms, seeds and their order.
+        study: Defines arms, seeds and their order.
         results: Results of its runs, in any order.
         history: Points of the study's search, if it is one.
     """
@@ -297,7 +298,7 @@ def _of_predictions(predicted: Predicted, table: Table, study: Study) -> tuple[L
 
 
 def _tabulated(parts: "_Parts", made_with: str, predicted: Predicted | None) -> Table:
-    """Return the main table; its caption names metrics that depend on the read-out or are lost."""
+    """Return the main table, with notes on read-outs, missing predictions and an early end."""
     is_short = predicted is not None and predicted.num_runs < predicted.num_complete
     short = [predicted.counts] if predicted and is_short else []
     reason = ended_on_budget(parts.study, parts.results)
@@ -323,7 +324,7 @@ def _blocks(listings: Sequence[Listing]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Parts:
-    """The main table of a report and its further tables and figures."""
+    """The study of the main table of a report, and the tables and figures beside it."""
 
     study: Study
     results: Sequence[RunResult]
@@ -334,7 +335,7 @@ class _Parts:
 
 
 def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | None) -> _Parts:
-    """Return the parts of a report: of a search, its confirmation or else its arms come first."""
+    """Return the parts of a report; for a search, its confirmation or else its arms come first."""
     study, results = primary_of(study, results)
     if study.search is None or history is None:
         return _Parts(study=study, results=results, looks=arm_looks(study.arms))

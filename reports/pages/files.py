@@ -1,4 +1,4 @@
-"""Files: write the files of a report atomically."""
+"""Files: atomic replacement of the files of a report."""
 
 import errno
 import os
@@ -8,15 +8,15 @@ from pathlib import Path
 from mixup_core.temporary import temporary_folder
 
 Content = str | bytes | Iterable[str]
-"""Content of a file: all of it, or its text in pieces that are written one after the other."""
+"""Content of a file: the whole content, or pieces of text that are written one after the other."""
 
 
 def replace_files(folder: Path, contents: Mapping[str, Content]) -> None:
-    """Write all files next to a folder, then move each into it; its other files stay.
+    """Write all files to a temporary folder, then move each into place; other files are kept.
 
     Args:
-        folder: Made if it is not there.
-        contents: Name below the folder to content.
+        folder: Target folder; created if missing.
+        contents: Content of each file, by its path below the folder.
 
     Raises:
         IsADirectoryError: If a folder has the name of a file.

@@ -1,9 +1,9 @@
-"""Looks index: the number of runs that planned looks would have saved in published studies.
+"""Looks index: the runs that planned looks would have saved in the published studies.
 
     python -m reports.pages.looks_index > reports/published/looks.md
 
-Each published study with claims is replayed from the numbers in its `runs.csv`: its seeds are
-added at looks, as if it had asked for them until its claims are decided.
+Each published study with claims is replayed from its `runs.csv`, as if its seeds had been added at
+planned looks until the claims were decided.
 """
 
 import sys
@@ -19,13 +19,13 @@ from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.until_decided import UntilDecided
 
 LEAST_SEEDS = 5
-"""Studies with fewer have no room for looks from 3 seeds on."""
+"""Smallest number of seeds of a study; looks begin at 3 seeds."""
 
 _HEADER = ("study", "looks", "claims", "runs", "with looks", "saved", "verdicts that differ")
 
 
 def looks_index(published: Path = PUBLISHED) -> str:
-    """Return the document as Markdown."""
+    """Return the index as a Markdown document."""
     lines = list(_lines(published))
     before, after = (sum(int(line[column]) for line in lines) for column in (3, 4))
     text = (

@@ -1,9 +1,8 @@
-"""Manuscript: a page of text in which verdicts, numbers and figures of studies are filled in.
+"""Manuscript: a page of text with the verdicts, numbers and figures of studies filled in.
 
-A manuscript is a Jinja template of Markdown. It states what sources say; whatever was measured
-comes from the runs by a function: `verdicts`, `results`, `again`, `number`, `first`, `cost` or
-`figure`, and `winner` for what a search has selected: its parameters, its mean, and the points that
-tie with it.
+A manuscript is a Jinja template of Markdown. Its text states what sources say; measured results
+are inserted by functions: `verdicts`, `results`, `again`, `number`, `first`, `cost`, `figure`, and
+`winner` for the point selected by a search (its parameters, mean, and points with the same mean).
 
     python -m reports.pages.manuscript reports/pages/manuscripts/theory.md --home runs --out FOLDER
 """
@@ -51,23 +50,23 @@ _KEPT = ("table.csv", "runs.csv", "verdicts.csv", "points.csv", "provenance.json
 
 @dataclass(kw_only=True)
 class Manuscript:
-    """A page that is being filled in, and the reports that it has used."""
+    """Builder of a page, and the studies that it used."""
 
     home: Home
     out: Path
     used: set[str] = field(default_factory=set)
-    """Studies of which something stands in the page."""
+    """Studies whose results appear in the page."""
     _read: dict[str, Mapping[str, Mapping[int, RunResult]]] = field(default_factory=dict)
 
     def write(self, template: Path) -> Path:
-        """Write the page and all that it refers to, and return it.
+        """Write the page and all files that it links to; return the page's path.
 
         Args:
             template: The manuscript.
 
         Raises:
-            FileNotFoundError: If a study has no report in the home yet.
-            KeyError: If a study, an arm or a metric is named that is not there.
+            FileNotFoundError: If a study has no report in the home.
+            KeyError: If the manuscript names an unknown study, arm or metric.
         """
         # The page is Markdown, whose pieces escape what they print themselves.
         environment = Environment(  # noqa: S701
@@ -99,10 +98,11 @@ class Manuscript:
         return self._report(study).exists()
 
     def verdicts(self, study: str) -> str:
-        """Return the claims of a study with their verdicts, from `verdicts.csv`, if it has any.
+        """Return the claims of a study with their verdicts, from `verdicts.csv`; empty if none.
 
-        `compared` is what the claim says of which metric, `value` the mean over seeds of what it
-        judges, left minus right where both sides are arms, in the unit of the metric.
+        The column `compared` contains the claim's metric and comparison; `value` contains the mean
+        over seeds of the judged value (left minus right, if both sides are arms) in the metric's
+        unit.
         """
         rows = self._rows(study, "verdicts.csv")
         if not rows:
@@ -123,7 +123,7 @@ class Manuscript:
         return markdown_grid([[escaped(cell) for cell in line] for line in grid])
 
     def winner(self, study: str) -> str:
-        """Return the point that a search selected, from `points.csv`, for a sentence.
+        """Return the point that a search selected, from `points.csv`, for use in a sentence.
 
         `point 3 has network.init = 0.13, network.neurons = 4; 2 other points have the same mean
         (features not learned, %: 1.2 ± 0.4 over 3 seeds; 20 points tried)`.
@@ -146,9 +146,9 @@ class Manuscript:
         )
 
     def results(self, study: str, *metrics: str) -> str:
-        """Return arms by metrics from `table.csv`: mean ± half of the 95 % interval.
+        """Return a table of arms and metrics from `table.csv`: mean ± half of the 95 % interval.
 
-        `100 (all 5)` where every seed has the same value, which says nothing of further seeds.
+        If all seeds have the same value, `100 (all 5)` is written instead of an interval.
         """
         problem = _study(study).problem
         grid = [["arm", "n", *(problem.metric(metric).heading for metric in metrics)]]
@@ -165,19 +165,19 @@ class Manuscript:
         rows: Mapping[str, str],
         printed_seeds: int | None = None,
     ) -> str:
-        """Return a table of a source measured again: ours, in brackets the printed number.
+        """Return a table of a source, measured again: our number, and in brackets the printed one.
 
         `=`: ours rounds to the printed digits. `≈`: the printed number is within our 95 % interval
-        or 10 % of ours. `≠`: neither. No ± stands where every seed has the same value.
+        or 10 % of ours. `≠`: neither. If all seeds have the same value, no ± is written.
 
         Args:
-            study: What measures it again.
-            columns: What each number is.
-            rows: Arm to the printed numbers, one word for each column; `-` where there is none.
-            printed_seeds: How many seeds each printed number is the mean of, for one that varies
-                with them as ours do: `≈` is then judged by the 95 % prediction interval of such a
-                mean, `mean ± t s sqrt(1/n + 1/printed_seeds)`. None: it has no spread of its own,
-                and is held against the interval of our mean.
+            study: The study that measures it again.
+            columns: The quantity in each column.
+            rows: Printed numbers of each arm, one word for each column; `-` for a missing number.
+            printed_seeds: Number of seeds behind each printed number, if it varies over seeds like
+                ours: `≈` then uses the 95 % prediction interval of a mean of so many seeds, `mean ±
+                t s sqrt(1/n + 1/printed_seeds)`. None: the printed number has no spread, and `≈`
+                uses the interval of our mean.
         """
         measured = _study(study)
         counts: Counter[str] = Counter()
@@ -206,7 +206,7 @@ class Manuscript:
     def number(
         self, study: str, arm: str, metric: str, place: float | None = None, scale: float = 1.0
     ) -> str:
-        """Return the mean of a metric of an arm over its seeds, for a sentence."""
+        """Return the mean of a metric over an arm's seeds, for use in a sentence."""
         column = MeasuredColumn(heading="", metric=metric, place=place, scale=scale)
         found = self._measured(study, arm, column)
         return DASH if found is None else spell_number(found.mean)
@@ -214,7 +214,7 @@ class Manuscript:
     def first(self, study: str, arm: str, metric: str, level: float) -> str:
         """Return the first place on the axis where the mean over seeds is at most a level.
 
-        Of runs that do not get there, `> ` and the last place.
+        If it never is, return `> ` and the last place.
         """
         runs = counted_runs(self._arranged(study)[arm]).values()
         told = DASH
@@ -227,7 +227,7 @@ class Manuscript:
         return told
 
     def cost(self, study: str, *metrics: str) -> str:
-        """Return a table of seconds per run by arm, with metrics of the last records."""
+        """Return a table of the seconds per run of each arm, beside metrics of its last records."""
         seconds: dict[str, list[float]] = {}
         provenance = json.loads((self._report(study) / "provenance.json").read_text())
         self.used.add(study)
@@ -248,7 +248,7 @@ class Manuscript:
         return markdown_grid([[escaped(cell) for cell in line] for line in grid])
 
     def figure(self, study: str, name: str) -> str:
-        """Return a figure of a study's report with its caption; picture and numbers are kept."""
+        """Return a figure of a report with its caption; its picture and numbers are copied."""
         source, title = self._report(study) / "figures", _study(study).name
         self.used.add(study)
         target = self.out / "figures"
@@ -295,12 +295,12 @@ class Manuscript:
 
 @cache
 def _study(name: str) -> Study:
-    """Return a bundled study without overrides."""
+    """Return a bundled study as its file defines it."""
     return load_study(name, ())
 
 
 def _place_of(study: Study, record: EpochRecord) -> float:
-    """Return the position of a record on the axis of its problem."""
+    """Return the place of a record on the axis of its problem."""
     axis = study.problem.axis.metric
     return record.epoch + 1 if axis is None else record.metrics[axis]
 

@@ -1,4 +1,4 @@
-"""Cells of a manuscript: our numbers next to those of a source, and marks for agreement."""
+"""Cells of a manuscript: our numbers, formatted and compared with the printed ones."""
 
 import json
 from collections.abc import Mapping
@@ -14,28 +14,30 @@ from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 
 _CLOSE = 0.1
-"""Relative distance up to which a number measured again is called close."""
+"""Largest relative distance between a printed number and ours that counts as close."""
 
 _ROUNDING = 1e-9
-"""Part of a value up to which half of its interval is rounding."""
+"""Half an interval below this fraction of the value is attributed to rounding."""
 
 SAME, NEAR, OTHER = "=", "≈", "≠"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeasuredColumn:
-    """A column of numbers that are measured again."""
+    """A column of a source's table, to be measured again."""
 
     heading: str
     metric: str
     place: float | None = None
-    """Place on the axis of the problem; None: the read-out of the study."""
+    """Place on the axis of the problem at which to read the metric; None: the read-out of the
+    study.
+    """
     scale: float = 1.0
-    """Factor from the stored value to the one printed."""
+    """Factor that converts the stored value to the printed one."""
 
 
 def mark_of(ours: Summary, printed: str, seeds: int | None) -> str:
-    """Return the mark of our mean beside a printed number: equal, near or other."""
+    """Return the mark that compares our mean with a printed number: equal, near or other."""
     number = Decimal(printed)
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int), "a printed number is finite"
@@ -50,7 +52,7 @@ def mark_of(ours: Summary, printed: str, seeds: int | None) -> str:
 
 
 def spell_summary(row: Mapping[str, str], metric: str, problem: Problem) -> str:
-    """Return the mean of a metric in a line of a report's CSV, ± half of its 95 % interval."""
+    """Return a metric's mean from a row of a report's CSV, ± half of its 95 % interval."""
     scale = problem.metric(metric).scale
     mean, low, high = (row.get(f"{metric}_{name}", "") for name in ("mean", "ci_low", "ci_high"))
     if not mean:
@@ -60,7 +62,7 @@ def spell_summary(row: Mapping[str, str], metric: str, problem: Problem) -> str:
 
 
 def read_cell(cell: str) -> Any:
-    """Return the value that a cell of a CSV was written from."""
+    """Return the value of a cell in a report's CSV."""
     try:
         return json.loads(cell)
     except ValueError:
@@ -73,9 +75,9 @@ def spell_number(value: float) -> str:
 
 
 def spell_mean(mean: float, half: float | None, n: str = "") -> str:
-    """Return `0.3312 ± 0.0021`, or `100 (all 5)` where all of n values are the same.
+    """Return `0.3312 ± 0.0021`, or `100 (all 5)` if all n values are equal.
 
-    An interval of no width would say that another seed gives the same, which nobody knows.
+    An interval without width would state that further seeds give the same value, which is unknown.
     """
     if half is None:
         return spell_number(mean)
@@ -85,7 +87,7 @@ def spell_mean(mean: float, half: float | None, n: str = "") -> str:
 
 
 def spell_claim(study: Study, claim: Claim, reference: str) -> str:
-    """Return the comparison of a claim as text, with the difference that its source gives."""
+    """Return the comparison of a claim as text, with the source's difference if it has one."""
     compared = spell_compared(study, claim)
     if not reference or claim.that.number is not None:
         return compared
@@ -118,6 +120,6 @@ def spell_in(value: float, unit: str) -> str:
 
 
 def escaped(cell: str) -> str:
-    """Return a cell whose bold survives."""
+    """Return a cell escaped for Markdown, except for a bold cell."""
     is_bold = cell.startswith("**") and cell.endswith("**")
     return cell if is_bold else escape_markdown(cell)

@@ -1,4 +1,4 @@
-"""report.html: the table, the figures and where they come from, in one self-contained file."""
+"""report.html: the tables, figures and provenance of a study in one self-contained file."""
 
 import base64
 import re
@@ -18,7 +18,7 @@ from sweeps.study.study import Study
 
 _TEMPLATE = Path(__file__).with_name("page.html")
 _PIECE = 3 * 2**14
-"""Bytes of a piece of an address; of three bytes base64 makes four letters."""
+"""Bytes of a piece of a data URL; a multiple of three, which base64 encodes without padding."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,19 +28,19 @@ class Tracked:
     command: str
     """Command that serves MLflow's pages."""
     links: Mapping[str, str]
-    """Subject of each link, to its address."""
+    """Address of each link, by the subject of the link."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
-    """A page in pieces that are created one by one; the figures of a large study are long."""
+    """A page rendered piece by piece, because the figures of a large study are long."""
 
     template: Template
     values: Mapping[str, Any]
-    """Values that fill the template."""
+    """Values for the template."""
 
     def __iter__(self) -> Iterator[str]:
-        """Yield its text from the beginning."""
+        """Yield the pieces of its text in order."""
         return self.template.generate(self.values)
 
 
@@ -55,17 +55,17 @@ def render_page(  # noqa: PLR0913  what a page is made of
     files: Mapping[str, str] | None = None,
     tracked: Tracked | None = None,
 ) -> Page:
-    """Return the page as HTML. Everything put into it is escaped.
+    """Return the page as HTML. All inserted text is escaped.
 
     Args:
-        study: What was studied.
-        table: Its result.
-        figures: Inlined as SVG.
-        provenance: What `reports.numbers.provenance.describe` returned; the only source of times.
-        leading: Tables before it.
+        study: The study.
+        table: Its main table.
+        figures: Figures, inserted as SVG.
+        provenance: Result of `reports.numbers.provenance.describe`; the only source of times.
+        leading: Tables before the main table.
         listings: Tables after it.
-        files: Name to content of the files beside the page that it carries for download.
-        tracked: Where the same runs are shown besides; None: nowhere.
+        files: Content of the files that the page offers for download, by name.
+        tracked: Links to the same runs in MLflow; None: no links.
     """
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -95,12 +95,12 @@ def render_page(  # noqa: PLR0913  what a page is made of
 
 
 def _coded(text: str) -> Markup:
-    """Return a text escaped, with the parts between backticks as code."""
+    """Return a text escaped for HTML, with the parts in backticks as code."""
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704
 
 
 def _sentences(caption: str) -> list[str]:
-    """Return the statements of a caption, each with a capital and a full stop."""
+    """Return the sentences of a caption, each with a capital and a full stop."""
     statements = (part.strip() for part in re.split(r"; |(?<=\.) ", caption))
     return [f"{part[0].upper()}{part[1:].rstrip('.')}." for part in statements if part]
 
@@ -114,7 +114,7 @@ def _minutes_per_run(study: Study, arm: str, runs: Sequence[Mapping[str, Any]]) 
 
 
 def _addressed(content: str | bytes, kind: str) -> Iterator[str]:
-    """Yield an address that holds a content itself, in pieces."""
+    """Yield a data URL of a content, in pieces."""
     yield f"data:{kind};base64,"
     plain = content.encode() if isinstance(content, str) else content
     for start in range(0, len(plain), _PIECE):

@@ -1,4 +1,4 @@
-"""Published report: the committed files of one study, and the verdicts that it began with."""
+"""Published report: the committed files of a study's report, and its first verdicts."""
 
 import csv
 import json
@@ -15,23 +15,23 @@ from sweeps.study.study import Study
 PUBLISHED = Path(__file__).parents[1] / "published"
 
 FIRST = "first_verdicts.jsonl"
-"""File of the first reports that a newer one replaced: study, source and verdicts, one per line."""
+"""File of the first reports that newer ones replaced: study, source and verdicts per line."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Published:
-    """One published report: its claims as they were, their verdicts, and its runs."""
+    """A published report: its claims at that time, their verdicts, and its runs."""
 
     told: Mapping[str, Mapping[str, str]]
-    """Sentence of a claim to its row of `verdicts.csv`."""
+    """Row of `verdicts.csv` of each claim, by its sentence."""
     source: Mapping[str, Any]
-    """The study file."""
+    """Content of the study file."""
     runs: tuple[Mapping[str, str], ...] = ()
-    """The rows of `runs.csv`; none of a first report that was replaced."""
+    """The rows of `runs.csv`; empty for a first report that was replaced."""
     folder: Path | None = None
     """Folder of the report; None for a first report that was replaced."""
     ended_at_ms: int | None = None
-    """Time at which the last epoch of its runs was stored; two reports of one training share it."""
+    """Time at which the last epoch was stored, in ms; equal in reports of the same runs."""
 
     @property
     def written(self) -> tuple[Mapping[str, Any], ...]:
@@ -39,7 +39,7 @@ class Published:
         return tuple(self.source.get("claims") or ())
 
     def setting(self, arm: str) -> tuple[Any, Any]:
-        """Return the settings of the base and of one arm in the study file."""
+        """Return the common settings of all arms in the study file, and those of one arm."""
         return self.source.get("base"), (self.source.get("arms") or {}).get(arm)
 
     @property
@@ -48,7 +48,7 @@ class Published:
         return all("confidence" in row for row in self.told.values())
 
     def values(self, claim: Claim, study: Study) -> dict[str, dict[int, float]]:
-        """Return the values in `runs.csv` by arm and seed; empty for another read-out."""
+        """Return the values in `runs.csv` by arm and seed; empty if the read-out differs."""
         that = claim.that
         if that.readout not in (None, study.readout):
             return {}
@@ -63,8 +63,8 @@ class Published:
 def latest_report(published: Path, study: str) -> Published | None:
     """Return the published report of a study; None if there is none.
 
-    A folder named for the study comes before one within a page. Of two pages, the one whose report
-    decides more claims is taken, then the one whose runs ended later.
+    A folder named after the study takes precedence over one within a page. Among pages, the report
+    that decides the most claims is chosen; among equals, the one whose runs ended last.
     """
     own, within_pages = published / study, published.glob(f"*/{study}/")
     folders = [own] if (own / "verdicts.csv").is_file() else list(within_pages)
@@ -79,7 +79,7 @@ def latest_report(published: Path, study: str) -> Published | None:
 
 
 def read_report(folder: Path) -> Published:
-    """Return the report of a folder that has `provenance.json` and `verdicts.csv`."""
+    """Return the report in a folder with `provenance.json` and `verdicts.csv`."""
     provenance = provenance_of(folder)
     return Published(
         told={row["says"]: row for row in rows_of(folder / "verdicts.csv")},
@@ -91,7 +91,7 @@ def read_report(folder: Path) -> Published:
 
 
 def first_reports(published: Path) -> dict[str, Published]:
-    """Return the first report of each study that a newer one replaced."""
+    """Return the first report of each study, for studies whose first report was replaced."""
     lines = (json.loads(line) for line in (published / FIRST).read_text("utf-8").splitlines())
     return {
         line["study"]: Published(
@@ -104,7 +104,7 @@ def first_reports(published: Path) -> dict[str, Published]:
 
 
 def record_first(published: Path, folder: Path) -> None:
-    """Append the verdicts of a report that is to be replaced, unless an older one is recorded."""
+    """Record the verdicts of a report before it is replaced, unless older ones are recorded."""
     provenance = provenance_of(folder)
     if provenance["study"] in first_reports(published) or not (folder / "verdicts.csv").is_file():
         return
@@ -120,7 +120,7 @@ def record_first(published: Path, folder: Path) -> None:
 
 
 def provenance_of(folder: Path) -> dict[str, Any]:
-    """Return the content of `provenance.json` of a folder."""
+    """Return the content of `provenance.json` in a folder."""
     found: dict[str, Any] = json.loads((folder / "provenance.json").read_text("utf-8"))
     return found
 

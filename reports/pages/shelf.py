@@ -1,14 +1,13 @@
-"""Shelf: which folder a report goes to, so that no finished report is replaced by another study's.
+"""Shelf: the choice of a report's folder, so that no finished report is lost to another study's.
 
-    STUDY                 the newest finished report; while there is none, the newest
-    STUDY@SETTINGS        an unfinished one beside a finished one, or one of other settings
-    STUDY@SETTINGS.1      the same, where a finished report has that name and would lose by it
-    STUDY@earlier         one of an earlier version, or of which nobody knows the settings any more
+    STUDY                 the newest finished report; if there is none, the newest report
+    STUDY@SETTINGS        an unfinished report beside a finished one, or one of other settings
+    STUDY@SETTINGS.1      the same, if a finished report with other runs has that folder
+    STUDY@earlier         a report of an earlier version, or one whose settings are unknown
 
-A report belongs to the study as resolved, which `provenance.json` names. One that has every
-finished run of another and its predictions, and is finished if that is, takes its place. Where the
-provenance of a report is lost, or another study's lies there, the report counts as finished, with
-the runs that `runs.csv` lists.
+A report belongs to the resolved study in its `provenance.json`. A report replaces another if it has
+all of the other's finished runs and predictions, and is finished if the other is. If the provenance
+is lost, or names another study, the report counts as finished, with the runs in `runs.csv`.
 """
 
 import csv
@@ -31,59 +30,63 @@ from sweeps.study.search import CONFIRM
 from sweeps.study.study import Study
 
 _JOINED = (CONFIRM, "point ")
-"""Begin the names of arms that joined a search while it ran."""
+"""Prefixes of the names of arms that were added to a search while it ran."""
 _DIGITS = 8
-"""Digits of the settings' digest in the name of a folder."""
+"""Number of digits of the settings' digest in a folder's name."""
 _PROVENANCE, _RUNS = "provenance.json", "runs.csv"
 _TELLING = ("table.csv", "report.html", _RUNS)
-"""Files of which one at least is there where a report was."""
+"""Files that identify a report's folder; every report has at least one."""
 _UNKNOWN = frozenset({""})
-"""Placeholder for unknown runs: no report has all of them."""
+"""Placeholder for unknown runs; no report contains all of them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """An earlier report, as described by its provenance."""
+    """A report that was written earlier, as its provenance describes it."""
 
     folder: Path
     settings: str
-    """`Study.settings`; empty in a report of an earlier version."""
+    """`Study.settings`; empty for a report of an earlier version."""
     is_finished: bool
     complete: frozenset[str]
     """Keys of its complete runs."""
     predicted: frozenset[str] = frozenset()
-    """Keys of those whose predictions it was made from."""
+    """Keys of the runs whose predictions it uses."""
     num_runs: int = 0
     seeds: tuple[int, ...] = ()
     arms: Mapping[str, Mapping[str, Any]]
-    """Arm of the study file to its configuration, flattened, without the seed."""
+    """Configuration of each arm, flattened, without the seed."""
     is_known: bool = True
-    """False where the provenance cannot be read, or is another study's."""
+    """False if the provenance cannot be read or is another study's."""
 
     def is_within(self, complete: frozenset[str], predicted: frozenset[str]) -> bool:
-        """Return whether these are all of its complete runs and all of its predictions."""
+        """Return whether the given keys include all its complete runs and all its predictions."""
         is_known = self.complete.isdisjoint(_UNKNOWN)
         return is_known and self.complete <= complete and self.predicted <= predicted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReportPlace:
-    """The folder of a report."""
+    """The folder chosen for a report, and the changes needed before it is written."""
 
     folder: Path
     stays: Standing | None = None
-    """The finished report that keeps the study's own folder; None if this one gets it."""
+    """The finished report that keeps the study's own folder; None if the new report gets it."""
     num_lacking: int = 0
-    """Runs whose predictions that has and this one lacks, though it has the same runs."""
+    """Number of runs whose predictions the kept report has and the new one lacks; 0 if their runs
+    differ.
+    """
     moved: Standing | None = None
-    """A finished report of other runs in the folder, which is moved away first."""
+    """A finished report of other runs, which must first be moved out of the folder."""
     moves: Path | None = None
     """Folder to which that report is moved."""
     outdated: tuple[Path, ...] = ()
-    """Folders of reports of the same settings beside it, which have nothing that this lacks."""
+    """Folders of reports of the same settings that contain nothing this report lacks; to be
+    deleted.
+    """
 
     def clear(self) -> None:
-        """Move out of the way what goes elsewhere.
+        """Delete outdated reports and move the earlier report, to free the folder.
 
         Raises:
             OSError: If a folder cannot be moved.
@@ -104,14 +107,14 @@ def place_of(
     is_finished: bool,
     predicted: Collection[str] = frozenset(),
 ) -> ReportPlace:
-    """Return where a report goes; nothing is moved yet.
+    """Return the folder for a report; nothing is moved yet.
 
     Args:
-        folder: The study's own.
-        study: With the arms that it has by now.
-        results: Of its runs.
-        is_finished: Whether nothing is left to train (`reports.numbers.provenance.is_finished`).
-        predicted: Keys of the runs whose predictions it is made from.
+        folder: The study's own folder.
+        study: The study with its present arms.
+        results: Results of its runs.
+        is_finished: Whether no run is left to train (`reports.numbers.provenance.is_finished`).
+        predicted: Keys of the runs whose predictions the report uses.
     """
     complete = frozenset(r.run.key for r in results if r.outcome == "complete")
     known = frozenset(predicted)
@@ -142,9 +145,9 @@ def place_of(
 
 
 def standing(folder: Path, study: str) -> Standing | None:
-    """Return the report in a folder for those of a study; None if there is none.
+    """Return the report of a study in a folder; None if there is none.
 
-    One whose provenance cannot be read, or is another study's, counts as finished.
+    If its provenance cannot be read, or is another study's, it counts as finished.
     """
     found = filled(_Provenance, read_note(folder / _PROVENANCE))
     if found is None or found.study != study:
@@ -164,7 +167,7 @@ def standing(folder: Path, study: str) -> Standing | None:
 
 
 def holds_report(folder: Path) -> bool:
-    """Return whether the provenance of a report, of whichever study, is in a folder."""
+    """Return whether a folder contains the provenance of a report of any study."""
     return filled(_Provenance, read_note(folder / _PROVENANCE)) is not None
 
 
@@ -177,7 +180,7 @@ def standings(folder: Path, study: str) -> tuple[Standing, ...]:
 
 
 def spell_place(place: ReportPlace, study: Study) -> str | None:
-    """Return which report stays or was moved, and where this one is; None if it had no rival."""
+    """Return which report is kept or moved, as text; None if the folder was free."""
     if place.moved is not None:
         why = _spell_moved(place.moved, study)
         return f"the report that stood in {place.folder} is in {place.moves}: {why}"
@@ -214,7 +217,7 @@ def _spell_kept(place: ReportPlace, here: Standing, study: Study) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Run:
-    """A run as `provenance.json` describes it."""
+    """A run in `provenance.json`."""
 
     run_key: str
     outcome: str
@@ -223,7 +226,7 @@ class _Run:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Provenance:
-    """Entries of `provenance.json` that a shelf reads; old files lack those with a default."""
+    """The entries of `provenance.json` used here; old files lack those with a default."""
 
     study: str
     seeds: tuple[int, ...]
@@ -234,7 +237,7 @@ class _Provenance:
 
 
 def _remains(folder: Path) -> Standing:
-    """Return a report without provenance; it counts as finished unless `runs.csv` differs."""
+    """Return a report whose provenance is lost; finished unless `runs.csv` lists open runs."""
     outcomes = _listed(folder / _RUNS) or dict.fromkeys(_UNKNOWN, "complete")
     return Standing(
         folder=folder,
@@ -247,7 +250,7 @@ def _remains(folder: Path) -> Standing:
 
 
 def _listed(file: Path) -> dict[str, str]:
-    """Return the outcome of each run of a `runs.csv` by key; empty if the file was changed."""
+    """Return the outcomes in a `runs.csv` by run key; empty if the file is damaged."""
     try:
         lines = list(csv.DictReader(StringIO(read_regular(file, LARGEST).decode())))
         found = {line["run_key"]: line["outcome"] for line in lines}
@@ -260,7 +263,7 @@ def _listed(file: Path) -> dict[str, str]:
 def _beside(
     folder: Path, study: str, settings: str, may_replace: Callable[[Standing], bool]
 ) -> Path:
-    """Return the first folder for reports of some settings that is free, or may be replaced."""
+    """Return the first folder for a report with some settings that is free or may be replaced."""
     name = f"{folder.name}@{settings[:_DIGITS] or 'earlier'}"
     paths = (folder.with_name(f"{name}.{number}" if number else name) for number in count())
     return next(path for path in paths if _is_free(path, study, may_replace))

@@ -1,4 +1,4 @@
-"""Site: a static folder with the reports of all studies of a home, and an index of verdicts.
+"""Site: a static website with the reports of all studies of a home, and an index of verdicts.
 
 index.html          one card per study: its verdicts, n, dates, commit
 STUDY/              a copy of the study's report folder
@@ -23,9 +23,9 @@ from reports.pages.shelf import holds_report
 
 _TEMPLATE = Path(__file__).with_name("site.html")
 _LARGEST = 2**30
-"""Bytes of a file that is copied."""
+"""Largest size of a copied file, in bytes."""
 _MARK, _FORMER_MARK = b'content="mixsweep publish"', b"<title>mixsweep studies</title>"
-"""One is in the head of a page of ours; those of version 0.2.0 have the second alone."""
+"""Texts that identify a page of this program; pages of version 0.2.0 have only the second."""
 _HEAD = 2**12
 
 
@@ -34,37 +34,37 @@ class SiteEntry:
     """One report of the site."""
 
     name: str
-    """Name of its folder, in the home and on the site."""
+    """Name of the report's folder, in the home and on the site."""
     description: str
     is_finished: bool
     num_runs: int
-    """Runs of the study."""
+    """Number of runs of the study."""
     num_complete: int
-    """Runs whose last epoch is stored."""
+    """Number of runs whose last epoch is stored."""
     seeds: int
     """Number of seeds."""
     commit: str
-    """First digits of the commit that wrote the report; empty without a repository."""
+    """First digits of the commit that wrote the report; empty if unknown."""
     date: str
-    """UTC date on which the last epoch was stored; empty if none was."""
+    """UTC date on which the last epoch was stored; empty if there is none."""
     verdicts: tuple[tuple[str, str], ...]
     """Each claim with its verdict."""
 
 
 def write_site(reports: Path, out: Path) -> tuple[SiteEntry, ...]:
-    """Write a site of every report in a folder, and return its entries by name.
+    """Write a website of all reports in a folder, and return its entries by name.
 
-    Files of an earlier site that are not written again stay.
+    Files of an earlier site that are not written again are kept.
 
     Args:
         reports: `reports/` of a home.
-        out: The folder of the site; made if it is not there.
+        out: The folder of the site; created if missing.
 
     Raises:
-        FileExistsError: If a page of another site, or another folder, is in the place of ours.
+        FileExistsError: If a page of another website, or a folder without a report, is in the way.
         OSError: If a file cannot be read or written.
-        UnreadableError: If a report holds something that is no regular file, or its provenance or
-            its verdicts are damaged.
+        UnreadableError: If a report contains anything but regular files, or its provenance or
+            verdicts are damaged.
     """
     folders = sorted(path for path in reports.glob("[!.]*") if (path / "report.html").is_file())
     entries = tuple(_entry(folder) for folder in folders)
@@ -76,10 +76,10 @@ def write_site(reports: Path, out: Path) -> tuple[SiteEntry, ...]:
 
 
 def _require_own(out: Path, names: Sequence[str]) -> None:
-    """Check that the folder is empty or a site of this program, whose files may be replaced.
+    """Check that the folder is empty or a site of this program, so that files may be replaced.
 
     Raises:
-        FileExistsError: If something would.
+        FileExistsError: If a file of something else would be replaced.
     """
     index = out / "index.html"
     if index.exists() and not any(

@@ -26,7 +26,7 @@ class Selection:
     rule: str = SELECTION_RULE
     """Name of the rule: `none`, `val-mean`, ..."""
     found: str = ""
-    """Text for the caption of the table on how the winner was found; empty if all arms were fixed."""
+    """Sentence of the caption on the selection of the winner; empty if all arms were fixed."""
     tried: Mapping[str, int] = field(default_factory=dict)
     """Number of configurations tried, by arm: the arm is the best of them."""
     winner: str | None = None
