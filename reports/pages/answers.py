@@ -78,7 +78,7 @@ class Answers:
         return "\n".join(lines)
 
     def waits(self, sentence: str, *studies: str) -> str:
-        """Return the table rows of studies that need a GPU: one each until a report is published."""
+        """Return the table rows of studies that need a GPU: one each until a report is out."""
         lines = []
         for name in studies:
             found = self._of(name)
