@@ -1,1 +1,1 @@
-"""The synthetic settings of the papers as problems, with their exact quantities."""
+"""The synthetic settings of the papers as problems, with the exact values of their quantities."""

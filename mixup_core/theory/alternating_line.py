@@ -1,8 +1,9 @@
-"""ALTERNATING_LINE: labels that alternate along a line, which mixup with a large alpha cannot fit.
+"""ALTERNATING_LINE: labels that alternate along a line; mixup with a large alpha cannot fit them.
 
 The points 0, 1, ..., p - 1 of the real line have the labels i mod c. For three points and two
-classes half-way mixing of 0 and 2 puts twice as much of label 0 at x = 1 as (1, 1) puts of label 1,
-so that the optimal probability of label 0 there is 2/3 and one point of three is misclassified.
+classes, half-way mixing of 0 and 2 puts twice as much weight of label 0 at x = 1 as the pair (1, 1)
+puts of label 1. The optimal probability of label 0 there is thus 2/3, and one point of three is
+misclassified.
 
 Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.3 and its public code.
 """
@@ -26,32 +27,34 @@ from mixup_core.tree.limits import Count, Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AlternatingLineConfig(Checked):
-    """One network trained on the line under one law."""
+    """A network trained on the line under one law."""
 
     problem: ClassVar = "alternating-line"
 
     law: Law = field(default_factory=Erm)
-    """Law of the weight lam of each step; one weight serves all points."""
+    """Law of the weight lam; each step draws one weight for all points."""
     points: Annotated[int, Range(2)] = 3
-    """On the line; each step sees all."""
+    """Number of points on the line; each step uses all."""
     classes: Annotated[int, Range(2)] = 2
-    """Labels that alternate, at most `points`."""
+    """Number of labels that alternate, at most `points`."""
     hidden: Count = 512
-    """Units of the hidden ReLU layer."""
+    """Number of units of the hidden ReLU layer."""
     lr: Positive = 1e-3
     """Learning rate of Adam."""
     radius: Annotated[float, Range(0, 0.5, "()")] = 0.15
-    """Distance from a point within which mixed labels count in `middle/optimal`. What a network
-    resolves, a choice of ours by the published probabilities at alpha = 1 and 32."""
+    """Distance from a point within which mixed labels count in `middle/optimal`. It stands for the
+    resolution of a network; this project chose it to match the published probabilities at alpha = 1
+    and 32.
+    """
     steps_per_epoch: Count = 50
-    """Steps from one record to the next."""
+    """Number of steps between two records."""
     epochs: Count = 100
-    """Records."""
+    """Number of records."""
     seed: Seed = 0
-    """Names weights, partners and lam."""
+    """Seed of weights, partners and lam."""
 
     def check(self) -> None:
-        """Check the rules that join several fields.
+        """Check constraints across fields.
 
         Raises:
             RuleError: If there are more classes than points.
@@ -60,12 +63,12 @@ class AlternatingLineConfig(Checked):
 
     @property
     def middle(self) -> int:
-        """The point in the middle, of an odd number: 1 of 0, 1, 2."""
+        """The index of the middle point, for example 1 of the points 0, 1, 2."""
         return self.points // 2
 
 
 def optimal_probability(config: AlternatingLineConfig) -> float:
-    """Return the share of the middle point's own label among all mixed labels around it.
+    """Return the fraction of the middle point's label among all mixed labels near it.
 
     Over the p^2 ordered pairs (i, j), z = lam i + (1 - lam) j, with x the middle point:
 
@@ -76,8 +79,8 @@ def optimal_probability(config: AlternatingLineConfig) -> float:
     regularised incomplete beta function. For midpoint mixing of 0, 1, 2 it is 1/3 at any radius
     below 1/2: the classifier that is optimal for the mixed loss is wrong there.
 
-    Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.3, for midpoint; the radius, which
-    a continuous law needs to have an effect at a point, is ours.
+    Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.3, for midpoint. The radius,
+    without which a continuous law has no effect at a point, is this project's.
     """
     middle, own, all_labels = config.middle, 0.0, 0.0
     labels = [point % config.classes for point in range(config.points)]
@@ -96,7 +99,7 @@ def optimal_probability(config: AlternatingLineConfig) -> float:
 
 
 def start(config: AlternatingLineConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return a run before its first step."""
+    """Return the run at its start."""
     del data_root, device
     from scipy.special import softmax
 
@@ -130,7 +133,7 @@ def start(config: AlternatingLineConfig, data_root: Path | None, device: str) ->
 
 
 def setting(config: AlternatingLineConfig, metric: str) -> str:
-    """Return the data."""
+    """Return a description of the data."""
     del metric
     return f"{config.points} points on a line, labels alternating over {config.classes} classes"
 
@@ -168,4 +171,6 @@ ALTERNATING_LINE = Problem(
     population=lambda config: (config.points, config.classes),
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )
-"""The counterexample; a search for `middle/tie` finds the alpha at which the label flips."""
+"""The counterexample; a search that minimises `middle/tie` finds the alpha at which the label
+flips.
+"""

@@ -14,30 +14,31 @@ from mixup_core.problem import DivergedError, StateError
 from mixup_core.records import EpochRecord
 
 Arrays = dict[str, NDArray[Any]]
-"""Name to array; an array may be replaced by one of its shape and type."""
+"""Arrays by name; an array may be replaced by one of the same shape and type."""
 
 
 @dataclass(kw_only=True, slots=True)
 class ArrayProcess:
-    """A run under way (`mixup_core.problem.Process`)."""
+    """A run in progress (`mixup_core.problem.Process`)."""
 
     epochs: int
     """Number of records of the finished run."""
     state: Arrays
     """The arrays that `advance` changes."""
     advance: Callable[[int, Arrays], Mapping[str, float]]
-    """(0-based epoch, state) to the epoch's metrics. Changes the state, and depends on nothing
-    else that changes."""
+    """Function of the epoch (from 0) and the state, which updates the state and returns the
+    metrics. It must depend on nothing else that changes.
+    """
     records: list[EpochRecord] = field(default_factory=list)
-    """One per finished epoch, epoch 0 first."""
+    """Records of the finished epochs, epoch 0 first."""
 
     @classmethod
     def of_records(cls, epochs: int, record: Callable[[int], Mapping[str, float]]) -> Self:
-        """Return a process whose records stand alone: epoch, 0-based, to its metrics."""
+        """Return a process without state, from a function of the epoch (from 0) to its metrics."""
         return cls(epochs=epochs, state={}, advance=lambda epoch, _: record(epoch))
 
     def __iter__(self) -> Iterator[EpochRecord]:
-        """Yield the record of each epoch that is not there yet, also appended to `records`.
+        """Yield the record of each remaining epoch, and append it to `records`.
 
         Raises:
             DivergedError: If a metric or the state is not finite.
@@ -57,16 +58,17 @@ class ArrayProcess:
             yield record
 
     def to_bytes(self) -> bytes:
-        """Return the arrays as an NPZ archive; equal states give equal bytes."""
+        """Return the state as an NPZ archive; equal states give equal bytes."""
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **self.state)
         return buffer.getvalue()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Take the arrays that `to_bytes` wrote and the records that belong to them.
+        """Restore a state written by `to_bytes`, with its records.
 
         Raises:
-            StateError: If the bytes are no archive of arrays of these names, shapes and types.
+            StateError: If the bytes are not an archive of arrays with these names, shapes and
+                types.
         """
         try:
             found = read_arrays(content)

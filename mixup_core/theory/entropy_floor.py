@@ -1,4 +1,4 @@
-"""ENTROPY_FLOOR: the loss that no network gets below under mixup, exact and sampled."""
+"""ENTROPY_FLOOR: the lower bound of every network's loss under mixup, exact and sampled."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,23 +18,24 @@ from mixup_core.tree.limits import Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EntropyFloorConfig(Checked):
-    """One estimate of the floor of one law."""
+    """An estimate of the floor of one law."""
 
     problem: ClassVar = "entropy-floor"
 
     law: Law = field(default_factory=Erm)
     """Law of the weight lam."""
     classes: Annotated[int, Range(2)] = 10
-    """Equally frequent classes."""
+    """Number of classes, all equally frequent."""
     draws: Annotated[int, Range(2, 10_000_000)] = 100_000
-    """Mixed pairs of the Monte Carlo estimate."""
+    """Number of mixed pairs of the Monte Carlo estimate."""
     target: Annotated[float, Range(0, 1, "[)")] | None = None
-    """A floor to come close to, in nats: its distance to the estimate is what a search over the law
-    may minimise. None: no distance is measured."""
+    """Target for the floor, in nats. The distance from the estimate is recorded, so that a search
+    over laws can minimise it. None: no distance is recorded.
+    """
     epochs: OneRecord = 1
-    """A closed form has one."""
+    """Number of records: one, because the computation has one step."""
     seed: Seed = 0
-    """Names the draws."""
+    """Seed of the draws."""
 
 
 def entropy_floor(law: Law, classes: int) -> float:
@@ -43,9 +44,9 @@ def entropy_floor(law: Law, classes: int) -> float:
         inf J_M = P(y != y') h,   h = E[-lam ln lam - (1 - lam) ln(1 - lam)],
 
     with P(y != y') = (C - 1) / C for C equally frequent classes and partners drawn with
-    replacement, and h = psi(2 a + 1) - psi(a + 1) for Beta(a, a). It is reached where the softmax
-    of a mixed input is its mixed label, which a function can do as long as no two mixed inputs with
-    different labels coincide.
+    replacement, and h = psi(2 a + 1) - psi(a + 1) for Beta(a, a). It is attained if the softmax of
+    each mixed input is its mixed label; a function can achieve this as long as no two mixed inputs
+    with different labels coincide.
 
     Source: Liu et al. 2023, arXiv:2303.01475, lemma 1, which states a = 1: (C - 1) / (2 C). The
     general law follows from E[-2 lam ln lam] over Beta(a, a).
@@ -64,7 +65,7 @@ def sampled_entropies(config: EntropyFloorConfig) -> Floats:
 
 
 def start(config: EntropyFloorConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the estimate before it is made."""
+    """Return the run at its start."""
     del data_root, device
 
     def record(epoch: int) -> Mapping[str, float]:
@@ -85,7 +86,7 @@ def start(config: EntropyFloorConfig, data_root: Path | None, device: str) -> Ar
 
 
 def setting(config: EntropyFloorConfig, metric: str) -> str:
-    """Return a phrase on the points that the pairs are drawn from."""
+    """Return a description of the classes and the number of pairs."""
     del metric
     return f"{config.classes} equally frequent classes, {config.draws} drawn pairs"
 
@@ -112,4 +113,4 @@ ENTROPY_FLOOR = Problem(
     population=lambda config: config.classes,
     cost=Cost(work=lambda config: int(config.draws), work_unit="draws"),
 )
-"""A problem of one record: small enough to try the engine with."""
+"""A problem with one record, small enough for quick trials."""

@@ -1,16 +1,17 @@
-"""GAUSSIAN_FEATURES: the risk of a linear model on noisy labels, as d / m goes through 1.
+"""GAUSSIAN_FEATURES: the risk of a linear model on noisy labels, as d / m passes 1.
 
-m labels y = theta*^T phi + Z on Gaussian features phi ~ N(0, I_d), theta* ~ N(0, I_d / d), and the
-noise that mixing brings, Z = lam (1 - lam) ||x - x'||^2 with x, x' ~ U[-1, 1]^{d0}, independent of
-the features. Gradient flow of ||theta^T Phi - y||^2 / (2 m) from theta = 0 leaves, in the
-eigenbasis of Phi Phi^T / m, e^{-mu t} of theta* and takes on 1 - e^{-mu t} of Phi^+ Z. With
-gamma = d / m fixed and d, m -> infinity the eigenvalues mu follow the law F of Marchenko and
-Pastur, so that the expected excess risk E ||theta_t - theta*||^2 is
+m labels y = theta*^T phi + Z on Gaussian features phi ~ N(0, I_d), theta* ~ N(0, I_d / d). Mixing
+causes the noise Z = lam (1 - lam) ||x - x'||^2 with x, x' ~ U[-1, 1]^{d0}, independent of the
+features. Gradient flow of ||theta^T Phi - y||^2 / (2 m) starts at theta = 0. At time t, along each
+eigenvector of Phi Phi^T / m, the fraction e^{-mu t} of theta* is not yet learned, and the fraction
+1 - e^{-mu t} of Phi^+ Z is fitted. With gamma = d / m fixed and d, m -> infinity, the eigenvalues
+mu follow the law F of Marchenko and Pastur, and the expected excess risk E ||theta_t - theta*||^2
+is
 
-    int e^{-2 mu t} dF  +  gamma E[Z^2] int (1 - e^{-mu t})^2 / mu dF,
+    int e^{-2 mu t} dF  +  gamma E[Z^2] int (1 - e^{-mu t})^2 / mu dF.
 
-and in the limit of t gamma E[Z^2] / (1 - gamma) where gamma < 1, and
-1 - 1 / gamma + E[Z^2] / (gamma - 1) where gamma > 1: it is unbounded at d = m.
+As t -> infinity it tends to gamma E[Z^2] / (1 - gamma) for gamma < 1, and to
+1 - 1 / gamma + E[Z^2] / (gamma - 1) for gamma > 1: it is unbounded at d = m.
 
 Source: Liu et al. 2023, arXiv:2303.01475, section 4, for noise in mixed labels and its effect on
 gradient descent. The closed form is this project's, after Hastie et al. 2022, arXiv:1903.08560.
@@ -34,27 +35,27 @@ from mixup_core.tree.limits import Count, Range
 FIRST_TIME = 2.0**-4
 """Flow time of the first record."""
 _ANGLES = 20_000
-"""Nodes of the integrals over F."""
+"""Number of quadrature nodes of the integrals over F."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GaussianFeaturesConfig(Checked):
-    """One model that follows the flow; record e stands at the time 2^e / 16."""
+    """A model trained by gradient flow; record e is at the time 2^e / 16."""
 
     problem: ClassVar = "gaussian-features"
 
     law: Law = field(default_factory=Erm)
-    """Law of the weight lam, which makes the noise; there is none under ERM."""
+    """Law of the weight lam, which causes the noise; ERM has none."""
     ratio: Annotated[float, Range(0.01, 20)] = 0.5
-    """gamma = d / m; d is rounded."""
+    """gamma = d / m; d is rounded to an integer."""
     samples: Annotated[int, Range(10, 2000)] = 400
-    """m."""
+    """m, the number of labels."""
     inputs: Count = 5
-    """d0."""
+    """d0, the dimension of the points x."""
     epochs: Annotated[int, Range(1, 30)] = 25
-    """Records."""
+    """Number of records."""
     seed: Seed = 0
-    """Names features, theta* and the noise."""
+    """Seed of features, theta* and noise."""
 
     @property
     def features(self) -> int:
@@ -65,7 +66,7 @@ class GaussianFeaturesConfig(Checked):
 def noise_square(law: Law, inputs: int) -> float:
     """Return E[Z^2] = E[lam^2 (1 - lam)^2] E||x - x'||^4.
 
-    A coordinate of x - x' has the second moment 2/3 and the fourth 16/15.
+    A coordinate of x - x' has second moment 2/3 and fourth moment 16/15.
     """
     nodes = law.nodes(4096)
     fourth = inputs * 16 / 15 + inputs * (inputs - 1) * 4 / 9
@@ -73,7 +74,7 @@ def noise_square(law: Law, inputs: int) -> float:
 
 
 def expected_excess(ratio: float, time: float, noise: float) -> float:
-    """Return the expected excess risk at a flow time in the limit of d and m.
+    """Return the expected excess risk at a flow time, in the limit of large d and m.
 
     Args:
         ratio: gamma.
@@ -90,7 +91,7 @@ def expected_excess(ratio: float, time: float, noise: float) -> float:
 
 
 def start(config: GaussianFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return a run before its first record."""
+    """Return the run at its start."""
     del data_root, device
     samples, features = config.samples, config.features
     rng = stream(config.seed, "training points")
@@ -126,7 +127,7 @@ def start(config: GaussianFeaturesConfig, data_root: Path | None, device: str) -
 
 
 def setting(config: GaussianFeaturesConfig, metric: str) -> str:
-    """Return the size of the problem."""
+    """Return the numbers of labels and features as text."""
     del metric
     return f"{config.samples} labels, {config.features} Gaussian features"
 
@@ -154,4 +155,4 @@ GAUSSIAN_FEATURES = Problem(
     unsearchable=("inputs", "samples", "ratio"),
     setting=setting,
 )
-"""The risk of gradient flow on features whose spectrum is known, and its closed form."""
+"""The risk of gradient flow on features with known spectrum, and its closed form."""

@@ -1,14 +1,14 @@
-"""LABEL_NOISE_BOUND: how often a mixed label is not the label of the mixed input, and its bounds.
+"""LABEL_NOISE_BOUND: how often the mixed label differs from the mixed input's label, and bounds.
 
-A point x has label 1 with probability f(x) = sigmoid(s sin 2x), x ~ U[-2, 2]. Mixed with x' by lam,
-it has the label Y~ of x with probability lam and that of x' else; the mixed input
-X~ = lam x + (1 - lam) x' has a label Y* of its own. With q = lam f(x) + (1 - lam) f(x'):
+A point x has label 1 with probability f(x) = sigmoid(s sin 2x), x ~ U[-2, 2]. When x is mixed with
+x' by lam, the mixed label Y~ is the label of x with probability lam, else the label of x'. The
+mixed input X~ = lam x + (1 - lam) x' has its own label Y*. With q = lam f(x) + (1 - lam) f(x'):
 
     P(Y~ != Y*) >= TV(P(Y~ | pair), P(Y | X = X~)) = |f(X~) - q| >= sup_j |f_j(X~) - q_j| / 2.
 
-Source: Liu et al. 2023, arXiv:2303.01475, theorem 1 (label noise of mixup). The bound is true where
-Y* is drawn from f(X~), as here by default, or f is 0 or 1; with Y* the likelier label at X~, as the
-source has it, it fails for some pairs, which `truth: argmax` counts.
+Source: Liu et al. 2023, arXiv:2303.01475, theorem 1 (label noise of mixup). The bound holds if Y*
+is drawn from f(X~), as here by default, or if f is 0 or 1. If Y* is the likelier label at X~, as in
+the source, it fails for some pairs; `truth: argmax` counts them.
 """
 
 from collections.abc import Mapping
@@ -27,29 +27,31 @@ from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Positive, Range
 
 EXTENT = 2.0
-"""x ~ U[-EXTENT, EXTENT]."""
+"""Half the width of the input distribution: x ~ U[-EXTENT, EXTENT]."""
 _SLACK = 1e-12
-"""Rounding that is no failure of a bound."""
+"""Violations of a bound up to this are attributed to rounding."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelNoiseBoundConfig(Checked):
-    """One set of drawn pairs under one law, at steepnesses that double from record to record."""
+    """A set of pairs drawn under one law; the steepness doubles with each record."""
 
     problem: ClassVar = "label-noise-bound"
 
     law: Law = field(default_factory=Erm)
     """Law of the weight lam."""
     truth: Literal["sampled", "argmax"] = "sampled"
-    """True if the label of the mixed input is drawn from f there, or the likelier one."""
+    """How the label of the mixed input is defined: `sampled` from f, or `argmax`, the likelier
+    label.
+    """
     first_steepness: Positive = 0.75
-    """s of the first record."""
+    """s at the first record."""
     draws: Annotated[int, Range(2, 10_000_000)] = 200_000
-    """Pairs; the same at every steepness."""
+    """Number of pairs; all records use the same pairs."""
     epochs: Annotated[int, Range(1, 60)] = 6
-    """Records; each doubles the steepness."""
+    """Number of records; the steepness doubles with each."""
     seed: Seed = 0
-    """Names the pairs."""
+    """Seed of the pairs."""
 
 
 def probability(x: Floats, steepness: float) -> Floats:
@@ -61,12 +63,13 @@ def probability(x: Floats, steepness: float) -> Floats:
 
 
 def disagreement(own: Floats, mixed: Floats, truth: Literal["sampled", "argmax"]) -> Floats:
-    """Return P(Y~ != Y*) of each pair, Y~ and Y* independent given the pair.
+    """Return P(Y~ != Y*) of each pair, for Y~ and Y* independent given the pair.
 
     Args:
         own: f(X~), the probability of label 1 at the mixed input.
-        mixed: q, the probability of the mixed label 1.
-        truth: Of Y*: drawn, own (1 - mixed) + mixed (1 - own), or the likelier label.
+        mixed: q, the probability that the mixed label is 1.
+        truth: How Y* is defined: drawn, which gives own (1 - mixed) + mixed (1 - own), or the
+            likelier label.
     """
     if truth == "argmax":
         own = (own >= 0.5).astype(np.float64)
@@ -74,7 +77,7 @@ def disagreement(own: Floats, mixed: Floats, truth: Literal["sampled", "argmax"]
 
 
 def start(config: LabelNoiseBoundConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the computation before its first steepness."""
+    """Return the computation at its start."""
     del data_root, device
 
     def record(epoch: int) -> Mapping[str, float]:
@@ -104,7 +107,7 @@ def start(config: LabelNoiseBoundConfig, data_root: Path | None, device: str) ->
 
 
 def setting(config: LabelNoiseBoundConfig, metric: str) -> str:
-    """Return a phrase on the points that are drawn."""
+    """Return the number of pairs and the definition of the mixed input's label, as text."""
     del metric
     return f"{config.draws} drawn pairs, the mixed input's label {config.truth}"
 
@@ -134,4 +137,4 @@ LABEL_NOISE_BOUND = Problem(
     method=lambda config: config.law.method if config.truth == "sampled" else None,
     cost=Cost(work=lambda config: int(config.draws), work_unit="pairs"),
 )
-"""The bound in the version that is true, beside the version that was printed."""
+"""The bound in its correct form and as printed."""

@@ -1,4 +1,4 @@
-"""Linear correlations: losses and gradients of a linear model on two views, by its correlations."""
+"""Linear correlations: losses and gradients of a linear model with two features per class."""
 
 import math
 from typing import Any
@@ -9,23 +9,23 @@ from mixup_core.arrays import Floats
 from mixup_core.laws import Law
 
 BETA_RANGE = (0.1, 0.9)
-"""Range of beta, the share of a point's first feature."""
+"""Range of beta, the weight of a point's first feature."""
 
 
 def divergence(own: Any, partner: Any, log_others: Any, share: Any) -> Floats:
-    """Return the cross entropy of a mixed label above its entropy, in nats, without cancellation.
+    """Return the cross entropy of a mixed label minus its entropy, in nats, without cancellation.
 
-    With q the share of the own label, z, z' the logits of both labels and L the log of the summed
+    With q the weight of the own label, z, z' the logits of both labels and L the log of the summed
     exponentials of all other logits,
 
-        KL = log(q e^d + 1 - q) - q d  +  log(1 + e^L / (e^z + e^z')),   d = z - z' - logit(q),
+        KL = log(q e^d + 1 - q) - q d  +  log(1 + e^L / (e^z + e^z')),   d = z - z' - logit(q).
 
-    and for q = 1, where the partner's label is another one than the own, z' belongs to the others.
+    For q = 1, z' counts among the other logits if the partner has another label.
 
     Args:
-        own: z, of any shape that the others broadcast with.
-        partner: z'; of no meaning where the share is 1.
-        log_others: L, -inf where there are no other labels; with z' in it where the share is 1.
+        own: z, of any shape that broadcasts with the others.
+        partner: z'; ignored where `share` is 1.
+        log_others: L, -inf if there are no other labels; includes z' where `share` is 1.
         share: q, in (0, 1].
     """
     from scipy.special import logit
@@ -45,7 +45,7 @@ def divergence(own: Any, partner: Any, log_others: Any, share: Any) -> Floats:
 
 
 def pair_excess(logits: Floats, labels: Any, lam: float) -> Floats:
-    """Return how far each mixed pair's loss is above its label's entropy: (N, N), nats.
+    """Return each mixed pair's loss minus its label's entropy: (N, N), nats.
 
     Args:
         logits: (N, k), of the points; those of lam x_i + (1 - lam) x_j follow by linearity.
@@ -69,7 +69,7 @@ def pair_excess(logits: Floats, labels: Any, lam: float) -> Floats:
 
 
 def equal_gap(correlation: float, lam: Any, classes: int) -> Floats:
-    """Return the excess of a pair of two classes where all correlations are C, in nats.
+    """Return the excess of a pair of two classes if all correlations equal C, in nats.
 
     The logits are lam C, (1 - lam) C and k - 2 zeros: at lam = 1/2 the excess is
     log(2 + (k - 2) e^{-C / 2}) - log 2.
@@ -89,11 +89,11 @@ def equal_gap(correlation: float, lam: Any, classes: int) -> Floats:
 
 
 def equal_excess(correlation: float, law: Law, classes: int, nodes: int) -> float:
-    """Return the expected excess of a model whose correlations are all C, in nats.
+    """Return the expected excess of a model whose correlations all equal C, in nats.
 
         (k - 1)/k E[equal_gap(C, lam)] + (1/k) log(1 + (k - 1) e^{-C})
 
-    Source: as `equal_gap`; the second term is that of a pair of one class.
+    Source: as for `equal_gap`; the second term is that of pairs within a class.
     """
     apart = float(equal_gap(correlation, law.nodes(nodes), classes).mean())
     same = math.log1p((classes - 1) * math.exp(-correlation))
@@ -101,11 +101,11 @@ def equal_excess(correlation: float, law: Law, classes: int, nodes: int) -> floa
 
 
 def least_gap(lam: Floats, classes: int) -> tuple[float, float]:
-    """Return the least mean of `equal_gap` over C, and the C where it is reached.
+    """Return the least mean of `equal_gap` over C, and the C that attains it.
 
-    The mean is convex in C, so that its derivative, E[sum of softmax times logit slope] minus the
-    slope of the labels, has one root. For lam = 1/2 and lam = 0 or 1 alone it has none: the gap
-    tends to 0 as C grows, and that is what is returned, with an infinite C.
+    The mean is convex in C, so its derivative, E[sum of softmax times logit slope] minus the slope
+    of the labels, has one root. If lam is always 0, 1/2 or 1, there is no root: the gap tends to 0
+    as C grows, and (0, infinity) is returned.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, proposition 3.3.
 
@@ -134,17 +134,17 @@ def least_gap(lam: Floats, classes: int) -> tuple[float, float]:
 
 
 def _pulls(delta: float, classes: int, own: Any, partner: Any, lam: Any) -> tuple[Floats, Floats]:
-    """Return (target - softmax) of the own class in a mixed pair: partner of another class, same.
+    """Return (target - softmax) of the own class in mixed pairs, across classes and within one.
 
-    The model is w_y = delta v_{y,1} for every class, so a point with share beta has the logit
-    beta delta at its own class and 0 elsewhere.
+    The model is w_y = delta v_{y,1} for every class, so a point with weight beta of its first
+    feature has the logit beta delta for its own class and 0 for all others.
 
     Args:
         delta: Correlation with the first feature.
         classes: k.
-        own: beta of the point of class y, weighted by lam.
-        partner: beta of the other.
-        lam: Weight of the first.
+        own: beta of the point of class y, which has the weight lam.
+        partner: beta of the other point.
+        lam: Weight of the first point.
     """
     from scipy.special import expit
 
@@ -158,20 +158,21 @@ def _pulls(delta: float, classes: int, own: Any, partner: Any, lam: Any) -> tupl
 def gradient_correlations(
     law: Law, classes: int, delta: float, nodes: int = 200
 ) -> tuple[float, float]:
-    """Return <-grad_{w_y} J, v_{y,2}> and <-grad_{w_y} J, v_{y,1} - v_{y,2}> where w = delta v_1.
+    """Return <-grad_{w_y} J, v_{y,2}> and <-grad_{w_y} J, v_{y,1} - v_{y,2}> at w = delta v_1.
 
     Expectations over all ordered pairs, with u = 1 - beta or 2 beta - 1 the component of a point:
 
         (k-1)/k^2 E[(lam - phi) lam u + (1 - lam - phi') (1 - lam) u]
             + 1/k^2 E[(1 - phi'') (lam u + (1 - lam) u')],
 
-    phi, phi', phi'' the softmax of class y in a pair where it comes first, second, or twice. For
-    midpoint and ERM that is
+    phi, phi', phi'' the softmax of class y in a pair where it is first, second, or both. For
+    midpoint and ERM these are
 
         (k-1)/k^2 E[(1 - 2 phi)(1 - beta)/2] + 1/k^2 E[(1 - phi'')(1 - (beta + beta')/2)]   and
         (1/k) E[(1 - phi)(1 - beta)],   phi = e^{beta delta} / (e^{beta delta} + k - 1).
 
-    By Gauss-Legendre quadrature in beta and beta' (128 nodes each) and `nodes` quantiles in lam.
+    Computed by Gauss-Legendre quadrature in beta and beta' (128 nodes each), with `nodes` quantiles
+    of lam.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, propositions 3.4 and 3.5: the first stays
     above Theta(1/k^2) for midpoint and falls as O(k^{1 - 0.1 c}) for ERM, delta = c log k.
@@ -195,7 +196,7 @@ def gradient_correlations(
 def sampled_correlations(
     law: Law, classes: int, delta: float, draws: int, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Return `gradient_correlations` estimated from drawn pairs, averaged over the classes."""
+    """Return a Monte Carlo estimate of `gradient_correlations`, averaged over the classes."""
     labels = rng.integers(classes, size=(2, draws))
     own, partner = rng.uniform(*BETA_RANGE, size=(2, draws))
     lam = law.draw(draws, rng)

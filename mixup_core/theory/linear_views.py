@@ -1,12 +1,12 @@
-"""LINEAR_VIEWS: linear models on two orthogonal features per class, and what each law asks of them.
+"""LINEAR_VIEWS: linear models on two orthogonal features per class, and the effect of each law.
 
 The setting (Chidambaram et al. 2023, arXiv:2210.13512, definition 3.1): each class y has two unit
 features v_{y,1}, v_{y,2}, all orthogonal. A point of class y is
 
     x = beta v_{y,1} + (1 - beta) v_{y,2},   beta ~ U[0.1, 0.9],   y uniform over k classes,
 
-and a linear model has the logits g_y(x) = <w_y, x>. All that matters of it are its correlations
-<w_y, v_{s,l}>, so the features are the canonical basis of R^{2k} and nothing is lost.
+and a linear model has the logits g_y(x) = <w_y, x>. Only its correlations <w_y, v_{s,l}> matter, so
+the features are taken to be the canonical basis of R^{2k}, without loss of generality.
 """
 
 import math
@@ -36,7 +36,7 @@ from mixup_core.tree.limits import NonNegative, Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Excess(Checked):
-    """Lemma 3.2: how far a model with given correlations is above the floor, as it is scaled up."""
+    """Lemma 3.2: loss above the floor of a model with given correlations, as it is scaled up."""
 
     tag: ClassVar = "excess"
 
@@ -52,27 +52,27 @@ class Excess(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gap(Checked):
-    """Proposition 3.3: the least excess, over C, of a model whose correlations are all C."""
+    """Proposition 3.3: the least excess, over C, of a model whose correlations all equal C."""
 
     tag: ClassVar = "gap"
 
     draws: Annotated[int, Range(2, 1_000_000)] = 4000
-    """Weights drawn for the sampled value."""
+    """Number of weights drawn for the sampled value."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gradients(Checked):
-    """Propositions 3.4 and 3.5: what pulls a class towards the feature it has not learned yet."""
+    """Propositions 3.4 and 3.5: the gradient of a class along the feature it has not learned."""
 
     tag: ClassVar = "gradients"
 
     draws: Annotated[int, Range(2, 10_000_000)] = 400_000
-    """Pairs drawn for the sampled value."""
+    """Number of pairs drawn for the sampled value."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinearViewsConfig(Checked):
-    """One quantity of one law, along a scale that doubles from record to record."""
+    """A quantity under one law; its scale doubles with each record."""
 
     problem: ClassVar = "linear-views"
 
@@ -81,32 +81,33 @@ class LinearViewsConfig(Checked):
     quantity: Excess | Gap | Gradients = field(default_factory=Excess)
     """The quantity that is computed."""
     classes: Annotated[int, Range(2)] = 5
-    """k of the source."""
+    """Number of classes, k in the source."""
     first_scale: Positive = 1.25
-    """Scale of the first record. It is gamma, which multiplies the model, for the excess; C for the
-    gap; c of Delta = c log k for the gradients."""
+    """Scale at the first record. It is gamma, the factor of the model, for the excess; C for the
+    gap; c in Delta = c log k for the gradients.
+    """
     nodes: Annotated[int, Range(1, 100_000)] = 200
     """Number of quantiles that represent a random law in closed forms and in sums over pairs."""
     epochs: Annotated[int, Range(1, 60)] = 7
-    """Records; each doubles the scale."""
+    """Number of records; the scale doubles with each."""
     seed: Seed = 0
-    """Names the points and draws."""
+    """Seed of points and draws."""
 
     def check(self) -> None:
-        """Check the rules that join several fields.
+        """Check constraints across fields.
 
         Raises:
-            RuleError: If the nodes do not stand for the law.
+            RuleError: If the nodes cannot represent the law.
         """
         self.law.require_nodes(self)
 
     def scale_at(self, epoch: int) -> float:
-        """Return the scale of a 0-based record."""
+        """Return the scale at a record, counted from 0."""
         return self.first_scale * 2.0**epoch
 
 
 def start(config: LinearViewsConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the computation before its first scale."""
+    """Return the computation at its start."""
     del data_root, device
 
     def record(epoch: int) -> Mapping[str, float]:
@@ -175,7 +176,7 @@ def measures(config: LinearViewsConfig, metric: str) -> bool:
 
 
 def setting(config: LinearViewsConfig, metric: str) -> str:
-    """Return the size of the setting."""
+    """Return the size of the setting as text."""
     del metric
     return f"two features of each of {config.classes} classes, a linear model"
 
@@ -214,4 +215,4 @@ LINEAR_VIEWS = Problem(
     setting=setting,
     population=lambda config: (type(config.quantity).__name__, config.classes),
 )
-"""Lemma 3.2 and propositions 3.3 to 3.5 as computations along a scale."""
+"""Lemma 3.2 and propositions 3.3 to 3.5, computed at a range of scales."""

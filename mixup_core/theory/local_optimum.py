@@ -1,8 +1,8 @@
-"""local_weights: how much label of each class mixup puts near a place.
+"""local_weights: the label weight of each class that mixup puts near a place.
 
-A classifier that minimises the mixed loss over all functions gives a place the class with the most
-label weight among the mixed points there. With a finite set of points that is a statement about a
-neighbourhood: all mixed points within a radius count.
+A classifier that minimises the mixed loss over all functions predicts at a place the class with the
+most label weight among the mixed points there. For a finite set of points, the mixed points
+within a radius are counted.
 
 Source: Chidambaram et al. 2022, arXiv:2110.07647, the closed form of the mixup-optimal classifier
 and theorem 3.2, whose condition compares these weights point by point.
@@ -17,7 +17,7 @@ from mixup_core.arrays import Floats
 from mixup_core.laws import Law
 
 _CELLS = 4096
-"""Cells of [0, 1] to which lam is rounded."""
+"""Number of cells of [0, 1]; lam is rounded to their edges."""
 
 
 def local_weights(
@@ -28,7 +28,8 @@ def local_weights(
         W_c(z) = mean over ordered pairs (u, v) of
                  E[lam [y_u = c] + (1 - lam) [y_v = c]; |lam u + (1 - lam) v - z| <= radius]
 
-    For each pair the lam that count are an interval, so that only the law's moments are needed.
+    For each pair, the values of lam that count form an interval, so only the law's moments are
+    needed.
 
     Args:
         places: (places, d).

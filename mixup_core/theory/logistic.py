@@ -8,7 +8,7 @@ from mixup_core.arrays import Floats
 
 _NEWTON_STEPS = 200
 _SMALLEST_GAIN = 1e-12
-"""Twice the gain per step below which rounding of the loss hides progress, in nats."""
+"""Twice the least gain of a step, in nats; below it, rounding hides progress in the loss."""
 
 
 def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]:
@@ -18,7 +18,7 @@ def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]
     lam [y_i = 1] + (1 - lam) [y_j = 1].
 
     Args:
-        scores: (n,), <w, x_i>; the model is linear, so that mixed scores follow.
+        scores: (n,), <w, x_i>; the model is linear, so they determine the mixed scores.
         labels: (n,), +-1.
         lams: (nodes,), of equal weight.
     """
@@ -47,11 +47,11 @@ def floor(labels: Floats, lams: Floats) -> float:
 def minimiser(
     inputs: Floats, labels: Floats, lams: Floats, decay: float = 0.0
 ) -> tuple[Floats, float]:
-    """Return the w that minimises the loss of `slopes` plus decay/2 ||w||^2, and what is left.
+    """Return the w that minimises the loss of `slopes` plus decay/2 ||w||^2, and the final slope.
 
-    Newton's method with halved steps: the loss is convex and smooth. It has a minimum where decay
-    is positive, where no w is right on all points, or where the points outnumber the dimensions and
-    some pairs of two classes have a lam in (0, 1).
+    Newton's method with step halving: the loss is convex and smooth. A minimum exists if decay is
+    positive, if no w classifies all points correctly, or if there are more points than dimensions
+    and some pairs of two classes have a lam in (0, 1).
 
     Args:
         inputs: (n, d).
@@ -60,7 +60,8 @@ def minimiser(
         decay: At least 0.
 
     Returns:
-        w, (d,), and the largest absolute slope at it, which rounding keeps above 0.
+        w, (d,), and the largest absolute component of the gradient at w, which rounding keeps above
+        0.
     """
     weights = np.zeros(inputs.shape[1])
     now = _expansion(weights, inputs, labels, lams, decay)

@@ -1,20 +1,20 @@
-"""MIXUP_EXPANSION: mixup of a logistic model as a regulariser, and the rank that bounds its gap.
+"""MIXUP_EXPANSION: mixup of a logistic model as a regulariser, and a bound by the data's rank.
 
-n points of two classes, x = y (separation, 0, ..., 0) + N(0, I_r), in any space of r or more
-dimensions: a linear model sees the span of the points alone, so r coordinates are exact. With the
-scores s_i = <w, x_i>, h(s) = log(1 + e^s), labels y in {0, 1} and v = E[lam (1 - lam)], the mixed
-loss over all ordered pairs is, to second order in the distance of the partner,
+n points of two classes, x = y (separation, 0, ..., 0) + N(0, I_r), in a space of at least r
+dimensions. A linear model depends only on the span of the points, so r coordinates are exact. With
+the scores s_i = <w, x_i>, h(s) = log(1 + e^s), labels y in {0, 1} and v = E[lam (1 - lam)], the
+mixed loss over all ordered pairs is, to second order in the distance of the partner,
 
     L_mix = L + 2 v mean_i (h'(s_i) - y_i) (mean_j s_j - s_i)
               + v / 2 mean_i h''(s_i) mean_j (s_j - s_i)^2 + ...,
 
-where L is the loss of the points themselves. The second term shrinks the scores, the third their
-spread w^T Sigma w. A class {w: w^T Sigma w <= B^2} has a Rademacher complexity of at most
-B sqrt(rank(Sigma) / n), so that the gap of test and training loss is at most twice that, up to a
+where L is the loss of the unmixed points. The second term shrinks the scores, the third their
+spread w^T Sigma w. The class {w: w^T Sigma w <= B^2} has a Rademacher complexity of at most
+B sqrt(rank(Sigma) / n). The gap between test and training loss is thus at most twice that, up to a
 term that does not depend on the rank.
 
 Source: Zhang et al. 2021, arXiv:2010.04819, lemma 3.1 and the section on generalisation; sizes are
-choices of this project. B is that of the minimiser itself, so that the class holds it.
+choices of this project. B is that of the minimiser, so that the class contains it.
 """
 
 import math
@@ -38,7 +38,7 @@ from mixup_core.tree.limits import Count, NonNegative, Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MixupExpansionConfig(Checked):
-    """The minimiser of one law's loss, on points whose number doubles from record to record."""
+    """The minimiser of one law's loss; the number of points doubles with each record."""
 
     problem: ClassVar = "mixup-expansion"
 
@@ -47,25 +47,25 @@ class MixupExpansionConfig(Checked):
     rank: Annotated[int, Range(1, 500)] = 10
     """r, the dimension of the span of the points."""
     separation: NonNegative = 1.0
-    """Half of the distance of the classes' means."""
+    """Half the distance between the means of the classes."""
     first_points: Annotated[int, Range(4, 2000)] = 32
-    """n of the first record."""
+    """n at the first record."""
     decay: Positive = 1e-3
     """Weight decay: decay/2 ||w||^2 is added to the loss."""
     nodes: Annotated[int, Range(2, 1000)] = 8
     """Number of quantiles that represent a random law; even."""
     test_points: Count = 20_000
-    """Number of fresh points that estimate the population."""
+    """Number of test points, which represent the population."""
     epochs: Annotated[int, Range(1, 12)] = 5
-    """Records."""
+    """Number of records."""
     seed: Seed = 0
-    """Names the points."""
+    """Seed of the points."""
 
     def check(self) -> None:
-        """Check the rules that join several fields.
+        """Check constraints across fields.
 
         Raises:
-            RuleError: If the nodes are not even or do not stand for the law.
+            RuleError: If the number of nodes is odd or they cannot represent the law.
         """
         require(self.nodes % 2 == 0, "nodes must be even", self, "nodes")
         self.law.require_nodes(self)
@@ -76,11 +76,11 @@ class Expansion:
     """The mixed loss of a linear model over all ordered pairs, and its expansion, in nats."""
 
     plain: float
-    """Loss of the points themselves."""
+    """Loss of the unmixed points."""
     first: float
-    """Term of first order."""
+    """First-order term."""
     second: float
-    """Term of second order."""
+    """Second-order term."""
     mixed: float
     """The mixed loss."""
 
@@ -91,7 +91,7 @@ def expansion(scores: Floats, labels: Floats, lams: Floats) -> Expansion:
     Args:
         scores: (n,), <w, x_i>.
         labels: (n,), +-1.
-        lams: (nodes,), of equal weight; a half of a symmetric law may stand for it.
+        lams: (nodes,), of equal weight; half of a symmetric law's nodes suffice.
     """
     from scipy.special import expit
 
@@ -110,7 +110,7 @@ def expansion(scores: Floats, labels: Floats, lams: Floats) -> Expansion:
 def draw_points(
     config: MixupExpansionConfig, points: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Return points (points, r) and labels +-1 (points,), of both classes in turn."""
+    """Return points (points, r) and labels +-1 (points,), which alternate."""
     labels = np.where(np.arange(points) % 2, 1.0, -1.0)
     inputs = rng.normal(size=(points, config.rank))
     inputs[:, 0] += config.separation * labels
@@ -118,7 +118,7 @@ def draw_points(
 
 
 def start(config: MixupExpansionConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the computation before its first record."""
+    """Return the computation at its start."""
     del data_root, device
     lams = config.law.nodes_of_pairs(config.nodes)
     fresh, fresh_labels = draw_points(
@@ -158,7 +158,7 @@ def start(config: MixupExpansionConfig, data_root: Path | None, device: str) -> 
 
 
 def setting(config: MixupExpansionConfig, metric: str) -> str:
-    """Return the data."""
+    """Return a description of the data."""
     del metric
     return f"two Gaussians of rank {config.rank}, a linear model"
 
@@ -198,4 +198,4 @@ MIXUP_EXPANSION = Problem(
     setting=setting,
     population=lambda config: config.separation,
 )
-"""The second-order form of mixup, and the bound that its regulariser gives."""
+"""The second-order expansion of mixup, and the bound that follows from its regulariser."""

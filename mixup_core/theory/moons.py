@@ -1,12 +1,12 @@
-"""MOONS: two moons pushed apart, where mixup bends the decision boundary of a small network.
+"""MOONS: two moons moved apart, where mixup bends the decision boundary of a small network.
 
-Two interleaved half circles with noise, folded so that the classes lie on either side of the line
-x_1 = 0 and at least `separation` from it: that line would do, and its margin is known.
+Two interleaved half circles with noise, moved so that the classes lie on either side of the line
+x_1 = 0, at least `separation` away: the line separates them, with a known margin.
 
-Source: Chidambaram et al. 2022, arXiv:2110.07647, theorem 3.2 and the figure beside it. Its public
-script accumulates gradients over the steps of mixup alone; here every step begins anew. The
-theorem's condition, that most label weight of the mixed points near a point is of its own class,
-can be computed point by point and held against the network.
+Source: Chidambaram et al. 2022, arXiv:2110.07647, theorem 3.2 and the figure beside it. The public
+script accumulates gradients over the steps, but only for mixup; here each step starts from zero
+gradients. The theorem's condition (most label weight of the mixed points near a point is of its
+own class) can be computed for each point and compared with the network.
 """
 
 import math
@@ -31,10 +31,10 @@ from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, NonNegative, Positive, Range
 
 EXTENT = 2.0
-"""Maps and boundaries are of the square [-EXTENT, EXTENT]^2."""
+"""Maps and boundaries cover the square [-EXTENT, EXTENT]^2."""
 
 GRID = 25
-"""Nodes along each axis at which the local optimum is computed."""
+"""Number of nodes along each axis at which the local optimum is computed."""
 
 ROWS = tuple(row / 5 for row in range(-8, 9))
 """Heights x_2 at which the boundary is recorded."""
@@ -42,40 +42,40 @@ ROWS = tuple(row / 5 for row in range(-8, 9))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MoonsConfig(Checked):
-    """One network trained on the moons under one law."""
+    """A network trained on the moons under one law."""
 
     problem: ClassVar = "moons"
 
     law: Law = field(default_factory=Erm)
-    """Law of the weight lam of each step; one weight serves all points."""
+    """Law of the weight lam; each step draws one weight for all points."""
     points: Annotated[int, Range(4)] = 300
-    """An even number of points; each step sees all."""
+    """Number of points, even; each step uses all."""
     noise: NonNegative = 0.1
-    """Standard deviation of each coordinate."""
+    """Standard deviation of the noise in each coordinate."""
     separation: NonNegative = 0.1
-    """By how much each class is moved away from the line between them."""
+    """Distance by which each class is moved away from the line between them."""
     hidden: Count = 500
-    """Units of the hidden ReLU layer."""
+    """Number of units of the hidden ReLU layer."""
     lr: Positive = 1e-3
     """Learning rate of Adam."""
     compared: Law | None = None
-    """Law whose local optimum the network is compared with; None: none is computed."""
+    """Law whose local optimum is compared with the network; None: no comparison."""
     reach: Positive = 0.1
-    """Radius of the neighbourhoods in which the local optimum counts label weight."""
+    """Radius of the neighbourhoods in which the local optimum sums label weight."""
     resolution: Annotated[int, Range(10, 1000)] = 100
-    """Cells of the grid along each axis of the square."""
+    """Number of grid cells along each axis of the square."""
     steps_per_epoch: Count = 100
-    """Steps from one record to the next."""
+    """Number of steps between two records."""
     epochs: Count = 10
-    """Records."""
+    """Number of records."""
     seed: Seed = 0
-    """Names points, weights, partners and lam."""
+    """Seed of points, weights, partners and lam."""
 
     def check(self) -> None:
-        """Check the rules that join several fields.
+        """Check constraints across fields.
 
         Raises:
-            RuleError: If the points are not even.
+            RuleError: If the number of points is odd.
         """
         require(self.points % 2 == 0, "points must be even", self, "points")
 
@@ -86,12 +86,12 @@ class MoonsConfig(Checked):
 
 
 def draw_moons(config: MoonsConfig) -> tuple[Floats, NDArray[Any]]:
-    """Return points (points, 2) and labels 0 or 1 (points,), in halves.
+    """Return points (points, 2) and labels 0 or 1 (points,), first one class, then the other.
 
-    Half circles (cos t, sin t) and (1 - cos t, 1/2 - sin t), t evenly over [0, pi], with noise;
-    shifted by -1/2 along the first axis and by -.3 s along the second, s = +-1 the class; the
-    second centred, its sign turned to the side -s, moved away from 0 by the separation; axes
-    swapped.
+    Half circles (cos t, sin t) and (1 - cos t, 1/2 - sin t), t evenly spaced over [0, pi], with
+    noise. They are shifted by -1/2 along the first axis, and by -.3 s along the second, s = +-1 for
+    the class. The second coordinate is then centred, mirrored to the side -s and moved away from 0
+    by the separation. Finally the axes are swapped.
     """
     half = config.points // 2
     turn = np.linspace(0, np.pi, half)
@@ -106,16 +106,16 @@ def draw_moons(config: MoonsConfig) -> tuple[Floats, NDArray[Any]]:
 
 
 def largest_margin(points: Floats, labels: NDArray[Any]) -> float:
-    """Return half of the least distance of two classes: no boundary keeps further from all points.
+    """Return half the least distance between the classes: the largest margin of any boundary.
 
-    The boundary has to cross the segment between the nearest two.
+    Every boundary crosses the segment between the two nearest points of different classes.
     """
     ours, theirs = points[labels == 0], points[labels == 1]
     return float(np.linalg.norm(ours[:, None] - theirs, axis=2).min()) / 2
 
 
 def decision_map(config: MoonsConfig, weights: Floats) -> tuple[Floats, Floats]:
-    """Return the nodes of the grid along each axis and logit 1 minus logit 0 there.
+    """Return the nodes of the grid along each axis, and logit 1 minus logit 0 at each node.
 
     Args:
         config: The run.
@@ -131,10 +131,10 @@ def decision_map(config: MoonsConfig, weights: Floats) -> tuple[Floats, Floats]:
 
 
 def boundary(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """Return where a function on a grid is 0, as segments: starts and ends, (segments, 2) each.
+    """Return the zeros of a function on a grid, as segments: starts and ends, (segments, 2) each.
 
-    Marching squares: the zero on each edge of a cell by linear interpolation, joined within cells;
-    in a saddle the mean of the corners decides.
+    Marching squares: the zero on each edge of a cell is found by linear interpolation, and zeros
+    are joined within cells. In a saddle, the mean of the corners decides.
 
     Args:
         nodes: (n,), of both axes.
@@ -165,9 +165,11 @@ def boundary(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
 
 
 def boundary_by_row(config: MoonsConfig, weights: Floats) -> dict[float, float]:
-    """Return x_2 of each row to where a single boundary would be that leaves as much to each class.
+    """Return the boundary's place in each row, by the row's x_2.
 
-    Class 1 is to the left. In a row that the boundary crosses once, this is the crossing, to 0.01.
+    It is the place of a single boundary, with class 1 to its left, that gives each class its
+    observed share of the row. In a row that the boundary crosses once, this is the crossing, to
+    0.01.
 
     Args:
         config: The run.
@@ -182,14 +184,14 @@ def boundary_by_row(config: MoonsConfig, weights: Floats) -> dict[float, float]:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Optimum:
-    """The class of most label weight, at the points and on a grid over the square."""
+    """The class with the most label weight, at the points and on a grid over the square."""
 
     at_points: NDArray[Any]
-    """(points,)."""
+    """Class at each point: (points,)."""
     places: Floats
-    """(places, 2), the nodes of the grid that mixed points are near."""
+    """(places, 2), the nodes of the grid with mixed points nearby."""
     at_places: NDArray[Any]
-    """(places,)."""
+    """Class at each of the places: (places,)."""
 
     @classmethod
     def of(cls, config: MoonsConfig, points: Floats, labels: NDArray[Any], law: Law) -> "Optimum":
@@ -208,7 +210,7 @@ class Optimum:
     def measured(
         self, config: MoonsConfig, weights: Floats, points: Floats, labels: NDArray[Any]
     ) -> dict[str, float]:
-        """Return how often the condition holds, and how often the network agrees with it."""
+        """Return how often the condition holds, and how often the network agrees."""
         at_points = config.network.logits(weights, points).argmax(axis=1)
         at_places = config.network.logits(weights, self.places).argmax(axis=1)
         return {
@@ -219,7 +221,7 @@ class Optimum:
 
 
 def start(config: MoonsConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return a run before its first step."""
+    """Return the run at its start."""
     del data_root, device
     inputs, labels = draw_moons(config)
     steps = MixedSteps(
@@ -249,7 +251,7 @@ def start(config: MoonsConfig, data_root: Path | None, device: str) -> ArrayProc
 def _measured(
     config: MoonsConfig, weights: Floats, inputs: Floats, labels: NDArray[Any], largest: float
 ) -> dict[str, float]:
-    """Return error, margins and shape of the boundary; a wrong point has a negative margin."""
+    """Return error, margins and shape of the boundary; wrong points have negative margins."""
     wrong = config.network.logits(weights, inputs).argmax(axis=1) != labels
     rows = boundary_by_row(config, weights)
     metrics = {"train/error": float(wrong.mean()), "margin/bound": largest}
@@ -272,7 +274,7 @@ def _measured(
 
 
 def setting(config: MoonsConfig, metric: str) -> str:
-    """Return the data."""
+    """Return a description of the data."""
     del metric
     return f"two moons, {config.points} points, {config.separation:g} from the line between"
 
@@ -330,4 +332,4 @@ MOONS = Problem(
     population=lambda config: (config.points, config.noise, config.separation),
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )
-"""Margins are measured to the boundary itself and held against the largest that is possible."""
+"""Margins to the decision boundary, compared with the largest possible margin."""

@@ -1,4 +1,4 @@
-"""Operations: what is done with the weight lam of a pair of points made of patches."""
+"""Operations: ways to mix a pair of points made of patches by the weight lam."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -6,21 +6,21 @@ from typing import ClassVar
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchLinear:
-    """Mixup: lam x + (1 - lam) x' patch by patch, label weight lam."""
+    """Mixup: lam x + (1 - lam) x' for each patch; the label weight is lam."""
 
     tag: ClassVar = "linear"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchCutMix:
-    """Each patch is kept with probability lam, else taken from x'; label weight: the share kept."""
+    """Keep each patch with probability lam, else take it from x'; label weight: fraction kept."""
 
     tag: ClassVar = "cutmix"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchMask:
-    """Each patch is kept with probability lam, else set to 0; the label stays."""
+    """Keep each patch with probability lam, else set it to 0; the label is unchanged."""
 
     tag: ClassVar = "mask"
 

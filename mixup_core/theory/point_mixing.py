@@ -1,4 +1,4 @@
-"""Mixing: the terms by which one step mixes points made of patches, and a teacher that chooses."""
+"""Mixing: the coefficients with which a step mixes points, and a teacher that selects points."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,19 +11,19 @@ from mixup_core.arrays import Floats
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mixing:
-    """The terms by which one step mixes its points.
+    """The coefficients with which a step mixes its points.
 
     own * x + partner * x[order], label * y + (1 - label) y'.
     """
 
     own: Floats
-    """(points, P)."""
+    """(points, P), factor of each patch of the point."""
     partner: Floats
-    """(points, P)."""
+    """(points, P), factor of each patch of the partner."""
     label: Floats
-    """(points,)."""
+    """(points,), weight of the point's label."""
     order: NDArray[Any]
-    """(points,), the partner of each point: a permutation."""
+    """(points,), index of each point's partner: a permutation."""
 
     def targets(self, labels: NDArray[Any]) -> Floats:
         """Return the mixed labels, (points, 2), from labels 0 or 1, (points,)."""
@@ -31,25 +31,29 @@ class Mixing:
         return np.column_stack([first, 1 - first])
 
     def mixed(self, scores: Floats) -> Floats:
-        """Return what is linear in a patch, (points, P, any), of the mixed patches."""
+        """Return the values for mixed patches of a function that is linear in a patch.
+
+        Args:
+            scores: (points, P, any), the values for the unmixed patches.
+        """
         mixed: Floats = self.own[..., None] * scores + self.partner[..., None] * scores[self.order]
         return mixed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class FeatureTeacher:
-    """A network that knows the four features and no noise, and chooses mixed points by its losses.
+    """A network that knows the four features without noise, and selects mixed points by loss.
 
-    Of each mixed point r = loss of the teacher - loss of the student. Its logits are the summed
-    squares of the features of each class, times a scale.
+    For each mixed point, r = loss of the teacher - loss of the student. The teacher's logits are
+    the summed squares of the features of each class, times a scale.
 
-    Source: slides on data valuation for mixup; there the teacher is a network that was trained.
+    Source: slides on data valuation for mixup; there the teacher is a trained network.
     """
 
     features: Floats
     """(points, P, 4), the coordinates of the unmixed points along v, u, v', u'."""
     keep: Literal["low", "high"]
-    """`low` keeps r <= 0, `high` the others."""
+    """`low` keeps points with r <= 0, `high` the others."""
     scale: float
     """Logit of a point with one feature."""
 
@@ -57,7 +61,7 @@ class FeatureTeacher:
         """Return which mixed points are kept: (points,).
 
         Args:
-            mixing: Of the step.
+            mixing: Mixing of the step.
             targets: (points, 2), the mixed labels.
             losses: (points,), the student's.
         """
