@@ -83,7 +83,7 @@ def _rate(workers: "list[subprocess.Popen[str]]") -> float:
 
 
 def main(arguments: list[str]) -> None:
-    """For each network get ready, wait for the time to begin, and print images per second."""
+    """Time each network from the second read on stdin, and print images per second."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     size = GPU if device.type == "cuda" else REHEARSAL
     window = float(arguments[0])

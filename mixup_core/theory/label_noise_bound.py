@@ -41,9 +41,7 @@ class LabelNoiseBoundConfig(Checked):
     law: Law = field(default_factory=Erm)
     """Law of the weight lam."""
     truth: Literal["sampled", "argmax"] = "sampled"
-    """How the label of the mixed input is defined: `sampled` from f, or `argmax`, the likelier
-    label.
-    """
+    """Label of the mixed input: `sampled` from f, or `argmax`, the likelier label."""
     first_steepness: Positive = 0.75
     """s at the first record."""
     draws: Annotated[int, Range(2, 10_000_000)] = 200_000

@@ -29,7 +29,7 @@ class Response:
     path: str
     """Dotted path of the number."""
     lines: Mapping[str, Mapping[float, str]]
-    """For each line, named by the common settings of its arms: the arm at each value, ascending. A
+    """Lines, by the common settings of their arms: the arm at each value, ascending. A
     line may have one value.
     """
     levels: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class ResponsePlane:
     up: str
     """Dotted path of the vertical number; that of the horizontal one is `across`."""
     maps: Mapping[str, Mapping[Coordinates, str]]
-    """For each map, named by the common settings of its arms: the arm at each pair of values."""
+    """Maps, by the common settings of their arms: the arm at each pair of values."""
 
 
 def response_of(study: Study, arms: Sequence[str]) -> Response | None:

@@ -124,7 +124,7 @@ class Answers:
         return "not run" if found.report is None else found.verdict(begins).verdict
 
     def figure(self, study: str, name: str) -> str:
-        """Return a published report's figure with its caption, or a note that there is none."""
+        """Return a published report's figure with its caption, or a note if it has none."""
         report = self._of(study).report
         if report is None or report.folder is None:
             return f"*`{study}` has no published report.*"

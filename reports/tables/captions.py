@@ -56,7 +56,7 @@ class Captioned:
     """The printed rows."""
     family: Family
     equal: Mapping[str, str]
-    """For each arm, the arm whose row shows it (`reports.numbers.arms.equals`)."""
+    """The arm in whose row an arm is shown, by arm (`reports.numbers.arms.equals`)."""
     selection: Selection
     made_with: str
     notes: Sequence[str] = ()

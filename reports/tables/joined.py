@@ -43,7 +43,7 @@ from reports.tables.verdicts import spell_numbers
 from sweeps.study.study import Study
 
 _LATEX_COLUMNS = {"means": (1, 3), "differences": (2, 2)}
-"""For each listing in LaTeX: table columns per study, and studies that fit the text width."""
+"""Columns per study, and studies that fit the text width, of each listing in LaTeX."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

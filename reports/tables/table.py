@@ -75,7 +75,7 @@ class Table:
     rows: tuple[ArmRow, ...]
     """One row per arm, in the order of the study."""
     equal: Mapping[str, str]
-    """For each arm, the arm whose printed row shows it (`reports.numbers.arms.equals`)."""
+    """The arm in whose printed row an arm is shown, by arm (`reports.numbers.arms.equals`)."""
     family: Family
     """All comparisons of the metric that the report prints."""
     unfinished: tuple[UnfinishedRun, ...]
