@@ -44,7 +44,7 @@ class ArrayProcess:
             DivergedError: If a metric or the state is not finite.
         """
         for epoch in range(len(self.records), self.epochs):
-            with np.errstate(over="ignore", invalid="ignore"):  # told below, as what it is
+            with np.errstate(over="ignore", invalid="ignore"):  # reported below as divergence
                 metrics = dict(self.advance(epoch, self.state))
             broken = [name for name, value in metrics.items() if not math.isfinite(value)]
             broken += [name for name, value in self.state.items() if not np.isfinite(value).all()]

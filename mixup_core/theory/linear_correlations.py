@@ -57,7 +57,7 @@ def pair_excess(logits: Floats, labels: Any, lam: float) -> Floats:
     num_points, num_classes = logits.shape
     mixed = lam * logits[:, None] + (1 - lam) * logits
     rows, columns = np.broadcast_arrays(labels[:, None], labels[None, :])
-    if lam < 0.5:  # the larger share is the own label's, so that it is never 0
+    if lam < 0.5:  # the own label gets the larger share, which is never 0
         rows, columns = columns, rows
     own = np.take_along_axis(mixed, rows[..., None], 2)[..., 0]
     partner = np.take_along_axis(mixed, columns[..., None], 2)[..., 0]

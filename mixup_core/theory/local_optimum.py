@@ -55,7 +55,7 @@ def local_weights(
         half = np.sqrt(np.maximum(spare, 0) / safe)
         low = np.ceil(np.clip(middle - half, 0, 1) * _CELLS - 1e-9).astype(int)
         high = np.floor(np.clip(middle + half, 0, 1) * _CELLS + 1e-9).astype(int) + 1
-        # Both ends of an interval outside [0, 1] are cut to the same end, where no lam counts.
+        # An interval outside [0, 1] becomes empty, because both ends are clipped to the same value.
         is_met = (spare >= 0) & (middle - half <= 1) & (middle + half >= 0)
         is_point = (squares == 0) & ((away**2).sum(axis=1) <= radius**2)
         low, high = np.where(is_point, 0, low), np.where(is_point, _CELLS + 1, high)

@@ -70,7 +70,7 @@ def minimiser(
         direction = np.linalg.solve(curvature, gradient)
         gain, share = float(gradient @ direction), 1.0
         tried = _expansion(weights - direction, inputs, labels, lams, decay)
-        if gain < _SMALLEST_GAIN:  # rounding hides it in the loss, but not in the slope
+        if gain < _SMALLEST_GAIN:  # rounding hides it in the loss; use the slope
             if np.abs(tried[1]).max() >= np.abs(gradient).max():
                 break
         else:

@@ -153,7 +153,7 @@ def boundary(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
     for first, second in ((0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3)):
         joined = crosses[first] & crosses[second]
         if second - first in {1, 3, -3}:
-            # neighbouring edges share a corner, which a saddle cuts off if it differs from the mean
+            # neighbouring edges share a corner; in a saddle, the segment separates it from the mean
             corner = corners[second]
             saddle = crosses.all(axis=0)
             joined &= ~saddle | ((corner >= 0) != (corners.mean(axis=0) >= 0))

@@ -1,23 +1,23 @@
 """RANDOM_FEATURES: gradient descent on mixed data against its closed form, and the U-curve of risk.
 
 n points x ~ U[-1, 1]^{d0} with labels f(x) = ||x||^2 are mixed into m = n^2 pairs
-(x~, Y~), one lam for each ordered pair. Mixing is noise in the label:
+(x~, Y~), one lam for each ordered pair. Mixing adds noise to the label:
 
     Z = Y~ - f(x~) = lam (1 - lam) ||x - x'||^2,
 
 the equality case of Z >= (rho/2) lam (1 - lam) ||x - x'||^2 for rho-strongly convex f, rho = 2. A
-linear model theta on random features phi(x) = tanh(2 (W x + b)) / sqrt(d) descends
-||theta^T Phi - Y~||^2 / (2 m) with a constant step eta. In the eigenbasis of Phi Phi^T / m, with
-eigenvalues mu_k, theta* = Phi^+ f(x~) and theta_noise = Phi^+ Z,
+linear model theta on random features phi(x) = tanh(2 (W x + b)) / sqrt(d) is trained by gradient
+descent on ||theta^T Phi - Y~||^2 / (2 m) with a constant step eta. In the eigenbasis of
+Phi Phi^T / m, with eigenvalues mu_k, theta* = Phi^+ f(x~) and theta_noise = Phi^+ Z,
 
-    theta_t - theta* = (1 - eta mu)^t (theta_0 - theta*) + (1 - (1 - eta mu)^t) theta_noise,
+    theta_t - theta* = (1 - eta mu)^t (theta_0 - theta*) + (1 - (1 - eta mu)^t) theta_noise.
 
-so that descent reaches theta* in some directions before the noise in others: population risk falls,
-then rises. The flow has e^{-eta mu t} for (1 - eta mu)^t.
+Descent thus reaches theta* in some directions before it fits the noise in others: population risk
+falls, then rises. The gradient flow has e^{-eta mu t} in place of (1 - eta mu)^t.
 
 Source: Liu et al. 2023, arXiv:2303.01475, section 4, lemma 2, equation (2) and theorem 2. Sizes are
-choices of ours. Its edges of the spectrum of Gaussian features, (1 +- gamma)^2 on the slides, are
-(1 +- sqrt(gamma))^2 (Marchenko & Pastur 1967).
+choices of this project. The slides give (1 +- gamma)^2 as edges of the spectrum of Gaussian
+features; the correct edges are (1 +- sqrt(gamma))^2 (Marchenko & Pastur 1967).
 """
 
 import math
@@ -37,33 +37,33 @@ from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, Range
 
 INITIAL_SD = 0.1
-"""theta_0 ~ N(0, INITIAL_SD^2 I)."""
+"""Standard deviation of the initial weights: theta_0 ~ N(0, INITIAL_SD^2 I)."""
 FEATURE_BOUND = 2.0
-"""C1: ||phi(x)||^2 <= C1 / 2, since tanh is below 1."""
+"""C1: ||phi(x)||^2 <= C1 / 2, because |tanh| is below 1."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RandomFeaturesConfig(Checked):
-    """One model that descends under one law; record e is taken after 2^e steps."""
+    """A model trained by gradient descent under one law; record e is taken after 2^e steps."""
 
     problem: ClassVar = "random-features"
 
     law: Law = field(default_factory=Erm)
-    """Law of the weight lam, drawn once per pair. ERM: the points themselves, n times each."""
+    """Law of the weight lam, drawn once per pair. Under ERM, each point occurs n times, unmixed."""
     inputs: Count = 5
-    """d0."""
+    """d0, the dimension of the points."""
     points: Annotated[int, Range(2, 200)] = 40
-    """n of the source."""
+    """Number of points, n in the source."""
     features: Annotated[int, Range(1, 1000)] = 60
-    """d of the source."""
+    """Number of features, d in the source."""
     test_points: Count = 4000
-    """Number of fresh points that estimate the population."""
+    """Number of test points, which represent the population."""
     lr: Annotated[float, Range(0, 2, "()")] = 1.0
-    """eta; eta times the largest eigenvalue, at most 1, stays below 2."""
+    """Step size eta. The largest eigenvalue is at most 1, so eta times it stays below 2."""
     epochs: Annotated[int, Range(1, 26)] = 21
-    """Records; the last is taken after 2^(epochs - 1) steps."""
+    """Number of records; the last is taken after 2^(epochs - 1) steps."""
     seed: Seed = 0
-    """Names points, features, weights and lam."""
+    """Seed of points, features, weights and lam."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,11 +75,11 @@ class Regression:
     slope: Floats
     """Phi Y~ / m: (d,)."""
     eigenvalues: Floats
-    """mu: (d,), ascending; those below rounding are 0."""
+    """mu: (d,), ascending; those below rounding are set to 0."""
     basis: Floats
     """(d, d), eigenvectors as columns."""
     solution: Floats
-    """theta*, with the labels f(x~), in the eigenbasis; 0 where mu is 0: (d,)."""
+    """theta* for the labels f(x~), in the eigenbasis; 0 where mu is 0: (d,)."""
     noise: Floats
     """theta_noise, in the eigenbasis: (d,)."""
     noise_bound: float
@@ -87,18 +87,18 @@ class Regression:
     initial: Floats
     """theta_0: (d,)."""
     test_features: Floats
-    """(test points, d), in the eigenbasis."""
+    """Features of the test points in the eigenbasis: (test points, d)."""
     test_labels: Floats
-    """(test points,)."""
+    """Labels of the test points: (test points,)."""
 
     def after(self, decayed: Floats, initial: Floats) -> Floats:
-        """Return theta in the eigenbasis where the start has decayed to a fraction: (d,).
+        """Return theta in the eigenbasis when theta_0 has decayed to given fractions: (d,).
 
-        theta* and theta_noise enter as their sum times 1 - decayed, which has no cancellation where
-        an eigenvalue is tiny and both are large.
+        theta* and theta_noise are added before they are multiplied by 1 - fraction; this avoids
+        cancellation where an eigenvalue is tiny and both are large.
 
         Args:
-            decayed: ln of the fraction of theta_0 that is left: (d,), at most 0.
+            decayed: ln of the remaining fraction of theta_0: (d,), at most 0.
             initial: theta_0 in the eigenbasis: (d,).
         """
         return np.exp(decayed) * initial - np.expm1(decayed) * (self.solution + self.noise)
@@ -108,7 +108,7 @@ class Regression:
 
             (1 - eta mu)^t theta_0 + (1 - (1 - eta mu)^t) (theta* + theta_noise)
 
-        A step may be so large that 1 - eta mu is negative.
+        For large steps, 1 - eta mu may be negative.
         """
         factor = 1 - lr * self.eigenvalues
         with np.errstate(divide="ignore"):
@@ -117,22 +117,22 @@ class Regression:
         return factor**steps * initial + gained * (self.solution + self.noise)
 
     def risk(self, theta: Floats) -> float:
-        """Return the mean squared error on the test points of a theta in the eigenbasis."""
+        """Return the mean squared error on the test points, for theta in the eigenbasis."""
         return float(((self.test_features @ theta - self.test_labels) ** 2).mean())
 
     def expected_risk(self, decayed: Floats) -> float:
-        """Return the risk's mean over theta_0: that of the mean plus the spread's."""
+        """Return the mean of the risk over theta_0: the risk of the mean, plus the variance."""
         spread = INITIAL_SD**2 * ((self.test_features * np.exp(decayed)) ** 2).sum(axis=1).mean()
         return self.risk(self.after(decayed, np.zeros_like(decayed))) + float(spread)
 
     def bound(self, decayed: Floats) -> float:
-        """Return theorem 2's bound on the expected risk above that of theta*.
+        """Return theorem 2's upper bound on the expected risk minus the risk of theta*.
 
             C1 sum_k [(xi^2 + theta*_k^2) e^{-2 eta mu_k t} + (C2 / mu_k) (1 - e^{-eta mu_k t})^2]
             + 2 sqrt(C1 R* zeta),   zeta = sum_k max(xi^2 + theta*_k^2, C2 / mu_k),
 
-        with xi the spread of theta_0. A direction with mu = 0 never moves and has the first term
-        alone.
+        with xi the standard deviation of theta_0. A direction with mu = 0 never changes, so it has
+        only the first term.
 
         Args:
             decayed: -eta mu t: (d,).
@@ -149,7 +149,7 @@ class Regression:
 
 
 def mixed_pairs(config: RandomFeaturesConfig) -> tuple[Floats, Floats, Floats]:
-    """Return all mixed inputs (n^2, d0), their labels (n^2,) and the noise Z in these (n^2,)."""
+    """Return all mixed inputs (n^2, d0), their labels (n^2,) and the labels' noise Z (n^2,)."""
     shape = config.points, config.inputs
     points = stream(config.seed, "training points").uniform(-1, 1, size=shape)
     lam = config.law.draw((config.points, config.points), stream(config.seed, "mixing"))
@@ -162,7 +162,7 @@ def mixed_pairs(config: RandomFeaturesConfig) -> tuple[Floats, Floats, Floats]:
 
 
 def regression(config: RandomFeaturesConfig) -> Regression:
-    """Return the regression of a run."""
+    """Return the regression problem of a run."""
     rng = stream(config.seed, "initial weights")
     weights = rng.normal(size=(config.features, config.inputs)) / math.sqrt(config.inputs)
     shifts = rng.uniform(-1, 1, size=config.features)
@@ -196,7 +196,7 @@ def regression(config: RandomFeaturesConfig) -> Regression:
 
 
 def spectral_edges(ratio: float) -> tuple[float, float]:
-    """Return the edges of the spectrum of X X^T / m, X (d, m) of unit Gaussians, as both grow.
+    """Return the limits of the spectrum's edges of X X^T / m, X (d, m) of unit Gaussians.
 
     (1 -+ sqrt(gamma))^2 with gamma = d / m <= 1.
 
@@ -206,7 +206,7 @@ def spectral_edges(ratio: float) -> tuple[float, float]:
 
 
 def edge_errors(config: RandomFeaturesConfig) -> tuple[float, float]:
-    """Return how far drawn extreme eigenvalues are from the edges, and from the printed ones.
+    """Return the distance of sampled extreme eigenvalues from the correct and the printed edges.
 
     The matrix has unit Gaussian entries and the size of the run's features: (d, n^2).
     """
@@ -219,7 +219,7 @@ def edge_errors(config: RandomFeaturesConfig) -> tuple[float, float]:
 
 
 def start(config: RandomFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return a run before its first step."""
+    """Return the run at its start."""
     del data_root, device
     problem, edges = regression(config), edge_errors(config)
     initial = problem.basis.T @ problem.initial
@@ -259,7 +259,7 @@ def start(config: RandomFeaturesConfig, data_root: Path | None, device: str) -> 
 
 
 def setting(config: RandomFeaturesConfig, metric: str) -> str:
-    """Return the data."""
+    """Return a description of the data."""
     del metric
     return f"{config.points} points, {config.features} random features, labels ||x||^2"
 
@@ -294,4 +294,4 @@ RANDOM_FEATURES = Problem(
     setting=setting,
     population=lambda config: (config.inputs, config.points, config.features),
 )
-"""Descent, its closed form and its bound on one log axis of steps."""
+"""Gradient descent, its closed form and its bound on a logarithmic axis of steps."""

@@ -1,25 +1,25 @@
 """RARE_FEATURES: patches with a common or a rare feature, which networks learn unequally.
 
-A point of class y in {1, 2} has P patches of d numbers at random places: one is a feature, common
-(v for y = 1, u for y = 2) with probability 1 - rho, else rare (v', u'); b are feature noise, a
-times u or v at random; the others are Gaussian noise of sd sigma in the space orthogonal to all
-four features. The network has the logits F_k(x) = sum_p sum_{r <= m} <w_{k,r}, x_p>^2 and
-takes full-batch gradient steps on the cross entropy. If rho / 2 << sigma^2 d / n << (1 - rho) / 2,
-plain training learns the common features and then memorises noise before the rare ones; mixed
-points give it a reason to learn these too.
+A point of class y in {1, 2} has P patches of d numbers in random order. One patch is a feature: the
+common one (v for y = 1, u for y = 2) with probability 1 - rho, else the rare one (v', u'). b
+patches are feature noise: a times u or v, at random. All others are Gaussian noise of sd sigma,
+orthogonal to the four features. The network has the logits
+F_k(x) = sum_p sum_{r <= m} <w_{k,r}, x_p>^2 and is trained by full-batch gradient descent on the
+cross entropy. If rho / 2 << sigma^2 d / n << (1 - rho) / 2, plain training learns the common
+features and then memorises noise before it learns the rare ones; mixup learns these too.
 
 Source: Zou et al. 2023, arXiv:2303.08433, definition 3.1. Its hyperparameters are not known here:
-all numbers, b exactly instead of at most, and the places are choices of ours.
+all numbers, exactly b noise patches (not at most b), and the order are choices of this project.
 
-What mixes is a choice: `linear` is mixup; `cutmix` takes each patch from either point; `mask` drops
-patches. Sources of the latter two, of which the abstracts alone were read: Oh & Yun 2024,
-arXiv:2410.23672 (on features of varying rarity Cutout learns some that plain training misses, and
-CutMix rarer ones still), and Li et al. 2025, arXiv:2502.08940 (removal of features and mixing of
-features as two separate effects, CutMix having both).
+The mixing operation is a choice: `linear` is mixup; `cutmix` takes each patch from either point;
+`mask` drops patches. Sources of the last two (only the abstracts were read): Oh & Yun 2024,
+arXiv:2410.23672 (for features of varying rarity, Cutout learns some that plain training misses, and
+CutMix learns still rarer ones), and Li et al. 2025, arXiv:2502.08940 (removing features and mixing
+features are separate effects; CutMix has both).
 
-A schedule may change the law from record to record, and a filter may keep the mixed points on which
-the network is behind, or ahead of, a teacher. Source: slides on data valuation for mixup, which do
-so on images alone.
+A schedule may change the law from record to record. A filter may keep only the mixed points on
+which the network's loss is above, or below, a teacher's. Source: slides on data valuation for
+mixup, which use images only.
 """
 
 from collections.abc import Mapping
@@ -45,66 +45,67 @@ from mixup_core.tree.limits import Count, NonNegative, Positive, Range, Share, W
 from mixup_core.tree.written_forms import spelled
 
 NUM_FEATURES = 4
-"""The first coordinates: v, u, v', u'."""
+"""Number of features; they are the first coordinates: v, u, v', u'."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RareFeaturesConfig(Checked):
-    """One network trained on one set of points."""
+    """A network trained on one set of points."""
 
     problem: ClassVar = "rare-features"
 
     law: Law = field(default_factory=Erm)
-    """Law of the weight lam of each point and step."""
+    """Law of the weight lam, drawn for each point in each step."""
     switch_epoch: Whole | None = None
-    """First record (0-based) trained under `law_after`, at most `epochs`; None never switches."""
+    """First record (from 0) trained under `law_after`, at most `epochs`; None: no switch."""
     law_after: Law = field(default_factory=Erm)
-    """Law from the switch on; without one it has no meaning."""
+    """Law after the switch; unused without a switch."""
     schedule: Easy | Hard | EasyHardEasy | None = None
-    """Laws that change from record to record, in the place of `law`; None: one law throughout."""
+    """Laws that change from record to record, in place of `law`; None: the law is constant."""
     operation: PatchOperation = field(default_factory=PatchLinear)
     """Operation that mixes by lam."""
     keep: Literal["all", "low", "high"] = "all"
-    """`low` keeps the mixed points on which the network's loss is not below the teacher's, `high`
-    the others; sums are divided by the number of all points. `all` has no teacher."""
+    """`low` keeps the mixed points on which the network's loss is at least the teacher's, `high`
+    the others; sums are divided by the number of all points. `all` uses no teacher.
+    """
     warm_up: Share = 0.25
-    """Fraction of the records that come first and keep all points."""
+    """Fraction of the records, from the first on, in which all points are kept."""
     teacher_scale: Positive = 4.0
-    """Logit that the teacher gives to a point with one feature, of its own class."""
+    """The teacher's logit of the correct class, for a point with one feature."""
     points: Annotated[int, Range(2)] = 100
-    """n of the source."""
+    """Number of points, n in the source."""
     dimension: Annotated[int, Range(NUM_FEATURES, ends="(]")] = 500
-    """d of the source."""
+    """Number of coordinates of a patch, d in the source."""
     patches: Annotated[int, Range(2)] = 4
-    """P of the source."""
+    """Number of patches of a point, P in the source."""
     rarity: Share = 0.1
-    """rho, the share of points with a rare feature."""
+    """rho, the fraction of points with a rare feature."""
     noise_sd: Positive = 0.21
-    """sigma."""
+    """sigma, the standard deviation of Gaussian noise."""
     noise_features: Whole = 1
-    """b, patches of feature noise in each point, fewer than `patches`."""
+    """b, the number of patches of feature noise in each point; below `patches`."""
     noise_scale: NonNegative = 0.05
     """a, the length of feature noise."""
     neurons: Count = 5
-    """m, of each class."""
+    """m, the number of neurons of each class."""
     initial_sd: Positive = 0.01
     """Standard deviation of each initial weight."""
     test_points: Count = 1000
-    """Fresh points with a common, and as many with a rare feature."""
+    """Number of test points with a common feature; the number with a rare feature is equal."""
     lr: Positive = 0.2
-    """Step of gradient descent."""
+    """Step size of gradient descent."""
     steps_per_epoch: Count = 500
-    """Steps from one record to the next."""
+    """Number of steps between two records."""
     epochs: Count = 16
-    """Records."""
+    """Number of records."""
     seed: Seed = 0
-    """Names points, weights and mixing."""
+    """Seed of points, weights and mixing."""
 
     def check(self) -> None:
-        """Check the rules that join several fields.
+        """Check constraints across fields.
 
         Raises:
-            RuleError: If the parts contradict each other.
+            RuleError: If fields contradict each other.
         """
         switch = self.switch_epoch
         within = switch is None or switch <= self.epochs
@@ -117,32 +118,34 @@ class RareFeaturesConfig(Checked):
         require(fits, "noise_features < patches", self, "noise_features", "patches")
 
     def law_at(self, epoch: int) -> Law:
-        """Return the law of a 0-based record."""
+        """Return the law at a record, counted from 0."""
         if self.switch_epoch is not None and epoch >= self.switch_epoch:
             return self.law_after
         return self.law if self.schedule is None else self.schedule.law_at(epoch, self.epochs)
 
     def kept_at(self, epoch: int) -> Literal["all", "low", "high"]:
-        """Return which mixed points a 0-based record keeps."""
+        """Return which mixed points are kept at a record, counted from 0."""
         is_plain = epoch < epoch_after(self.warm_up, self.epochs) or not self.law_at(epoch).mixes
         return "all" if is_plain else self.keep
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patches:
-    """Points as patches, features and noise apart."""
+    """Points made of patches; features and noise are stored separately."""
 
     features: Floats
     """(points, P, 4), coordinates along v, u, v', u'."""
     noise: Floats
-    """(points * noise patches of each, d - 4), the other coordinates of the noise patches alone."""
+    """(points * noise patches per point, d - 4), the other coordinates, for noise patches only."""
     places: NDArray[Any]
-    """(points * noise patches of each,), which of the points * P patches each row of `noise` is."""
+    """(points * noise patches per point,), index of each row of `noise` among all points * P
+    patches.
+    """
     labels: NDArray[Any]
     """(points,), 0 for class 1 and 1 for class 2."""
 
     def full(self) -> Floats:
-        """Return the patches themselves: (points, P, d)."""
+        """Return all coordinates of the patches: (points, P, d)."""
         points, patches, _ = self.features.shape
         whole = np.zeros((points * patches, NUM_FEATURES + self.noise.shape[1]))
         whole[:, :NUM_FEATURES] = self.features.reshape(-1, NUM_FEATURES)
@@ -153,7 +156,7 @@ class Patches:
 def draw_patches(
     config: RareFeaturesConfig, rng: np.random.Generator, points: int, rarity: float
 ) -> Patches:
-    """Return drawn points; `rarity` is the share with a rare feature."""
+    """Return random points; `rarity` is the probability of a rare feature."""
     labels = rng.integers(2, size=points)
     is_rare = rng.random(points) < rarity
     order = rng.permuted(np.tile(np.arange(config.patches), (points, 1)), axis=1)
@@ -171,7 +174,7 @@ def draw_patches(
 def draw_mixings(
     config: RareFeaturesConfig, law: Law, rng: np.random.Generator, steps: int
 ) -> list[Mixing]:
-    """Return the mixing of each step: a fresh permutation and a weight for each point."""
+    """Return the mixing of each step: a random permutation and a weight for each point."""
     shape = steps, config.points
     orders = rng.permuted(np.tile(np.arange(config.points), (steps, 1)), axis=1)
     lam = law.draw(shape, rng)
@@ -201,14 +204,14 @@ def score_gradient(
 ) -> tuple[float, Floats]:
     """Return the mean cross entropy of mixed points, in nats, and its gradient by the scores.
 
-    The scores of a mixed patch are the mixed scores of its patches, since these are linear; a logit
-    is the sum of their squares over patches and neurons of its class.
+    Scores are linear in a patch, so the scores of a mixed patch are the mixed scores. A logit is
+    the sum of their squares over patches and neurons of its class.
 
     Args:
         scores: (points, P, 2 m), <w_{k,r}, x_p> of the unmixed points, neurons of class 1 first.
         labels: (points,), 0 or 1.
-        mixing: Of this step.
-        teacher: Chooses the mixed points that have a gradient; None: all have.
+        mixing: Mixing of this step.
+        teacher: Selects the mixed points that contribute to the gradient; None: all contribute.
     """
     from scipy.special import log_softmax, softmax
 
@@ -229,11 +232,12 @@ def score_gradient(
 
 
 def start(config: RareFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return a run before its first step.
+    """Return the run at its start.
 
-    A weight moves within the span of the patches alone, so that it is its start plus `features`
-    along the four features plus the noise patches times `memory`; scores follow from the noise
-    patches' inner products. That is exact and ten times less work than all d coordinates.
+    Gradient steps change a weight only within the span of the patches. A weight is thus its initial
+    value, plus `features` along the four features, plus the noise patches times `memory`; scores
+    follow from inner products of noise patches. This is exact and ten times faster than computing
+    with all d coordinates.
     """
     del data_root, device
     data = draw_patches(
@@ -291,7 +295,7 @@ def start(config: RareFeaturesConfig, data_root: Path | None, device: str) -> Ar
 
 
 def error(scores: Floats, labels: NDArray[Any]) -> float:
-    """Return the share of points whose larger logit is not their class's.
+    """Return the fraction of points whose larger logit is not that of their class.
 
     Args:
         scores: As for `score_gradient`.
@@ -303,7 +307,7 @@ def error(scores: Floats, labels: NDArray[Any]) -> float:
 
 
 def of_epoch(config: RareFeaturesConfig, epoch: int) -> Any:
-    """Return the settings that decide a record: its mixing; empty under ERM."""
+    """Return the settings that determine a record: its mixing; empty under ERM."""
     law, keep = config.law_at(epoch), config.kept_at(epoch)
     found = spelled(law, brief=True)
     if not law.mixes:
@@ -313,14 +317,14 @@ def of_epoch(config: RareFeaturesConfig, epoch: int) -> Any:
 
 
 def method(config: RareFeaturesConfig) -> str | None:
-    """Return the name of a plain law that mixes linearly and never changes."""
+    """Return the name of the law, if it is plain, constant and mixes linearly; else None."""
     is_plain = config.switch_epoch is None and config.operation == PatchLinear()
     is_plain = is_plain and config.schedule is None and config.keep == "all"
     return config.law.method if is_plain or not config.law.mixes else None
 
 
 def setting(config: RareFeaturesConfig, metric: str) -> str:
-    """Return the data."""
+    """Return a description of the data."""
     del metric
     return (
         f"{config.points} points of {config.patches} patches, "
@@ -374,4 +378,4 @@ RARE_FEATURES = Problem(
     method=method,
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )  # fmt: skip
-"""Runs that stop mixing share their first records with the one that never stops."""
+"""Runs that stop mixing share their first records with runs that do not."""

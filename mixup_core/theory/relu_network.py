@@ -1,7 +1,7 @@
 """ReluNetwork: one hidden ReLU layer in float64 NumPy, its gradient and Adam, for tiny data.
 
-A network of hundreds of units on at most hundreds of points is bound by the overhead of each
-operation, not by arithmetic: flat arrays make a step several times cheaper than autograd.
+For a network of hundreds of units on at most hundreds of points, the overhead of each operation
+dominates, not arithmetic: flat arrays make a step several times faster than autograd.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _EPSILON = 1e-8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReluNetwork:
-    """The shape of a network: logits = max(x W1 + b1, 0) W2 + b2, its weights one flat array."""
+    """The shape of a network: logits = max(x W1 + b1, 0) W2 + b2, all weights in a flat array."""
 
     inputs: int
     hidden: int
@@ -40,7 +40,7 @@ class ReluNetwork:
         return views[0], views[1], views[2], views[3]
 
     def initial(self, rng: np.random.Generator) -> Arrays:
-        """Return weights as torch's linear layers begin, and Adam's moments: the state to train.
+        """Return the initial state: random weights, as in torch's layers, and Adam's moments.
 
         All weights and biases of a layer are U(-1, 1) / sqrt(inputs of the layer).
         """
@@ -87,7 +87,7 @@ class ReluNetwork:
 
 
 def adam_step(state: Arrays, gradient: Floats, lr: float) -> None:
-    """Take one step of Adam (betas .9 and .999) in place, as torch does.
+    """Make one step of Adam (betas .9 and .999) in place, as in torch.
 
     Source: Kingma & Ba 2015, arXiv:1412.6980, algorithm 1.
 
@@ -107,7 +107,7 @@ def adam_step(state: Arrays, gradient: Floats, lr: float) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class MixedSteps:
-    """Steps of Adam on mixtures of all points, each with a partner and one weight for all."""
+    """Steps of Adam on all points, each mixed with a partner; each step uses one weight."""
 
     network: ReluNetwork
     inputs: Floats
@@ -116,11 +116,11 @@ class MixedSteps:
     """(points, classes), each row a distribution."""
     law: Law
     num: int
-    """Steps at a time."""
+    """Number of steps per call of `take`."""
     lr: float
 
     def take(self, state: Arrays, rng: np.random.Generator) -> float:
-        """Take steps in place and return the mean of their losses, in nats.
+        """Make steps in place and return the mean of their losses, in nats.
 
         Args:
             state: As for `adam_step`.

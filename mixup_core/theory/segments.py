@@ -1,4 +1,4 @@
-"""Segments: exact distances from points to segments, and from data to mixed data."""
+"""Segments: exact distances from points to segments, and from points to mixed points."""
 
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ from mixup_core.rules import RuleError
 
 
 def distances_to_segments(points: Floats, starts: Floats, ends: Floats) -> Floats:
-    """Return the distance of each point to the nearest of some segments: (points,).
+    """Return the distance of each point to the nearest segment: (points,).
 
     Args:
         points: (points, d).
@@ -32,32 +32,32 @@ def mixed_distances(
     endpoints: Literal["both", "either"] = "both",
     lam_range: tuple[float, float] = (0.0, 1.0),
 ) -> Floats:
-    """Return how near mixup comes to each point with labels that are not its own: (points,).
+    """Return the distance from each point to the nearest mixed point of other classes: (points,).
 
-    For a point x of class i it is the least distance to z = lam u + (1 - lam) v over all data u, v
-    and all lam of a range. If it is above 0 for every point, no point is asked for a label that
-    contradicts its own, and a classifier that is optimal for the mixed loss is so for the original
-    one. In closed form lam = <x - v, u - v> / ||u - v||^2, cut to the range, all of it from the
-    matrix of inner products: the cost is points^3, whatever their dimension, and a distance is good
-    to about 1e-8 of the points' norm.
+    For a point x of class i, it is the least distance to z = lam u + (1 - lam) v over all data
+    points u, v and all lam in a range. If it is above 0 for every point, no mixed label contradicts
+    a point's own label, and a classifier that is optimal for the mixed loss is optimal for the
+    original loss. In closed form lam = <x - v, u - v> / ||u - v||^2, limited to the range;
+    everything follows from the matrix of inner products. The cost is points^3 in any dimension, and
+    a distance has an error of about 1e-8 of the points' norm.
 
-    Source: Chidambaram et al. 2022, arXiv:2110.07647, theorem 2.10 and the measured proxy beside
-    it, which samples lam and pairs where this takes all.
+    Source: Chidambaram et al. 2022, arXiv:2110.07647, theorem 2.10 and the proxy measured there,
+    which samples lam and pairs; this function uses all.
 
     Args:
         points: (points, d), finite.
         labels: (points,).
-        endpoints: Of u and v, `both` are of another class than x, or `either` is, and neither is x
-            itself.
+        endpoints: `both`: u and v are of another class than x. `either`: at least one is, and
+            neither is x itself.
         lam_range: Least and greatest lam, in [0, 1]; (1/2, 1/2) is midpoint mixing.
 
     Raises:
-        RuleError: If the range is none, or a point has no such pair.
+        RuleError: If the range is empty, or a point has no such pair.
     """
     low, high = lam_range
     if not 0 <= low <= high <= 1:
         raise RuleError("0 <= least lam <= greatest lam <= 1", {"lam_range": lam_range})
-    centred = points - points.mean(axis=0)  # fewer digits are lost
+    centred = points - points.mean(axis=0)  # loses fewer digits below
     inner = centred @ centred.T
     squares = np.diag(inner)
     lengths = squares[:, None] + squares - 2 * inner

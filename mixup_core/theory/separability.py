@@ -1,14 +1,15 @@
-"""SEPARABILITY: how many points it takes to find the best boundary between two Gaussians.
+"""SEPARABILITY: the number of points needed to find the best boundary between two Gaussians.
 
-A point of class y = +-1 is x ~ N(y mu, Sigma / kappa), ||mu|| = 1: the larger kappa, the further
-the classes are apart. The best linear classifier has the direction Sigma^-1 mu at every kappa, and
-both the logistic loss and the mixed one have it in the limit of many points. From n points, plain
-training sees little of it once no point lies near the boundary: in the end the points are
-separable, and its direction is that of the largest margin. Mixed points lie near the boundary.
+A point of class y = +-1 is x ~ N(y mu, Sigma / kappa), ||mu|| = 1: larger kappa moves the classes
+further apart. The best linear classifier has the direction Sigma^-1 mu for every kappa; the
+logistic loss and the mixed loss both attain it in the limit of many points. With n points, plain
+training has little information about it if no point is near the boundary: the points are then
+separable, and training converges to the direction of the largest margin. Mixed points are near the
+boundary.
 
-Source: Oh & Yun 2023, arXiv:2306.00267, of which the abstract alone was read: for plain training
-the number of points grows exponentially with the separability, and mixup takes many fewer. The
-Gaussians, their sizes and the angle as the measure are choices of ours.
+Source: Oh & Yun 2023, arXiv:2306.00267 (only the abstract was read): for plain training the number
+of points grows exponentially with the separability, and mixup needs far fewer. The Gaussians, their
+sizes and the angle as the measure are choices of this project.
 """
 
 import math
@@ -33,33 +34,35 @@ from mixup_core.tree.limits import Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeparabilityConfig(Checked):
-    """The minimiser of one law's loss, from a number of points that doubles with each record."""
+    """The minimiser of one law's loss; the number of points doubles with each record."""
 
     problem: ClassVar = "separability"
 
     law: Law = field(default_factory=Erm)
     """Law of the weight lam of a pair; the loss is its expectation over all pairs."""
     separability: Positive = 4.0
-    """kappa."""
+    """kappa, the inverse scale of the noise covariance."""
     dimension: Annotated[int, Range(2)] = 10
-    """d of the source."""
+    """Dimension of the points, d in the source."""
     condition: Annotated[float, Range(1, math.inf, "[)")] = 16.0
-    """Greatest by least variance of the noise; at 1 mu is the best direction and the mean of the
-    points would do."""
+    """Ratio of the greatest to the least variance of the noise. At 1, mu is the best direction,
+    which the mean of the points estimates.
+    """
     first_points: int = 32
-    """n of the first record, above the dimension."""
+    """n at the first record; greater than the dimension."""
     nodes: Annotated[int, Range(2, 1000)] = 8
     """Number of quantiles that represent a random law; even."""
     epochs: Annotated[int, Range(1, 12)] = 6
-    """Records; each doubles the points."""
+    """Number of records; the number of points doubles with each."""
     seed: Seed = 0
-    """Names the points."""
+    """Seed of the points."""
 
     def check(self) -> None:
-        """Check the rules that join several fields.
+        """Check constraints across fields.
 
         Raises:
-            RuleError: If the first points are too few, or the nodes do not stand for the law.
+            RuleError: If there are too few first points, the number of nodes is odd, or the nodes
+                cannot represent the law.
         """
         enough = self.first_points > self.dimension
         require(enough, "first_points > dimension", self, "first_points", "dimension")
@@ -68,20 +71,20 @@ class SeparabilityConfig(Checked):
 
     @property
     def mean(self) -> Floats:
-        """mu, all coordinates alike: (d,)."""
+        """mu, with equal coordinates: (d,)."""
         return np.full(self.dimension, self.dimension**-0.5)
 
     @property
     def variances(self) -> Floats:
-        """The diagonal of Sigma, evenly in its logarithm around 1: (d,)."""
+        """The diagonal of Sigma, evenly spaced in its logarithm around 1: (d,)."""
         root = math.sqrt(self.condition)
         return np.geomspace(1 / root, root, self.dimension)
 
 
 def draw_points(config: SeparabilityConfig, epoch: int) -> tuple[Floats, Floats]:
-    """Return the points (n, d) of a record and their labels +-1 (n,): the last record's and more.
+    """Return the points (n, d) of a record and their labels +-1 (n,).
 
-    The first half of them is that of the record before.
+    The first half are the points of the previous record.
     """
     parts = []
     for part in range(epoch + 1):
@@ -103,9 +106,9 @@ def error(config: SeparabilityConfig, direction: Floats) -> float:
 
 
 def trained(config: SeparabilityConfig, inputs: Floats, labels: Floats) -> tuple[Floats, float]:
-    """Return the direction that training ends at, (d,), and the largest slope left of its loss.
+    """Return the direction to which training converges, (d,), and the final slope of the loss.
 
-    Where ERM's points are separable its loss has no minimum: gradient descent tends to the
+    If the points are separable, the loss of ERM has no minimum: gradient descent converges to the
     direction of the largest margin (Soudry et al. 2018, arXiv:1710.10345).
     """
     if not config.law.mixes:
@@ -116,7 +119,7 @@ def trained(config: SeparabilityConfig, inputs: Floats, labels: Floats) -> tuple
 
 
 def start(config: SeparabilityConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the computation before its first number of points."""
+    """Return the computation at its start."""
     del data_root, device
     best = config.mean / config.variances
     least = error(config, best)
@@ -140,7 +143,7 @@ def start(config: SeparabilityConfig, data_root: Path | None, device: str) -> Ar
 
 
 def setting(config: SeparabilityConfig, metric: str) -> str:
-    """Return the data."""
+    """Return a description of the data."""
     del metric
     return f"two Gaussians in {config.dimension} dimensions, separability {config.separability:g}"
 
@@ -169,4 +172,4 @@ SEPARABILITY = Problem(
     setting=setting,
     population=lambda config: (config.dimension, config.condition),
 )
-"""Angles compare across separabilities: the best direction is one and the same."""
+"""Angles are comparable across separabilities, because the best direction is the same."""

@@ -1,15 +1,15 @@
-"""SPURIOUS_FEATURE: a feature of low variance that mixup prefers and a test set contradicts.
+"""SPURIOUS_FEATURE: a feature of low variance that mixup prefers and that fails at test time.
 
-A point of class y = +-1 has a core coordinate N(y m_c, s_c^2) and a spurious one N(y m_s, s^2), far
-enough from 0 to tell the classes apart, each alone. A linear model is trained by the logistic loss
-with weight decay, mixed or not. At test the spurious coordinate's mean has a sign of its own, half
-of the time the wrong one. Mixed labels penalise the variance of the logits, so that mixup turns to
-the spurious coordinate as its s falls; plain training prefers the larger margin.
+A point of class y = +-1 has a core coordinate N(y m_c, s_c^2) and a spurious one N(y m_s, s^2);
+each alone separates the classes well. A linear model is trained by the logistic loss with weight
+decay, with mixup or without. At test time, the sign of the spurious coordinate's mean is random,
+so it is wrong half of the time. Mixed labels penalise the variance of the logits, so mixup relies
+more on the spurious coordinate as s decreases; plain training prefers the larger margin.
 
-Source: Chidambaram & Ge 2024, arXiv:2402.06855, of which the abstract alone was read: label
-smoothing and mixup learn the features of least variance where training with weight decay can learn
-others, which makes them more susceptible to spurious correlations of low variance. The two
-coordinates, their sizes and the decay are choices of ours.
+Source: Chidambaram & Ge 2024, arXiv:2402.06855 (only the abstract was read): label smoothing and
+mixup learn the features of least variance where training with weight decay can learn others, which
+makes them more susceptible to spurious correlations of low variance. The two coordinates, their
+sizes and the decay are choices of this project.
 """
 
 import math
@@ -33,47 +33,47 @@ from mixup_core.tree.limits import Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpuriousFeatureConfig(Checked):
-    """The minimiser of one law's loss, for a spurious sd that halves with each record."""
+    """The minimiser of one law's loss; the spurious sd halves with each record."""
 
     problem: ClassVar = "spurious-feature"
 
     law: Law = field(default_factory=Erm)
     """Law of the weight lam of a pair; the loss is its expectation over all pairs."""
     points: Annotated[int, Range(3, 2000)] = 200
-    """n of the source."""
+    """Number of training points."""
     core_mean: Positive = 2.0
-    """m_c."""
+    """m_c, the mean of the core coordinate."""
     core_sd: Positive = 0.5
-    """s_c."""
+    """s_c, the standard deviation of the core coordinate."""
     spurious_mean: Positive = 0.5
-    """m_s."""
+    """m_s, the mean of the spurious coordinate."""
     first_sd: Positive = 0.4
-    """s of the first record."""
+    """s at the first record."""
     decay: Positive = 1e-3
     """Weight decay: decay/2 ||w||^2 is added to the loss."""
     nodes: Annotated[int, Range(2, 1000)] = 8
     """Number of quantiles that represent a random law; even."""
     epochs: Annotated[int, Range(1, 30)] = 6
-    """Records; each halves the spurious sd."""
+    """Number of records; the spurious sd halves with each."""
     seed: Seed = 0
-    """Names the points."""
+    """Seed of the points."""
 
     def check(self) -> None:
-        """Check the rules that join several fields.
+        """Check constraints across fields.
 
         Raises:
-            RuleError: If the nodes are not even or do not stand for the law.
+            RuleError: If the number of nodes is odd or they cannot represent the law.
         """
         require(self.nodes % 2 == 0, "nodes must be even", self, "nodes")
         self.law.require_nodes(self)
 
     def spurious_sd_at(self, epoch: int) -> float:
-        """Return s of a 0-based record."""
+        """Return s at a record, counted from 0."""
         return self.first_sd * 2.0**-epoch
 
 
 def errors(config: SpuriousFeatureConfig, sd: float, weights: Floats) -> tuple[float, float, float]:
-    """Return the test error with the spurious mean as in training, with either sign, and reversed.
+    """Return three test errors: spurious mean as in training, with random sign, and reversed.
 
     Phi(-(w_c m_c +- w_s m_s) / sqrt(w_c^2 s_c^2 + w_s^2 s^2)), and the mean of both.
 
@@ -91,17 +91,18 @@ def errors(config: SpuriousFeatureConfig, sd: float, weights: Floats) -> tuple[f
 
 
 def least_variance_share(config: SpuriousFeatureConfig, sd: float) -> float:
-    """Return the spurious share of the mean logit of w = Sigma^-1 m, the least variance per margin.
+    """Return the spurious coordinate's fraction of the mean logit, for w = Sigma^-1 m.
 
-    (m_s / s)^2 / ((m_s / s)^2 + (m_c / s_c)^2): the direction of linear discriminants, which the
-    mixed loss has in the limit of many points.
+    (m_s / s)^2 / ((m_s / s)^2 + (m_c / s_c)^2). This w has the least variance for its margin: it is
+    the direction of linear discriminant analysis, which the mixed loss attains in the limit of many
+    points.
     """
     spurious, core = (config.spurious_mean / sd) ** 2, (config.core_mean / config.core_sd) ** 2
     return spurious / (spurious + core)
 
 
 def start(config: SpuriousFeatureConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the computation before its first spurious sd."""
+    """Return the computation at its start."""
     del data_root, device
     rng = stream(config.seed, "training points")
     labels = np.where(rng.random(config.points) < 0.5, 1.0, -1.0)
@@ -131,7 +132,7 @@ def start(config: SpuriousFeatureConfig, data_root: Path | None, device: str) ->
 
 
 def setting(config: SpuriousFeatureConfig, metric: str) -> str:
-    """Return the data."""
+    """Return a description of the data."""
     del metric
     return f"{config.points} points with a core and a spurious coordinate, a linear model"
 
@@ -165,4 +166,4 @@ SPURIOUS_FEATURE = Problem(
         config.points, config.core_mean, config.core_sd, config.spurious_mean,
     ),
 )  # fmt: skip
-"""The cases in which mixup should do worse than ERM."""
+"""Cases in which mixup is expected to be worse than ERM."""

@@ -1,12 +1,12 @@
-"""SUPPORT_VECTORS: where every point is a support vector, ERM and mixup find one direction.
+"""SUPPORT_VECTORS: if every point is a support vector, ERM and mixup find the same direction.
 
-n points x ~ N(0, I_d) with alternating labels y = +-1 and a linear model f(x) = <w, x> under the
-logistic loss, by gradient descent from 0. In few dimensions the classes are moved apart along the
-first axis, so that they can be learned at all.
+n points x ~ N(0, I_d) with alternating labels y = +-1, and a linear model f(x) = <w, x> trained
+with the logistic loss, by gradient descent from 0. In few dimensions, the classes are moved apart
+along the first axis so that they can be separated.
 
-Source: Chidambaram et al. 2022, arXiv:2110.07647, section 3 (many dimensions make every point a
-support vector, and then both directions are that of the minimum-norm interpolator). Sizes, steps
-and the shift are choices of ours.
+Source: Chidambaram et al. 2022, arXiv:2110.07647, section 3 (in many dimensions every point is a
+support vector, and both directions are that of the minimum-norm interpolator). Sizes, steps
+and the shift are choices of this project.
 """
 
 import math
@@ -30,35 +30,36 @@ from mixup_core.tree.limits import Count, NonNegative, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SupportVectorsConfig(Checked):
-    """One linear model trained under one law, beside the same trained under ERM."""
+    """Two linear models, one trained under a law and one under ERM."""
 
     problem: ClassVar = "support-vectors"
 
     law: Law = field(default_factory=Erm)
     """Law of the weight lam of a pair; the loss is its expectation over all pairs."""
     dimension: Count = 200
-    """d of the source."""
+    """Dimension of the points, d in the source."""
     points: Annotated[int, Range(2, 500)] = 20
-    """n, an even number."""
+    """Number of points n, even."""
     shift: NonNegative = 0.0
     """Each point is moved by shift times its label along the first axis."""
     nodes: Annotated[int, Range(1, 1000)] = 9
     """Number of quantiles that represent a random law."""
     lr: Annotated[float, Range(0, 2, "()")] = 1.0
-    """Step of gradient descent in units of 1 / L, L the largest curvature of the ERM loss, which
-    bounds that of every mixed loss."""
+    """Step of gradient descent in units of 1 / L, with L the largest curvature of the ERM loss; no
+    mixed loss has a larger one.
+    """
     steps_per_epoch: Count = 200
-    """Steps from one record to the next."""
+    """Number of steps between two records."""
     epochs: Count = 50
-    """Records."""
+    """Number of records."""
     seed: Seed = 0
-    """Names the points."""
+    """Seed of the points."""
 
     def check(self) -> None:
-        """Check the rules that join several fields.
+        """Check constraints across fields.
 
         Raises:
-            RuleError: If the points are not even, or the nodes do not stand for the law.
+            RuleError: If the number of points is odd, or the nodes cannot represent the law.
         """
         require(self.points % 2 == 0, "points must be even", self, "points")
         self.law.require_nodes(self)
@@ -74,10 +75,10 @@ def draw_points(config: SupportVectorsConfig) -> tuple[Floats, Floats]:
 
 
 def support_fraction(inputs: Floats, labels: Floats) -> float:
-    """Return the share of points with y_i (K^-1 y)_i > 0, K = X X^T, of full rank (d >= n).
+    """Return the fraction of points with y_i (K^-1 y)_i > 0, K = X X^T, of full rank (d >= n).
 
     If every product is positive, the minimum-norm interpolator X^T K^-1 y meets all margins with
-    equality, so that it is the maximum-margin direction and every point a support vector.
+    equality: it is the maximum-margin direction, and every point is a support vector.
 
     Source: Chidambaram et al. 2022, arXiv:2110.07647, section 3, after Muthukumar et al. 2021,
     arXiv:2005.08054.
@@ -86,10 +87,10 @@ def support_fraction(inputs: Floats, labels: Floats) -> float:
 
 
 def max_margin_direction(inputs: Floats, labels: Floats) -> Floats | None:
-    """Return the w of least norm with y_i <w, x_i> >= 1 for all points, (d,), or None.
+    """Return the w of least norm with y_i <w, x_i> >= 1 for all points, (d,); None if none exists.
 
-    Least distance programming: with Z the rows y_i x_i, u >= 0 minimising ||Z^T u||^2 +
-    (1 - sum u)^2 and residual r of that, w = Z^T u / r.
+    Least distance programming: with Z the rows y_i x_i, u >= 0 the minimiser of ||Z^T u||^2 +
+    (1 - sum u)^2 and r its residual, w = Z^T u / r.
 
     Source: Lawson & Hanson 1974, Solving Least Squares Problems, chapter 23, section 4.
     """
@@ -108,13 +109,13 @@ def max_margin_direction(inputs: Floats, labels: Floats) -> Floats | None:
 
 
 def cosine(first: Floats, second: Floats) -> float:
-    """Return the cosine of two directions; 0 if one has no length."""
+    """Return the cosine of the angle between two directions; 0 if one is zero."""
     lengths = float(np.linalg.norm(first) * np.linalg.norm(second))
     return float(first @ second) / lengths if lengths else 0.0
 
 
 def start(config: SupportVectorsConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return both models before their first step."""
+    """Return both models at their start."""
     del data_root, device
     inputs, labels = draw_points(config)
     margin = max_margin_direction(inputs, labels)
@@ -151,7 +152,7 @@ def start(config: SupportVectorsConfig, data_root: Path | None, device: str) -> 
 
 
 def setting(config: SupportVectorsConfig, metric: str) -> str:
-    """Return the data."""
+    """Return a description of the data."""
     del metric
     return f"{config.points} Gaussian points in {config.dimension} dimensions"
 
@@ -192,4 +193,4 @@ SUPPORT_VECTORS = Problem(
     population=lambda config: (config.points, config.dimension, config.shift),
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )
-"""ERM and mixup side by side: the angle between them closes as dimensions grow."""
+"""ERM and mixup side by side; the angle between them tends to 0 in high dimensions."""

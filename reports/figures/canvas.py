@@ -197,7 +197,7 @@ def legend(canvas: Canvas, axes: Axes) -> None:
     widest = max((len(label) for label in labels), default=1) + 8
     fitting = int(canvas.get_figwidth() / (widest * _LETTER_INCHES))
     columns = max(1, min(len(labels), fitting))
-    # Legends are filled downwards, and read across.
+    # Matplotlib fills legends by column; readers read them by row.
     order = [place for column in range(columns) for place in range(column, len(labels), columns)]
     canvas.legend(
         [handles[place] for place in order], [labels[place] for place in order],
@@ -272,11 +272,11 @@ def finished(  # noqa: PLR0913  what a figure is made of
     """
     if (engine := canvas.get_layout_engine()) is not None:
         engine.execute(canvas)
-        canvas.set_layout_engine("none")  # laid out once, not again for each format
+        canvas.set_layout_engine("none")  # the layout is computed once for all formats
     strips = tuple(strip for axes, places in told for strip in _strips(canvas, axes, places))
     svg, png = io.BytesIO(), io.BytesIO()
-    # `savefig` would draw each format once more, to lay it out. PNG first: of many lines it takes
-    # hundreds of MB while it is drawn, which are free again once the figure is on another canvas.
+    # `savefig` would lay out each format anew. PNG first: a figure with many lines needs hundreds
+    # of MB while it is drawn, which are freed once the figure is on another canvas.
     dots = canvas.get_dpi()
     canvas.set_dpi(_DOTS_PER_INCH)
     FigureCanvasAgg(canvas).print_png(png, metadata={"Software": None}, pil_kwargs=_PACKED)

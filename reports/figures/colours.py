@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from mixup_core.problem import Config, problem_of
 
-# Okabe and Ito's palette, told apart by colour-blind readers; yellow is too faint for lines.
+# Okabe and Ito's palette for colour-blind readers, without yellow, which is too faint.
 _BLUE, _ORANGE, _GREEN = "#0072B2", "#E69F00", "#009E73"
 _OTHERS = ("#CC79A7", "#56B4E9", "#D55E00", "#000000")
 _OF_METHODS = {"erm": _BLUE, "midpoint": _ORANGE, "uniform": _GREEN}

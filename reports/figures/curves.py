@@ -188,7 +188,7 @@ def _multiples(
     """Return one panel per arm, each with the baseline's mean; for many arms."""
     shown, columns = table.shown, 4
     rows = math.ceil(len(curves) / columns)
-    # Placed by hand, with common limits in place of shared axes: laying 20 panels out takes longer
+    # Placed by hand, with common limits instead of shared axes: laying out 20 panels takes longer
     # than drawing them.
     canvas = Canvas(figsize=(2 * PANEL_INCHES, 0.5 + 1.45 * rows))
     titles = {arm: textwrap.wrap(table.title_of(arm), 24) for arm in curves}

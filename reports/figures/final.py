@@ -133,7 +133,7 @@ def _draw_dots(  # noqa: PLR0913  what is drawn, where and how
     ]
     across, heights, shades = zip(*dots, strict=True)
     axes.scatter(across, heights, s=14, c=shades, alpha=0.55, linewidth=0)
-    # All intervals at once: error bars are five artists each, and 40 of them take a second.
+    # Draw all intervals at once: 40 separate error bars, of five artists each, take a second.
     drawn = [(place - 0.1, arm, means[arm]) for place, arm in enumerate(arms) if arm in means]
     centres = [(scale * mean.mean, height, colours[arm]) for height, arm, mean in drawn]
     across, heights, shades = zip(*centres, strict=True)

@@ -43,7 +43,7 @@ def mark(axis: Axis, parameter: Parameter) -> None:
         return
     limits = beyond(parameter, "low", MARGIN), beyond(parameter, "high", MARGIN)
     if is_log(parameter):
-        axis.axes.set(**{f"{name}scale": "log"})  # this resets ticks and labels
+        axis.axes.set(**{f"{name}scale": "log"})  # must precede ticks and labels, which it resets
         tick_logarithms(axis)
     elif isinstance(parameter.distribution, Integer):
         axis.set_major_locator(MaxNLocator(integer=True, nbins=_MOST_TICKS))

@@ -48,7 +48,7 @@ def draw_ranks(
     of = measures_of(study, table.metric, table.readout)
     named = [(arms[j], arms[i]) for i, j in pairs]
     compared = [compare(values[a], values[b], of[a], of[b]) for a, b in named]
-    # A difference without spread has no p value; equal arms are never told apart.
+    # A difference without spread has no p value; equal arms never differ significantly.
     adjusted = holm([1.0 if c.p is None else c.p for c in compared])
     with styled():
         side = 1.9 + 0.36 * len(arms)

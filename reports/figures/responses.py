@@ -147,7 +147,7 @@ def _draw_line(
         list(means), heights, yerr=halves, color=colour, linestyle=dashes, marker="o", ms=4,
         capsize=2.5, elinewidth=0.9, label=label,
     )  # fmt: skip
-    line.set_clip_on(False)  # at 0 or 100 % half of it would be gone
+    line.set_clip_on(False)  # markers at 0 or 100 % would be cut in half
 
 
 def _map(table: Table, plane: ResponsePlane) -> Figure:

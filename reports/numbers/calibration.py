@@ -66,7 +66,7 @@ def fitted_temperature(logits: NDArray[np.floating], labels: Labels) -> float:
 
     Source: Guo et al. 2017, arXiv:1706.04599, section 4.2.
     """
-    from scipy.optimize import minimize_scalar  # takes long to load, and few reports fit any
+    from scipy.optimize import minimize_scalar  # slow to import, and few reports need it
 
     precise = logits.astype(np.float64)
     found = minimize_scalar(

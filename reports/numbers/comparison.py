@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-# The distributions of `scipy.stats` are made of these, and it takes four times as long to load.
+# `scipy.stats` uses these functions too, but takes four times as long to import.
 from scipy import special
 
 from reports.numbers.effects import effect_interval, hedges_factor
@@ -259,6 +259,6 @@ def _sign_flip_p(differences: Sequence[float]) -> float | None:
     sums = np.zeros(1)
     for difference in differences:
         sums = np.concatenate([sums + difference, sums - difference])
-    # The first sum has every sign as it was observed. Equal sums may differ in their last bits.
+    # The first sum has the observed signs. Equal sums may differ in their last bits.
     at_least = np.abs(sums) >= abs(sums[0]) - 1e-12 * np.abs(differences).sum()
     return float(np.mean(at_least))

@@ -133,7 +133,7 @@ def _overall(until: UntilDecided, question: Question, answer: Answer) -> float:
     if level is None:
         return 1.0
     sizes = until.sizes
-    if comparison.is_exact:  # no t statistic: each look has a like part
+    if comparison.is_exact:  # no t statistic: looks share the level equally
         return min(1.0, len(sizes) * level)
     return overall_level(sizes, until.spending, answer.look - 1, level)
 

@@ -35,7 +35,9 @@ def seeds_to_find(distance: float, tests: int = 1, *, is_between: bool = False) 
 
     def finds(n: int) -> bool:
         critical = special.stdtrit(n - 1, 1 - (1 - CONFIDENCE) / (2 * tests))
-        return not special.nctdtr(n - 1, distance * math.sqrt(n), critical) > missed  # or no number
+        return (
+            not special.nctdtr(n - 1, distance * math.sqrt(n), critical) > missed
+        )  # NaN counts as found
 
     if not finds(MOST_SEEDS):
         return None

@@ -141,8 +141,8 @@ def _csv_cell(value: Any) -> str:
         case float():
             return repr(float(value))
         case str():
-            value = re.sub(r"\r\n?", "\n", value)  # a lone one would not be quoted
-            # A spreadsheet runs a cell that starts like this as a formula, blanks before it or not.
+            value = re.sub(r"\r\n?", "\n", value)  # csv would not quote a lone one
+            # Spreadsheets run a cell that starts like this as a formula, even after blanks.
             return f"'{value}" if re.match(r"\s*[=+\-@]|\t", value) else value
         case _:
             return json.dumps(value)

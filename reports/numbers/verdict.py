@@ -131,7 +131,7 @@ def measured(
     if not can_be_judged(claim, study):
         return None
     measures = measures_of(study, that.metric, that.readout or study.readout)
-    # A pseudo-value of an ensemble is no share of images, and may lie beyond the bounds.
+    # Pseudo-values of ensembles are not fractions of images and may exceed the bounds.
     measures |= dict.fromkeys(that.together, ANY)
     shared = set.intersection(*(set(values.get(arm, {})) for arm in that.terms))
     if not shared:

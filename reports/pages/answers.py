@@ -48,7 +48,7 @@ class Answers:
         Raises:
             KeyError: If the words in the template begin no claim, or more than one.
         """
-        # The page is Markdown, whose pieces escape what they print themselves.
+        # The page is Markdown, not HTML; each function escapes its own output.
         environment = Environment(  # noqa: S701
             undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
             keep_trailing_newline=True,

@@ -209,7 +209,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         tracked=tracked,
     )
     contents: dict[str, Content] = {
-        # First: who is killed while writing leaves no report of which nobody knows what it is.
+        # First, so that an interrupted writer leaves no report without its provenance.
         "provenance.json": json.dumps(provenance, indent=2, ensure_ascii=False) + "\n",
         **texts,
         "report.html": page,

@@ -68,7 +68,7 @@ class Manuscript:
             FileNotFoundError: If a study has no report in the home.
             KeyError: If the manuscript names an unknown study, arm or metric.
         """
-        # The page is Markdown, whose pieces escape what they print themselves.
+        # The page is Markdown, not HTML; each function escapes its own output.
         environment = Environment(  # noqa: S701
             undefined=StrictUndefined,
             trim_blocks=True,

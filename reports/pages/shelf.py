@@ -256,7 +256,7 @@ def _listed(file: Path) -> dict[str, str]:
         found = {line["run_key"]: line["outcome"] for line in lines}
     except (OSError, UnreadableError, ValueError, KeyError, csv.Error):
         return {}
-    is_whole = None not in {*found, *found.values()}  # of a line that was cut
+    is_whole = None not in {*found, *found.values()}  # None marks an incomplete line
     return found if is_whole else {}
 
 

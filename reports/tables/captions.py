@@ -119,7 +119,7 @@ def spell_unpaired(configs: Iterable[Config]) -> str:
     found: dict[str, None] = {}
     for theirs in map(flatten, others):
         for path in (path for path, value in theirs.items() if value != own.get(path)):
-            with suppress(ValueError):  # set alone it may contradict another
+            with suppress(ValueError):  # this value alone may contradict other fields
                 other = with_values(first, {path: theirs[path]})
                 if problem.population(other) != problem.population(first):
                     found[path] = None

@@ -1,4 +1,4 @@
-"""TwoLayerConfig: everything that decides the numbers of one run of the two-layer network."""
+"""TwoLayerConfig: all settings that determine the numbers of a run of the two-layer network."""
 
 import math
 from dataclasses import dataclass, field
@@ -14,50 +14,51 @@ from mixup_core.tree.limits import Count, NonNegative, Positive, Range, Whole
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchData(Checked):
-    """General multi-view data: labelled points made of patches, in the features' own coordinates.
+    """General multi-view data: labelled points made of patches, in the coordinates of the features.
 
     A point of class y has C_P patches `beta_p v_{y,1}`, C_P patches `(delta2 - beta_p) v_{y,2}` and
     P - 2 C_P patches of noise, `sum_{j <= Q} sum_l gamma_{j,l} v_{s_j,l}` with classes s_j != y.
-    With L > 2 features, which the source does not have, C_P patches of each have correlations
-    delta1 + (delta2 - L delta1) times a point that is uniform on the simplex.
+    For L > 2 features, which the source does not have, there are C_P patches of each feature, with
+    the correlations delta1 + (delta2 - L delta1) times a uniform point of the simplex.
 
-    Free in the definition and fixed here: the patches stand in the same order in every point, the
-    s_j are uniform and differ, and all noise patches of a point are the same vector, which so
-    counts once with its multiplicity.
+    The definition leaves some choices open, which are fixed here: the patches have the same order
+    in every point, the s_j are uniform and distinct, and all noise patches of a point are the same
+    vector, which is thus stored once with its multiplicity.
 
-    Source: Chidambaram et al. 2023, arXiv:2210.13512, Definition 4.1. The defaults keep the
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, Definition 4.1. The defaults satisfy the
     relations of its Assumption 4.3.
     """
 
     classes: Annotated[int, Range(2)] = 6
-    """k; each class has L features, so the data span L k dimensions."""
+    """k, the number of classes; each has L features, so the data span L k dimensions."""
     features: Annotated[int, Range(2, 10)] = 2
-    """L, the features of each class; 2 in the source."""
+    """L, the number of features of each class; 2 in the source."""
     points_per_class: Count = 20
-    """N / k."""
+    """N / k, the number of training points of each class."""
     signal_patches: Count = 1
-    """C_P."""
+    """C_P, the number of patches of each feature in a point."""
     noise_patches: Whole = 12
-    """(P - L C_P) / k^2."""
+    """(P - L C_P) / k^2: the number of noise patches of a point, over k^2."""
     noise_classes: Count = 1
-    """Q, below k."""
+    """Q, the number of classes whose features the noise contains; below k."""
     delta1: Positive = 0.5
     """Least correlation of a signal patch with its feature, at most delta2 / L."""
     delta2: Positive = 2.0
-    """Sum of the correlations of a signal patch and its partners; with two features beta is
-    uniform on [delta1, delta2 - delta1]."""
+    """Sum of the correlations of corresponding patches of all features; with two features, beta is
+    uniform on [delta1, delta2 - delta1].
+    """
     delta3: NonNegative = 0.0425
-    """Least noise gamma, in units of k^-1.5."""
+    """Least noise coefficient gamma, in units of k^-1.5."""
     delta4: NonNegative = 0.055
-    """Greatest noise gamma, in units of k^-1.5, at least delta3; gamma is uniform."""
+    """Greatest noise coefficient gamma, in units of k^-1.5, at least delta3; gamma is uniform."""
     test_points_per_class: Count = 100
-    """Fresh points that features and test error are measured on."""
+    """Number of test points of each class, on which features and test error are measured."""
 
     def check(self) -> None:
-        """Check the rules that join several fields.
+        """Check constraints across fields.
 
         Raises:
-            RuleError: If the parts contradict each other.
+            RuleError: If fields contradict each other.
         """
         fits = self.noise_classes < self.classes
         require(fits, "noise_classes < classes", self, "noise_classes", "classes")
@@ -77,7 +78,7 @@ class PatchData(Checked):
 
     @property
     def noise_range(self) -> tuple[float, float]:
-        """Least and greatest gamma: delta3 and delta4 of the definition."""
+        """The least and the greatest gamma: delta3 and delta4 in the definition."""
         unit = self.classes**-1.5
         return self.delta3 * unit, self.delta4 * unit
 
@@ -86,54 +87,56 @@ class PatchData(Checked):
 class PatchNetwork(Checked):
     """A sum over neurons and patches: `g_y(x) = sum_{r <= m} sum_{p <= P} R(<w_{y,r}, x^(p)>)`.
 
-    Sizes are given in the units of Assumption 4.3, so that they follow the number of classes.
+    Sizes are in the units of Assumption 4.3, so they scale with the number of classes.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, section 4.
     """
 
     neurons: Count = 3
-    """m / k: neurons of each class over the number of classes."""
+    """m / k: the number of neurons of each class, divided by the number of classes."""
     power: Annotated[int, Range(2, 16)] = 8
-    """alpha of the activation: how slowly a weak correlation grows."""
+    """alpha, the exponent of the activation; a larger one slows the growth of weak correlations."""
     rho: Positive = 1.0
-    """rho k: where the activation becomes linear, times the number of classes."""
+    """rho k: the input from which the activation is linear, times the number of classes."""
     init: Positive = 0.09
-    """sigma_0 / rho: standard deviation of the initial weights over rho. As sigma_0 = d^-1/2, the
-    dimension of the patches is d = (init * rho)^-2."""
+    """sigma_0 / rho: standard deviation of the initial weights, divided by rho. As sigma_0 =
+    d^-1/2, the dimension of the patches is d = (init * rho)^-2.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rkc(Checked):
-    """The gradient flow, by Runge-Kutta-Chebyshev steps of second order with error control."""
+    """Gradient flow, by Runge-Kutta-Chebyshev steps of second order with error control."""
 
     name: ClassVar = "rkc"
 
     tolerance: Annotated[float, Range(0, 1, "(]")] = 0.01
-    """Greatest estimated error of one step in any weight w, over rho + |w|. At k = 6 the classes of
-    every record are the same from 0.001 to 0.1 but for when ERM's slowest feature comes, which is
-    within a tenth."""
+    """Largest estimated error of one step in any weight w, divided by rho + |w|. At k = 6,
+    tolerances from 0.001 to 0.1 give the same learned features at every record, except that the
+    time at which ERM learns its slowest feature varies by up to a tenth.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Descent(Checked):
-    """Plain full-batch gradient descent, as the theorems have it; its time is step x iterations."""
+    """Plain full-batch gradient descent, as in the theorems; its time is step x iterations."""
 
     name: ClassVar = "gradient-descent"
 
     step: Positive = 15.0
-    """Step size; the default configuration is unstable beyond about 20."""
+    """Step size; with the default configuration, training is unstable above about 20."""
 
 
 Integrator = Rkc | Descent
-"""The methods by which the weights move down the loss."""
+"""The methods that minimise the loss."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TwoLayerConfig(Checked):
-    """One run: one network trained from one seed, measured at fixed flow times.
+    """A run: one network trained from one seed, measured at fixed flow times.
 
-    Record n (from 0) stands at the flow time first_time * 10^(n / records_per_decade), under every
-    law and integrator, and a run ends with its last record, whatever it has learned by then.
+    Record n (from 0) is at the flow time first_time * 10^(n / records_per_decade), for every law
+    and integrator. A run ends with its last record, whatever it has learned.
     """
 
     problem: ClassVar = "two-layer"
@@ -141,32 +144,35 @@ class TwoLayerConfig(Checked):
     data: PatchData = field(default_factory=PatchData)
     network: PatchNetwork = field(default_factory=PatchNetwork)
     law: Law = field(default_factory=Erm)
-    """Law of the weight lam of a pair of points. ERM has no pairs: it takes the points."""
+    """Law of the weight lam of a pair of points. ERM uses the points themselves."""
     operation: PatchOperation = field(default_factory=PatchLinear)
-    """Operation that mixes by lam, patch by patch."""
+    """Operation that mixes patches by lam."""
     pairs_per_class: Count = 30
-    """Ordered pairs (i, j) over k. They are drawn once, uniformly with replacement (a point may
-    meet itself), each with one lam: the loss is a Monte Carlo mean of J_MM. The pairs are the same
-    under every law."""
+    """Number of ordered pairs (i, j), divided by k. Pairs are drawn once, uniformly with
+    replacement (i may equal j), each with one lam: the loss is a Monte Carlo mean of J_MM. The
+    pairs are the same under every law.
+    """
     nodes: Annotated[int, Range(0, 1000)] = 0
-    """Values of lam that each pair is mixed by, quantiles of the law of equal weight, in the place
-    of one drawn lam; 0: one is drawn. With drawn values the loss of a Beta law has few of them, and
-    what it ends at may be theirs."""
+    """Number of values of lam with which each pair is mixed: quantiles of the law, of equal weight;
+    0: one drawn lam per pair. With drawn values, the loss of a Beta law depends on few values of
+    lam, which may determine the final result.
+    """
     integrator: Integrator = field(default_factory=Rkc)
     first_time: Positive = 10.0
     """Flow time of the first record."""
     records_per_decade: Count = 10
     """Records per factor of 10 in flow time."""
     epochs: Count = 61
-    """Number of records: 61 reach the flow time 10^7."""
+    """Number of records; 61 reach the flow time 10^7."""
     seed: Seed = 0
-    """Names all random draws of the run."""
+    """Seed of all random draws of the run."""
 
     def check(self) -> None:
-        """Check the rules that join several fields.
+        """Check constraints across fields.
 
         Raises:
-            RuleError: If the last flow time is beyond 10^15.
+            RuleError: If the last flow time exceeds 10^15, or the nodes do not fit the operation or
+                law.
         """
         require(
             math.log10(self.first_time) + (self.epochs - 1) / self.records_per_decade <= 15,
@@ -188,12 +194,12 @@ class TwoLayerConfig(Checked):
 
     @property
     def neurons(self) -> int:
-        """The neurons of each class, m."""
+        """The number of neurons of each class, m."""
         return self.network.neurons * self.classes
 
     @property
     def rho(self) -> float:
-        """Input from which the activation is linear."""
+        """The input from which the activation is linear."""
         return self.network.rho / self.classes
 
     @property
@@ -202,5 +208,5 @@ class TwoLayerConfig(Checked):
         return self.network.init * self.rho
 
     def time_of(self, epoch: int) -> float:
-        """Return the flow time of a record, counted from 0."""
+        """Return the flow time at a record, counted from 0."""
         return float(self.first_time * 10.0 ** (epoch / self.records_per_decade))

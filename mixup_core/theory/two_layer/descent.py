@@ -10,13 +10,13 @@ from mixup_core.theory.two_layer.rkc import Velocity
 
 
 class DescentSolver:
-    """A state that moves by y <- y + step f(y); its time is the step times the iterations."""
+    """A state updated by y <- y + step f(y); its time is the step times the iterations."""
 
     def __init__(self, velocity: Velocity, y: Floats, step: float) -> None:
-        """Stand at time 0.
+        """Set the state at time 0.
 
         Args:
-            velocity: The direction f, minus the gradient.
+            velocity: Function f, minus the gradient.
             y: The state, any shape.
             step: Step size.
         """
@@ -26,20 +26,20 @@ class DescentSolver:
 
     @property
     def time(self) -> float:
-        """Step times iterations."""
+        """The step times the number of iterations."""
         return self.evaluations * self._step
 
     def advance(self, until: float) -> None:
-        """Go on to the first whole step at or after a time."""
+        """Iterate to the first whole step at or after a time."""
         steps = math.ceil(until / self._step)
         for _ in range(self.evaluations, steps):
             self.y = self.y + self._step * self._velocity(self.y)
         self.evaluations = max(steps, self.evaluations)
 
     def state(self) -> Arrays:
-        """Return all that decides the next steps."""
+        """Return all values that determine the next steps."""
         return {"y": self.y, "steps": np.array(self.evaluations)}
 
     def load(self, state: Arrays) -> None:
-        """Restore a state that `state` returned."""
+        """Restore a state returned by `state`."""
         self.y, self.evaluations = state["y"], int(state["steps"])

@@ -1,4 +1,4 @@
-"""Measure what a network has learned of each feature: its accuracy alone, its correlations."""
+"""Features learned by a network: the accuracy with each feature alone, and its correlations."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ from mixup_core.theory.two_layer.network import PatchOutputs
 from mixup_core.theory.two_layer.points import PatchSet
 
 LEARNED_ACCURACY = 0.95
-"""A feature is learned if the accuracy on it alone is at least this."""
+"""A feature counts as learned from this accuracy with its patches alone."""
 
 
 def feature_accuracy(
@@ -16,7 +16,7 @@ def feature_accuracy(
 ) -> tuple[Floats, Floats]:
     """Return the accuracy per class with one feature's patches alone, and with all patches.
 
-    v_{y,l} counts as learned if points of class y are still classified right when all patches
+    v_{y,l} counts as learned if points of class y are still classified correctly when all patches
     with other features are set to 0. A patch of zeros adds R(0) = 0 to every output, so it is
     left out.
 
@@ -40,9 +40,9 @@ def feature_accuracy(
 
 
 def is_right(outputs: Floats, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which points have their own class's output above every other: (points,).
+    """Return which points have the largest output for their own class: (points,).
 
-    A tie is no answer: a network of zeros is right nowhere.
+    A tie counts as wrong: a network with zero outputs is wrong everywhere.
 
     Args:
         outputs: (k, points).
@@ -60,13 +60,14 @@ def correlations(weights: Floats, threshold: float) -> Floats:
         C_{y,l} = sum over B_{y,l} of <w_{y,r}, v_{y,l}>,
         B_{y,l} = {r: <w_{y,r}, v_{y,l}> >= rho / delta1}
 
-    A learned feature has C_{y,l} of order log k at least.
+    For a learned feature, C_{y,l} is at least of order log k.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, appendix B.
 
     Args:
         weights: (k, m, L k).
-        threshold: rho / delta1: the correlation at which every signal patch is in the linear part.
+        threshold: rho / delta1, from which on every signal patch is in the linear part of the
+            activation.
     """
     classes, neurons, _ = weights.shape
     own = weights.reshape(classes, neurons, classes, -1)[range(classes), :, range(classes)]

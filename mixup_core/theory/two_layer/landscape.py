@@ -1,4 +1,4 @@
-"""Landscape: the loss of the two-layer network on soft-labelled points, and the way down it."""
+"""Landscape: the loss of the two-layer network on points with soft labels, and its gradient."""
 
 import numpy as np
 
@@ -13,13 +13,13 @@ class Landscape:
 
         J(W) = -1/M sum_n sum_y q_{y,n} log softmax(g(x_n))_y
 
-    On points with hard labels it is J of ERM, on mixed pairs J_MM.
+    For points with hard labels it is J of ERM; for mixed pairs it is J_MM.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, section 2.
     """
 
     def __init__(self, points: PatchSet, config: TwoLayerConfig) -> None:
-        """Take the points over; they must not change."""
+        """Store the points, which must not change."""
         self._outputs = PatchOutputs(points, config)
         kinds, num_points, features = points.patches.shape
         self._targets = np.ascontiguousarray(points.targets)

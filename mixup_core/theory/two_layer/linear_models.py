@@ -1,4 +1,4 @@
-"""True if any linear model classifies a set of points without error, by a linear program."""
+"""Linear separability of a set of points, decided by a linear program."""
 
 import numpy as np
 from scipy.optimize import linprog
@@ -8,20 +8,20 @@ from mixup_core.theory.two_layer.config import PatchData
 from mixup_core.theory.two_layer.points import PatchSet
 
 INFEASIBLE = 2
-"""Status of `scipy.optimize.linprog`."""
+"""Status of `scipy.optimize.linprog` for a program without a solution."""
 
 
 def is_linearly_separable(points: PatchSet) -> bool:
     """Return whether some `g_y(x) = sum_p <w_y, x^(p)>` has training accuracy 1.
 
-    Such a model sees only the sum of a point's patches, so the question is whether the linear
+    Such a model depends only on the sum of a point's patches. It exists if and only if the linear
     program `<w_y - w_s, pooled x> >= 1` for every point (x, y) and class s != y has a solution; the
-    1 is no restriction, as weights may be scaled.
+    1 is no restriction, because weights can be scaled.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, Proposition 4.4.
 
     Raises:
-        ArithmeticError: If the program can neither be solved nor refuted.
+        ArithmeticError: If the solver neither finds a solution nor proves that none exists.
     """
     pooled, labels = points.pooled, points.labels
     classes = len(points.targets)
@@ -59,13 +59,13 @@ def is_linearly_separable(points: PatchSet) -> bool:
 
 
 def noise_over_signal(data: PatchData) -> float:
-    """Return the least pooled noise over the mean pooled signal of a feature.
+    """Return the ratio of the least pooled noise to the mean pooled signal of a feature.
 
         (P - L C_P) delta3 / (C_P delta2 / L)
 
-    Above 1, with k >= 3 and every pair (class, noise class) among the points, no linear model is
-    without error: summing its margins over a class y with noise s and the class s with noise y,
-    the noise outweighs the signal it imitates.
+    If the ratio is above 1, k >= 3 and every pair (class, noise class) occurs among the points,
+    every linear model has errors: in the sum of its margins over a class y with noise s and the
+    class s with noise y, the noise outweighs the signal.
     """
     noise = (data.patches - data.features * data.signal_patches) * data.noise_range[0]
     return noise / (data.signal_patches * data.delta2 / data.features)

@@ -8,7 +8,7 @@ from mixup_core.theory.two_layer.config import TwoLayerConfig
 from mixup_core.theory.two_layer.points import PatchSet
 
 BLOCK = 16_384
-"""Pre-activations computed at a time: three buffers of them fit a core's second-level cache."""
+"""Pre-activations computed at a time; three such buffers fit a core's second-level cache."""
 
 
 def activation(inputs: Floats, rho: float, power: int) -> Floats:
@@ -18,8 +18,8 @@ def activation(inputs: Floats, rho: float, power: int) -> Floats:
              = x^alpha / (alpha rho^(alpha - 1))  0 <= x <= rho
              = x - (1 - 1 / alpha) rho            rho <= x
 
-    R and R' are continuous. For even alpha the zero branch is what keeps a negative correlation
-    from exciting its neuron.
+    R and R' are continuous. For even alpha, the zero branch prevents a negative correlation from
+    activating its neuron.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, section 4.
     """
@@ -34,7 +34,7 @@ def activation_slope(inputs: Floats, rho: float, power: int) -> Floats:
 
 
 def initial_weights(config: TwoLayerConfig) -> Floats:
-    """Return the weights before training: (k, m, L k), each N(0, sigma_0^2)."""
+    """Return the initial weights: (k, m, L k), each N(0, sigma_0^2)."""
     shape = (config.classes, config.neurons, config.data.span)
     return config.init * stream(config.seed, "initial weights").standard_normal(shape)
 
@@ -42,13 +42,14 @@ def initial_weights(config: TwoLayerConfig) -> Floats:
 class PatchOutputs:
     """The outputs of the network on fixed points, and the slopes of its activations.
 
-    Pre-activations are made by one matrix product per block of neurons and then worked on in
-    place. A patch has few coordinates that are not 0, but up to k = 16 the dense product costs less
-    than gathering them: nearly all the time goes into the powers.
+    Pre-activations are computed by one matrix product per block of neurons and then changed in
+    place. A patch has few nonzero coordinates, but up to k = 16 the dense product is cheaper than
+    gathering
+    them: most of the time is spent on the powers.
     """
 
     def __init__(self, points: PatchSet, config: TwoLayerConfig) -> None:
-        """Take the points over; they must not change."""
+        """Store the points, which must not change."""
         self.config = config
         kinds, num_points, features = points.patches.shape
         self._shape = (config.classes, kinds, num_points)
@@ -69,7 +70,8 @@ class PatchOutputs:
 
         Args:
             weights: (k, m, L k).
-            slopes: (k, m, patches * points), takes R' of each pre-activation.
+            slopes: (k, m, patches * points), output array for R' of each pre-activation; None: not
+                computed.
         """
         config, rows = self.config, self._rows
         outputs = np.zeros((config.classes, self._scaled.shape[1]))
@@ -82,7 +84,7 @@ class PatchOutputs:
         return outputs.reshape(self._shape)
 
     def _add(self, weights: Floats, output: Floats, slopes: Floats | None) -> None:
-        """Add the activations of some neurons of one class, over rho, to its output.
+        """Add the activations of some neurons of one class, divided by rho, to its output.
 
         With t = clip(x / rho, 0, 1), R' = t^(alpha - 1) and R / rho = t R' / alpha +
         max(x / rho, 1) - 1; powers are products of squares.
@@ -101,7 +103,10 @@ class PatchOutputs:
 
 
 def _power(values: Floats, power: int, *, out: Floats, square: Floats) -> None:
-    """Write values^power, for a power of at least 1, by repeated squaring in a spare array."""
+    """Compute values^power by repeated squaring, into `out`; `square` is scratch space.
+
+    The power is at least 1.
+    """
     squared = values
     product: Floats | float = values if power & 1 else 1.0
     while power := power >> 1:

@@ -1,8 +1,8 @@
-"""PatchSet: labelled points made of patches, drawn, mixed, and with one feature removed.
+"""PatchSet: labelled points made of patches, and functions that draw and mix them.
 
 Coordinate L y + l - 1 of a patch is its component along v_{y,l}, y from 0 and l from 1 to L. The
-features are orthonormal and span the data, and the part of a weight orthogonal to them neither
-moves nor matters, so these L k coordinates are exact for any dimension d of the patches.
+features are orthonormal and span the data. The part of a weight orthogonal to them neither changes
+nor has an effect, so these L k coordinates are exact for any dimension d of the patches.
 """
 
 from dataclasses import dataclass
@@ -19,31 +19,31 @@ from mixup_core.theory.two_layer.config import PatchData, TwoLayerConfig
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchSet:
-    """Points and their soft labels. Equal patches of a point stand once, with their number."""
+    """Points and their soft labels. Equal patches of a point are stored once, with their number."""
 
     patches: Floats
     """(patches, points, L k): first the C_P patches of feature 1, then those of feature 2, and so
     on, then the noise."""
     counts: Floats
-    """(patches, points): how many equal patches each of these is; 0 where there is none."""
+    """(patches, points): number of equal patches that each entry represents; 0 for no patch."""
     targets: Floats
     """(k, points): probability of each class, columns sum to 1."""
 
     @property
     def labels(self) -> NDArray[np.int64]:
-        """(points,): the likeliest class, the first of two equal ones."""
+        """(points,): the likeliest class; of two equally likely classes, the first."""
         labels: NDArray[np.int64] = self.targets.argmax(axis=0)
         return labels
 
     @property
     def pooled(self) -> Floats:
-        """(points, L k): the sum of a point's patches, all that a linear model sees of it."""
+        """(points, L k): the sum of a point's patches; a linear model depends on nothing more."""
         pooled: Floats = np.einsum("pn,pnc->nc", self.counts, self.patches)
         return pooled
 
     @property
     def entropy(self) -> float:
-        """Mean entropy of the targets, in nats: no loss on these points is lower.
+        """Mean entropy of the targets, in nats: a lower bound of the loss on these points.
 
         It is the infimum of the loss as long as no two points with different targets coincide.
         """
@@ -52,20 +52,20 @@ class PatchSet:
 
 
 def draw_points(data: PatchData, points_per_class: int, seed: int, purpose: Purpose) -> PatchSet:
-    """Return fresh points, as many of each class, class by class.
+    """Return random points, equally many of each class, class by class.
 
     Args:
         data: The distribution.
         points_per_class: At least 1.
         seed: Seed of the run.
-        purpose: Stream of the draws; nothing but sizes decides how many it gives.
+        purpose: Random stream; the number of draws depends only on sizes.
     """
     classes, signals, others = data.classes, data.signal_patches, data.noise_classes
     labels = np.repeat(np.arange(classes), points_per_class)
     points = np.arange(len(labels))
     rng = stream(seed, purpose)
     shares = _drawn_shares(data, len(labels), rng)
-    # The first ranks of k - 1 random numbers are different classes, uniform among all but y.
+    # The first ranks of k - 1 random numbers give distinct classes, uniform among all but y.
     ranks = rng.random((len(labels), classes - 1)).argsort(axis=1)[:, :others]
     noise_labels = (labels[:, None] + 1 + ranks) % classes
     low, high = data.noise_range
@@ -84,7 +84,7 @@ def draw_points(data: PatchData, points_per_class: int, seed: int, purpose: Purp
 
 
 def _drawn_shares(data: PatchData, points: int, rng: np.random.Generator) -> Floats:
-    """Return the correlations of the signal patches with their features: (L, C_P, points)."""
+    """Return random correlations of the signal patches with their features: (L, C_P, points)."""
     spare = data.delta2 - data.features * data.delta1
     if data.features == 2:
         beta = data.delta1 + spare * rng.random((data.signal_patches, points))
@@ -95,11 +95,11 @@ def _drawn_shares(data: PatchData, points: int, rng: np.random.Generator) -> Flo
 
 
 def mixed(points: PatchSet, pairs: NDArray[np.int64], lam: Floats) -> PatchSet:
-    """Return `lam x_i + (1 - lam) x_j` patch by patch, with targets mixed alike.
+    """Return `lam x_i + (1 - lam) x_j` patch by patch, with targets mixed in the same way.
 
     Args:
-        points: Where the pairs are from.
-        pairs: (2, pairs), the i and the j.
+        points: Points of the pairs.
+        pairs: (2, pairs), the indices i and j.
         lam: (pairs,), weights of the i, in [0, 1].
     """
     own, partner = pairs
@@ -115,14 +115,14 @@ def mixed(points: PatchSet, pairs: NDArray[np.int64], lam: Floats) -> PatchSet:
 def cut(
     points: PatchSet, pairs: NDArray[np.int64], lam: Floats, rng: np.random.Generator
 ) -> PatchSet:
-    """Return points whose patches are each x_i's with probability lam, else x_j's.
+    """Return points whose patches are x_i's with probability lam each, else x_j's.
 
-    The weight of the label of x_i is the share of its patches. A mixed point has each kind of
-    patch twice, x_i's and x_j's, with their numbers.
+    The weight of the label of x_i is the fraction of its patches. A mixed point has each kind of
+    patch twice, from x_i and from x_j, with the number of each.
 
     Args:
-        points: Where the pairs are from.
-        pairs: (2, pairs), the i and the j.
+        points: Points of the pairs.
+        pairs: (2, pairs), the indices i and j.
         lam: (pairs,), in [0, 1].
         rng: Source of the choices.
     """
@@ -139,13 +139,13 @@ def cut(
 def masked(
     points: PatchSet, chosen: NDArray[np.int64], lam: Floats, rng: np.random.Generator
 ) -> PatchSet:
-    """Return points whose patches are each left with probability lam; their labels stay.
+    """Return points of which each patch is kept with probability lam; labels are unchanged.
 
-    A patch of zeros adds R(0) = 0 to every output, so it is the same as none.
+    A patch of zeros adds R(0) = 0 to every output, so removed patches are left out.
 
     Args:
-        points: Where the points are from.
-        chosen: (chosen points,), which of them.
+        points: The unmasked points.
+        chosen: (chosen points,), indices of the points to mask.
         lam: (chosen points,), in [0, 1].
         rng: Source of the choices.
     """
@@ -162,19 +162,19 @@ def _kept(counts: Floats, lam: Floats, rng: np.random.Generator) -> Floats:
 
 
 def training_points(config: TwoLayerConfig) -> PatchSet:
-    """Return the N points of a run: the same under every law."""
+    """Return the N training points of a run: the same under every law."""
     data = config.data
     return draw_points(data, data.points_per_class, config.seed, "training points")
 
 
 def fresh_points(config: TwoLayerConfig) -> PatchSet:
-    """Return the fresh points of a run: the same under every law."""
+    """Return the test points of a run: the same under every law."""
     data = config.data
     return draw_points(data, data.test_points_per_class, config.seed, "test points")
 
 
 def training_set(config: TwoLayerConfig, points: PatchSet) -> PatchSet:
-    """Return the training set of the loss: the points under ERM, otherwise the mixed pairs."""
+    """Return the points of the training loss: the points under ERM, otherwise the mixed pairs."""
     if not config.law.mixes:
         return points
     num_pairs = config.pairs_per_class * config.classes

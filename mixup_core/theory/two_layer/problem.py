@@ -36,12 +36,13 @@ METRICS = {
     "flow/time": Metric(label="flow time", least=0.0),
     "flow/evaluations": Metric(label="gradient evaluations", least=0.0),
 }
-"""`accuracy/class0/feature1` and `correlation/class0/feature1` are further metrics: the accuracy on
-that feature alone and C_{y,l}, for each class from 0 and each feature from 1."""
+"""Metrics by name. Further ones are `accuracy/class0/feature1`, the accuracy with that feature
+alone, and `correlation/class0/feature1`, C_{y,l}; for each class from 0 and each feature from 1.
+"""
 
 
 def method(config: TwoLayerConfig) -> str | None:
-    """Return the name of a plain law that mixes linearly: `erm`, `midpoint`, `uniform`, or none."""
+    """Return the name of a plain law that mixes linearly, such as `midpoint`; else None."""
     is_plain = config.operation == PatchLinear() or not config.law.mixes
     return config.law.method if is_plain else None
 
@@ -59,7 +60,7 @@ def setting(config: TwoLayerConfig, metric: str) -> str:
 
 
 def sample_size(config: TwoLayerConfig, metric: str) -> int | None:
-    """Return of how many classes, features or points a metric is the share; None if it is none."""
+    """Return the number of classes, features or points of which a metric is a fraction, or None."""
     data = config.data
     match metric.split("/"):
         case ["features", "both" | "one" | "none"]:

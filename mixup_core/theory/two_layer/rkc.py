@@ -1,4 +1,4 @@
-"""RkcSolver: a stiff autonomous flow dy/dt = f(y) by stabilised explicit steps."""
+"""RkcSolver: solver of a stiff autonomous ODE dy/dt = f(y), with stabilised explicit steps."""
 
 import math
 from collections.abc import Callable
@@ -13,9 +13,9 @@ from mixup_core.theory.array_process import Arrays
 Velocity = Callable[[Floats], Floats]
 
 MAX_STAGES = 1_000
-"""Most stages of a step; more would let rounding grow."""
+"""Largest number of stages of a step; with more, rounding errors grow."""
 STEPS_PER_RADIUS = 25
-"""Accepted steps that one estimate of the spectral radius serves."""
+"""Number of accepted steps after which the spectral radius is estimated anew."""
 MAX_POWER_ITERATIONS = 50
 
 
@@ -33,8 +33,9 @@ class RungeKuttaStage:
 def stages_of(count: int) -> tuple[float, tuple[RungeKuttaStage, ...]]:
     """Return the coefficient of h F_0 in the first stage, and the stages from the second on.
 
-    The stability polynomial is a_s + b_s T_s(w0 + w1 z), T_s Chebyshev's, of second order and
-    damped by epsilon = 2/13: it is below 1 on the negative axis down to about -0.65 (s^2 - 1).
+    The stability polynomial is a_s + b_s T_s(w0 + w1 z), with T_s Chebyshev's polynomial, of second
+    order and damped by epsilon = 2/13: it is below 1 on the negative axis down to about
+    -0.65 (s^2 - 1).
 
     Source: Sommeijer, Shampine and Verwer 1998, RKC: an explicit solver for parabolic PDEs,
     J. Comput. Appl. Math. 88, 315-326.
@@ -66,14 +67,14 @@ def stages_of(count: int) -> tuple[float, tuple[RungeKuttaStage, ...]]:
 
 
 def rkc_step(velocity: Velocity, y: Floats, f: Floats, step: float, count: int) -> Floats:
-    """Return y one step later; `count - 1` evaluations.
+    """Return y after one step; this evaluates the velocity `count - 1` times.
 
     Args:
         velocity: The right-hand side.
         y: The state.
         f: velocity(y).
         step: h.
-        count: Stages, at least 2: stable while h times the spectral radius is below about
+        count: Number of stages, at least 2; stable if h times the spectral radius is below about
             0.65 (count^2 - 1).
     """
     head, stages = stages_of(count)
@@ -89,21 +90,22 @@ def rkc_step(velocity: Velocity, y: Floats, f: Floats, step: float, count: int) 
 
 
 class RkcSolver:
-    """A state that follows a flow, with steps as long as an error estimate allows.
+    """A state that follows an ODE, with steps as long as an error estimate allows.
 
-    Made for gradient flows: the Jacobian must have real eigenvalues. Its spectral radius is
-    estimated by the power method on differences of the velocity, so no Jacobian is ever formed.
-    Only evaluations cost; their number grows with the square root of step times radius.
+    For gradient flows: the Jacobian must have real eigenvalues. Its spectral radius is estimated by
+    the power method on differences of the velocity, so the Jacobian is never computed. The cost is
+    the number of evaluations, which grows with the square root of step times radius.
     """
 
     def __init__(self, velocity: Velocity, y: Floats, tolerance: float, scale: float) -> None:
-        """Stand at time 0.
+        """Set the state at time 0.
 
         Args:
-            velocity: The right-hand side, as deterministic as the solver is to be.
+            velocity: The right-hand side; must be deterministic for reproducible results.
             y: The state, any shape.
-            tolerance: Greatest estimated error of a step, over scale + |y|, in every component.
-            scale: Size below which errors do not count relatively.
+            tolerance: Largest estimated error of a step, divided by scale + |y|, in every
+                component.
+            scale: Size below which errors are absolute rather than relative.
         """
         self.time = 0.0
         self.evaluations = 0
@@ -115,7 +117,7 @@ class RkcSolver:
         self._last_step, self._last_error = 0.0, 0.0
 
     def advance(self, until: float) -> None:
-        """Go on to a time exactly.
+        """Integrate to exactly a given time.
 
         Raises:
             ArithmeticError: If the velocity is not finite, or no step is short enough.
@@ -136,12 +138,12 @@ class RkcSolver:
             error = self._error(after, f, step)
             if not error <= 1:
                 self._step = step * (max(0.1, 0.8 / math.cbrt(error)) if error < math.inf else 0.1)
-                # A step that fails may be unstable: its radius is measured anew, unless it was.
+                # A rejected step may be unstable: estimate the radius anew unless it is new.
                 self._age = STEPS_PER_RADIUS if self._age else 0
                 was_rejected = True
                 continue
             growth = min(self._growth(step, error), 1.0 if was_rejected else 5.0)
-            # A step cut short by the end says nothing against the one that was wanted.
+            # A step shortened to meet the end must not shorten the next one.
             self._step = max(self._step, step * growth) if is_last else step * growth
             self._last_step, self._last_error = step, error
             self.time = until if is_last else self.time + step
@@ -150,13 +152,13 @@ class RkcSolver:
             was_rejected = False
 
     def state(self) -> Arrays:
-        """Return all that decides the next steps."""
+        """Return all values that determine the next steps."""
         steering = [self.time, self.evaluations, self._step, self._radius, self._age]
         steering += [self._last_step, self._last_error]
         return {"y": self.y, "direction": self._direction, "steering": np.array(steering)}
 
     def load(self, state: Arrays) -> None:
-        """Restore a state that `state` returned; the solver continues with equal bits."""
+        """Restore a state returned by `state`; the solver continues bit for bit."""
         self.y, self._direction = state["y"], state["direction"]
         self.time, evaluations, self._step, self._radius, age = map(float, state["steering"][:5])
         self._last_step, self._last_error = map(float, state["steering"][5:])
@@ -168,10 +170,11 @@ class RkcSolver:
         return self._velocity(y)
 
     def _growth(self, step: float, error: float) -> float:
-        """Return the factor to the next step, foreseen from the last two errors, at least 0.1.
+        """Return the factor of the next step, predicted from the last two errors, at least 0.1.
 
-        Errors of steps of order 2 go with the cube of the step. Where they also grow from step to
-        step, as when a neuron awakens, the trend is followed: fewer steps are rejected.
+        For steps of order 2, the error is proportional to the cube of the step. If errors also grow
+        from step to step, for example when a neuron becomes active, the trend is extrapolated, so
+        that fewer steps are rejected.
 
         Source: Sommeijer, Shampine and Verwer 1998, the controller of their program.
         """
@@ -184,13 +187,13 @@ class RkcSolver:
         return max(0.1, factor)
 
     def _error(self, after: Floats, f: Floats, step: float) -> float:
-        """Return the estimated error of a step over what is allowed; 1 is just allowed."""
+        """Return the estimated error of a step, divided by the allowed error."""
         estimate = 0.8 * (self.y - after) + (0.4 * step) * (self._f + f)
         size = self._scale + np.maximum(np.abs(self.y), np.abs(after))
         return float(np.abs(estimate / size).max()) / self._tolerance
 
     def _estimate_radius(self) -> None:
-        """Set the spectral radius, a fifth larger than found, from the last one's direction.
+        """Estimate the spectral radius, plus a fifth, starting from the last direction.
 
         Raises:
             ArithmeticError: If the velocity is not finite.

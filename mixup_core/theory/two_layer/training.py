@@ -25,10 +25,10 @@ from mixup_core.theory.two_layer.rkc import RkcSolver
 
 
 class TwoLayerTraining:
-    """The points of a run, the network on them, and the solver that moves its weights."""
+    """The points of a run, the network on them, and the solver that trains its weights."""
 
     def __init__(self, config: TwoLayerConfig) -> None:
-        """Stand at flow time 0."""
+        """Prepare the run at flow time 0."""
         self.config = config
         self._points, self._fresh = training_points(config), fresh_points(config)
         self._outputs = PatchOutputs(self._points, config)
@@ -39,14 +39,14 @@ class TwoLayerTraining:
         self.solver = _solver(config, self._landscape)
 
     def advance(self, epoch: int, state: Arrays) -> Mapping[str, float]:
-        """Go on from a state to the time of a record, and return its metrics.
+        """Advance from a state to the time of a record, and return its metrics.
 
         Args:
             epoch: The record, from 0.
-            state: Of the solver; replaced by the one at the record.
+            state: State of the solver; replaced by the state at the record.
 
         Raises:
-            DivergedError: If the flow cannot be followed further.
+            DivergedError: If the solver fails.
         """
         self.solver.load(state)
         try:
@@ -60,7 +60,7 @@ class TwoLayerTraining:
         }
 
     def metrics(self, weights: Floats) -> dict[str, float]:
-        """Return what is measured of weights: (k, m, L k)."""
+        """Return the metrics of weights (k, m, L k)."""
         config = self.config
         alone, together = feature_accuracy(self._fresh_outputs, self._fresh, weights)
         learned = alone >= LEARNED_ACCURACY
@@ -93,7 +93,7 @@ class TwoLayerTraining:
 
 
 def start(config: TwoLayerConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return a run before its first record; it needs no data and runs on a CPU in float64."""
+    """Return the run at its start; it needs no data and runs on a CPU in float64."""
     del data_root, device
     training = TwoLayerTraining(config)
     return ArrayProcess(
