@@ -190,7 +190,7 @@ def test_every_probe_measures(probe: str, model: str, digits: Splits) -> None:
         ({"objective": {"filter": registries.GUIDED}}, 7),
         ({"mix.law": "erm"}, 5),
         ({"mix.partner": "similar"}, 4),
-        ({"probes": [p for p in registries.PROBES if parsed(Probe, p).views != "concat"]}, 35),
+        ({"probes": [p for p in registries.PROBES if parsed(Probe, p).views != "concat"]}, 36),
     ],
     ids=str,
 )
