@@ -16,7 +16,7 @@ from mixup_core.images.epoch import Epoch
 from mixup_core.images.mixers import Mixer, draw_mixing
 from mixup_core.images.saliency import Saliency, unmeasured
 from mixup_core.images.views import TrainingImages
-from mixup_core.mixing.linear import Linear, mix
+from mixup_core.mixing.linear import mix
 from mixup_core.seeding import Purpose, stream
 
 _BYTES_AT_A_TIME = 2**19
@@ -191,7 +191,7 @@ def batches(
             continue
         lam, hidden = draws.lam[part], None
         unmixed = partial(_assembled, images, draws, part, is_mixed=False)
-        if isinstance(mixer.operation, Linear):
+        if mixer.operation.is_linear:
             mixed, weight = _assembled(images, draws, part, is_mixed=True), lam
         else:
             beside = beside or draws.of_partners()

@@ -17,6 +17,7 @@ class Linear(Operation):
     """
 
     tag: ClassVar = "linear"
+    is_linear: ClassVar = True
     has_linear_floor: ClassVar = True
 
     def mix(

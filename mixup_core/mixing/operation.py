@@ -27,6 +27,9 @@ class Operation(Checked, ABC):
 
     tag: ClassVar[str]
     """The operation's name in study files."""
+    is_linear: ClassVar[bool] = False
+    """True if the result is lam times the image plus 1 - lam times its partner. Batches are then
+    assembled in one pass, and `mix` is not called."""
     has_linear_floor: ClassVar[bool] = False
     """True if the infimum of the loss is that of linear interpolation
     (`mixup_core.mixing.loss_floor`). If False, the infimum and the excess of the loss over it are

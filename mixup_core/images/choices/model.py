@@ -1,13 +1,15 @@
 """Model: base class of networks. `models` registers them; plugins may add more."""
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from mixup_core.seeding import Seeds
 from mixup_core.tree.catalogue import Catalogue
 from mixup_core.tree.checked import Checked
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from torch import nn
 
 
@@ -31,6 +33,22 @@ class Model(Checked, ABC):
         last.
         """
         return 0
+
+    def prepared(self, folder: "Path") -> Self:
+        """Return the model with paths and digests of its files; by default it has none.
+
+        Args:
+            folder: Folder of the study file, which relative paths start from.
+
+        Raises:
+            DataError: If a file is missing.
+        """
+        del folder
+        return self
+
+    def missing(self) -> str | None:
+        """Return a message on a package that is not installed; None if none is missing."""
+        return None
 
     @abstractmethod
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":

@@ -3,10 +3,14 @@
 To add one, write its file, import it here and add it below.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from mixup_core.images.choices.model import Model
+from mixup_core.images.data.digests import file_digest
+from mixup_core.problem import DataError
 from mixup_core.seeding import Seeds
 from mixup_core.tree.limits import Count, Matching
 
@@ -200,10 +204,27 @@ class Timm(Model):
     weights_digest: str | None = None
     """sha256 of the file, filled in when a study is read. It replaces `weights` in keys."""
 
+    def prepared(self, folder: Path) -> "Timm":
+        """Return the model with the absolute path and the digest of its weights.
+
+        Raises:
+            DataError: If the file is missing.
+        """
+        if self.weights is None:
+            return self
+        file = (folder / self.weights).absolute()
+        if not file.is_file():
+            raise DataError(f"{file}: not found; it should hold weights", fields=("model.weights",))
+        return replace(self, weights=str(file), weights_digest=file_digest(file))
+
+    def missing(self) -> str | None:
+        """Return a message if timm is not installed."""
+        if find_spec("timm") is not None:
+            return None
+        return "model timm: the package timm is not installed; pip install 'mixsweep[timm]'"
+
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         """Return the network, with pretrained weights if a file is given."""
-        from pathlib import Path
-
         from mixup_core.images.timm_networks import load_weights, timm_network
 
         network = timm_network(self.architecture, in_channels, num_classes, image_size)

@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
-from mixup_core.images.choices.models import Timm
+from mixup_core.images.choices.model import Model
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DataError, DatasetInfo
-from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.fetching import checksums, data_root, fetch, is_present, statuses
 from mixup_core.images.data.folder_facts import FolderFacts, scan_folder
 from mixup_core.images.data.folders import Layout, describe, file_digests, folder_info
@@ -52,9 +50,9 @@ class ImageData:
         Raises:
             DataError: If the folder cannot be read; the same error again for the same data.
         """
-        model, data = getattr(config, "model", None), config.data
-        if isinstance(model, Timm) and model.weights is not None:
-            config = replace(config, model=_with_digest(model, model.weights, folder))
+        data = config.data
+        if (model := _model(config)) is not None:
+            config = replace(config, model=model.prepared(folder))
         if data.folder is None:
             return config
         if data not in self._found:
@@ -96,8 +94,9 @@ class ImageData:
     def missing(self, config: TrainConfig) -> str | None:
         """Return a message on a missing dataset or package; None if all are here."""
         root = data_root()
-        if isinstance(getattr(config, "model", None), Timm) and find_spec("timm") is None:
-            return "model timm: the package timm is not installed; pip install 'mixsweep[timm]'"
+        model = _model(config)
+        if model is not None and (message := model.missing()) is not None:
+            return message
         for name in _needed(config.data):
             if not is_present(name, root):
                 return f"{name}: not found in {root}; get it with mixsweep data fetch {name}"
@@ -145,16 +144,9 @@ class ImageData:
         return {data.name: checksums(data)} if is_here else {}
 
 
-def _with_digest(model: Timm, weights: str, folder: Path) -> Timm:
-    """Return a model with the absolute path and the digest of its pretrained weights.
-
-    Raises:
-        DataError: If the file is missing.
-    """
-    file = (folder / weights).absolute()
-    if not file.is_file():
-        raise DataError(f"{file}: not found; it should hold weights", fields=("model.weights",))
-    return replace(model, weights=str(file), weights_digest=file_digest(file))
+def _model(config: Any) -> Model | None:
+    """Return the model of a configuration; None for a problem on images that trains no network."""
+    return getattr(config, "model", None)
 
 
 def described(data: DataConfig) -> DatasetInfo:

@@ -1,0 +1,83 @@
+"""A new entry takes one file and its registration: no other code names an entry."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mixup_core.images.data.catalog import PUBLISHED
+from mixup_core.plugins.registers import REGISTERS
+from mixup_core.problem import PROBLEMS
+from mixup_core.tree.catalogue import Catalogue
+
+ROOT = Path(__file__).parents[2]
+CODE = [
+    file
+    for folder in ("mixup_core", "sweeps", "reports", "mixsweep")
+    for file in sorted((ROOT / folder).rglob("*.py"))
+]
+DEFAULTS = {
+    "law": {"Beta", "Erm"},
+    "operation": {"Linear"},
+    "objective": {"Plain"},
+    "augmentation": {"Unchanged"},
+    "model": {"ResNet18"},
+    "optimizer": {"Adam"},
+}
+"""Entries that code outside of their own folder may name: defaults, and the law of a ramp."""
+MEASURED = {"mixup_core.images.metrics": {"Scores"}}
+"""Modules that name a probe because predictions are measured as it measures."""
+
+
+def _named(file: Path) -> Iterator[tuple[str, str]]:
+    """Yield module and name of each import of a file."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+def _module(file: Path) -> str:
+    return ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize(
+    "noun", [noun for noun, each in REGISTERS.items() if isinstance(each, Catalogue)]
+)
+def test_no_code_outside_of_its_folder_names_an_entry(noun: str) -> None:
+    kinds = {kind.__name__: kind.__module__ for kind in REGISTERS[noun].values()}
+    kinds = {name: module for name, module in kinds.items() if module.startswith("mixup_core")}
+    found = {
+        (_module(file), name)
+        for file in CODE
+        if not file.is_relative_to(ROOT / "mixup_core" / "bench")
+        for module, name in _named(file)
+        if name in kinds and kinds[name].startswith(module)
+        and not _module(file).startswith(kinds[name].rpartition(".")[0])
+    }  # fmt: skip
+    allowed = DEFAULTS.get(noun, set())
+    assert {
+        (place, name) for place, name in found if name not in allowed | MEASURED.get(place, set())
+    } == set()
+
+
+def test_a_dataset_is_named_by_the_catalogue_alone() -> None:
+    sets = {path.stem for path in (ROOT / "mixup_core/images/data/sets").glob("*.py")}
+    readers = {"__init__", "idx", "corrupted"}
+    found = {
+        (_module(file), name)
+        for file in CODE
+        for module, name in _named(file)
+        if module == "mixup_core.images.data.sets" and name in sets - readers
+    }
+    assert {place for place, _ in found} == {"mixup_core.images.data.catalog"}
+    assert {name for _, name in found} == sets - readers
+    assert len(PUBLISHED) >= len(sets - readers)
+
+
+def test_a_problem_is_named_by_the_list_of_problems_alone() -> None:
+    places = {str(place).partition(":")[0] for place in PROBLEMS._entries.values()}
+    theory = {place for place in places if place.startswith("mixup_core.theory")}
+    outside = [file for file in CODE if not _module(file).startswith("mixup_core.theory")]
+    found = {(_module(file), module) for file in outside for module, _ in _named(file)}
+    assert {pair for pair in found if pair[1] in theory} == set()
