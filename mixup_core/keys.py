@@ -2,16 +2,17 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import is_dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from dataclasses import fields as dataclass_fields
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
 from mixup_core.problem import PROBLEMS, Config, Keying, problem_named, problem_of
 from mixup_core.rules import RuleError
-from mixup_core.tree.catalogue import kind_name, origin_of
-from mixup_core.tree.parts import parts
+from mixup_core.tree.catalogue import cached_until_growth, kind_name, origin_of
+from mixup_core.tree.parts import REQUIRED, parts
 from mixup_core.tree.written_forms import defaults, flatten, spelled
 
 NUMERICS_VERSION = 1
@@ -31,7 +32,7 @@ def run_key(config: Config) -> str:
         RuleError: If a path that replaces another one in keys (`Keying.stands_for`) is not filled
             in.
     """
-    return _hashed(config, _keyed(config))
+    return _hashed(config, _content_of(config).of_run)
 
 
 def stage_key(config: Config, epoch: int) -> str:
@@ -55,22 +56,55 @@ def stage_key(config: Config, epoch: int) -> str:
 
 def stage_keys(config: Config) -> tuple[str, ...]:
     """Return `stage_key(config, epoch)` for all epochs from 1; the last names the whole run."""
-    keying = problem_of(config).keying
-    fixed = {}
-    for path, value in _keyed(config).items():
-        if path == "epochs":
-            continue
-        if not keying.covers(path):
-            fixed[path] = value
-        elif rest := _beyond(config, path, keying):
-            fixed[path] = rest
-    key = _hashed(config, fixed)
+    content = _content_of(config)
+    key = _hashed(config, content.of_stages)
     keys = []
-    at_any_seed: Any = replace(config, seed=0)  # type: ignore[type-var]
-    for decided in _spelled_epochs(at_any_seed):
+    for decided in _spelled_epochs(content.at_any_seed):
         key = hashlib.sha256(f"{key} {decided}".encode()).hexdigest()[:32]
         keys.append(key)
     return tuple(keys)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Content:
+    """The content of the keys of a configuration, in one spelling; that of its seed is apart."""
+
+    of_run: Mapping[str, Any]
+    of_stages: Mapping[str, Any]
+    has_seed: Callable[[int], bool]
+    """True for a seed that enters."""
+    at_any_seed: Config
+
+
+def _content_of(config: Config) -> _Content:
+    """Return the content of the keys of a configuration, computed once for all of its seeds."""
+    kind: Any = type(config)
+    fields = tuple(field.name for field in dataclass_fields(kind) if field.init)
+    return _content(kind, fields, tuple(getattr(config, n) for n in fields if n != "seed"))
+
+
+@cached_until_growth
+def _content(kind: Any, fields: tuple[str, ...], values: tuple[Any, ...]) -> _Content:
+    given = zip((name for name in fields if name != "seed"), values, strict=True)
+    config = kind(**dict(given), seed=0)
+    keying = problem_of(config).keying
+    whole = _keyed(config)
+    stages = {}
+    for path, value in whole.items():
+        if path == "epochs":
+            continue
+        if not keying.covers(path):
+            stages[path] = value
+        elif rest := _beyond(config, path, keying):
+            stages[path] = rest
+    usual = REQUIRED if "seed" in keying.first else defaults(config, brief=True)["seed"]
+    enters = "seed" not in keying.never and "seed" not in keying.stands_for
+    return _Content(
+        of_run=_with_one_spelling({p: v for p, v in whole.items() if p != "seed"}),
+        of_stages=_with_one_spelling({p: v for p, v in stages.items() if p != "seed"}),
+        has_seed=lambda seed: enters and seed != usual,
+        at_any_seed=config,
+    )
 
 
 @lru_cache(maxsize=128)
@@ -158,15 +192,20 @@ def _keyed(config: Config) -> dict[str, Any]:
 
 
 def _hashed(config: Config, content: Mapping[str, Any]) -> str:
+    """Return the hash of a content in one spelling, with the seed if it enters."""
     keying = problem_of(config).keying
-    hashed: dict[str, Any] = {"numerics": NUMERICS_VERSION, "config": dict(content)}
+    own = dict(content)
+    if _content_of(config).has_seed(config.seed):
+        own["seed"] = config.seed
+    hashed: dict[str, Any] = {"numerics": NUMERICS_VERSION, "config": own}
     if (origin := origin_of(type(config))) is not None:
         hashed["problem"] = origin.keyed(config.problem)
     elif keying.is_named:
         hashed["problem"] = config.problem
     if keying.numerics:
         hashed["problem_numerics"] = keying.numerics
-    return hashlib.sha256(_canonical(hashed).encode()).hexdigest()[:32]
+    text = json.dumps(hashed, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _canonical(value: Any) -> str:

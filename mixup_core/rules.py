@@ -33,7 +33,7 @@ class RuleError(ValueError):
 
         Args:
             rule: The rule that must hold.
-            values: Values of the fields in the rule, by name.
+            values: Values of the fields in the rule, by name; empty if the rule is enough.
             fields: The fields that can be the cause, the most likely first; all in order if empty.
             hint: Accepted values, or what to do.
         """
@@ -41,7 +41,8 @@ class RuleError(ValueError):
         self.fields = fields or tuple(values)
         got = ", ".join(f"{name}={value!r}" for name, value in values.items())
         stated = rule if _IN_WORDS.search(rule) else f"`{rule}` must hold"
-        super().__init__(f"{stated}, got ({got}){'; ' * bool(hint)}{hint}.")
+        found = f", got ({got})" if values else ""
+        super().__init__(f"{stated}{found}{'; ' * bool(hint)}{hint}.")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the error with its parts, to pass it between processes."""

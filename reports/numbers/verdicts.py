@@ -83,8 +83,11 @@ def spell_variants(verdict: Verdict, varied: Mapping[str, tuple[Verdict, ...]]) 
         if other is None:
             continue
         differs: list[str] = []
-        if other.verdict != verdict.verdict:
-            differs.append(other.verdict)
+        has_ended = verdict.verdict != "unfinished" and bool(other.looks) and other.n >= verdict.n
+        is_left = other.verdict == "unfinished" and has_ended  # the looks at the claim are over
+        decision = "undecided" if is_left else other.verdict
+        if decision != verdict.verdict:
+            differs.append(decision)
         if verdict.value is not None and other.value is not None:
             number = verdict.claim.that.number or 0.0
             if (verdict.value - number) * (other.value - number) < 0:

@@ -50,7 +50,7 @@ def looks_table(
                 verdict.claim.says,
                 spell_numbers(study, verdict)[0],
                 spell_p(verdict.p),
-                "goes on" if verdict.verdict == "unfinished" else verdict.spelled,
+                "open" if verdict.verdict == "unfinished" else verdict.spelled,
             )
             for look, verdict in lines
         ),
@@ -67,7 +67,7 @@ def looks_table(
                 "high": verdict.high,
                 "p": verdict.p,
                 "confidence": verdict.confidence,
-                "result": verdict.verdict,
+                "result": "open" if verdict.verdict == "unfinished" else verdict.verdict,
             }
             for look, verdict in lines
         ),

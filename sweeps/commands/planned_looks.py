@@ -22,15 +22,16 @@ if TYPE_CHECKING:
     from reports.numbers.course import Decides
 
 EFFECTS = (0.0, 0.5, 1.0, 2.0)
-"""True differences to simulate while no spread is known, in standard deviations over seeds."""
+"""Distances of the true value from the limit of a claim to simulate while no spread is known, in
+standard deviations over seeds."""
 
 
 def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
     """Simulate the coming looks; return the expected and the largest number of runs and of seconds.
 
     If two paired seeds of every open claim are stored, further seeds are drawn from the
-    distribution that these suggest. Otherwise the simulation assumes true differences of 0, 0.5, 1
-    and 2 sd in turn.
+    distribution that these suggest. Otherwise the simulation assumes that every true value is 0,
+    0.5, 1 and 2 sd from the limit of its claim, in turn.
 
     Args:
         study: The study with the seeds that its arms have so far.
@@ -155,13 +156,15 @@ def add_hours(looks: dict[str, Any], slots: int, gpus: float | None, price: floa
 def spell_looks(looks: dict[str, Any], slots: int) -> list[str]:
     """Return the lines about planned looks in the text of a plan."""
     most = looks["most"]
-    lines = [f"looks     at {', '.join(map(str, looks['at']))} seeds; {looks['open']} claims open"]
+    claims = "1 claim" if looks["open"] == 1 else f"{looks['open']} claims"
+    lines = [f"looks     at {', '.join(map(str, looks['at']))} seeds; {claims} open"]
     if "expected" in looks:
         if looks["open"]:
             lines.append(f"expected  {_spell(looks['expected'], slots)}, if seeds go on as stored")
     else:
         lines += [
-            f"expected  {_spell(found, slots)}, if every claim differs by {effect} sd over seeds"
+            f"expected  {_spell(found, slots)}, if each true value is {effect} sd over seeds from "
+            "the limit of its claim"
             for effect, found in looks["expected_by_sd"].items()
         ]
     return [*lines, f"at most   {_spell(most, slots)}"] if looks["open"] else lines

@@ -58,7 +58,7 @@ def _keys(study: dict[str, Any], path: str) -> list[str]:
             return [section, rest]
         case "search" if rest.startswith("space."):
             return ["search", "space", rest.removeprefix("space.")]
-        case "search" | "budget" | "readout" if rest:
+        case "search" | "budget" | "readout" | "seeds" if rest:
             return [section, *rest.split(".")]
         case "references" | "untrained" if rest:
             arm, _, metric = rest.rpartition(".")

@@ -177,12 +177,17 @@ class StudyKeys(Checked):
             fits = bool(seeds := self.listed_seeds()) and seeds[-1] <= MAX_SEED
             require(fits, f"FIRST <= LAST <= {MAX_SEED}", self, "seeds")
         if isinstance(self.seeds, UntilDecided):
-            rule = "`until: decided` needs claims"
-            require(self.claims is not None, rule, self, "seeds", "claims")
-            rule = "`until: decided` must have no search: points are not claims"
-            require(self.search is None, rule, self, "search", "seeds")
-            rule = "`until: decided` must have no budget: at_most is the largest number of seeds"
-            require(self.budget is None, rule, self, "budget", "seeds")
+            self._check_until()
+
+    def _check_until(self) -> None:
+        rules = {
+            "seeds": (self.claims is not None, "needs `claims`, which end the study"),
+            "search": (self.search is None, "must have no search: points are not claims"),
+            "budget": (self.budget is None, "must have no budget: at_most limits its seeds"),
+        }
+        for key, (fits, rule) in rules.items():
+            if not fits:
+                raise RuleError(f"a study with `until: decided` {rule}", {}, fields=(key,))
 
     def listed_seeds(self) -> Sequence[int]:
         """Return the seeds; a number of seeds gives a range, which needs no memory even if huge."""

@@ -87,8 +87,11 @@ def plan_study(study: Study, store: Store, *, keep_final_states: bool = False) -
     """
     hopeless = diverged(failures_of(study.runs(), store))
     runs = [run for run in study.runs() if not (hopeless and run.key in hopeless)]
-    ends = [stage_keys(run.config)[-1] for run in runs]
-    kept = frozenset(ends) if keep_final_states else study.teachers()
+    kept = (
+        frozenset(stage_keys(run.config)[-1] for run in runs)
+        if keep_final_states
+        else study.teachers()
+    )
     return plan_runs(runs, proven_stages(runs, store), kept=kept)
 
 

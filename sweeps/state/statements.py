@@ -7,6 +7,8 @@ No result of a run depends on this file. If it cannot be read, it is started ane
 
 import hashlib
 import json
+import math
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -38,7 +40,10 @@ class Statement:
     seen: int = 0
     """Number of finished runs in the last of those reports."""
     extended: int = 0
-    """Number of launches after a look with more seeds or other planned looks."""
+    """Number of launches with more seeds or other planned looks, after a report or after a planned
+    look of the driver."""
+    extended_after: str = ""
+    """Number of finished runs of its arms at the last of those launches, such as `9 of 36 runs`."""
     plan: str = ""
     """Planned looks at which seeds are added until claims are decided; empty if there are none."""
     says: str = ""
@@ -59,6 +64,7 @@ class Statement:
         if self.extended:
             times = "once" if self.extended == 1 else f"{self.extended} times"
             text += f"; {_spell_change(self.plan)} {times} after a look"
+            text += f", at {self.extended_after}" if self.extended_after else ""
         return text
 
 
@@ -80,36 +86,53 @@ def state(study: Study, store: Store) -> None:
     known = dict(_read(study, store))
     current = {statement_key(study, claim) for claim in study.claims}
     gone = [statement for key, statement in known.items() if key not in current]
-    stored: frozenset[str] | None = None
+    stored = frozenset[str]()
+    if any(_is_changed(study, known.get(statement_key(study, claim))) for claim in study.claims):
+        stored = frozenset(store.keys())
     now = time.time_ns() // 1_000_000
     plan = "" if study.until is None else study.until.plan
     for claim in study.claims:
         key = statement_key(study, claim)
         before = known.get(key)
+        if not _is_changed(study, before):
+            continue
+        arms = [arm for arm in claim.that.terms if arm in study.arms]
+        runs = {arm: study.runs_of(arm) for arm in arms}
+        ended = {
+            arm: sum(stage_keys(run.config)[-1] in stored for run in runs[arm]) for arm in arms
+        }
+        finished = sum(ended.values())
         if before is None:
-            stored = frozenset(store.keys()) if stored is None else stored
-            ends = [
-                stage_keys(run.config)[-1]
-                for arm in claim.that.terms
-                if arm in study.arms
-                for run in study.runs_of(arm)
-            ]
-            finished = sum(end in stored for end in ends)
             terms = _terms(study, claim)
             known[key] = Statement(
                 at_ms=now,
                 finished=finished,
-                runs=len(ends),
+                runs=sum(map(len, runs.values())),
                 seeds=study.seeds,
                 plan=plan,
                 says=claim.says,
                 terms=terms,
                 changed=_changes(claim.says, terms, study.seeds, gone) if finished else "",
             )
-        elif plan != before.plan or set(study.seeds) > set(before.seeds):
-            more = before.extended + (before.looks > 0)
-            known[key] = replace(before, seeds=study.seeds, plan=plan, extended=more)
+            continue
+        changed = replace(before, seeds=study.seeds, plan=plan)
+        if before.looks or min(ended.values(), default=0) >= _first_look(before):
+            after = f"{finished} of {sum(map(len, runs.values()))} runs"
+            changed = replace(changed, extended=before.extended + 1, extended_after=after)
+        known[key] = changed
     _write(study, store, known)
+
+
+def _is_changed(study: Study, before: Statement | None) -> bool:
+    """Return whether a claim is new to the store, or has more seeds or other planned looks."""
+    plan = "" if study.until is None else study.until.plan
+    return before is None or plan != before.plan or set(study.seeds) > set(before.seeds)
+
+
+def _first_look(statement: Statement) -> float:
+    """Return the seeds at the first planned look, which the driver takes by itself."""
+    sizes = re.match(r"\[(\d+)", statement.plan)
+    return math.inf if sizes is None else int(sizes[1])
 
 
 def _terms(study: Study, claim: Claim) -> dict[str, str]:

@@ -13,6 +13,10 @@ _SPREAD = 1.4
 from 3 to 20 seeds with this exponent were among those that found a difference of 1 sd with few
 seeds on average."""
 
+MAX_LOOKS = 20
+"""Largest number of looks: computing their levels takes the longer, the more there are, and more
+looks end a study hardly sooner."""
+
 _Number = Annotated[int, Range(2, 10_000)]
 """A number of seeds, at least 2, so that a spread can be estimated."""
 
@@ -27,7 +31,10 @@ class UntilDecided(Checked):
     """Number of seeds at the last look."""
     until: Literal["decided"]
     """The condition that ends the study: its claims are decided."""
-    looks: _Number | Annotated[tuple[_Number, ...], Distinct(may_be_empty=False)] = 6
+    looks: (
+        Annotated[int, Range(2, MAX_LOOKS)]
+        | Annotated[tuple[_Number, ...], Distinct(may_be_empty=False)]
+    ) = 6
     """Number of looks, which are closer together at first; or the number of seeds at each look."""
     spending: Annotated[float, Range(0, 0.5)] = 0.45
     """Wang and Tsiatis' exponent, which spreads the error level of 5 % over the looks. 0.5: the
@@ -49,8 +56,10 @@ class UntilDecided(Checked):
             require(fits, "looks must increase", self, "looks")
             ends = self.looks[0], self.looks[-1]
             fits = ends == (self.at_least, self.at_most)
-            rule = "looks are from at_least to at_most"
+            rule = "the first of looks must be at_least, and the last at_most"
             require(fits, rule, self, "looks", "at_least", "at_most")
+            rule = f"looks must be at most {MAX_LOOKS}"
+            require(len(self.looks) <= MAX_LOOKS, rule, self, "looks")
 
     @property
     def sizes(self) -> tuple[int, ...]:

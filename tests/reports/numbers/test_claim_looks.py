@@ -6,7 +6,7 @@ import pytest
 
 from reports.numbers.claim_looks import ends_if_measured, reached, verdicts_of_looks
 from reports.numbers.verdict import Verdict
-from reports.numbers.verdicts import judge
+from reports.numbers.verdicts import judge, spell_variants
 from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 from sweeps.study.until_decided import UntilDecided
@@ -86,3 +86,13 @@ def test_every_look_shows_the_claims_that_were_open_then() -> None:
     assert looks[1][0] is None, "decided before"
     assert looks[1][1] is not None
     assert looks[1][1].n == 4
+
+
+def test_a_variant_whose_claim_gets_no_more_seeds_is_undecided_and_not_unfinished() -> None:
+    """The looks of the study end with its own claim; those of the variant would go on."""
+    (given_up,) = judged(study_of(claim("less", "midpoint")), num=SEEDS)
+    (open_still,) = judged(study_of(claim("less", "midpoint")), num=3)
+    assert (given_up.verdict, open_still.verdict) == ("undecided", "unfinished")
+    ended = replace(open_still, n=given_up.n)
+    assert spell_variants(given_up, {"cosine": (ended,)}) == "same under cosine"
+    assert spell_variants(given_up, {"cosine": (open_still,)}) == "cosine: unfinished"

@@ -38,7 +38,7 @@ def test_before_the_runs_each_effect_has_its_expected_runs_between_least_and_mos
     text = text_of(study, store)
     assert "looks     at 3, 5, 8, 11, 15, 20 seeds; 2 claims open" in text
     assert "s: at least 12 runs, 0 stored, at least 12 to run" not in text
-    assert "if every claim differs by 1 sd over seeds" in text
+    assert "if each true value is 1 sd over seeds from the limit of its claim" in text
 
 
 def test_after_a_look_the_stored_spread_says_what_is_expected_and_what_it_costs(

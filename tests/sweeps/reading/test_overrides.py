@@ -263,3 +263,9 @@ def test_any_override_raises_nothing_but_study_errors(
     for line in faults_of(tmp_path, text, f"{path}={value}"):
         assert line.startswith("--set ")
         assert line.isprintable()
+
+
+def test_a_field_of_planned_looks_is_set_alone() -> None:
+    text = SMALL + "seeds: {at_least: 3, at_most: 20, until: decided}\n"
+    found = overridden(text, "seeds.at_most=40")
+    assert found["seeds"] == {"at_least": 3, "at_most": 40, "until": "decided"}

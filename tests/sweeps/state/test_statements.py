@@ -21,6 +21,7 @@ from sweeps.state.statements import (
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
+from sweeps.study.until_decided import UntilDecided
 from tests.filled import train_into
 from tests.reports.synthetic import ended, finish, make_study
 
@@ -79,7 +80,7 @@ def test_seeds_added_after_a_look_are_said_and_widen_the_interval(store: Store) 
     state(most, store)
     state(most, store)
     (said,) = told(most, store)
-    assert said == "before the runs; seeds added once after a look"
+    assert said == "before the runs; seeds added once after a look, at 0 of 16 runs"
     results = arrange(most, ended(most, {}))
     (plain,) = verdicts_of(most, results)
     (paid,) = verdicts_of(most, results, statements=statements_of(most, store))
@@ -87,6 +88,23 @@ def test_seeds_added_after_a_look_are_said_and_widen_the_interval(store: Store) 
     assert paid.confidence == pytest.approx(0.975)
     assert paid.p == pytest.approx(2 * (plain.p or 0))
     assert paid.stated == said
+
+
+def test_planned_looks_that_change_after_the_driver_took_one_are_paid_for(tmp_path: Path) -> None:
+    """Nobody saw a report, but the driver had results when it added seeds."""
+    digits, store = mixsweep.read_study("digits"), Store(str(tmp_path / "store"))
+    first = UntilDecided(at_least=2, at_most=4, looks=2, until="decided")
+    study = replace(digits, seeds=tuple(range(4)), claims=(claim("uniform"),), until=first)
+    state(study, store)
+    train_into(tmp_path / "store", replace(study, seeds=(0,)).runs())
+    second = replace(first, at_most=6)
+    more = replace(study, seeds=tuple(range(6)), until=second)
+    state(more, store)
+    assert told(more, store) == ["before the runs"], "no look was taken"
+    train_into(tmp_path / "store", replace(study, seeds=(1,)).runs())
+    state(study, store)
+    (said,) = told(study, store)
+    assert said == "before the runs; planned looks changed once after a look, at 4 of 8 runs"
 
 
 def test_a_file_that_cannot_be_read_is_begun_again(store: Store) -> None:
