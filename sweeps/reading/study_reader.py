@@ -25,6 +25,7 @@ from sweeps.study.study import Study
 from sweeps.study.until_decided import UntilDecided
 
 MAX_RUNS = 100_000
+MAX_RUNS = 100_000
 """Largest number of runs of a study, seeds included; a larger number is taken for a mistake."""
 
 MAX_STAGES = 2_000_000

@@ -266,6 +266,6 @@ def test_any_override_raises_nothing_but_study_errors(
 
 
 def test_a_field_of_planned_looks_is_set_alone() -> None:
-    text = SMALL + "seeds: {at_least: 3, at_most: 20, until: decided}\n"
+    text = SMALL.replace("seeds: 2", "seeds: {at_least: 3, at_most: 20, until: decided}")
     found = overridden(text, "seeds.at_most=40")
     assert found["seeds"] == {"at_least": 3, "at_most": 40, "until": "decided"}

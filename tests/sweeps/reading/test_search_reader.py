@@ -75,12 +75,12 @@ BAD = {
     "more seeds than can be counted": (
         "seeds: 3",
         "seeds: 100000000000000000000",
-        "10: seeds: the study has 200,000,000,000,000,000,000 runs in all; the cap is 10,000",
+        "10: seeds: the study has 200,000,000,000,000,000,000 runs in all; the cap is 100,000",
     ),
     "too many runs": (
-        "points: 6",
-        "points: 9000",
-        "11: search: the study has 27,006 runs in all; the cap is 10,000",
+        "seeds: 3",
+        "seeds: 30000",
+        "11: search: the study has 240,000 runs in all; the cap is 100,000",
     ),
 }
 

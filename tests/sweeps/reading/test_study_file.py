@@ -230,7 +230,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "grid over the cap": (SMALL + "grid: {" + ", ".join(
         f"{path}: [{', '.join(map(str, range(1, 101)))}]"
         for path in ("mix.switch_epoch", "batch_size", "data.num_train")) + "}\n",
-        "4: grid: the study has 2,000,000 runs in all; the cap is 10,000"),
+        "4: grid: the study has 2,000,000 runs in all; the cap is 100,000"),
     "validation takes all": (base("data: {name: digits, val_size: 1437}"),
                              "2: base.data.val_size: `val_size < training images` must hold, *"),
     "more images than there are": (base("data: {name: digits, val_size: 1, num_train: 1437}"),
