@@ -73,7 +73,7 @@ class _Content:
     of_stages: Mapping[str, Any]
     has_seed: Callable[[int], bool]
     """True for a seed that enters."""
-    at_any_seed: Config
+    at_any_seed: Any
 
 
 def _content_of(config: Config) -> _Content:
