@@ -93,6 +93,6 @@ def test_a_variant_whose_claim_gets_no_more_seeds_is_undecided_and_not_unfinishe
     (given_up,) = judged(study_of(claim("less", "midpoint")), num=SEEDS)
     (open_still,) = judged(study_of(claim("less", "midpoint")), num=3)
     assert (given_up.verdict, open_still.verdict) == ("undecided", "unfinished")
-    ended = replace(open_still, n=given_up.n)
+    ended = replace(open_still, n=given_up.n, value=given_up.value)
     assert spell_variants(given_up, {"cosine": (ended,)}) == "same under cosine"
-    assert spell_variants(given_up, {"cosine": (open_still,)}) == "cosine: unfinished"
+    assert "unfinished" in spell_variants(given_up, {"cosine": (open_still,)})
