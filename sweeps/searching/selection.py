@@ -189,7 +189,7 @@ def is_clearly_worse(  # noqa: PLR0913  two points, and the search that they are
         looks: Numbers of seeds at which points are compared, including that of `errors`.
         pooled: Spread of complete points, for a race; None if there are too few.
     """
-    from scipy.stats import t  # slow to import; not needed to read a study
+    from scipy.special import stdtrit  # slow to import; not needed to read a study
 
     differences = [ours - theirs for ours, theirs in zip(errors, best, strict=True)]
     n = len(differences)
@@ -203,11 +203,11 @@ def is_clearly_worse(  # noqa: PLR0913  two points, and the search that they are
         both_sides = nominal_levels(tuple(looks), _SPENDING, 2 * _MISSED / max(1, points - 1))
         level = both_sides[list(looks).index(n)] / 2
         if pooled is not None:
-            limit = float(t.isf(level, pooled.freedom))
+            limit = -float(stdtrit(pooled.freedom, level))
             return mean > limit * math.sqrt(max(variance, pooled.variance) / n)
     else:
         level = _MISSED / max(1, points * (points - 1) // 2)
-    return bool(mean > float(t.isf(level, n - 1)) * math.sqrt(variance / n))
+    return bool(mean > -float(stdtrit(n - 1, level)) * math.sqrt(variance / n))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -221,6 +221,8 @@ class PooledSpread:
     def of(cls, values: Sequence[Sequence[float]]) -> "PooledSpread | None":
         """Estimate the spread from complete points at equal seeds; None with fewer than three.
 
+        Only the better half of the points counts, at least three: bad points often vary more.
+
         The residuals of an additive model of points and seeds have (points - 1) (seeds - 1) degrees
         of freedom; the variance of a difference is twice their variance.
 
@@ -229,6 +231,7 @@ class PooledSpread:
         """
         if len(values) < 3:
             return None
+        values = sorted(values, key=math.fsum)[: max(3, (len(values) + 1) // 2)]
         points, seeds = len(values), len(values[0])
         columns = [math.fsum(column) / points for column in zip(*values, strict=True)]
         whole = math.fsum(columns) / seeds

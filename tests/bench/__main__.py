@@ -1,4 +1,4 @@
-"""All benches, each in a process of its own: one folder of figures and one table.
+"""All benches, each in a process of its own: a folder of figures, and one table of ratios.
 
     python -m tests.bench [BENCHES ...] [--quick] [--out FOLDER]
 
@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.bench.pairs import arguments_of
+from tests.bench.ratios import write_ratios
 from tests.soak.findings import MEASUREMENTS
 
 LEAST: Mapping[str, tuple[str, ...]] = {
@@ -24,9 +25,12 @@ LEAST: Mapping[str, tuple[str, ...]] = {
     "launch": ("--pairs", "1", "--study", "digits", "--set", "base.epochs=2", "--set", "seeds=1"),
     "overhead": ("--pairs", "1", "--seeds", "1"),
     "scale": ("20", "--more", "2", "2"),
-    "growth": ("20", "40"),
+    "growth": ("20", "40", "--bucket", "20"),
     "submission": ("1",),
     "probes": ("--rounds", "1", "--epochs", "1"),
+    "slots": ("--slots", "4", "--seconds", "1", "--runs", "12"),
+    "search": ("--pairs", "1", "--repetitions", "2"),
+    "races": ("2", "--orders", "5", "--on", "digits"),
 }
 """What makes a bench quick, by its module. Wall times (launch, overhead, scale, submission) want a
 machine that does nothing else; the others count CPU seconds."""
@@ -58,8 +62,7 @@ def run(benches: Sequence[str] | Mapping[str, object], out: Path, *, quick: bool
         seconds = time.monotonic() - started
         say(f"{name}: {seconds:.0f} s" + (f", failed with {code}" if code else ""))
         failed += [name] if code else []
-    table = out / "bench.md"
-    say(table.read_text() if table.exists() else "no bench has finished")
+    say(write_ratios(out).read_text(encoding="utf-8"))
     say(f"{len(benches) - len(failed)} of {len(benches)} benches finished")
     return 1 if failed else 0
 

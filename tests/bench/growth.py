@@ -1,11 +1,13 @@
 """Growth of the commands that read: CPU time and memory of plan, status, list and report.
 
-    python -m tests.bench.growth [RUNS ...] [--out FOLDER]
+    python -m tests.bench.growth [RUNS ...] [--bucket RUNS ...] [--homes FOLDER] [--out FOLDER]
 
-The store is on this machine's disk and full of made-up finished runs; nothing is trained.
+The stores are on this machine's disk and in a bucket (moto), full of made-up finished runs; nothing
+is trained. The processor time of the bucket's server is not counted.
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -19,6 +21,7 @@ from sweeps.state.ledger import enter
 from tests.bench.pairs import arguments_of
 from tests.bench.scale import ARMS, STUDY
 from tests.bench.stored import fill
+from tests.object_stores import moto
 from tests.soak.findings import publish
 
 COMMANDS: Mapping[str, tuple[str, ...]] = {
@@ -32,35 +35,57 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 def main() -> None:
     """Measure each size, and publish the figures with the slopes between sizes."""
     parser = arguments_of(__doc__)
-    parser.add_argument("runs", nargs="*", type=int, default=[100, 1_000, 10_000])
+    parser.add_argument("runs", nargs="*", type=int, default=[100, 1_000, 10_000, 100_000])
+    parser.add_argument("--bucket", nargs="*", type=int, default=[100, 1_000], metavar="RUNS")
+    parser.add_argument("--homes", type=Path, help="folder of homes that are kept, by their runs")
     options = parser.parse_args()
-    figures: dict[str, object] = {}
-    found = {}
-    for runs in options.runs:
-        with tempfile.TemporaryDirectory(prefix="growth-") as folder:
-            found[runs] = measure(Path(folder), runs)
-        figures |= {f"{runs} runs: {name}": value for name, value in found[runs].items()}
-    for fewer, more in pairwise(options.runs):
-        for name in found[more]:
-            slope = (found[more][name] - found[fewer][name]) / (more - fewer)
-            figures[f"per run from {fewer} to {more}: {name}"] = slope
+    with tempfile.TemporaryDirectory(prefix="growth-") as folder:
+        homes = options.homes or Path(folder)
+        figures = _figures("on disk", {
+            runs: measure(homes / str(runs), str(homes / str(runs) / "store"), runs)
+            for runs in options.runs
+        })  # fmt: skip
+        with moto() as clients:
+            os.environ.update(clients)
+            figures |= _figures("in a bucket", {
+                runs: measure(Path(folder) / f"bucket-{runs}", f"s3://studies/{runs}", runs)
+                for runs in options.bucket
+            })  # fmt: skip
     sizes = ", ".join(f"{runs:,}" for runs in options.runs)
     title = f"Commands that read a store of {sizes} finished runs: CPU seconds and peak memory"
     publish("growth", title, figures, kind="bench", out=options.out)
 
 
-def measure(home: Path, runs: int) -> dict[str, float]:
+def _figures(where: str, found: Mapping[int, Mapping[str, float]]) -> dict[str, object]:
+    figures: dict[str, object] = {
+        f"{runs} runs {where}: {name}": value
+        for runs, of_size in found.items()
+        for name, value in of_size.items()
+    }
+    for fewer, more in pairwise(found):
+        for name in found[more]:
+            slope = (found[more][name] - found[fewer][name]) / (more - fewer)
+            figures[f"per run from {fewer} to {more} {where}: {name}"] = slope
+    return figures
+
+
+def measure(home: Path, store: str, runs: int) -> dict[str, float]:
     """Return CPU seconds and peak MB of each command on a store of so many runs."""
     override = f"seeds={runs // ARMS}"
-    study = load_study(STUDY, [override])
-    fill(home, study)
-    enter(study, Store(str(home / "store")), "mixsweep run")
+    study, place = load_study(STUDY, [override]), Store(store)
+    if len(place.keys()) < runs:
+        fill(place, study)
+        enter(study, place, "mixsweep run")
     figures = {}
+    home.mkdir(parents=True, exist_ok=True)
     for name, arguments in COMMANDS.items():
         line = [*arguments, override] if arguments[-1] == "--set" else list(arguments)
-        cpu, peak = _spent(["-m", "sweeps.cli", *line, "--home", str(home)], home)
+        line += ["--home", str(home), "--store", store]
+        cpu, peak = _spent(["-m", "sweeps.cli", *line], home)
         figures[f"{name}_cpu_seconds"] = cpu
         figures[f"{name}_peak_mb"] = peak
+        sys.stdout.write(f"{store}: {name} {cpu:.1f} s, {peak:.0f} MB\n")
+        sys.stdout.flush()
     return figures
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 
 from mixup_core.images.data.fetching import data_root
+from mixup_core.store.checkpoints import Store
 from sweeps.reading.study_file import load_study
 from tests.bench.pairs import arguments_of, spread
 from tests.bench.stored import fill
@@ -64,7 +65,7 @@ def nothing_to_train(folder: Path, rounds: int) -> dict[str, dict[str, float]]:
     """Return what launches of the finished quickstart cost, first and again."""
     mixsweep = CommandLine(home=folder / "home", data=data_root(), extra={})
     mixsweep("data", "fetch", "fashion-mnist")
-    fill(mixsweep.home, load_study("quickstart"))
+    fill(Store(str(mixsweep.home / "store")), load_study("quickstart"))
     first = cost_of(mixsweep, "run", "quickstart")
     again = [cost_of(mixsweep, "run", "quickstart") for _ in range(rounds)]
     return {
@@ -79,7 +80,7 @@ def large(folder: Path, runs: int, epochs: int, rounds: int) -> dict[str, dict[s
     """Return what reading a study of so many runs costs."""
     mixsweep = CommandLine(home=folder / "home", data=folder / "data", extra={})
     overrides = f"seeds={runs // ARMS}", f"base.epochs={epochs}"
-    fill(mixsweep.home, load_study(LARGE, overrides))
+    fill(Store(str(mixsweep.home / "store")), load_study(LARGE, overrides))
     figures = {}
     for command in ("plan", "status", "report"):
         options = [part for override in overrides for part in ("--set", override)]

@@ -3,7 +3,7 @@
     python -m tests.bench.overhead [--pairs N]
 
 Both train the same runs on two slots of this machine, in turn. Plain Tune starts an actor for each
-run and keeps neither checkpoints nor MLflow; `mixsweep run` reuses its actors and keeps both.
+run, writes MLflow by Ray's callback and keeps no checkpoints; `mixsweep run` reuses its actors.
 """
 
 import subprocess
@@ -62,7 +62,8 @@ def main() -> None:
         "overhead_ratio_plain_to_mixsweep": spread([b.overhead / a.overhead for a, b in pairs]),
         "command_seconds": both(mine, theirs, "command"),
     }
-    title = f"{figures['runs']} runs of digits, mixsweep and plain Ray Tune in turn"
+    runs = figures["runs"]
+    title = f"{runs} runs of digits, mixsweep and plain Ray Tune with MLflow's callback in turn"
     publish("overhead", title, figures, kind="bench", out=options.out)
 
 
@@ -84,7 +85,7 @@ def ours(task: Task, folder: Path) -> Cost:
 
 
 def plain(task: Task, folder: Path) -> Cost:
-    """Train the study with Ray Tune alone."""
+    """Train the study with Ray Tune and MLflow's callback."""
     log = folder / "log.txt"
     given = CommandLine(home=folder / "home", data=folder / "data", extra={})
     started = time.monotonic()

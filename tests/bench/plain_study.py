@@ -1,4 +1,4 @@
-"""A study as one trains it with Ray Tune alone, an actor per run: the comparison.
+"""A study as one trains it with Ray Tune and MLflow's callback, an actor per run: the comparison.
 
 Started by `tests.bench.overhead`: plain_study LOG SLOTS STUDY [PATH=VALUE ...]. Each run appends a
 line to LOG: Unix times at which its training began and ended, and the seconds of it.
@@ -15,6 +15,7 @@ os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 
 import ray
 from ray import tune
+from ray.air.integrations.mlflow import MLflowLoggerCallback
 
 from sweeps.reading.study_file import load_study
 
@@ -48,7 +49,16 @@ def main(log: str, slots: int, study: str, *overrides: str) -> None:
             tune.with_resources(train, {"cpu": 1}),
             param_space={"config": tune.grid_search([run.config for run in runs]), "log": log},
             tune_config=tune.TuneConfig(reuse_actors=False),
-            run_config=tune.RunConfig(name="plain", storage_path=results, verbose=0),
+            run_config=tune.RunConfig(
+                name="plain",
+                storage_path=results,
+                verbose=0,
+                callbacks=[
+                    MLflowLoggerCallback(
+                        tracking_uri=f"sqlite:///{results}/mlflow.db", experiment_name="plain"
+                    )
+                ],
+            ),
         ).fit()
 
 

@@ -1,4 +1,4 @@
-"""The search as one writes it with Ray Tune, OptunaSearch and Repeater alone: the comparison.
+"""The search as one writes it with Ray Tune, OptunaSearch, Repeater and MLflow's callback.
 
 Started by `tests.bench.search`: plain_tune.py HOME POINTS SEEDS EPOCHS. Each trained epoch appends
 a line to HOME/epochs.txt. A second start restores the first, as Ray's guide tells.
@@ -13,6 +13,7 @@ os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
 
 import ray
 from ray import tune
+from ray.air.integrations.mlflow import MLflowLoggerCallback
 from ray.tune.search import Repeater
 from ray.tune.search.optuna import OptunaSearch
 from ray.tune.search.repeater import TRIAL_INDEX
@@ -69,7 +70,16 @@ def main(home: Path, points: int, seeds: int, epochs: int) -> None:
                 num_samples=points * seeds,
                 max_concurrent_trials=1,
             ),
-            run_config=tune.RunConfig(name="plain", storage_path=str(home / "results"), verbose=0),
+            run_config=tune.RunConfig(
+                name="plain",
+                storage_path=str(home / "results"),
+                verbose=0,
+                callbacks=[
+                    MLflowLoggerCallback(
+                        tracking_uri=f"sqlite:///{home}/plain.db", experiment_name="plain"
+                    )
+                ],
+            ),
         )
     results = tuner.fit()
     done = sum(1 for result in results if result.metrics and "error" in result.metrics)

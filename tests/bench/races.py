@@ -1,179 +1,259 @@
-"""Regret against runs of searches on a known optimum whose runs are noisy.
+"""Regret against runs of searches on a known optimum and on two studies that were trained once.
 
-    python -m tests.bench.races [REPETITIONS] [--out FOLDER]
+    python -m tests.bench.races [REPETITIONS] [--on LANDSCAPE ...] [--orders N] [--out FOLDER]
 
-Points by TPE with every seed, with one look, and in a race; successive halving over seeds; and
-plain Optuna, one run a trial. All have the same number of runs, and the same formula.
+Ways: points by TPE with every seed, with one look, and in a race; successive halving over seeds;
+and plain Optuna, one run a trial. All have the same number of runs of the same landscape.
 """
 
-import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
+import matplotlib as mpl
 import numpy as np
 import optuna
+from matplotlib import pyplot as plt
+from scipy.stats import binomtest
 
 from mixup_core.arrays import Floats
-from mixup_core.images.config import TrainConfig
-from reports.numbers.summary import t_quantile
-from sweeps.reading.study_file import load_study
+from reports.numbers.statistics import t_quantile
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.selection import PooledSpread, is_clearly_worse
+from tests.bench.landscape import Formula, Landscape, Runs, Trained, Values
 from tests.bench.pairs import arguments_of
-from tests.bench.search import EPOCHS, OPTIMUM, STUDY, error_of
-from tests.soak.findings import publish
+from tests.soak.findings import MEASUREMENTS, publish
 
-SEEDS, NOISE, SHARED = 5, 0.01, 0.01
-"""Seeds of a whole point; sd of a run's own error, and of what all runs of a seed share."""
+SEEDS = 5
+"""Seeds of a whole point."""
 RUNS = (50, 100, 150)
 """Numbers of runs at which the regret is read."""
-MOST_POINTS = 60
 HALVED = 16
 """Points that successive halving starts with."""
+RULES: Mapping[str, tuple[int, ...]] = {
+    "all_seeds": (), "one_look_after_2": (2,), "race_after_2_every_1": (2, 3, 4),
+}  # fmt: skip
+"""Numbers of seeds at which each rule may leave a point."""
+LANDSCAPES: Mapping[str, Callable[[], Landscape]] = {
+    "formula": Formula,
+    "digits": lambda: Trained("table-digits"),
+    "fashion-mnist": lambda: Trained("table-fashion-mnist"),
+}
+TITLES = {
+    "formula": "A formula with a known optimum",
+    "digits": "30 points of digits, trained once at 40 seeds",
+    "fashion-mnist": "30 points of Fashion-MNIST, trained once at 40 seeds",
+}
 
 Course = list[tuple[int, float]]
-"""Runs so far, and the true excess over the optimum of what would be chosen then."""
+"""Runs so far, and the regret of what would be chosen then."""
 
 
-class Noisy:
-    """The formula, measured with noise; runs of one seed share a part of it."""
+class Race:
+    """Points of one search that are measured and left as `SearchSource` does with one slot."""
 
-    def __init__(self, repetition: int) -> None:
-        """Draw what the seeds share."""
-        self.rng = np.random.default_rng(repetition)
-        self.shared = self.rng.normal(0, SHARED, 1_000)
+    def __init__(self, landscape: Landscape, runs: Runs, looks: Sequence[int]) -> None:
+        """Begin without a point.
 
-    def run(self, error: float, seed: int) -> float:
-        """Return the measured error of one run."""
-        return error + float(self.shared[seed]) + float(self.rng.normal(0, NOISE))
+        Args:
+            landscape: What is searched.
+            runs: Of the repetition.
+            looks: Numbers of seeds at which a point may be left.
+        """
+        self._landscape, self._runs, self._looks = landscape, runs, looks
+        self._complete: list[tuple[list[float], Values]] = []
+        self.used = 0
 
-
-def ours(folder: Path, repetition: int, looks: Sequence[int]) -> Course:
-    """Search as `SearchSource` does with one slot; looks are those of `prune`."""
-    name = f"{len(looks)}-{repetition}"
-    file = folder / "bench.yaml"
-    file.write_text(STUDY)
-    study = load_study(str(file), [f"search.seed={repetition}", f"search.points={MOST_POINTS}"])
-    assert study.search is not None
-    proposals = Proposals(study, str(folder / f"{name}.log"))
-    noisy, used, course = Noisy(repetition), 0, Course()
-    complete: list[tuple[list[float], float]] = []
-    while used < RUNS[-1] and (point := proposals.ask()) is not None:
-        config = study.search.config_of(point.values)
-        assert isinstance(config, TrainConfig)
-        error = error_of(config)
-        values: list[float] = []
+    def measure(self, values: Values) -> list[float]:
+        """Return the errors of a point, fewer than `SEEDS` if it was left."""
+        errors: list[float] = []
         for seed in range(SEEDS):
-            values.append(noisy.run(error, seed))
-            if len(values) in looks and complete:
-                best = min(complete, key=lambda each: sum(each[0]))[0][: len(values)]
-                pooled = PooledSpread.of([each for each, _ in complete]) if len(looks) > 1 else None
-                if is_clearly_worse(values, best, points=MOST_POINTS, looks=looks, pooled=pooled):
-                    break
-        used += len(values)
-        if len(values) == SEEDS:
-            complete.append((values, error))
-            mean = sum(values) / SEEDS
+            errors.append(self._runs.error(values, seed))
+            if len(errors) in self._looks and self._complete and self._is_worse(errors):
+                break
+        self.used += len(errors)
+        if len(errors) == SEEDS:
+            self._complete.append((errors, values))
+        return errors
+
+    @property
+    def chosen(self) -> Values:
+        """The point of the least mean."""
+        return min(self._complete, key=lambda each: sum(each[0]))[1]
+
+    def _is_worse(self, errors: list[float]) -> bool:
+        best = min(self._complete, key=lambda each: sum(each[0]))[0][: len(errors)]
+        pooled = None
+        if len(self._looks) > 1:
+            pooled = PooledSpread.of([each for each, _ in self._complete])
+        return is_clearly_worse(
+            errors, best, points=self._landscape.points, size=self._landscape.size,
+            looks=self._looks, pooled=pooled,
+        )  # fmt: skip
+
+
+def ours(landscape: Landscape, folder: Path, repetition: int, looks: Sequence[int]) -> Course:
+    """Search by TPE with one slot; looks are those of `prune`."""
+    study = landscape.study(folder, repetition, SEEDS)
+    proposals = Proposals(study, str(folder / f"{len(looks)}-{repetition}.log"))
+    race, course = Race(landscape, landscape.runs(repetition), looks), Course()
+    while race.used < RUNS[-1] and (point := proposals.ask()) is not None:
+        errors = race.measure(point.values)
+        if len(errors) == SEEDS:
+            mean = sum(errors) / SEEDS
             proposals.tell(replace(point, state="complete", objectives=(mean,)))
         else:
-            proposals.tell(replace(point, state="pruned", num_seeds=len(values)))
-        chosen = min(complete, key=lambda each: sum(each[0]))
-        course.append((used, chosen[1] / OPTIMUM - 1))
+            proposals.tell(replace(point, state="pruned", num_seeds=len(errors)))
+        course.append((race.used, landscape.regret(race.chosen)))
     return course
 
 
-def halving(repetition: int) -> Course:
+def halving(landscape: Landscape, repetition: int) -> Course:
     """Draw points at random, and double the seeds of the better half until one is left."""
-    noisy, used, course = Noisy(repetition), 0, Course()
+    runs, rng = landscape.runs(repetition), np.random.default_rng(repetition)
+    used, course = 0, Course()
     best: tuple[float, float] | None = None
     while used < RUNS[-1]:
-        errors = [_formula(*_random(noisy.rng)) for _ in range(HALVED)]
-        values: list[list[float]] = [[] for _ in errors]
+        points = landscape.drawn(rng, HALVED)
+        errors: list[list[float]] = [[] for _ in points]
         alive, seeds = list(range(HALVED)), 1
         while alive:
             for place in alive:
-                while len(values[place]) < seeds:
-                    values[place].append(noisy.run(errors[place], len(values[place])))
+                while len(errors[place]) < seeds:
+                    errors[place].append(runs.error(points[place], len(errors[place])))
                     used += 1
-            alive.sort(key=lambda place: float(np.mean(values[place])))
-            first = alive[0]
-            found = float(np.mean(values[first])), errors[first]
+            alive.sort(key=lambda place: float(np.mean(errors[place])))
+            found = float(np.mean(errors[alive[0]])), landscape.regret(points[alive[0]])
             if seeds == SEEDS or len(alive) == 1:
                 best = found if best is None else min(best, found)
                 break
             alive, seeds = alive[: len(alive) // 2], min(2 * seeds, SEEDS)
         assert best is not None
-        course.append((used, best[1] / OPTIMUM - 1))
+        course.append((used, best[1]))
     return course
 
 
-def plain(repetition: int) -> Course:
+def plain(landscape: Landscape, repetition: int) -> Course:
     """Let Optuna's TPE measure every trial once, each at a seed of its own."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=repetition))
-    noisy, course = Noisy(repetition), Course()
-    errors: list[float] = []
+    runs, course = landscape.runs(repetition), Course()
+    regrets: list[float] = []
     for used in range(1, RUNS[-1] + 1):
         trial = study.ask()
-        alpha = trial.suggest_float("alpha", 0.1, 32.0, log=True)
-        errors.append(_formula(alpha, trial.suggest_int("switch", 0, EPOCHS)))
-        study.tell(trial, noisy.run(errors[-1], used))
-        course.append((used, errors[study.best_trial.number] / OPTIMUM - 1))
+        values = landscape.suggested(trial)
+        regrets.append(landscape.regret(values))
+        study.tell(trial, runs.error(values, used))
+        course.append((used, regrets[study.best_trial.number]))
     return course
 
 
-def _formula(alpha: float, switch: int) -> float:
-    return OPTIMUM + 0.01 * math.log(alpha / 4) ** 2 + 0.0016 * (switch - 7) ** 2
-
-
-def _random(rng: np.random.Generator) -> tuple[float, int]:
-    return math.exp(rng.uniform(math.log(0.1), math.log(32))), int(rng.integers(0, EPOCHS + 1))
-
-
 def regret_at(course: Course, runs: int) -> float:
-    """Return the excess of what is chosen after so many runs; the first choice if none is yet."""
-    return [excess for used, excess in course if used <= runs or used == course[0][0]][-1]
+    """Return the regret of what is chosen after so many runs; the first choice if none is yet."""
+    return [regret for used, regret in course if used <= runs or used == course[0][0]][-1]
+
+
+def lost(landscape: Trained, looks: Sequence[int], orders: int) -> tuple[int, float]:
+    """Return in how many orders of all points a rule leaves the best, and its mean runs."""
+    dropped = used = 0
+    for repetition in range(orders):
+        race = Race(landscape, landscape.runs(repetition), looks)
+        rng = np.random.default_rng(repetition)
+        for values in landscape.drawn(rng, landscape.points):
+            errors = race.measure(values)
+            dropped += len(errors) < SEEDS and landscape.regret(values) == 0
+        used += race.used
+    return dropped, used / orders
 
 
 def main() -> None:
-    """Publish the regret of each way, in percent of the optimum."""
+    """Publish the regret of each way on each landscape, and how often rules leave the best."""
     parser = arguments_of(__doc__)
     parser.add_argument("repetitions", nargs="?", type=int, default=20)
+    parser.add_argument("--orders", type=int, default=1_000, help="of all points, for each rule")
+    parser.add_argument("--on", nargs="+", choices=LANDSCAPES, default=[*LANDSCAPES])
     options = parser.parse_args()
+    out = options.out or MEASUREMENTS
+    out.mkdir(parents=True, exist_ok=True)
+    for name in options.on:
+        landscape = LANDSCAPES[name]()
+        courses = _courses(landscape, options.repetitions)
+        figures: dict[str, object] = {
+            "repetitions": options.repetitions, "seeds_of_a_point": SEEDS,
+        }  # fmt: skip
+        for way, found in courses.items():
+            for runs in RUNS:
+                regrets = np.array([regret_at(course, runs) for course in found])
+                figures[f"{way}: regret_at_{runs}_runs"] = _spelled(regrets)
+            points = HALVED if way == "halving_over_seeds" else 1
+            figures[f"{way}: points_median"] = points * median(
+                sum(used <= RUNS[-1] for used, _ in course) for course in found
+            )
+        if isinstance(landscape, Trained):
+            figures |= _kept(landscape, options.orders)
+        draw(courses, landscape, out / f"races-{name}.svg")
+        title = (
+            f"{TITLES[name]}: regret, in {landscape.unit}, of what a search chooses after so many "
+            "runs; mean with its 95 % interval over repetitions"
+        )
+        publish(f"races-{name}", title, figures, kind="bench-search", out=options.out)
+
+
+def _kept(landscape: Trained, orders: int) -> dict[str, object]:
+    """Return how often rules leave the best point, and the runs that they take for all points."""
+    figures: dict[str, object] = {"orders": orders}
+    for rule, looks in RULES.items():
+        if looks:
+            dropped, used = lost(landscape, looks, orders)
+            low, high = binomtest(dropped, orders).proportion_ci(method="exact")
+            share = f"{100 * dropped / orders:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+            figures[f"{rule}: best_left_percent"] = share
+            figures[f"{rule}: runs_for_all_points"] = used
+    return figures
+
+
+def _courses(landscape: Landscape, repetitions: int) -> dict[str, list[Course]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        ways: Mapping[str, Callable[[int], Course]] = {
-            "all_seeds": lambda k: ours(folder, k, ()),
-            "one_look_after_2": lambda k: ours(folder, k, (2,)),
-            "race_after_2_every_1": lambda k: ours(folder, k, (2, 3, 4)),
-            "halving_over_seeds": halving,
-            "plain_optuna": plain,
+
+        def by_rule(looks: Sequence[int]) -> Callable[[int], Course]:
+            return lambda repetition: ours(landscape, folder, repetition, looks)
+
+        ways: dict[str, Callable[[int], Course]] = {
+            **{rule: by_rule(looks) for rule, looks in RULES.items()},
+            "halving_over_seeds": lambda repetition: halving(landscape, repetition),
+            "plain_optuna": lambda repetition: plain(landscape, repetition),
         }
-        courses = {
-            way: [found(k) for k in range(options.repetitions)] for way, found in ways.items()
-        }
-    figures: dict[str, object] = {"repetitions": options.repetitions, "seeds_of_a_point": SEEDS}
+        return {way: [found(k) for k in range(repetitions)] for way, found in ways.items()}
+
+
+def draw(courses: Mapping[str, Sequence[Course]], landscape: Landscape, file: Path) -> None:
+    """Draw mean regret against runs with its 95 % interval over repetitions."""
+    mpl.rcParams["svg.hashsalt"] = "races"
+    figure, panel = plt.subplots(figsize=(6, 3.6), layout="constrained")
+    runs = np.arange(10, RUNS[-1] + 1, 10)
     for way, found in courses.items():
-        for runs in RUNS:
-            regrets = np.array([100 * regret_at(course, runs) for course in found])
-            figures[f"{way}_regret_percent_at_{runs}_runs"] = _spelled(regrets)
-        points = HALVED if way == "halving_over_seeds" else 1
-        figures[f"{way}_points_median"] = points * median(
-            sum(used <= RUNS[-1] for used, _ in course) for course in found
-        )
-    title = (
-        "Excess over a known optimum, in percent, of what a search chooses after so many noisy "
-        "runs: mean with its 95 % interval over repetitions"
-    )
-    publish("races", title, figures, kind="bench-search", out=options.out)
+        regrets = np.array([[regret_at(course, n) for n in runs] for course in found])
+        mean, half = regrets.mean(axis=0), _half(regrets)
+        (line,) = panel.plot(runs, mean, label=way.replace("_", " "))
+        panel.fill_between(runs, mean - half, mean + half, alpha=0.15, color=line.get_color())
+    panel.set(xlabel="runs", ylabel=f"regret, {landscape.unit}")
+    panel.set_ylim(bottom=0)
+    panel.legend(fontsize="small")
+    figure.savefig(file, metadata={"Date": None})
+    plt.close(figure)
+
+
+def _half(regrets: Floats) -> Floats:
+    spread = regrets.std(axis=0, ddof=1) / len(regrets) ** 0.5
+    return np.asarray(t_quantile(len(regrets), 0.95) * spread)
 
 
 def _spelled(regrets: Floats) -> str:
-    half = t_quantile(len(regrets), 0.95) * regrets.std(ddof=1) / len(regrets) ** 0.5
-    return f"{regrets.mean():.1f} [{regrets.mean() - half:.1f}, {regrets.mean() + half:.1f}]"
+    half = float(_half(regrets))
+    return f"{regrets.mean():.2f} [{regrets.mean() - half:.2f}, {regrets.mean() + half:.2f}]"
 
 
 if __name__ == "__main__":

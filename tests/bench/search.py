@@ -1,6 +1,6 @@
 """Searching against a known optimum, and against plain Ray Tune.
 
-    python -m tests.bench.search [samplers] [drivers]
+    python -m tests.bench.search [samplers] [drivers] [--pairs N] [--repetitions N] [--out FOLDER]
 
 1. A formula with a known optimum, 60 points: TPE against random proposals at the same seeds.
 2. A real search of a small network beside `plain_tune.py`, undisturbed and with a driver that is
@@ -25,10 +25,9 @@ from mixup_core.store.checkpoints import Store
 from sweeps.reading.study_file import load_study
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.search_history import read_history
+from tests.bench.pairs import arguments_of
 from tests.soak.findings import publish
 
-REPETITIONS = 20
-PAIRS = 3
 OPTIMUM = 0.10
 POINTS, SEEDS, EPOCHS = 4, 2, 10
 
@@ -76,45 +75,45 @@ def best_of(folder: Path, sampler: str, seed: int, points: int = 60) -> float:
     return min(errors) / OPTIMUM - 1
 
 
-def compare_samplers() -> None:
+def compare_samplers(repetitions: int, out: Path | None) -> None:
     """Publish the excess of both samplers over the optimum, paired by seed."""
     with tempfile.TemporaryDirectory() as folder:
         excess = {
-            sampler: [best_of(Path(folder), sampler, seed) for seed in range(REPETITIONS)]
+            sampler: [best_of(Path(folder), sampler, seed) for seed in range(repetitions)]
             for sampler in ("tpe", "random")
         }
-    pairs = list(zip(excess["tpe"], excess["random"], strict=True))
-    ratios = [random / tpe for tpe, random in pairs]
-    figures: dict[str, Any] = {"points": 60, "repetitions": REPETITIONS}
+    both = list(zip(excess["tpe"], excess["random"], strict=True))
+    ratios = [random / tpe for tpe, random in both]
+    figures: dict[str, Any] = {"points": 60, "repetitions": repetitions}
     for sampler, values in excess.items():
         figures[f"{sampler}_excess_over_optimum_percent"] = spread([100 * v for v in values])
-    figures["tpe_within_5_percent"] = sum(tpe <= 0.05 for tpe, _ in pairs)
-    figures["tpe_nearer_than_random"] = sum(tpe < random for tpe, random in pairs)
+    figures["tpe_within_5_percent"] = sum(tpe <= 0.05 for tpe, _ in both)
+    figures["tpe_nearer_than_random"] = sum(tpe < random for tpe, random in both)
     figures["random_excess_over_tpe_excess"] = spread(ratios)
     title = "TPE and random proposals on a formula with a known optimum, paired by seed"
-    publish("samplers", title, figures, kind="bench-search")
+    publish("samplers", title, figures, kind="bench-search", out=out)
 
 
-def compare_drivers() -> None:
+def compare_drivers(pairs: int, out: Path | None) -> None:
     """Publish wall time, epochs and results of both drivers, undisturbed and killed once."""
     cases: dict[str, list[dict[str, float]]] = {"undisturbed": [], "driver_killed_once": []}
-    for pair in range(PAIRS):
+    for pair in range(pairs):
         for case, measured in cases.items():
             measured.append(one_pair(killed=case != "undisturbed", ours_first=pair % 2 == 0))
             sys.stdout.write(f"{case}: {measured[-1]}\n")
             sys.stdout.flush()
     figures: dict[str, Any] = {
-        "pairs": PAIRS, "slots": 1, "points": POINTS, "seeds": SEEDS, "epochs_per_run": EPOCHS,
+        "pairs": pairs, "slots": 1, "points": POINTS, "seeds": SEEDS, "epochs_per_run": EPOCHS,
         "runs_of_mixsweep": (POINTS + 1) * SEEDS, "runs_of_plain_tune": POINTS * SEEDS,
     }  # fmt: skip
     for case, measured in cases.items():
         figures[case] = {name: [round(one[name], 3) for one in measured] for name in measured[0]}
     title = (
         f"A search of {POINTS} points x {SEEDS} seeds by mixsweep, with an arm, MLflow and a "
-        "report, and by plain Ray Tune with OptunaSearch and Repeater, with none of these and a "
-        "new process for each run, as is its default; one value per pair, in order"
+        "report, and by plain Ray Tune with OptunaSearch, Repeater and MLflow's callback and a new "
+        "process for each run, as is its default; one value per pair, in order"
     )
-    publish("drivers", title, figures, kind="bench-search")
+    publish("drivers", title, figures, kind="bench-search", out=out)
 
 
 def one_pair(*, killed: bool, ours_first: bool) -> dict[str, float]:
@@ -202,9 +201,19 @@ def spread(values: Sequence[float]) -> dict[str, float]:
     return {"median": statistics.median(values), "least": min(values), "largest": max(values)}
 
 
+def main() -> None:
+    """Publish what is asked for."""
+    parser = arguments_of(__doc__)
+    parser.add_argument("parts", nargs="*", help="samplers, drivers; default: both")
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--repetitions", type=int, default=20)
+    options = parser.parse_args()
+    parts = options.parts or ["samplers", "drivers"]
+    if "samplers" in parts:
+        compare_samplers(options.repetitions, options.out)
+    if "drivers" in parts:
+        compare_drivers(options.pairs, options.out)
+
+
 if __name__ == "__main__":
-    wanted = sys.argv[1:] or ["samplers", "drivers"]
-    if "samplers" in wanted:
-        compare_samplers()
-    if "drivers" in wanted:
-        compare_drivers()
+    main()

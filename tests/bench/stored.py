@@ -1,35 +1,37 @@
 """Stores filled with made-up stages: what commands cost that only read."""
 
 import random
-from pathlib import Path
 
 from mixup_core.keys import stage_keys
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts
-from sweeps.study.study import Study
+from sweeps.study.study import Run, Study
 
 _STORED_AT_MS = 1_700_000_000_000
 
 
-def fill(home: Path, study: Study) -> None:
+def fill(store: Store, study: Study) -> None:
     """Store a finished stage for every run of a study, with numbers drawn by seed and epoch."""
-    store = Store(str(home / "store"))
     for run in study.runs():
-        rng, epochs = random.Random(run.key), run.config.epochs
-        store.write(
-            stage_keys(run.config)[-1],
-            records=[
-                EpochRecord(epoch=epoch, metrics=_metrics(rng, run.config, epoch))
-                for epoch in range(epochs)
-            ],
-            facts=[
-                EpochFacts(seconds=1.0, stored_at_ms=_STORED_AT_MS + epoch)
-                for epoch in range(epochs)
-            ],
-            environment={"device": "cpu", "torch": "none"},
-            state=None,
-        )
+        fill_run(store, run)
+
+
+def fill_run(store: Store, run: Run) -> None:
+    """Store a finished stage for one run."""
+    rng, epochs = random.Random(run.key), run.config.epochs
+    store.write(
+        stage_keys(run.config)[-1],
+        records=[
+            EpochRecord(epoch=epoch, metrics=_metrics(rng, run.config, epoch))
+            for epoch in range(epochs)
+        ],
+        facts=[
+            EpochFacts(seconds=1.0, stored_at_ms=_STORED_AT_MS + epoch) for epoch in range(epochs)
+        ],
+        environment={"device": "cpu", "torch": "none"},
+        state=None,
+    )
 
 
 def _metrics(rng: random.Random, config: object, epoch: int) -> dict[str, float]:

@@ -12,7 +12,7 @@ def test_every_bench_that_publishes_is_run() -> None:
     publishing = {
         file.stem
         for file in Path(__file__).parent.glob("*.py")
-        if 'kind="bench",' in file.read_text() and file != Path(__file__)
+        if 'kind="bench' in file.read_text() and file != Path(__file__)
     }
     assert publishing == set(benches.LEAST)
 

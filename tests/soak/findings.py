@@ -67,7 +67,7 @@ def write_table(folder: Path, kind: str) -> None:
     rows = [f"# Measured by `make {kind}`", ""]
     rows += ["| measurement | commit, machine, date | figure | value |", "|---|---|---|---|"]
     for name, found in sorted(newest.items()):
-        rows.append(f"| **{name}** | {_origin(found)} | {found['title']} | |")
+        rows.append(f"| **{name}** | {origin(found)} | {found['title']} | |")
         rows += [f"| | | {figure} | {value} |" for figure, value in _rows(found["figures"])]
     rows += ["", f"Older findings are in `{kind}.jsonl`. Wall times include what else ran."]
     (folder / f"{kind}.md").write_text("\n".join(rows) + "\n", encoding="utf-8")
@@ -90,7 +90,8 @@ def _rows(figures: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, s
                 yield f"{prefix}{name}", str(value)
 
 
-def _origin(found: Mapping[str, Any]) -> str:
+def origin(found: Mapping[str, Any]) -> str:
+    """Return the commit, machine and date of a finding."""
     made = found["made_with"]
     code, versions = made["code"], made["versions"]
     commit = "no commit" if code is None else code["commit"][:7]

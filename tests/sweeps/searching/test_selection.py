@@ -318,6 +318,15 @@ def test_the_pooled_spread_is_that_of_a_difference_of_two_points() -> None:
     values = rng.normal(0, 2, (50, 8)) + rng.normal(0, 9, (50, 1)) + rng.normal(0, 9, (1, 8))
     found = PooledSpread.of(values.tolist())
     assert found is not None
-    assert found.freedom == 49 * 7
+    assert found.freedom == 24 * 7
     assert found.variance == pytest.approx(8, rel=0.2)
     assert PooledSpread.of(values[:2].tolist()) is None
+
+
+def test_bad_points_do_not_enter_the_pooled_spread() -> None:
+    rng = np.random.default_rng(0)
+    good, bad = rng.normal(0, 1, (10, 5)), rng.normal(99, 30, (10, 5))
+    found = PooledSpread.of(np.concatenate([bad, good]).tolist())
+    assert found == PooledSpread.of(np.concatenate([good, bad]).tolist())
+    assert found is not None
+    assert found.variance == pytest.approx(2, rel=0.5)

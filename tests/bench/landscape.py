@@ -1,0 +1,240 @@
+"""Landscapes: what searches are repeated on, with errors that are known or were all trained before.
+
+    python -m tests.bench.landscape HOME
+
+trains every point of the two studies `table-*.yaml` at 40 seeds into a home, if it is not there,
+and writes the validation errors to reports/published/measurements/table-*.csv.
+"""
+
+import csv
+import math
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import optuna
+
+from mixup_core.images.config import TrainConfig
+from mixup_core.store.checkpoints import Store
+from sweeps.reading.study_file import load_study
+from sweeps.state.results import read_results
+from sweeps.study.search import Point, Search
+from sweeps.study.study import Study
+from tests.bench.search import EPOCHS, OPTIMUM, STUDY
+from tests.soak.findings import MEASUREMENTS
+
+NOISE, SHARED = 0.01, 0.01
+"""Sd of a run's own error on the formula, and of what all runs of a seed share."""
+
+Values = Mapping[str, Any]
+
+
+class Runs(Protocol):
+    """The runs of one repetition."""
+
+    def error(self, values: Values, seed: int) -> float:
+        """Return the measured error of a point at a seed of the repetition."""
+
+
+class Landscape(ABC):
+    """Points with their true errors, and runs that measure them."""
+
+    points: int
+    """Points that a search may try."""
+    unit: str
+    """Unit of the regret."""
+    size: int | None = None
+    """Images of which an error is the share; None: it is no share."""
+
+    @abstractmethod
+    def study(self, folder: Path, repetition: int, seeds: int) -> Study:
+        """Return the search of a repetition, with TPE."""
+
+    @abstractmethod
+    def regret(self, values: Values) -> float:
+        """Return how much worse than the best a point is."""
+
+    @abstractmethod
+    def runs(self, repetition: int) -> Runs:
+        """Return the runs of a repetition."""
+
+    @abstractmethod
+    def drawn(self, rng: np.random.Generator, number: int) -> Sequence[Values]:
+        """Return points drawn at random."""
+
+    @abstractmethod
+    def suggested(self, trial: optuna.Trial) -> Values:
+        """Return the point that Optuna alone suggests."""
+
+
+class Formula(Landscape):
+    """A formula with a known optimum whose runs are noisy; runs of one seed share a part."""
+
+    points, unit = 60, "percent of the optimum"
+
+    def study(self, folder: Path, repetition: int, seeds: int) -> Study:
+        """Return the search of a repetition, with TPE."""
+        file = folder / "bench.yaml"
+        file.write_text(STUDY)
+        more = [f"search.seed={repetition}", f"search.points={self.points}", f"seeds={seeds}"]
+        return load_study(str(file), more)
+
+    def regret(self, values: Values) -> float:
+        """Return the excess over the optimum, in percent of it."""
+        return 100 * (_formula(values) / OPTIMUM - 1)
+
+    def runs(self, repetition: int) -> Runs:
+        """Return noisy runs."""
+        return _Noisy(np.random.default_rng(repetition))
+
+    def drawn(self, rng: np.random.Generator, number: int) -> Sequence[Values]:
+        """Return points drawn evenly, alpha on a log scale."""
+        return [
+            _point(
+                math.exp(rng.uniform(math.log(0.1), math.log(32))),
+                int(rng.integers(0, EPOCHS + 1)),
+            )
+            for _ in range(number)
+        ]
+
+    def suggested(self, trial: optuna.Trial) -> Values:
+        """Return the point that Optuna alone suggests."""
+        alpha = trial.suggest_float("alpha", 0.1, 32.0, log=True)
+        return _point(alpha, trial.suggest_int("switch", 0, EPOCHS))
+
+
+class _Noisy:
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._shared = rng.normal(0, SHARED, 1_000)
+
+    def error(self, values: Values, seed: int) -> float:
+        own = float(self._rng.normal(0, NOISE))
+        return _formula(values) + float(self._shared[seed]) + own
+
+
+def _point(alpha: float, switch: int) -> Values:
+    return {"mix.law": "beta", "mix.law.alpha": alpha, "mix.switch_epoch": switch}
+
+
+def _formula(values: Values) -> float:
+    alpha, switch = values["mix.law.alpha"], values["mix.switch_epoch"]
+    return OPTIMUM + 0.01 * math.log(alpha / 4) ** 2 + 0.0016 * (switch - 7) ** 2
+
+
+class Trained(Landscape):
+    """Every point of a finite space, trained at 40 seeds; a repetition takes them in its order."""
+
+    points, unit = 30, "percentage points"
+
+    def __init__(self, name: str, folder: Path = MEASUREMENTS) -> None:
+        """Read the errors.
+
+        Args:
+            name: Of the study, such as `table-digits`.
+            folder: Where its table is.
+        """
+        self.file = Path(__file__).with_name(f"{name}.yaml")
+        with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as lines:
+            rows = list(csv.DictReader(lines))
+        self.paths = [path for path in rows[0] if not path.startswith("seed ")]
+        self.errors = {
+            tuple(float(row[path]) for path in self.paths): np.array(
+                [float(row[name]) for name in row if name.startswith("seed ")]
+            )
+            for row in rows
+        }
+        self.least = min(float(errors.mean()) for errors in self.errors.values())
+
+    @cached_property
+    def search(self) -> Search:
+        """The search of the study file."""
+        found = load_study(str(self.file), []).search
+        assert found is not None
+        return found
+
+    @cached_property
+    def size(self) -> int:  # type: ignore[override]
+        """Validation images."""
+        assert isinstance(self.search.base, TrainConfig)
+        return self.search.base.data.val_size
+
+    def study(self, folder: Path, repetition: int, seeds: int) -> Study:
+        """Return the search of a repetition, with TPE."""
+        del folder
+        points = [f"search.points={self.points}", "search.sampler=tpe"]
+        return load_study(str(self.file), [*points, f"search.seed={repetition}", f"seeds={seeds}"])
+
+    def regret(self, values: Values) -> float:
+        """Return the mean error over all seeds minus the least of all points, in points."""
+        return 100 * (float(self.errors[self._key(values)].mean()) - self.least)
+
+    def runs(self, repetition: int) -> Runs:
+        """Return the trained runs, their seeds in an order of the repetition."""
+        return _Ordered(self, np.random.default_rng(repetition))
+
+    def drawn(self, rng: np.random.Generator, number: int) -> Sequence[Values]:
+        """Return different points."""
+        places = rng.permutation(len(self.errors))[:number]
+        keys = list(self.errors)
+        return [dict(zip(self.paths, keys[place], strict=True)) for place in places]
+
+    def suggested(self, trial: optuna.Trial) -> Values:
+        """Return the point that Optuna alone suggests."""
+        return {
+            parameter.path: trial.suggest_categorical(parameter.path, among.choices)
+            if hasattr(among, "choices")
+            else trial.suggest_int(parameter.path, among.low, among.high, step=among.step)  # type: ignore[union-attr, arg-type, call-arg]
+            for parameter in self.search.space.parameters
+            for among in (parameter.distribution,)
+        }
+
+    def of(self, values: Values) -> np.ndarray:
+        """Return the errors of a point."""
+        return self.errors[self._key(values)]
+
+    def _key(self, values: Values) -> tuple[float, ...]:
+        return tuple(float(values[path]) for path in self.paths)
+
+
+class _Ordered:
+    def __init__(self, table: Trained, rng: np.random.Generator) -> None:
+        self._table = table
+        self._order = rng.permutation(len(next(iter(table.errors.values()))))
+
+    def error(self, values: Values, seed: int) -> float:
+        return float(self._table.of(values)[self._order[seed % len(self._order)]])
+
+
+def export(name: str, home: Path, folder: Path = MEASUREMENTS) -> None:
+    """Train a study into a home if it is not there, and write its errors as a table."""
+    file = Path(__file__).with_name(f"{name}.yaml")
+    command = [sys.executable, "-m", "sweeps.cli", "run", str(file), "--engine", "inline"]
+    subprocess.run([*command, "--home", str(home)], check=True)
+    study, store = load_study(str(file), []), Store(str(home / "store"))
+    assert study.search is not None
+    paths = [parameter.path for parameter in study.search.space.parameters]
+    points = [
+        Point(number=number, values=values, state="complete")
+        for number, values in enumerate(study.search.space.grid())
+    ]
+    grown = study.grown(points)
+    with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as lines:
+        writer = csv.writer(lines)
+        writer.writerow([*paths, *(f"seed {seed}" for seed in study.seeds)])
+        for point in points:
+            results = read_results(grown.runs_of(point.arm), store)
+            errors = [result.records[-1].metrics["val/error"] for result in results]
+            writer.writerow([
+                *(point.values[path] for path in paths), *(f"{error:.6g}" for error in errors)
+            ])  # fmt: skip
+
+
+if __name__ == "__main__":
+    for table in ("table-digits", "table-fashion-mnist"):
+        export(table, Path(sys.argv[1]))

@@ -1,0 +1,106 @@
+"""Ratios: one table of what mixsweep costs beside other ways and beside the limits.
+
+`python -m tests.bench` writes it to `bench-ratios.md` from the newest finding of each bench.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from reports.numbers.spelling import markdown_grid
+from tests.soak.findings import origin
+
+Figures = Mapping[str, Any]
+_SLOTS_OF_SHORT_RUNS, _SHORT_RUN = 130, 5.0
+"""Slots and seconds of the runs that a driver is to keep up with."""
+
+
+def _spread(name: str) -> Callable[[Figures], Sequence[float]]:
+    def values(figures: Figures) -> Sequence[float]:
+        found = figures[name]
+        return (found["min"], found["median"], found["max"], found["n"])
+
+    return values
+
+
+def _listed(*path: str) -> Callable[[Figures], Sequence[float]]:
+    def values(figures: Figures) -> Sequence[float]:
+        found: Any = figures
+        for name in path:
+            found = found[name]
+        inverse = [1 / value for value in found]
+        return (min(inverse), median(inverse), max(inverse), len(inverse))
+
+    return values
+
+
+def _trained(figures: Figures) -> Sequence[float]:
+    wall = figures["wall_seconds_per_run"]["mixsweep"]["median"] * figures["slots"]
+    share = figures["training_seconds_per_run"]["mixsweep"]["median"] / wall
+    return (share, share, share, figures["wall_seconds_per_run"]["mixsweep"]["n"])
+
+
+def _ends(figures: Figures) -> Sequence[float]:
+    sizes = {int(name.split()[0]): f for name, f in figures.items() if name.endswith(" runs")}
+    most = sizes[max(sizes)]
+    ratio = most["runs_per_second"] / (_SLOTS_OF_SHORT_RUNS / _SHORT_RUN)
+    return (ratio, ratio, ratio, 1)
+
+
+def _driver(figures: Figures) -> Sequence[float]:
+    ratio = figures["runs_per_second"] / (figures["slots"] / figures["seconds_of_a_run"])
+    return (ratio, ratio, ratio, 1)
+
+
+ROWS: Sequence[tuple[str, str, str, Callable[[Figures], Sequence[float]]]] = (
+    ("wall time of 30 runs: plain Ray Tune with MLflow's callback / mixsweep",
+     "bench", "overhead", _spread("wall_ratio_plain_to_mixsweep")),
+    ("slot time beyond training: plain Ray Tune with MLflow's callback / mixsweep",
+     "bench", "overhead", _spread("overhead_ratio_plain_to_mixsweep")),
+    ("wall time of a search: plain Ray Tune with OptunaSearch and MLflow's callback / mixsweep",
+     "bench-search", "drivers", _listed("undisturbed", "wall_ratio_mixsweep_to_plain_tune")),
+    ("the same search, each driver killed once",
+     "bench-search", "drivers", _listed("driver_killed_once", "wall_ratio_mixsweep_to_plain_tune")),
+    ("wall time of the quickstart: mixsweep / bare loops",
+     "bench", "launch", _spread("mixsweep / bare loops")),
+    ("epochs of mixup, narrow ResNet, float32: reference loop / ours",
+     "bench", "training", _spread("narrow, B=125, float32: reference / ours")),
+    ("epochs of mixup, ResNet-18, bfloat16: reference loop / ours",
+     "bench", "training", _spread("resnet18, B=750, bfloat16: reference / ours")),
+    ("limit: time of slots that is training, runs of 0.3 s / all time of slots",
+     "bench", "overhead", _trained),
+    ("limit: runs ended per second / those of 130 slots with runs of 5 s",
+     "bench", "scale", _ends),
+    ("limit: runs ended per second with 130 slots / those of slots that never wait",
+     "bench", "slots", _driver),
+)  # fmt: skip
+"""What is compared, the kind and name of the finding, and how its ratio is read: least, median,
+greatest, number of pairs."""
+
+
+def write_ratios(folder: Path) -> Path:
+    """Write the table of all ratios whose findings are in a folder; return its file."""
+    findings: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for kind in ("bench", "bench-search"):
+        file = folder / f"{kind}.jsonl"
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        findings |= {(kind, found["name"]): found for found in map(json.loads, lines)}
+    rows = [["ratio", "median", "range", "n", "commit, machine, date"]]
+    for what, kind, name, read in ROWS:
+        if (kind, name) in findings:
+            found = findings[kind, name]
+            least, middle, most, number = read(found["figures"])
+            span = "—" if least == most else f"{least:.3g} to {most:.3g}"
+            rows.append([what, f"{middle:.3g}", span, str(number), origin(found)])
+    text = (
+        "# Measured by `make bench`: ratios\n\n"
+        f"{markdown_grid(rows)}\n\n"
+        "Above 1, another way takes longer than mixsweep, but for the quickstart, where bare loops "
+        "are 1. At a limit, 1 is the best that can be. Both ways of a pair ran in turn on one "
+        "machine.\n"
+    )
+    out = folder / "bench-ratios.md"
+    out.write_text(text, encoding="utf-8")
+    return out
