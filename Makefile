@@ -7,8 +7,8 @@ DEV := $(VENV)/.ready-dev
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart answers test units faults long soak mutants check format theory golden same-bits bench
-.PHONY: bench-search docs clusters image
+.PHONY: quickstart answers test units faults long soak mutants check style types format theory
+.PHONY: golden same-bits bench bench-search docs clusters image
 
 quickstart: $(READY)
 	$(BIN)/mixsweep data fetch fashion-mnist
@@ -21,8 +21,8 @@ answers: $(READY)
 	$(BIN)/mixsweep run $$studies && \
 	$(BIN)/python -m reports.pages.archive `for study in $$studies; do echo runs/reports/$$study; done`
 
-test: check
-	$(MAKE) --jobs=2 --output-sync=target units faults
+test: style
+	$(MAKE) --jobs=3 --output-sync=target types units faults
 
 # The units take the CPU that the faults leave: a fault waits for epochs, and its waits have limits.
 # Files in their order: the slow ones, of few tests, would be left to the end, one process alone.
@@ -96,11 +96,15 @@ soak-%: $(DEV)
 mutants: $(DEV)
 	$(BIN)/python -m tests.soak.mutants
 
-check: $(DEV)
+check: style types
+
+style: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
+
+types: $(DEV)
+	nice -n 5 $(BIN)/mypy
+	nice -n 5 $(BIN)/lint-imports
 
 format: $(DEV)
 	$(BIN)/ruff format .
