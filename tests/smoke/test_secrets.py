@@ -24,8 +24,8 @@ search:
   points: 2
   objective: val/error
 """
-_START = 3.0
-"""Seconds in which a command has moved its addresses to its environment."""
+_START = 60.0
+"""Seconds in which a command has moved its addresses to its environment, on a busy machine."""
 
 
 EACH_WAY_BY_TURNS = (("options", "run report status"), ("variables", "run sync plan"))
@@ -79,19 +79,22 @@ def _database(file: Path, secret: str) -> str:
 
 
 def _listings_with_the_canary(process: "subprocess.Popen[str]") -> Iterator[bytes]:
-    """Yield the command line of each process with the canary while a command runs."""
-    began = time.monotonic()
+    """Yield the command line of each process with the canary once a command has moved its own."""
+    began, own = time.monotonic(), Path(f"/proc/{process.pid}")
+    while process.poll() is None and CANARY.encode() in _command_line_of(own):
+        assert time.monotonic() < began + _START, "the command shows its addresses for ever"
+        time.sleep(0.02)
     while process.poll() is None:
         time.sleep(0.2)
-        if time.monotonic() < began + _START:
-            continue
-        for entry in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                arguments = entry.read_bytes()
-            except OSError:
-                continue
-            if CANARY.encode() in arguments:
-                yield arguments
+        shown = map(_command_line_of, Path("/proc").glob("[0-9]*"))
+        yield from (arguments for arguments in shown if CANARY.encode() in arguments)
+
+
+def _command_line_of(process: Path) -> bytes:
+    try:
+        return (process / "cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def _said_by_a_hook_that_fails(mixsweep: CommandLine, study: Path) -> list[str]:
