@@ -23,7 +23,7 @@ settings.register_profile("long", deadline=None, max_examples=300)
 settings.load_profile("mixsweep")
 
 
-_OF_INTERPRETERS = {"PYTHONPATH", "TMPDIR", "LC_ALL", "CUDA_VISIBLE_DEVICES"}
+_OF_INTERPRETERS = {"PYTHONPATH", "TMPDIR", "LC_ALL"}
 """Variables that an interpreter, or a module that is imported already, reads once."""
 
 

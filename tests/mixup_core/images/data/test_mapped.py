@@ -250,9 +250,9 @@ def test_processes_that_start_together_map_one_file(tmp_path: Path) -> None:
         subprocess.Popen(
             [sys.executable, "-W", "error", "-c", SEE, str(tmp_path)], stdout=subprocess.PIPE
         )
-        for _ in range(3)
+        for _ in range(2)
     ]
     seen = [process.communicate()[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert [process.returncode for process in processes] == [0, 0]
     (file,) = decoded(tmp_path)
     assert set(seen) == {f"{{'{file.stat().st_ino}'}}\n".encode()}
