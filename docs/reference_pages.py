@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from mixup_core.keys import paths_left_out
 from mixup_core.problem import PROBLEMS, problem_named
 from sweeps.reading.schema import study_schema
 from sweeps.reading.study_file import bundled_names, load_study
@@ -64,9 +65,8 @@ def _bundled_studies() -> Iterator[str]:
 def _left_out() -> Iterator[str]:
     """Yield the lines of the table of all paths that leave keys, with their reasons."""
     yield from ("| problem | path | leaves | reason |", "|---|---|---|---|")
-    for name in PROBLEMS:
-        for path, keys, reason in problem_named(name).keying.left_out():
-            yield f"| `{name}` | `{path}` | {keys} | {_cell(' '.join(reason.split()))} |"
+    for name, path, keys, reason in paths_left_out():
+        yield f"| `{name}` | `{path}` | {keys} | {_cell(' '.join(reason.split()))} |"
 
 
 def _claims(index: Path) -> str:

@@ -28,11 +28,6 @@ def activation(inputs: Floats, rho: float, power: int) -> Floats:
     return rho * (clipped**power / power + np.maximum(scaled, 1) - 1)
 
 
-def activation_slope(inputs: Floats, rho: float, power: int) -> Floats:
-    """Return R'(x) = clip(x / rho, 0, 1)^(alpha - 1)."""
-    return np.clip(inputs / rho, 0, 1) ** (power - 1)
-
-
 def initial_weights(config: TwoLayerConfig) -> Floats:
     """Return the initial weights: (k, m, L k), each N(0, sigma_0^2)."""
     shape = (config.classes, config.neurons, config.data.span)

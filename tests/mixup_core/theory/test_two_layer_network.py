@@ -7,10 +7,14 @@ from mixup_core.theory.two_layer.config import PatchData, PatchNetwork, TwoLayer
 from mixup_core.theory.two_layer.network import (
     PatchOutputs,
     activation,
-    activation_slope,
     initial_weights,
 )
 from mixup_core.theory.two_layer.points import training_points
+
+
+def activation_slope(inputs: Floats, rho: float, power: int) -> Floats:
+    """Return R'(x) = clip(x / rho, 0, 1)^(alpha - 1)."""
+    return np.clip(inputs / rho, 0, 1) ** (power - 1)
 
 
 def written_out(inputs: Floats, rho: float, power: int) -> Floats:
