@@ -143,8 +143,21 @@ def _pages(request: Request) -> str:
     return f"{program()} ui {request.study.name} --home {home}"
 
 
-def conclude(request: Request, results: Sequence[RunResult], report: "Report | Conclusion") -> int:
-    """Print which runs failed, where the report is and the next command; return the exit code."""
+def conclude(
+    request: Request,
+    results: Sequence[RunResult],
+    report: "Report | Conclusion",
+    *,
+    is_inline: bool = False,
+) -> int:
+    """Print which runs failed, where the report is and the next command; return the exit code.
+
+    Args:
+        request: The study and its places.
+        results: Results of all its runs.
+        report: The report of these results.
+        is_inline: True if the runs were trained by the inline engine; the next command is, too.
+    """
     if request.history.ended is not None:
         click.echo(f"{request.study.name}: the search {request.history.ended}", err=True)
     if (reason := ended_on_budget(request.study, results)) is not None:
@@ -157,5 +170,6 @@ def conclude(request: Request, results: Sequence[RunResult], report: "Report | C
     tracked = request.home.shown_tracking if request.home.tracking else _pages(request)
     click.echo(f"tracking  {tracked}", err=True)
     if any(result.outcome != "diverged" for result in unfinished):
-        click.echo(f"next      {request.spell('run')}", err=True)
+        engine = " --engine inline" if is_inline else ""
+        click.echo(f"next      {request.spell('run')}{engine}", err=True)
     return SOME_FAILED if unfinished else DONE

@@ -129,7 +129,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
         if is_over and (left := recall(request, stored := request.results())) is not None:
             ending.report = left.folder
             show_table(left.markdown)
-            return conclude(request, stored, left)
+            return conclude(request, stored, left, is_inline=is_inline)
         if not is_over:
             require_room(request, plan)
             look_at_data(study)
@@ -185,12 +185,12 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
     if tracker.refusal is not None:
         click.echo(f"MLflow refused some of it: {tracker.refusal}", err=True)
         click.echo(f"when that is mended: {request.spell('sync')}", err=True)
-        conclude(request, results, report)
+        conclude(request, results, report, is_inline=is_inline)
         return SOME_FAILED
     if not arrived:
         when = "the server is back" if tracks else "MLflow is installed"
         click.echo(f"tracking is incomplete; when {when}: {request.spell('sync')}", err=True)
-    return conclude(request, results, report)
+    return conclude(request, results, report, is_inline=is_inline)
 
 
 def _with_memory(placement: Placement, study: Study, runs: int) -> Placement:

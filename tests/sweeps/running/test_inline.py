@@ -236,6 +236,7 @@ def test_a_machine_without_ray_mlflow_and_optuna_trains_reports_and_goes_on(
     with_less = ["digits", "--set", "base.epochs=2", "--engine", "inline"]
     said = mixsweep("run", *with_less, "--until", "0", code=1)
     assert "no further run would end in time" in said.stderr
+    assert said.stderr.splitlines()[-1].endswith("--engine inline"), "Ray is not here"
     said = mixsweep("run", *with_less)
     assert said.stdout.count("2/2") >= 3
     assert "when MLflow is installed: mixsweep sync digits" in said.stderr
