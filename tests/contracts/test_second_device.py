@@ -190,25 +190,30 @@ def test_every_probe_measures(probe: str, model: str, digits: Splits) -> None:
         ({"objective": {"filter": registries.GUIDED}}, 7),
         ({"mix.law": "erm"}, 5),
         ({"mix.partner": "similar"}, 4),
-        ({"probes": [p for p in registries.PROBES if parsed(Probe, p).views != "concat"]}, 36),
+        ({"probes": [p for p in registries.PROBES if parsed(Probe, p).views != "concat"]}, None),
     ],
     ids=str,
 )
 def test_an_epoch_reads_a_fixed_number_of_values(
-    values: Any, reads: int, digits: Splits, teacher: Teacher
+    values: Any, reads: int | None, digits: Splits, teacher: Teacher
 ) -> None:
-    """Losses once, each split once for each network, two for the floor, and the probes' own."""
+    """Losses once, each split once for each network, two for the floor, and the probes' own.
+
+    Without a number, one more epoch reads as much as the one before.
+    """
     config = with_values(MIXED, values)
     guide = teacher if isinstance(config.objective, Guided) else None
     counts = []
-    for epochs in (2, 3):
+    for epochs in (2, 3) if reads is not None else (2, 3, 4):
         state = TrainingState.initial(config, digits.info, CPU)
         longer = with_values(config, {"epochs": epochs})
         with SecondDevice() as device:
             state = TrainingState.initial(longer, digits.info, DEVICE)
             list(fit(longer, digits, state, device=DEVICE, teacher=guide))
         counts.append(device.reads.total())
-    assert counts[1] - counts[0] == reads
+    assert {after - before for before, after in itertools.pairwise(counts)} == {
+        counts[1] - counts[0] if reads is None else reads
+    }
 
 
 def test_corrupted_test_images_are_read_once_each(digits: Splits) -> None:
