@@ -272,9 +272,10 @@ def _place(name: str, root: Path) -> str:
     """Return the source of a dataset: a package, a folder, or the plugin that defines it."""
     if name in _BUNDLES:
         return _BUNDLES[name].package
-    return (
-        str(_folder(name, root)) if name in FILES else f"made by {PUBLISHED.origins[name].plugin}"
-    )
+    if name in FILES:
+        return str(_folder(name, root))
+    origin = PUBLISHED.origins.get(name)
+    return "computed" if origin is None else f"made by {origin.plugin}"
 
 
 def _folder(name: str, root: Path) -> Path:
