@@ -138,14 +138,6 @@ def paths_left_out() -> Iterator[tuple[str, str, str, str]]:
             yield name, path, left, reason
 
 
-def rounded(value: float) -> float:
-    """Round a computed number to the 12 significant digits that enter keys.
-
-    With more digits, keys would depend on the last bits of a mathematical library.
-    """
-    return float(f"{value:.12g}")
-
-
 def _beyond(config: Config, path: str, keying: Keying) -> tuple[Any, ...]:
     """Return the fields of list items that `by_epoch` does not cover; empty if all are default.
 

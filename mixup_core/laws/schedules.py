@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from mixup_core.keys import rounded
 from mixup_core.laws.beta import MAX_ALPHA, MIN_ALPHA, Alpha, Beta
 from mixup_core.laws.law import Law
+from mixup_core.rounding import rounded
 from mixup_core.rules import RuleError, require
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Range

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from mixup_core.keys import rounded
+from mixup_core.rounding import rounded
 from mixup_core.rules import require
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, Range, Share, Whole
