@@ -173,9 +173,9 @@ def is_clearly_worse(  # noqa: PLR0913  two points, and the search that they are
     In a race, with several looks, the best point is pruned in at most 5 % of searches: it may be
     compared with every other point, and all looks at two points together have the level 5 % /
     (points - 1), by the bounds of planned looks (`sweeps.study.bounds`). With the few seeds of a
-    look the spread is uncertain, so the pooled spread of complete points is used if it is larger.
+    look the spread is uncertain, so the pooled spread of good points is used if it is larger.
     This assumes that points have equal spread over seeds: of 20 equal points at 5 seeds the best is
-    pruned in 0.9 % of searches, and in 7.1 % if it alone has three times the spread (1,000
+    pruned in 0.9 % of searches, and in 5.5 % if it alone has three times the spread (1,000
     simulated searches).
 
     Errors that are fractions of N images are counts, so the variance of a difference d of two of

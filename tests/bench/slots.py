@@ -31,6 +31,7 @@ from sweeps.running.run_queue import RunQueue
 from sweeps.searching.sources import FixedSource
 from sweeps.state.results import read_results
 from sweeps.state.stages import PlannedRun, plan_study
+from sweeps.tracking.connection import load
 from sweeps.tracking.projection import Projection
 from sweeps.tracking.tracker import Tracker
 from tests.bench.pairs import arguments_of
@@ -78,8 +79,9 @@ def measure(home: Path, slots: int, seconds: float, runs: int) -> dict[str, floa
             ),
             may_write=lease.is_held,
         )  # fmt: skip
+        load()  # as a launch does while Ray starts
         tracker.start(read_results(study.runs(), store))
-        while num_finished(database) == 0 and not database.exists():
+        while not database.exists():
             time.sleep(0.1)
         monitor = Monitor(
             source=source, store=store, tracker=tracker, lease=lease, slots=slots, is_live=False

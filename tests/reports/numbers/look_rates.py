@@ -21,6 +21,7 @@ UNTIL = UntilDecided(at_most=20, until="decided")
 CASES = (
     (0.0, None),
     (0.0, 0.75),
+    (0.0, 1.0),
     (0.3, None),
     (0.5, None),
     (0.75, 0.75),
