@@ -55,11 +55,11 @@ def _driver(figures: Figures) -> Sequence[float]:
 
 
 ROWS: Sequence[tuple[str, str, str, Callable[[Figures], Sequence[float]]]] = (
-    ("wall time of 30 runs: plain Ray Tune with MLflow's callback / mixsweep",
+    ("wall time of 30 runs: PLAIN / mixsweep",
      "bench", "overhead", _spread("wall_ratio_plain_to_mixsweep")),
-    ("slot time beyond training: plain Ray Tune with MLflow's callback / mixsweep",
+    ("slot time beyond training: PLAIN / mixsweep",
      "bench", "overhead", _spread("overhead_ratio_plain_to_mixsweep")),
-    ("wall time of a search: plain Ray Tune with OptunaSearch and MLflow's callback / mixsweep",
+    ("wall time of a search: PLAIN and OptunaSearch / mixsweep",
      "bench-search", "drivers", _listed("undisturbed", "wall_ratio_mixsweep_to_plain_tune")),
     ("the same search, each driver killed once",
      "bench-search", "drivers", _listed("driver_killed_once", "wall_ratio_mixsweep_to_plain_tune")),
@@ -77,7 +77,7 @@ ROWS: Sequence[tuple[str, str, str, Callable[[Figures], Sequence[float]]]] = (
      "bench", "slots", _driver),
 )  # fmt: skip
 """What is compared, the kind and name of the finding, and how its ratio is read: least, median,
-greatest, number of pairs."""
+greatest, number of pairs. PLAIN is plain Ray Tune as the finding had it."""
 
 
 def write_ratios(folder: Path) -> Path:
@@ -92,6 +92,9 @@ def write_ratios(folder: Path) -> Path:
         if (kind, name) in findings:
             found = findings[kind, name]
             least, middle, most, number = read(found["figures"])
+            writes = "MLflow's callback" in found["title"]
+            plain = f"plain Ray Tune{' with MLflow callback' * writes}"
+            what = what.replace("PLAIN", plain)  # noqa: PLW2901
             span = "—" if least == most else f"{least:.3g} to {most:.3g}"
             rows.append([what, f"{middle:.3g}", span, str(number), origin(found)])
     text = (
