@@ -17,10 +17,14 @@ _SLOTS_OF_SHORT_RUNS, _SHORT_RUN = 130, 5.0
 """Slots and seconds of the runs that a driver is to keep up with."""
 
 
+def _pairs(figures: Figures, found: Figures) -> float:
+    return float(found.get("n", figures.get("pairs", 0)))
+
+
 def _spread(name: str) -> Callable[[Figures], Sequence[float]]:
     def values(figures: Figures) -> Sequence[float]:
         found = figures[name]
-        return (found["min"], found["median"], found["max"], found["n"])
+        return (found["min"], found["median"], found["max"], _pairs(figures, found))
 
     return values
 
@@ -39,7 +43,8 @@ def _listed(*path: str) -> Callable[[Figures], Sequence[float]]:
 def _trained(figures: Figures) -> Sequence[float]:
     wall = figures["wall_seconds_per_run"]["mixsweep"]["median"] * figures["slots"]
     share = figures["training_seconds_per_run"]["mixsweep"]["median"] / wall
-    return (share, share, share, figures["wall_seconds_per_run"]["mixsweep"]["n"])
+    pairs = _pairs(figures, figures["wall_seconds_per_run"]["mixsweep"])
+    return (share, share, share, pairs)
 
 
 def _ends(figures: Figures) -> Sequence[float]:
@@ -94,9 +99,9 @@ def write_ratios(folder: Path) -> Path:
             least, middle, most, number = read(found["figures"])
             writes = "MLflow's callback" in found["title"]
             plain = f"plain Ray Tune{' with MLflow callback' * writes}"
-            what = what.replace("PLAIN", plain)  # noqa: PLW2901
+            what = what.replace("PLAIN", plain)
             span = "—" if least == most else f"{least:.3g} to {most:.3g}"
-            rows.append([what, f"{middle:.3g}", span, str(number), origin(found)])
+            rows.append([what, f"{middle:.3g}", span, f"{number:g}", origin(found)])
     text = (
         "# Measured by `make bench`: ratios\n\n"
         f"{markdown_grid(rows)}\n\n"
