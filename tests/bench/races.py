@@ -19,7 +19,7 @@ from matplotlib import pyplot as plt
 from scipy.stats import binomtest
 
 from mixup_core.arrays import Floats
-from reports.numbers.statistics import t_quantile
+from reports.numbers.summary import t_quantile
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.selection import PooledSpread, is_clearly_worse
 from tests.bench.landscape import Formula, Landscape, Runs, Trained, Values
