@@ -25,7 +25,7 @@ import torch
 
 from mixup_core.bench import reference
 from mixup_core.bench.clocks import ask_nvidia_smi, watched_clocks
-from mixup_core.bench.rungs import LADDER, Rung, Step, build
+from mixup_core.bench.rungs import LADDER, Rung, TrainingStep, build
 from mixup_core.bench.sharing import side_by_side
 from mixup_core.bench.timing import timed, wait
 from mixup_core.bench.workload import (
@@ -143,7 +143,7 @@ def reference_pipeline(size: Size, device: torch.device) -> Figures:
 
 def ladder(size: Size, device: torch.device) -> Figures:
     """Return the images per second of whole steps, data included, and peak memory, by rung."""
-    steps: dict[str, Step] = {}
+    steps: dict[str, TrainingStep] = {}
     found: Figures = {}
     for name, rung in LADDER.items():
         try:

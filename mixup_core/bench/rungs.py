@@ -16,7 +16,7 @@ from mixup_core.images.forward import forward
 from mixup_core.images.precision import Precision, arithmetic
 from mixup_core.images.views import TrainingImages
 
-Step = Callable[[], object]
+TrainingStep = Callable[[], object]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +58,7 @@ LADDER = {
 `+ fused Adam`, in the precision of its study."""
 
 
-def build(rung: Rung, size: Size, device: torch.device) -> Step:
+def build(rung: Rung, size: Size, device: torch.device) -> TrainingStep:
     """Return a step that takes its next whole batch from an endless row of epochs.
 
     Raises:
@@ -103,7 +103,7 @@ def _compiled(network: Any, rung: Rung, device: torch.device) -> Any:
     return torch.compile(network, backend="aot_eager")
 
 
-def _graphed(compute: Callable[[Batch], None], rows: Iterator[Batch]) -> Step:
+def _graphed(compute: Callable[[Batch], None], rows: Iterator[Batch]) -> TrainingStep:
     """Return a step that is one CUDA graph over copied batches."""
     held = next(rows)
     aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]

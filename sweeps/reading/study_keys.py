@@ -187,7 +187,8 @@ class StudyKeys(Checked):
         }
         for key, (fits, rule) in rules.items():
             if not fits:
-                raise RuleError(f"a study with `until: decided` {rule}", {}, fields=(key,))
+                stated = f"a study with `until: decided` {rule}"
+                raise RuleError(stated, {}, fields=(key,))
 
     def listed_seeds(self) -> Sequence[int]:
         """Return the seeds; a number of seeds gives a range, which needs no memory even if huge."""
