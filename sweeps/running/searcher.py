@@ -1,7 +1,7 @@
 """RunSearcher: provides the queue of runs to Ray Tune as trials."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ray.tune.result import DONE
@@ -87,6 +87,21 @@ class RunSearcher(Searcher):  # type: ignore[misc]
     def num_live(self) -> int:
         """Number of runs that have a trial."""
         return len(self._live)
+
+    def abandon(self) -> list[Run]:
+        """Forget all trials and return their runs, in the order in which they started."""
+        live = list(self._live.values())
+        self._live.clear()
+        self.num_held = 0
+        return live
+
+    def resume(self, runs: Iterable[Run], failed: Run | None) -> None:
+        """Queue runs that were abandoned again, but the one that has failed."""
+        for run in runs:
+            if run is failed:
+                self._queue.end(run.key, failed=True)
+            else:
+                self._queue.again(run.key)
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
         """Return the next run; None if none is ready yet; `FINISHED` if none is left."""

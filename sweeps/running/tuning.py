@@ -1,5 +1,6 @@
 """Tuning: train the runs of a launch as Ray Tune trials on the cluster that was joined."""
 
+import itertools
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +17,7 @@ os.environ.setdefault("TUNE_DISABLE_SIGINT_HANDLER", "1")
 os.environ.setdefault("TUNE_GLOBAL_CHECKPOINT_S", "inf")
 
 from ray import tune
+from ray.exceptions import OutOfMemoryError
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
@@ -89,35 +91,62 @@ def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the calle
     watch.devices = max(1, round(slots.count * (slots.gpus_per_run or 1)))
     watch.num_live = lambda: searcher.num_live
     watch.is_all_held = lambda: searcher.num_held >= (1 if searcher.is_idle else slots.count)
-    with Interrupts() as interrupts, suppress(OnlyHeldError), closing(claims):
-        tune.Tuner(
-            tune.with_resources(
-                _named(train_run, source.study.name),
-                {
-                    "cpu": slots.cpus_per_run,
-                    "gpu": slots.gpus_per_run,
-                    **({"memory": slots.memory_per_run} if slots.memory_per_run else {}),
-                },
-            ),
-            tune_config=tune.TuneConfig(
-                search_alg=searcher,
-                scheduler=LiveTrials(watch.judge),
-                num_samples=-1,
-                max_concurrent_trials=slots.limit,
-                reuse_actors=True,
-                trial_dirname_creator=lambda trial: trial.trial_id,
-            ),
-            run_config=tune.RunConfig(
-                name=f"{source.study.name}-{lease.token}",
-                storage_path=str(folder / "tune"),
-                verbose=0,
-                callbacks=[watch, interrupts],
-            ),
-        ).fit()
+    with (
+        Interrupts() as interrupts,
+        suppress(OnlyHeldError),
+        closing(claims),
+        closing(monitor),
+    ):
+        for number in itertools.count():
+            name = f"{source.study.name}-{lease.token}-{number}"
+            try:
+                _fit(searcher, watch, interrupts, slots, source.study.name, folder / "tune" / name)
+                break
+            except RuntimeError as error:
+                if not isinstance(error.__cause__, OutOfMemoryError):
+                    raise
+                # Tune cannot go on after Ray has killed a process while it trained.
+                live = searcher.abandon()
+                searcher.resume(live, watch.judge_killed(live, str(error.__cause__)))
     if retries.sick:
         named = ", ".join(retries.sick.values())
         monitor.note(f"took no more runs: {named}; check them before the next launch")
     return monitor.failures
+
+
+def _fit(  # noqa: PLR0913  each is a thing of its own
+    searcher: RunSearcher,
+    watch: Watch,
+    interrupts: Interrupts,
+    slots: Slots,
+    study: str,
+    folder: Path,
+) -> None:
+    """Let Tune train the runs that a searcher gives, until it gives no more."""
+    tune.Tuner(
+        tune.with_resources(
+            _named(train_run, study),
+            {
+                "cpu": slots.cpus_per_run,
+                "gpu": slots.gpus_per_run,
+                **({"memory": slots.memory_per_run} if slots.memory_per_run else {}),
+            },
+        ),
+        tune_config=tune.TuneConfig(
+            search_alg=searcher,
+            scheduler=LiveTrials(watch.judge),
+            num_samples=-1,
+            max_concurrent_trials=slots.limit,
+            reuse_actors=True,
+            trial_dirname_creator=lambda trial: trial.trial_id,
+        ),
+        run_config=tune.RunConfig(
+            name=folder.name,
+            storage_path=str(folder.parent),
+            verbose=0,
+            callbacks=[watch, interrupts],
+        ),
+    ).fit()
 
 
 def _parameters(  # noqa: PLR0913  all that a process has to know

@@ -1,7 +1,7 @@
 """Watch: connects the monitor of a launch to Tune's callbacks."""
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +64,29 @@ class Watch(tune.Callback):  # type: ignore[misc]
             text = NODE_HAS_DIED
         fault = MachineFault.of(text, was_killed_for_memory=killed > self._num_killed)
         self._num_killed = killed
-        decision = self._retries.judge(run, fault, beside=self.num_live() - 1, devices=self.devices)
-        if fault.kind == "memory" and not decision.again:
-            self._monitor.source.lacked_memory = True
-        self._decisions[trial.trial_id] = decision
+        self._decisions[trial.trial_id] = self._decided(run, fault, self.num_live() - 1)
+
+    def judge_killed(self, live: Sequence[Run], text: str) -> Run | None:
+        """Decide what becomes of the runs that were in training when Ray killed one for its memory.
+
+        Ray does not say which one. The run that needs the most memory is held responsible.
+
+        Args:
+            live: The runs, in the order in which they started.
+            text: The error of Ray.
+
+        Returns:
+            The run that has failed; None if all are tried again.
+        """
+        for run in live:
+            self._monitor.wait(run)
+        if not live:
+            return None
+        most = self._monitor.source.study.problem.cost.most_bytes
+        run = max(reversed(live), key=lambda run: most(run.config))
+        decision = self._decided(run, MachineFault.of(text), len(live) - 1)
+        self._settle(run, decision)
+        return None if decision.again else run
 
     def is_tried_again(self, trial_id: str) -> bool:
         """Return True if the run of a failed trial is tried again."""
@@ -93,7 +112,25 @@ class Watch(tune.Callback):  # type: ignore[misc]
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """Print that a run is tried again, or record that it failed."""
-        run, decision = self._run_of(trial), self._decisions.pop(trial.trial_id)
+        self._settle(self._run_of(trial), self._decisions.pop(trial.trial_id))
+
+    def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
+        """Call the monitor's step; Tune lets only errors from this callback through.
+
+        Raises:
+            OnlyHeldError: If the only trials left occupy faulty devices.
+        """
+        self._monitor.step()
+        if self.is_all_held() and not self._monitor.num_running:
+            raise OnlyHeldError
+
+    def _decided(self, run: Run, fault: MachineFault, beside: int) -> RetryDecision:
+        decision = self._retries.judge(run, fault, beside=beside, devices=self.devices)
+        if fault.kind == "memory" and not decision.again:
+            self._monitor.source.lacked_memory = True
+        return decision
+
+    def _settle(self, run: Run, decision: RetryDecision) -> None:
         if decision.note:
             self._monitor.note(decision.note)
         if decision.again:
@@ -108,20 +145,6 @@ class Watch(tune.Callback):  # type: ignore[misc]
             attempts=self._retries.attempts(run),
         )
         self._monitor.end(run)
-
-    def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Call the monitor's step; Tune lets only errors from this callback through.
-
-        Raises:
-            OnlyHeldError: If the only trials left occupy faulty devices.
-        """
-        self._monitor.step()
-        if self.is_all_held() and not self._monitor.num_running:
-            raise OnlyHeldError
-
-    def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
-        """Print the final state."""
-        self._monitor.close()
 
     def _has_lost_its_node(self, run: Run) -> bool:
         """Return True if a run's node is gone; waits, because Ray first reports it unreachable."""
