@@ -16,16 +16,22 @@ _TRAINED, _MEASURED = 8_000, 1_000
 """Upper bounds of the numbers that a network keeps per pixel in training and in evaluation.
 ResNet-18 on small images keeps about 2,000 in training.
 """
+_USUAL_WEIGHTS = 25 * 10**6
+"""Weights of the largest bundled network at its usual width; `_PROCESS` contains their bytes."""
+_COPIES = 8
+"""Copies of the weights while a state is stored: gradients, moments of Adam and bytes included."""
 _CONTEXT = 6 * 10**8
 """Bytes of a GPU used by libraries, besides tensors."""
 
 
 def most_bytes(config: TrainConfig) -> int:
-    """Return an upper bound of the bytes of a run with a usual network, without building it."""
-    info = described(config.data)
+    """Return an upper bound of the bytes of a run, without building its network."""
+    info, model = described(config.data), config.model
     pixels = (info.image_size // config.data.pool) ** 2
-    measured = images_per_batch(pixels)
-    return _PROCESS + 4 * pixels * (config.batch_size * _TRAINED + measured * _MEASURED)
+    kept = config.batch_size * _TRAINED + images_per_batch(pixels) * _MEASURED
+    scale = max(1.0, model.scale)
+    weights = model.num_wide_weights(info.channels * pixels) + _USUAL_WEIGHTS * (scale**2 - 1)
+    return _PROCESS + int(4 * (pixels * kept * scale + _COPIES * weights))
 
 
 def peak_bytes(config: TrainConfig, device: str) -> int:

@@ -190,7 +190,8 @@ class Retries:
             note = ""
             if self.limit > max(1, beside):
                 self.limit = max(1, beside)
-                note = f"memory is short: at most {self.limit} runs side by side from here on"
+                runs = f"{self.limit} runs" if self.limit > 1 else "1 run"
+                note = f"memory is short: at most {runs} side by side from here on"
             return RetryDecision(again=True, message=f"lacks memory: {fault.cause}", note=note)
         if times == 1 and "killed" not in fault.cause:  # a new process may have enough
             return RetryDecision(again=True, message=f"lacks memory: {fault.cause}")

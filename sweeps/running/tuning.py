@@ -73,6 +73,7 @@ def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the calle
     Raises:
         KeyboardInterrupt: On SIGINT or SIGTERM.
         StoreError: If a node does not see the store.
+        RuntimeError: If Tune fails.
     """
     # Number of trials that may wait for a node to join; Tune's default is one.
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots.count)

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
@@ -58,3 +59,23 @@ def test_a_worker_out_of_memory_costs_one_try_and_no_result(
         config = result.run.config
         assert list(result.records) == list(fit(config, load(config.data, mixsweep.data)))
     assert_tracked(results, mixsweep.home / "mlflow.db")
+
+
+@pytest.mark.long
+def test_a_run_that_ray_kills_for_its_memory_fails_and_the_others_end(
+    command_line: Callable[..., CommandLine],
+) -> None:
+    memory = psutil.virtual_memory()
+    threshold = (memory.total - memory.available + 4e9) / memory.total
+    mixsweep = command_line(RAY_memory_usage_threshold=f"{threshold:.3f}")
+    file = str(Path(__file__).with_name("narrow-and-wide.yaml"))
+    task = Task(file, ("arms.wide.model.hidden=[24000, 24000]",))
+    with Launch(mixsweep, task) as launch:
+        ended = launch.end(1)
+    (failed,) = (line for line in ended.stderr.splitlines() if "wide seed 0 failed: " in line)
+    assert "lacks memory even by itself: Ray killed its process" in failed
+    assert "reduce batch_size" in failed
+    assert "Traceback" not in ended.stderr
+    assert [result.outcome for result in task.results(launch.store)] == ["finished", "failed"]
+    assert (mixsweep.home / "reports" / "narrow-and-wide" / "report.html").exists()
+    assert "lacks memory even by itself" in mixsweep("status", *task.arguments).stdout

@@ -50,6 +50,16 @@ class Model(Checked, ABC):
         """Return a message on a package that is not installed; None if none is missing."""
         return None
 
+    @property
+    def scale(self) -> float:
+        """Channels of the network as a multiple of its usual ones, for a bound of its memory."""
+        return 1.0
+
+    def num_wide_weights(self, inputs: int) -> int:
+        """Return the number of weights where the study file may make it large, else 0."""
+        del inputs
+        return 0
+
     @abstractmethod
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         """Return the network: images (batch, channels, size, size) to logits (batch, classes)."""

@@ -3,6 +3,7 @@
 To add one, write its file, import it here and add it below.
 """
 
+import itertools
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -53,6 +54,11 @@ class _ByWidth(_Uniform):
     def depth(self) -> int:
         """Number of stages."""
         return self.stages
+
+    @property
+    def scale(self) -> float:
+        """Channels of the first stage as a multiple of 64."""
+        return (self.width or 64) / 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -165,6 +171,11 @@ class Mlp(_Uniform):
     def depth(self) -> int:
         """Number of hidden layers."""
         return 2 if self.hidden is None else len(self.hidden)
+
+    def num_wide_weights(self, inputs: int) -> int:
+        """Return the number of weights up to the last hidden layer."""
+        sizes = (inputs, *(self.hidden or ()))
+        return sum(before * after for before, after in itertools.pairwise(sizes))
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         """Return the network, hidden layers 300 and 100 by default."""

@@ -1,9 +1,12 @@
 """Memory of a run: the bound, and the peak of a step."""
 
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from multiprocessing import get_context
 
-from mixup_core.images.choices.models import Mlp
+import pytest
+
+from mixup_core.images.choices.models import Mlp, Model, ResNet18
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data_config import DataConfig
 from mixup_core.images.memory import most_bytes, peak_bytes
@@ -18,6 +21,16 @@ def digits(batch_size: int, side: int) -> TrainConfig:
 
 def test_the_bound_grows_with_batch_and_image() -> None:
     assert most_bytes(digits(64, 8)) < most_bytes(digits(640, 8)) < most_bytes(digits(640, 32))
+
+
+@pytest.mark.parametrize(
+    ("usual", "wide"),
+    [(Mlp(hidden=(8,)), Mlp(hidden=(16000, 16000))), (ResNet18(), ResNet18(width=512))],
+)
+def test_the_bound_grows_with_the_width_of_the_network(usual: Model, wide: Model) -> None:
+    config = digits(64, 8)
+    growth = most_bytes(replace(config, model=wide)) - most_bytes(replace(config, model=usual))
+    assert growth > 4 * 4 * 16000**2  # weights, gradients and two moments of Adam
 
 
 def test_the_peak_counts_what_the_batches_of_a_step_take() -> None:

@@ -57,6 +57,16 @@ def test_a_fork_is_handed_out_when_its_stage_is_stored_and_not_before() -> None:
     assert _suggested(searcher, "b") == {"arm": "10", "keep": frozenset(), "first": 5}
 
 
+def test_abandoned_runs_are_handed_out_again_but_for_the_one_that_has_failed() -> None:
+    searcher = _searcher(5, 0)
+    names = [_suggested(searcher, trial)["arm"] for trial in "ab"]
+    live = searcher.abandon()
+    assert ([run.arm for run in live], searcher.num_live) == (names, 0)
+    searcher.resume(live, failed=live[0])
+    assert _suggested(searcher, "c")["arm"] == names[1]
+    assert searcher.suggest("d") is None
+
+
 def test_the_search_is_over_when_every_run_has_ended() -> None:
     searcher = _searcher(0)
     _suggested(searcher, "a")

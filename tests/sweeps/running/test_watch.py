@@ -173,3 +173,24 @@ def test_a_run_that_ended_for_lack_of_memory_is_told_from_others(
     assert monitor.source.lacked_memory is lacks
     assert monitor.failures[RUN.key].attempts == tries
     assert "\n" not in monitor.failures[RUN.key].message
+
+
+def test_ray_kills_a_process_beside_others_and_only_one_run_by_itself_fails(
+    watch: Watch, monitor: Monitor
+) -> None:
+    text = (
+        "Memory usage 9519116288B exceeded threshold of 9503967232B (37.6% of 25276510208B limit)"
+    )
+    other = STUDY.runs()[1]
+    for run in (RUN, other):
+        monitor.start(run)
+    assert watch.judge_killed([RUN, other], text) is None
+    assert (monitor.num_running, monitor.failures) == (0, {})
+    monitor.start(other)
+    assert watch.judge_killed([other], text) is other
+    assert monitor.failures.keys() == {other.key}
+    assert (
+        "its node used 9.5 GB and may use 9.5 GB; reduce batch"
+        in monitor.failures[other.key].message
+    )
+    assert watch.judge_killed([], text) is None
