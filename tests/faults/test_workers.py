@@ -72,7 +72,7 @@ def test_a_run_that_ray_kills_for_its_memory_fails_and_the_others_end(
     task = Task(file, ("arms.wide.model.hidden=[24000, 24000]",))
     with Launch(mixsweep, task) as launch:
         ended = launch.end(1)
-    (failed,) = (line for line in ended.stderr.splitlines() if "wide seed 0 failed: " in line)
+    failed = next(line for line in ended.stderr.splitlines() if "wide seed 0 failed: " in line)
     assert "lacks memory even by itself: Ray killed its process" in failed
     assert "reduce batch_size" in failed
     assert "Traceback" not in ended.stderr
