@@ -138,6 +138,12 @@ class TrainConfig(Checked):
             "redraw",
             "vary",
         )
+        is_plain = self.data.folds is None or (self.vary, self.redraw) == ("all", "nothing")
+        rule = "data.folds needs vary: all and redraw: nothing, as the seed chooses the fold"
+        require(is_plain, rule, self, "data", "vary", "redraw")
+        is_plain = self.data.folds is None or (self.vary, self.redraw) == ("all", "nothing")
+        rule = "data.folds needs vary: all and redraw: nothing, as the seed chooses the fold"
+        require(is_plain, rule, self, "data", "vary", "redraw")
         self._check_probes()
         has_any = self.class_weights is None or isinstance(self.loss, CrossEntropy)
         rule = "class_weights need loss to be cross-entropy"

@@ -59,6 +59,12 @@ class DataConfig(Checked):
     """Training images held out for `val/*`, the same ones at every seed. 0: train on all. Runs with
     different values draw different training images at a seed and therefore cannot be paired.
     """
+    folds: Annotated[int, Range(2)] | None = None
+    """Number of folds that the training images are cut into, instead of `val_size`: seed s holds
+    out fold s modulo `folds` for `val/*`. With as many seeds this is a cross-validation. The folds
+    are the same for all arms."""
+    fold: Whole | None = None
+    """Fold that a run holds out, filled in with its seed."""
     test: bool = True
     """Load test images and record `test/*`. A search sets it to false."""
     oracle: bool = False
@@ -116,6 +122,10 @@ class DataConfig(Checked):
             "test",
         )
         self._check_subset()
+        is_one = self.folds is None or self.val_size == 0
+        require(is_one, "folds and val_size must not both be given", self, "folds", "val_size")
+        has_fold = self.fold is None or (self.folds is not None and self.fold < self.folds)
+        require(has_fold, "fold < folds", self, "fold", "folds")
         is_one = self.test_folder is None or self.test_fraction is None
         require(
             is_one,
@@ -191,6 +201,20 @@ class DataConfig(Checked):
     def pairs_classes(self) -> bool:
         """True if the second view of each training image is an image of a paired class."""
         return self.views in {"concat", "added"}
+
+    def num_held_out(self, available: int) -> int:
+        """Return the number of images held out for `val/*`, of those available.
+
+        Before a configuration has a seed it is that of the largest fold.
+        """
+        if self.folds is None:
+            return self.val_size
+        return math.ceil((available - (self.fold or 0)) / self.folds)
+
+    @property
+    def holds_out(self) -> bool:
+        """True if images are held out for `val/*`."""
+        return self.val_size > 0 or self.folds is not None
 
     def size_of_subset(self, available: int) -> int:
         """Return the number of training images that a run uses of the available ones."""

@@ -15,7 +15,21 @@ from mixup_core.rules import RuleError, printable
 MAX_EPOCHS = 10_000
 """Largest number of epochs; planning computes a stage key for each."""
 
-_SPLIT = ("data.num_train", "data.train_fraction", "data.val_size", "data.folder", "data.name")
+_SPLIT = (
+    "data.num_train",
+    "data.train_fraction",
+    "data.val_size",
+    "data.folds",
+    "data.folder",
+    "data.name",
+)
+
+
+def at_seed(config: TrainConfig, seed: int) -> TrainConfig:
+    """Return a configuration at a seed, which chooses the fold that is held out."""
+    folds = config.data.folds
+    data = config.data if folds is None else replace(config.data, fold=seed % folds)
+    return replace(config, seed=seed, data=data)
 
 
 def infeasible(config: TrainConfig) -> Iterator[RuleError]:
@@ -42,8 +56,8 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
     if available < 1:
         yield RuleError(
             "val_size < training images",
-            {"val_size": data.val_size, "training images": info.num_train},
-            fields=("data.val_size", "data.folder", "data.name"),
+            {"val_size": data.num_held_out(info.num_train), "training images": info.num_train},
+            fields=("data.val_size", "data.folds", "data.folder", "data.name"),
         )
         return
     num_train = data.size_of_subset(available)
@@ -88,6 +102,11 @@ def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleErr
     Validation images, subset and label noise are drawn exactly as the run draws them.
     """
     data = config.data
+    if data.folds is not None and not any(infeasible(config)):
+        for seed in seeds[: data.folds]:
+            if found := next(infeasible(at_seed(config, seed)), None):
+                yield found
+                return
     try:
         for seed, before, _ in _lacking(config, seeds):
             if data.pairs_classes and before:
@@ -126,10 +145,11 @@ def may_lack_classes(data: DataConfig, info: DatasetInfo) -> bool:
     at most (1 - drawn / all)^m; label noise keeps each image with probability 1 - rate.
     Probabilities below 1e-12 count as impossible.
     """
-    drawn = data.size_of_subset(info.num_train - data.val_size)
+    held_out = data.num_held_out(info.num_train)
+    drawn = data.size_of_subset(info.num_train - held_out)
     stays = drawn / info.num_train * (1 - data.label_noise)
     is_rare = info.num_classes * max(0.0, 1 - stays) ** info.smallest_class < _NEVER
-    fewest = info.smallest_class - data.val_size
+    fewest = info.smallest_class - held_out
     return not is_rare or (data.balanced and drawn // info.num_classes >= fewest)
 
 
@@ -153,7 +173,7 @@ def _lacking(
     from mixup_core.images.data.class_counts import images_of_classes  # most studies need no NumPy
 
     for seed in seeds[:_MOST_SEEDS]:
-        counts = images_of_classes(replace(config, seed=seed))
+        counts = images_of_classes(at_seed(config, seed))
         if counts is None:
             return
         before, after = ([k for k, num in enumerate(row) if num == 0] for row in counts.tolist())

@@ -65,7 +65,7 @@ def peak_bytes(config: TrainConfig, device: str) -> int:
     data = replace(config.data, **drawn, oracle=False, corruptions=(), normalise="given")  # type: ignore[arg-type]
     short = replace(config, data=data, **given)
     at_once = images_per_batch((info.image_size // config.data.pool) ** 2)
-    shown = min(max(info.num_test, config.data.val_size), at_once)
+    shown = min(max(info.num_test, config.data.num_held_out(info.num_train)), at_once)
     splits = Splits(
         info=info,
         train=made_up(max(min(info.num_train, 2 * config.batch_size), info.num_classes)),

@@ -30,6 +30,7 @@ _CALLED = {
     "data.skip": "exclude ignore",
     "data.train_fraction": "fraction subset",
     "data.val_size": "val_fraction val_split validation_split",
+    "data.folds": "cross_validation cv k_fold k_folds kfold num_folds",
     "data.test_fraction": "holdout split test_size test_split",
     "data.pixel_mean": "mean",
     "data.pixel_std": "std",

@@ -12,7 +12,7 @@ from mixup_core.images.data.needs import (
     num_available,
     shared_images,
 )
-from mixup_core.images.feasibility import infeasible, infeasible_at, lacking_classes
+from mixup_core.images.feasibility import at_seed, infeasible, infeasible_at, lacking_classes
 from mixup_core.images.losses.cross_entropy import CrossEntropy
 from mixup_core.images.memory import most_bytes, peak_bytes
 from mixup_core.images.metrics import METRICS, PREDICTED
@@ -44,7 +44,7 @@ def hidden(config: TrainConfig) -> TrainConfig:
     """
     if tags(config):
         raise RuleError("a search must not select an oracle", oracles(config))
-    if config.data.val_size == 0:
+    if not config.data.holds_out:
         raise RuleError(
             "val_size >= 1 in a search, which is judged on images held out",
             {"data.val_size": 0},
@@ -57,7 +57,7 @@ def revealed(config: TrainConfig) -> TrainConfig:
 
     The size of a random training subset (`data.num_train`) is kept.
     """
-    return replace(config, data=replace(config.data, val_size=0, test=True))
+    return replace(config, data=replace(config.data, val_size=0, folds=None, test=True))
 
 
 def measures(config: TrainConfig, metric: str) -> bool:
@@ -70,7 +70,7 @@ def measures(config: TrainConfig, metric: str) -> bool:
         if not any(probe.every in {None, config.eval_every} for probe in probes):
             return False
     split = metric.partition("/")[0]
-    return {"test": config.data.test, "val": config.data.val_size > 0}.get(split, True)
+    return {"test": config.data.test, "val": config.data.holds_out}.get(split, True)
 
 
 def setting(config: TrainConfig, metric: str) -> str:
@@ -80,6 +80,12 @@ def setting(config: TrainConfig, metric: str) -> str:
     is_val = metric.startswith("val/")
     count = f"{data.val_size if is_val else info.num_test:,}".replace(",", " ")
     size = f" at {info.image_size} pixels" if data.image_size is not None else ""
+    if is_val and data.folds is not None:
+        return (
+            f"{info.title}{size}{views}, validation images: one of {data.folds} folds of "
+            f"{info.num_train} images at each seed, so that the training images of two seeds "
+            "overlap and intervals are approximate"
+        )
     return f"{info.title}{size}{views}, {count} {'validation' if is_val else 'test'} images"
 
 
@@ -91,13 +97,18 @@ def sample_size(config: TrainConfig, metric: str) -> int | None:
         return num_images(config)
     if name.removesuffix("_averaged") not in {"error", "accuracy"}:
         return None
-    return (config.data.val_size or None) if split == "val" else described(config.data).num_test
+    info = described(config.data)
+    if split != "val":
+        return info.num_test
+    if config.data.folds is not None and info.num_train % config.data.folds:
+        return None  # folds of two sizes
+    return config.data.num_held_out(info.num_train) or None
 
 
 def prediction_bytes(config: TrainConfig) -> int:
     """Return the bytes of a run's stored logits, for held-out images and all networks."""
     data, info = config.data, described(config.data)
-    num_images = data.val_size + (info.num_test if data.test else 0)
+    num_images = data.num_held_out(info.num_train) + (info.num_test if data.test else 0)
     networks = 1 if config.averaging is None else 2
     return num_images * (4 * info.num_classes * networks + (1 if info.num_classes <= 256 else 2))
 
@@ -125,7 +136,7 @@ def examples(config: TrainConfig, split: str) -> Sequence[str]:
     from mixup_core.images.data.draws import split_off  # most studies need no NumPy
 
     names = facts.names(config.data, "train")
-    return [names[index] for index in split_off(len(names), config.data.val_size)[1]]
+    return [names[index] for index in split_off(len(names), config.data)[1]]
 
 
 def remarks(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
@@ -228,9 +239,11 @@ IMAGES = Problem(
     teaching=Teaching(arm=teacher_arm, taught=taught, unfit=unfit),
     feasibility=infeasible,
     infeasible_at=infeasible_at,
+    at_seed=at_seed,
     other_names=OTHER_NAMES,
     reserved={
         "seed": "is not set in a study file; give `seeds`",
+        "data.fold": "is not set in a study file; each seed holds out another fold",
         "data.digest": "is not set in a study file; it is computed from the folder",
         "model.weights_digest": "is not set in a study file; it is computed from the file",
         "objective.teacher_key": "is not set in a study file; name the teacher's arm",
@@ -240,6 +253,7 @@ IMAGES = Problem(
         "data.folder",
         "data.image_size",
         "data.val_size",
+        "data.folds",
         "data.test",
         "data.oracle",
         "objective.oracle",
@@ -257,6 +271,7 @@ IMAGES = Problem(
         config.data.image_size,
         config.data.views,
         config.data.val_size,
+        config.data.folds,
         (config.data.label_noise, config.data.noise_to) if config.data.noise_in_test else None,
     ),
     source=lambda config: (config.vary, replace(config, vary="all")),

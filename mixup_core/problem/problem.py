@@ -1,7 +1,7 @@
 """Problem: a kind of run. Describes its configuration, process, metrics and needs."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -131,6 +131,8 @@ class Problem:
     """(prepared configuration, seeds): yields the reasons why the draws of a seed would make its
     run fail.
     """
+    at_seed: Callable[[Any, int], Any] = lambda config, seed: replace(config, seed=seed)
+    """(configuration of an arm, seed) to the configuration of a run."""
     reserved: Mapping[str, str] = field(default_factory=dict)
     """Paths that the program fills in, with the message for a user who sets them."""
     other_names: Mapping[str, str] = field(default_factory=dict)

@@ -169,14 +169,13 @@ def gather_predictions(
     weights = AVERAGED if isinstance(readout, Averaged) else ""
     arms, num_runs, num_complete = {}, 0, 0
     for arm, by_seed in arranged.items():
-        counted = counted_runs(by_seed)
-        num_complete += len(counted)
+        counted = {seed: read(result) for seed, result in counted_runs(by_seed).items()}
+        tested = {s: p for s, p in counted.items() if p is None or "test" in p.splits}
+        num_complete += len(tested)
         found = {
             seed: predictions
-            for seed, result in counted.items()
-            if (predictions := read(result)) is not None
-            and "test" in predictions.splits
-            and weights in predictions.splits["test"].logits
+            for seed, predictions in tested.items()
+            if predictions is not None and weights in predictions.splits["test"].logits
         }
         num_runs += len(found)
         if found:

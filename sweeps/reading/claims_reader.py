@@ -145,7 +145,7 @@ class ClaimsReader:
                         config, metric
                     ):
                         text = f"{readout} needs {images} images, and {name} has none"
-                        hint = "; set data.val_size" if images == "validation" else ""
+                        hint = "; set data.val_size or data.folds" if images == "validation" else ""
                         self._read.report(at, f"{text}{hint}")
                         return
             if (number := self._problem.cost.evaluations(config)) < readout.evaluations:

@@ -8,7 +8,6 @@ from functools import cached_property
 
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Config, Problem, problem_of
-from mixup_core.tree.building import with_values
 from mixup_core.tree.parts import leaves
 from mixup_core.tree.written_forms import flatten
 from sweeps.study.budget import Budget
@@ -161,7 +160,7 @@ class Study:
 
     def _run(self, arm: str, seed: int) -> Run:
         """Return a run; if it has a teacher, its configuration names the teacher's stage key."""
-        config = with_values(self._known[arm], {"seed": seed})
+        config = self.problem.at_seed(self._known[arm], seed)
         teaching = self.problem.teaching
         teacher_arm = None if teaching is None else teaching.arm(config)
         if teaching is None or teacher_arm is None:

@@ -53,7 +53,7 @@ def _labels(data: DataConfig, root: Path) -> Indices | None:
             of_test = _published_labels(data.name, "test", root) if data.oracle else of_train[:0]
         except (DataError, OSError):
             return None  # whoever loads it says what is wrong
-    kept, _ = split_off(len(of_train), data.val_size)
+    kept, _ = split_off(len(of_train), data)
     return np.concatenate([of_train[kept], of_test if data.oracle else of_test[:0]])
 
 

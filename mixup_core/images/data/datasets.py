@@ -37,7 +37,7 @@ class Splits:
     train: Images
     """Training images without the held-out ones, in the order of the files."""
     val: Images | None
-    """Images held out of training, the same at every seed; None without `data.val_size`."""
+    """Held out of the training images, the same at every seed but for folds; None if none are."""
     test: Images | None
     """Test images; None if `data.test` is false."""
     corrupted: Mapping[str, Images] = field(default_factory=dict)
@@ -144,8 +144,8 @@ def load(data: DataConfig, root: Path | None = None) -> Splits:
         images = read_corrupted(root, of, name, severity, info.num_test)
         corrupted[name] = images.resized(info.image_size)
     val = None
-    if data.val_size > 0:
-        train, val = _hold_out(train, data.val_size)
+    if data.holds_out:
+        train, val = _hold_out(train, data)
     splits = Splits(info=info, train=train, val=val, test=test, corrupted=corrupted)
     return splits.pooled(data.pool).normalised(data)
 
@@ -227,13 +227,13 @@ def _check(images: Images, info: DatasetInfo, num_images: int, where: str) -> No
         raise DataError(f"{where}: class {int(counts.argmin())} has no image.")
 
 
-def _hold_out(train: Images, val_size: int) -> tuple[Images, Images]:
-    """Return the images to train on and `val_size` held-out images; smaller sets are subsets.
+def _hold_out(train: Images, data: DataConfig) -> tuple[Images, Images]:
+    """Return the images that stay and those that are held out.
 
     Raises:
         ValueError: If no image would be left to train on.
     """
-    kept, held_out = map(torch.from_numpy, split_off(len(train), val_size))
+    kept, held_out = map(torch.from_numpy, split_off(len(train), data))
     return (
         Images(pixels=train.pixels[kept], labels=train.labels[kept]),
         Images(pixels=train.pixels[held_out], labels=train.labels[held_out]),

@@ -9,21 +9,27 @@ from mixup_core.seeding import Seeds, stream
 Indices = NDArray[np.int64]
 
 
-def split_off(num_images: int, val_size: int) -> tuple[Indices, Indices]:
-    """Return the indices of the images to keep and of `val_size` held-out images, both sorted.
+def split_off(num_images: int, data: DataConfig) -> tuple[Indices, Indices]:
+    """Return which images stay and which are held out for validation, both in their order.
 
-    A smaller held-out set is a subset of a larger one. All seeds draw the same.
+    A larger `val_size` holds a smaller one, and every seed draws the same. Folds are every k-th
+    image of the same order, so that their sizes differ by one at most.
 
     Raises:
-        ValueError: If no image would be kept.
+        ValueError: If no image would stay, or the fold is not chosen yet.
     """
-    if val_size >= num_images:
+    if data.num_held_out(num_images) >= num_images:
         raise ValueError(
             "`data.val_size < training images` must hold, "
-            f"got (data.val_size={val_size}, training images={num_images})."
+            f"got (data.val_size={data.val_size}, training images={num_images})."
         )
     order = stream(0, "validation split").permutation(num_images)
-    return np.sort(order[val_size:]), np.sort(order[:val_size])
+    if data.folds is None:
+        return np.sort(order[data.val_size :]), np.sort(order[: data.val_size])
+    if data.fold is None:
+        raise ValueError(f"data.folds needs a fold before images are loaded, got ({data.fold=}).")
+    is_held_out = np.arange(num_images) % data.folds == data.fold
+    return np.sort(order[~is_held_out]), np.sort(order[is_held_out])
 
 
 def draw_subset(

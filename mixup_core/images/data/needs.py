@@ -172,10 +172,10 @@ def shared_images(data: DataConfig) -> Iterator[str]:
     shared = facts.shared_by(test, train) if is_split else list(facts.shared)
     if shared and data.test:
         yield _spell_shared("test", shared, len(test))
-    if facts.copies and 0 < data.val_size < len(train):
+    if facts.copies and data.fold is None and 0 < data.val_size < len(train):
         from mixup_core.images.data.draws import split_off  # most studies need no NumPy
 
-        kept, held_out = ([train[i] for i in part] for part in split_off(len(train), data.val_size))
+        kept, held_out = ([train[i] for i in part] for part in split_off(len(train), data))
         if shared := facts.shared_by(held_out, kept):
             yield _spell_shared("validation", shared, len(held_out))
 
@@ -279,7 +279,8 @@ def num_available(data: DataConfig, info: DatasetInfo) -> int:
 
     The result is below 1 if all images are held out.
     """
-    return info.num_train - data.val_size + (info.num_test if data.oracle else 0)
+    held_out = data.num_held_out(info.num_train)
+    return info.num_train - held_out + (info.num_test if data.oracle else 0)
 
 
 def memory(config: TrainConfig) -> dict[str, int]:

@@ -1,5 +1,6 @@
 """Class counts are those of the images a run trains on, and bad draws are known before."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
+from mixup_core.images.choices.models import Mlp
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.data.class_counts import images_of_classes
@@ -22,6 +24,8 @@ from mixup_core.images.feasibility import (
 )
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.views import TrainingImages
+from mixup_core.keys import run_key
+from mixup_core.rules import RuleError
 from mixup_core.tree.building import with_values
 
 DIGITS = with_values(TrainConfig(epochs=1, batch_size=2), {"data.name": "digits"})
@@ -142,3 +146,66 @@ def test_a_balanced_subset_counts_what_validation_leaves(folder: Path) -> None:
             splits = load(config.data)
             with pytest.raises(ValueError, match="a balanced subset needs enough"):
                 TrainingImages(splits.train, splits.info, config.data, 0, CPU)
+
+
+def test_each_seed_holds_out_another_fold_and_the_folds_are_all_images() -> None:
+    config = with_values(DIGITS, {"data.folds": 4, "data.test": False})
+    whole = load(DIGITS.data).train.pixels
+    seen = []
+    for seed in range(5):
+        data = IMAGES.at_seed(config, seed).data
+        splits = load(data)
+        assert splits.val is not None
+        assert len(splits.val) == data.num_held_out(len(whole))
+        assert len(splits.train) + len(splits.val) == len(whole)
+        seen.append(splits.val.pixels)
+    assert torch.equal(seen[4], seen[0])
+    images = {tuple(image.flatten().tolist()) for image in torch.cat(seen[:4])}
+    assert images == {tuple(image.flatten().tolist()) for image in whole}
+    assert sum(map(len, seen[:4])) == len(whole)
+
+
+def test_folds_enter_the_keys_and_pair_only_with_the_same_folds() -> None:
+    plain, four, five = (with_values(DIGITS, {"data.folds": k}) for k in (None, 4, 5))
+    keys = {run_key(IMAGES.at_seed(config, 7)) for config in (plain, four, five)}
+    assert len(keys) == 3
+    assert IMAGES.population(four) != IMAGES.population(five)
+    assert IMAGES.at_seed(plain, 7) == replace(plain, seed=7)
+    assert "one of 4 folds of 1437 images at each seed" in IMAGES.setting(four, "val/error")
+
+
+@pytest.mark.parametrize(
+    ("fields", "rule"),
+    [
+        ({"folds": 1}, "folds >= 2"),
+        ({"folds": 3, "val_size": 5}, "must not both"),
+        ({"folds": 3, "fold": 3}, "fold < folds"),
+        ({"fold": 0}, "fold < folds"),
+    ],
+)
+def test_folds_that_contradict_are_refused(fields: dict[str, Any], rule: str) -> None:
+    with pytest.raises(RuleError, match=rule):
+        DataConfig(name="digits", **fields)
+
+
+def test_images_are_not_loaded_before_their_fold_is_chosen() -> None:
+    with pytest.raises(ValueError, match="needs a fold before images are loaded"):
+        load(DataConfig(name="digits", folds=3))
+
+
+def test_a_class_that_one_fold_takes_whole_is_named_with_its_seed(folder: Path) -> None:
+    config = replace(config_of(folder, folds=3), model=Mlp())
+    found = list(lacking_classes(config, range(6)))
+    assert len(found) == 1
+    assert "no training image is labelled bee at seed" in found[0]
+    seeds = [int(seed) for seed in found[0].partition("at seed ")[2].split(", ")]
+    assert seeds[1] == seeds[0] + 3
+
+
+def test_a_fold_of_another_size_that_leaves_a_batch_of_one_image_is_refused(folder: Path) -> None:
+    config = replace(config_of(folder, folds=3), batch_size=4)  # 14 images: 9, 9 and 10 are left
+    assert any(infeasible(config))
+    config = replace(config, batch_size=3)
+    assert not any(infeasible(config))
+    assert not any(infeasible_at(config, range(2)))
+    assert "BatchNorm needs batches" in str(next(infeasible_at(config, range(3))))
