@@ -44,7 +44,7 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
             fields=("data.pool", "data.image_size", "data.name"),
         )
     yield from transparent(data)
-    yield from _unfit_normalisation(data, info)
+    yield from _unfit_images(data, info)
     yield from _unfit_weights(config, info)
     if data.pairs_classes and info.num_classes % 2:
         yield RuleError(
@@ -189,7 +189,13 @@ def _spell_classes(data: DataConfig, labels: Sequence[int]) -> str:
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _unfit_normalisation(data: DataConfig, info: DatasetInfo) -> Iterator[RuleError]:
+def _unfit_images(data: DataConfig, info: DatasetInfo) -> Iterator[RuleError]:
+    if info.num_classes < 2:
+        yield RuleError(
+            "training needs two classes or more",
+            {"classes": info.num_classes},
+            fields=("data.folder", "data.name"),
+        )
     for path, given in (("pixel_mean", data.pixel_mean), ("pixel_std", data.pixel_std)):
         if given is not None and len(given) != info.channels:
             yield RuleError(

@@ -64,7 +64,9 @@ def check_data(folder: Path, size: int, test_folder: str | None, skip: tuple[str
     for fault in examined.faults:
         click.echo(fault, err=True)
     if examined.faults:
-        click.echo(f"{len(examined.faults)} files cannot be used", err=True)
+        number = len(examined.faults)
+        what = "faults" if number > 1 else "fault"
+        click.echo(f"{number} {what}; data.skip of a study file leaves files out", err=True)
         return BAD_INPUT
     facts = scan_folder(folder, data_root(), layout)
     for name in facts.classes:
@@ -85,4 +87,10 @@ def check_data(folder: Path, size: int, test_folder: str | None, skip: tuple[str
     ):
         if names:
             click.echo(f"{len(names)} {what}; the first: {printable(names[0])}")
+    beside = sorted(p.name for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
+    if unused := [f"{printable(n)}/" for n in beside if n not in {"train", layout.test_folder}]:
+        click.echo(f"not used: {', '.join(unused)}; data.val_size holds out images of train/")
+    if len(facts.classes) < 2:
+        click.echo("training needs two classes or more", err=True)
+        return BAD_INPUT
     return DONE

@@ -15,9 +15,11 @@ from mixup_core.images.data.catalog import DataError, SplitName
 from mixup_core.images.data.folders import (
     Layout,
     class_files,
+    class_files_and_faults,
     content_digest,
     file_digests,
     split_classes,
+    unequal_classes,
 )
 from mixup_core.images.data.near_copies import grey_thumbnail, near_copies
 from mixup_core.images.data.pictures import is_transparent, opened_picture, rgb_picture
@@ -110,18 +112,19 @@ def examine(folder: Path, size: int, layout: Layout) -> Examined:
     """
     found = Examined()
     seen: dict[SplitName, dict[str, Any]] = {"train": {}, "test": {}}
+    kinds: list[Sequence[str]] = []
     for split, thumbnails in seen.items():
         place = folder / layout.place(split)
         if split == "test" and not place.exists():
             continue
-        kinds = sorted(p for p in place.glob("*") if p.is_dir() and not p.name.startswith("."))
         try:
-            classes = class_files(folder, split, layout)
+            classes, faults = class_files_and_faults(folder, split, layout)
         except DataError as error:
             found.faults.append(str(error))
-            files = [f for kind in kinds for f in sorted(kind.glob("*")) if f.suffix]
-        else:
-            files = [file for of_class in classes.values() for file in of_class]
+            continue
+        found.faults += faults
+        kinds.append(list(classes))
+        files = [file for of_class in classes.values() for file in of_class]
         for file in files:
             try:
                 picture = rgb_picture(file, size, "white")
@@ -129,7 +132,8 @@ def examine(folder: Path, size: int, layout: Layout) -> Examined:
                 found.faults.append(str(error))
             else:
                 thumbnails[file.relative_to(folder).as_posix()] = grey_thumbnail(picture)
-    found.faults = list(dict.fromkeys(found.faults))
+    if len(kinds) > 1 and (fault := unequal_classes(*kinds, layout)):
+        found.faults.append(f"{folder}: {fault}")
     held_out, trained = (list(thumbnails) for thumbnails in (seen["test"], seen["train"]))
     pairs = near_copies(list(seen["test"].values()), list(seen["train"].values()))
     found.near = [(held_out[one], trained[other]) for one, other in pairs]

@@ -3,7 +3,7 @@
 import hashlib
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -20,6 +20,7 @@ from mixup_core.rules import printable
 TEST_FOLDERS = ("test", "val", "valid", "validation")
 """Names of folders with test images; the first that exists is used."""
 _HALVES = (0.5, 0.5, 0.5)
+_MOST_NAMED = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,12 +94,8 @@ def folder_info(
             f"one only: {', '.join(map(printable, lacking[:5]))}."
         )
     train, test = split_classes(data, train, test)
-    if data.test and train.keys() != test.keys():
-        raise DataError(
-            f"{folder}: train/ and test/ must have the same classes; "
-            f"only in train/: {sorted(train.keys() - test.keys())}, "
-            f"only in test/: {sorted(test.keys() - train.keys())}."
-        )
+    if data.test and (fault := unequal_classes(train, test, Layout.of(data))):
+        raise DataError(f"{folder}: {fault}")
     return DatasetInfo(
         title=folder.resolve().name,
         num_train=sum(map(len, train.values())),
@@ -111,6 +108,18 @@ def folder_info(
         smallest_class=min(map(len, train.values())),
         classes=tuple(train),
     )
+
+
+def unequal_classes(train: Iterable[str], test: Iterable[str], layout: Layout) -> str:
+    """Return what differs between the classes of training and test images, "" if nothing."""
+    own, others = set(train), set(test)
+    found = [
+        f"only in {place}/: {_listed(sorted(names))}"
+        for place, names in (("train", own - others), (layout.test_folder, others - own))
+        if names
+    ]
+    rule = f"train/ and {layout.test_folder}/ must have the same classes"
+    return f"{rule}; {'; '.join(found)}." if found else ""
 
 
 _Files = TypeVar("_Files", Path, str)
@@ -163,31 +172,69 @@ def class_files(
 ) -> dict[str, tuple[Path, ...]]:
     """Return the image files of one split by class; classes and files are sorted by name.
 
-    Hidden files (names with a leading dot) and files that Windows creates are ignored at every
-    level. Images are recognised by their suffix; the loader checks whether they can be decoded.
+    Hidden files (names with a leading dot) and what Windows and macOS leave behind are ignored at
+    every level. Images are recognised by their suffix; the loader checks that they can be decoded.
 
     Raises:
         DataError: If a folder is missing, unreadable or empty, a file is where a class folder
-            should be, or a class contains anything but files with a suffix of `FORMATS`.
+            should be, or a class contains anything but files with a suffix of `FORMATS`. All
+            faults of the split are named, up to 20.
     """
-    classes = {}
+    classes, faults = class_files_and_faults(folder, split, layout)
+    if faults:
+        more = len(faults) - _MOST_NAMED
+        rest = [f"{more} more; `mixsweep data check {folder}` lists them all"] if more > 0 else []
+        raise DataError("\n".join([*faults[:_MOST_NAMED], *rest]))
+    return classes
+
+
+def class_files_and_faults(
+    folder: Path, split: SplitName, layout: Layout = _USUAL
+) -> tuple[dict[str, tuple[Path, ...]], list[str]]:
+    """Return the image files of one split by class, and one line for each other entry.
+
+    Raises:
+        DataError: If a folder is missing, unreadable or has no class folders.
+    """
+    classes: dict[str, tuple[Path, ...]] = {}
+    faults = []
     place = layout.place(split)
+    if split == "train" and folder.is_dir() and not (folder / place).exists():
+        there = _listed([f"{entry.name}/" for entry in _entries(folder) if entry.is_dir()])
+        raise DataError(
+            f"{folder / place}: not found; an image-folder holds train/<class>/* and "
+            f"test/<class>/*, and this one holds {there or 'no folders'}."
+        )
     for class_folder in _entries(folder / place):
         if not class_folder.is_dir():
-            raise DataError(f"{_line(class_folder)}: a file where a class folder should be.")
+            faults.append(f"{_line(class_folder)}: a file where a class folder should be.")
+            continue
         head = f"{place}/{class_folder.name}"
-        files = tuple(f for f in _entries(class_folder) if layout.has(f"{head}/{f.name}"))
-        for file in files:
-            if not file.is_file() or file.suffix.lower() not in _image_suffixes():
-                raise DataError(
-                    f"{_line(file)}: not an image file; a class folder holds images only."
-                )
+        files = [f for f in _entries(class_folder) if layout.has(f"{head}/{f.name}")]
+        wrong = {file: fault for file in files if (fault := _fault(file))}
+        faults += [f"{_line(file)}: {fault}" for file, fault in wrong.items()]
         if not files:
-            raise DataError(f"{_line(class_folder)}: an empty class; each class needs an image.")
-        classes[class_folder.name] = files
-    if not classes:
+            faults.append(f"{_line(class_folder)}: an empty class; each class needs an image.")
+        classes[class_folder.name] = tuple(file for file in files if file not in wrong)
+    if not classes and not faults:
         raise DataError(f"{folder / place}: no class folders; images lie in {place}/<class>/.")
-    return classes
+    return classes, faults
+
+
+def _fault(file: Path) -> str:
+    if file.is_dir():
+        return "not an image file but a folder; a class folder holds images only."
+    if file.is_symlink() and not file.exists():
+        return f"a link to {printable(str(file.readlink()))}, which is not there."
+    if file.is_file() and file.suffix.lower() in _image_suffixes():
+        return ""
+    return "not an image file; a class folder holds images only."
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names for a message, of many the first."""
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(map(printable, names[:5])) + more
 
 
 def folder_digest(folder: Path, root: Path, layout: Layout = _USUAL) -> str:
@@ -258,10 +305,10 @@ def _walk(folder: str, name: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
 
 
 def _is_hidden(name: str) -> bool:
-    return name.startswith(".") or name in _LEFT_BY_WINDOWS
+    return name.startswith(".") or name in _LEFT_BEHIND
 
 
-_LEFT_BY_WINDOWS = frozenset({"Thumbs.db", "desktop.ini"})
+_LEFT_BEHIND = frozenset({"Thumbs.db", "desktop.ini", "__MACOSX"})
 
 
 def _entries(folder: Path) -> list[Path]:

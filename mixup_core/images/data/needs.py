@@ -121,7 +121,8 @@ class ImageData:
             rest = f"{len(more)} more; `mixsweep data check {data.folder}` lists them all"
             lines = [*lines[:_MOST_NAMED], rest]
         if lines:
-            raise DataError("\n".join(lines))
+            advice = "convert or remove these files, or leave them out with data.skip"
+            raise DataError("\n".join([*lines, advice]))
 
     def open(self, config: TrainConfig) -> None:
         """Decode an image folder once for all runs of this machine.

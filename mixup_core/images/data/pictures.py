@@ -51,7 +51,10 @@ def opened_picture(file: Path, size: int | None = None) -> Iterator[Any]:
     except DataError:
         raise
     except Exception as error:  # decoders raise SyntaxError, struct.error, EOFError and more
-        raise DataError(printable(f"{file}: cannot be decoded as an image ({error}).")) from error
+        reason = str(error).removesuffix(f" {str(file)!r}")
+        if Path(file).is_file() and not Path(file).stat().st_size:
+            reason = "the file is empty"
+        raise DataError(printable(f"{file}: cannot be decoded as an image ({reason}).")) from error
 
 
 def is_transparent(opened: Any) -> bool:

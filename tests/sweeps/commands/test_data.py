@@ -1,5 +1,6 @@
 """data check: every image is decoded, and all faults are named at once."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from sweeps.commands.request import BAD_INPUT, DONE
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
-    for number, name in enumerate(("train/cat/0", "train/cat/1", "train/dog/0", "test/dog/0")):
+    for number, name in enumerate(
+        ("train/cat/0", "train/cat/1", "train/dog/0", "test/dog/0", "test/cat/0")
+    ):
         file = tmp_path / "pets" / f"{name}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (8, 8), (number, 0, 0)).save(file)
@@ -32,7 +35,7 @@ def test_a_sound_folder_is_counted_by_class_with_what_is_odd(folder: Path) -> No
     said = check(folder)
     assert (said.return_value, said.stderr) == (DONE, "")
     assert said.stdout.splitlines() == [
-        "cat: 3 training, 0 test images",
+        "cat: 3 training, 1 test images",
         "dog: 2 training, 1 test images",
         "1 have transparent pixels; set data.background; the first: train/cat/2.png",
         "1 test images are training images too; the first: dog/0.png",
@@ -66,3 +69,19 @@ def test_a_test_image_stored_again_with_other_quality_and_size_is_named(folder: 
     assert said.stdout.splitlines()[-1] == (
         "1 test images look like a training image; the first: val/dog/8.jpg, like train/cat/9.png"
     )
+
+
+def test_folders_of_other_classes_or_of_one_class_are_refused_and_others_are_named(
+    folder: Path,
+) -> None:
+    (folder / "validation").mkdir()
+    assert "not used: validation/" in check(folder).output
+    (folder / "test" / "cat").rename(folder / "test" / "zebra")
+    found = check(folder)
+    assert found.return_value == BAD_INPUT
+    assert "only in train/: cat; only in test/: zebra" in found.output
+    for place in ("train/cat", "test/zebra"):
+        shutil.rmtree(folder / place)
+    found = check(folder)
+    assert found.return_value == BAD_INPUT
+    assert "two classes or more" in found.output

@@ -12,7 +12,12 @@ from PIL import Image
 from mixup_core.images.data import digests
 from mixup_core.images.data.catalog import CATALOG, DataError
 from mixup_core.images.data.digests import file_digest
-from mixup_core.images.data.folders import class_files, describe, folder_digest
+from mixup_core.images.data.folders import (
+    class_files,
+    class_files_and_faults,
+    describe,
+    folder_digest,
+)
 from mixup_core.images.data_config import DataConfig
 
 
@@ -73,7 +78,7 @@ def test_the_test_images_are_not_looked_at_when_not_asked_for(pets: Path) -> Non
 def test_train_and_test_must_have_the_same_classes(pets: Path) -> None:
     save(pets / "test/cow/0.png")
     save(pets / "train/ant/0.png")
-    with pytest.raises(DataError, match=r"only in train/: \['ant'\], only in test/: \['cow'\]"):
+    with pytest.raises(DataError, match=r"only in train/: ant; only in test/: cow"):
         describe(config(pets))
 
 
@@ -85,6 +90,11 @@ def test_train_and_test_must_have_the_same_classes(pets: Path) -> None:
         ("train/cat/notes.txt", Path.touch, "train/cat/notes.txt: not an image file"),
         ("train/cat/kittens", Path.mkdir, "train/cat/kittens: not an image file"),
         ("train/cat/pipe.png", os.mkfifo, "train/cat/pipe.png: not an image file"),
+        (
+            "train/cat/link.png",
+            lambda place: place.symlink_to("gone.png"),
+            "link.png: a link to gone.png, which is not there",
+        ),
     ],
 )
 def test_what_does_not_belong_in_a_folder_is_named(
@@ -92,6 +102,25 @@ def test_what_does_not_belong_in_a_folder_is_named(
 ) -> None:
     make(pets / place)
     with pytest.raises(DataError, match=message):
+        describe(config(pets))
+
+
+def test_all_faults_of_a_split_are_named_at_once(pets: Path) -> None:
+    names = [f"train/cat/{number}.txt" for number in range(23)] + ["train/a.csv"]
+    for name in names:
+        (pets / name).touch()
+    _, faults = class_files_and_faults(pets, "train")
+    assert len(faults) == len(names)
+    with pytest.raises(DataError) as raised:
+        class_files(pets, "train")
+    lines = str(raised.value).splitlines()
+    assert len(lines) == 21
+    assert lines[-1].startswith("4 more; `mixsweep data check")
+
+
+def test_a_folder_without_train_is_told_what_it_holds(pets: Path) -> None:
+    (pets / "train").rename(pets / "Train")
+    with pytest.raises(DataError, match="train: not found; .* this one holds Train/, test/"):
         describe(config(pets))
 
 
