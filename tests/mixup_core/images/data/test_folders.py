@@ -120,7 +120,7 @@ def test_all_faults_of_a_split_are_named_at_once(pets: Path) -> None:
 
 def test_a_folder_without_train_is_told_what_it_holds(pets: Path) -> None:
     (pets / "train").rename(pets / "Train")
-    with pytest.raises(DataError, match="train: not found; .* this one holds Train/, test/"):
+    with pytest.raises(DataError, match=r"train: not found; .* this one holds Train/, test/"):
         describe(config(pets))
 
 
