@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 from urllib.parse import quote, unquote, unquote_plus, urlsplit
 
 from fsspec.utils import infer_storage_options
@@ -190,3 +191,11 @@ def without_secrets(text: str) -> str:
         return shown.partition("?")[0] + whole[len(url) :]
 
     return _ANYWHERE.sub(replaced, text)
+
+
+def local_path(text: str | Path) -> Path:
+    """Return a path with a leading `~` replaced by the home folder; `~NAME` of no user stays."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)

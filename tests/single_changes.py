@@ -46,7 +46,14 @@ NEVER_MET: dict[str, set[Any]] = {"sufficiency": {Erm}}
 """Problem to the dataclasses that a rule of it refuses."""
 FIXED = {
     "entropy-floor": {"epochs"},
-    "sufficiency": {"epochs", "data.views", "data.val_size", "data.oracle"},
+    "sufficiency": {
+        "epochs",
+        "data.views",
+        "data.val_size",
+        "data.folds",
+        "data.fold",
+        "data.oracle",
+    },
 }
 """Problem to the paths that take one value alone."""
 

@@ -42,7 +42,8 @@ class SufficiencyConfig(Checked):
         Raises:
             RuleError: If the settings of the data are not supported, or the law does not mix.
         """
-        for name, value in {"views": "single", "val_size": 0, "oracle": False}.items():
+        usual = {"views": "single", "val_size": 0, "folds": None, "oracle": False}
+        for name, value in usual.items():
             given = getattr(self.data, name)
             if given != value:
                 raise RuleError(

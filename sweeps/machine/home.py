@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from mixup_core.addresses import Address, store_address
+from mixup_core.addresses import Address, local_path, store_address
 from sweeps.machine.databases import database_address, sqlite_url
 
 _LONGEST = 490
@@ -37,6 +37,7 @@ class Home:
             OSError: If links form a loop.
             PlaceError: If a path is too long, not UTF-8, or has a control character.
         """
+        object.__setattr__(self, "folder", local_path(self.folder))
         places = {"--home": str(self.folder), "--store": self.store_url,
                   "--tracking-uri": self.tracking, "--optuna": self.optuna}  # fmt: skip
         for option, place in places.items():

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
+from mixup_core.addresses import local_path
 from mixup_core.images.choices.model import Model
 from mixup_core.images.data.digests import file_digest
 from mixup_core.problem import DataError
@@ -223,7 +224,7 @@ class Timm(Model):
         """
         if self.weights is None:
             return self
-        file = (folder / self.weights).absolute()
+        file = (folder / local_path(self.weights)).absolute()
         if not file.is_file():
             raise DataError(f"{file}: not found; it should hold weights", fields=("model.weights",))
         return replace(self, weights=str(file), weights_digest=file_digest(file))

@@ -11,6 +11,7 @@ from http.client import HTTPException
 from pathlib import Path
 from zlib import error as DeflateError  # noqa: N812  the class has a lower-case name
 
+from mixup_core.addresses import local_path
 from mixup_core.images.data.catalog import CATALOG, PUBLISHED, DataError, SplitName, View
 from mixup_core.images.data.digests import KnownDigests, file_digest
 from mixup_core.images.data.facts import Bundle, Sources
@@ -51,7 +52,7 @@ def data_root() -> Path:
     It is `$MIXSWEEP_DATA` if set, else `mixsweep/datasets` under `$XDG_CACHE_HOME` or `~/.cache`.
     """
     if own := os.environ.get("MIXSWEEP_DATA"):
-        return Path(own).absolute()
+        return local_path(own).absolute()
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache).absolute() / "mixsweep" / "datasets"
 

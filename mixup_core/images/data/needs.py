@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+from mixup_core.addresses import local_path
 from mixup_core.images.choices.model import Model
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DataError, DatasetInfo
@@ -81,7 +82,7 @@ class ImageData:
             DataError: If it is neither.
         """
         assert data.folder is not None, "asked of an image-folder"
-        folder = (place / Path(data.folder).expanduser()).absolute()
+        folder = (place / local_path(data.folder)).absolute()
         placed = _with_test_folder(replace(data, folder=str(folder)))
         is_here = (folder / "train").exists()
         if self._known is not None and not (self._looks_here and is_here):

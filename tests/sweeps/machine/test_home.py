@@ -51,3 +51,13 @@ def test_a_folder_that_is_not_there_yet_is_a_home(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     home = Home(folder=tmp_path / "link")
     assert home.store == str(tmp_path / "elsewhere" / "store")
+
+
+def test_a_leading_tilde_is_the_home_folder_and_that_of_no_user_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Home(folder=Path("~/runs")).folder == tmp_path / "runs"
+    assert Home(folder=Path("~nobody-of-this-name/runs")).folder == Path(
+        "~nobody-of-this-name/runs"
+    )
