@@ -112,7 +112,7 @@ def examine(folder: Path, size: int, layout: Layout) -> Examined:
     """
     found = Examined()
     seen: dict[SplitName, dict[str, Any]] = {"train": {}, "test": {}}
-    kinds: list[Sequence[str]] = []
+    kinds: dict[SplitName, Sequence[str]] = {}
     for split, thumbnails in seen.items():
         place = folder / layout.place(split)
         if split == "test" and not place.exists():
@@ -123,7 +123,7 @@ def examine(folder: Path, size: int, layout: Layout) -> Examined:
             found.faults.append(str(error))
             continue
         found.faults += faults
-        kinds.append(list(classes))
+        kinds[split] = list(classes)
         files = [file for of_class in classes.values() for file in of_class]
         for file in files:
             try:
@@ -132,7 +132,8 @@ def examine(folder: Path, size: int, layout: Layout) -> Examined:
                 found.faults.append(str(error))
             else:
                 thumbnails[file.relative_to(folder).as_posix()] = grey_thumbnail(picture)
-    if len(kinds) > 1 and (fault := unequal_classes(*kinds, layout)):
+    is_whole = len(kinds) == len(seen)
+    if is_whole and (fault := unequal_classes(kinds["train"], kinds["test"], layout)):
         found.faults.append(f"{folder}: {fault}")
     held_out, trained = (list(thumbnails) for thumbnails in (seen["test"], seen["train"]))
     pairs = near_copies(list(seen["test"].values()), list(seen["train"].values()))
