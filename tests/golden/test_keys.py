@@ -59,7 +59,7 @@ def test_every_default_is_frozen() -> None:
 def test_the_keyed_study_varies_every_field() -> None:
     study = keyed_study()
     paths = {path for config in study.arms.values() for path in flatten(config)}
-    filled_in_for_each_run = {"seed", "objective.teacher_key"}
+    filled_in_for_each_run = {"seed", "data.fold", "objective.teacher_key"}
     assert paths - set(study.varying()) == filled_in_for_each_run
     assert len(study.seeds) > 1
 
