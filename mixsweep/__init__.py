@@ -12,6 +12,7 @@ Example::
     results = mixsweep.load("digits", home="runs")       # what `mixsweep run digits` has stored
     results                                              # shows the main table
     results.arms, results.runs, results.epochs           # DataFrames; errors as fractions
+    results.classes                                      # test error of each class, by name
     results.predictions                                  # logits of validation and test images
     results.figures["learning_curves"]                   # shows itself; `.frame` has its numbers
 
@@ -22,6 +23,7 @@ does; nothing else here starts Ray or writes a file.
 
 import inspect
 import io
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from functools import cached_property, partial
@@ -99,6 +101,14 @@ class Results:
         return runs_frame(self.study, self.stored)
 
     @cached_property
+    def classes(self) -> "pd.DataFrame":
+        """The columns of `classes.csv`, one row per class and arm: test error with its interval."""
+        from reports.tables.frames import classes_frame
+
+        read = partial(read_predictions, store=self._store)
+        return classes_frame(self.study, self.stored, read)
+
+    @cached_property
     def epochs(self) -> "pd.DataFrame":
         """One row per run and stored epoch, with every metric."""
         from reports.tables.frames import epochs_frame
@@ -174,7 +184,9 @@ def run(
     with command.make_context("run", [request.reference], obj=Ending()) as context:
         names = set(inspect.signature(launch).parameters)
         given = {name: value for name, value in context.params.items() if name in names}
-        with redirect_stdout(io.StringIO()):  # the results show the tables themselves
+        # The results show the tables themselves, and tqdm warns of its own bars in notebooks.
+        with redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="IProgress not found")
             launch.__wrapped__(request, **given | {"engine": engine, "slots": slots})
     return load(study, *overrides, home=home, store=store)
 

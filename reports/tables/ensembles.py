@@ -9,7 +9,7 @@ from reports.numbers.families import Family, family_of, record_of
 from reports.numbers.predicted import Predicted
 from reports.numbers.spelling import DASH, spell_interval, spell_number
 from reports.tables.captions import spell_family
-from reports.tables.listings import Listing, spell_member
+from reports.tables.listings import Listing, digits_of, spell_member
 
 _PERCENT = Metric(label="", unit="%")
 _PLAIN = Metric(label="")
@@ -115,13 +115,14 @@ def spread_table(predicted: Predicted) -> Listing | None:
                 arm,
                 str(spread.n),
                 str(spread.images),
-                spell_number(scale * spread.total, 2)
-                + spell_interval(spread.total_low, spread.total_high, scale, 2),
-                spell_number(scale * spread.noise, 2),
-                spell_number(scale * spread.distribution, 2)
-                + spell_interval(spread.distribution_low, spread.distribution_high, scale, 2),
+                spell_number(scale * spread.total, digits)
+                + spell_interval(spread.total_low, spread.total_high, scale, digits),
+                spell_number(scale * spread.noise, digits),
+                spell_number(scale * spread.distribution, digits)
+                + spell_interval(spread.distribution_low, spread.distribution_high, scale, digits),
             )
             for arm, spread in found.items()
+            for digits in (digits_of(spread.n, 2),)
         ),
         caption=f"From the {predicted.counts}, {predicted.weights}: the standard deviation over "
         "seeds of the test error. Its square is the square of the noise, which the limited number "

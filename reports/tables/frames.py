@@ -6,8 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from reports.numbers.predicted import ReadPredictions
+from reports.numbers.predicted import ReadPredictions, gather_predictions
 from reports.numbers.runs import arrange, run_records, settings_of
+from reports.tables.predictive import class_table
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
@@ -26,6 +27,16 @@ def arms_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
 def runs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
     """Return a frame with one row per run and the columns of `runs.csv`."""
     return _frame(run_records(study, results))
+
+
+def classes_frame(
+    study: Study, results: Iterable[RunResult], read: ReadPredictions
+) -> pd.DataFrame:
+    """Return the columns of `classes.csv`, one row per class and arm; empty without predictions."""
+    predicted = gather_predictions(arrange(study, results), study.readout, read)
+    names = {arm: study.problem.classes(study.arms[arm]) for arm in predicted.arms}
+    table = class_table(predicted, names)
+    return pd.DataFrame() if table is None else _frame(table.records)
 
 
 def epochs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:

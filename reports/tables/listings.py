@@ -71,9 +71,10 @@ def spell_summary(summary: Summary | None, metric: Metric) -> str:
     return f"{mean} ± {spell_number(half * metric.scale, digits)}"
 
 
-def digits_of(n: int, metric: Metric) -> int:
+def digits_of(n: int, metric: Metric | int) -> int:
     """Return the number of decimals; one less for two seeds, whose spread is very uncertain."""
-    return max(0, metric.digits - 1) if n == 2 else metric.digits
+    usual = metric if isinstance(metric, int) else metric.digits
+    return max(0, usual - 1) if n == 2 else usual
 
 
 def spell_difference(comparison: Comparison | None, metric: Metric) -> str:

@@ -12,7 +12,7 @@ from reports.numbers.shares import Measure
 from reports.numbers.spelling import DASH, spell_interval, spell_number, spell_p
 from reports.numbers.summary import SUMMARY_COLUMNS, Summary, summarise
 from reports.tables.captions import spell_family
-from reports.tables.listings import Listing, spell_member, spell_summary
+from reports.tables.listings import Listing, digits_of, spell_member, spell_summary
 
 _ERROR = Metric(label="error", unit="%")
 _PLAIN = Metric(label="")
@@ -96,7 +96,8 @@ def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]
         differ = _summary(of_arm.disagreement)
         member = family.members.get((arm, baseline))
         low, high = (of_arm.gain + side * of_arm.gain_half_width for side in (-1, 1))
-        interval = spell_interval(low, high, 100.0, 2)
+        digits = digits_of(len(of_arm.runs), 2)
+        interval = spell_interval(low, high, 100.0, digits)
         cells.append(
             (
                 arm,
@@ -107,7 +108,7 @@ def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]
                 _spell(member),
                 spell_p(None if member is None else member.p),
                 spell_number(100 * of_arm.ensemble_error, 2),
-                spell_number(100 * of_arm.gain, 2) + interval,
+                spell_number(100 * of_arm.gain, digits) + interval,
             )
         )
         records.append(

@@ -6,7 +6,7 @@ from typing import Any
 from reports.numbers.runs import values_of
 from reports.numbers.spelling import DASH, spell_amount, spell_interval, spell_number
 from reports.numbers.summary import summarise
-from reports.tables.listings import Listing, spell_summary
+from reports.tables.listings import Listing, digits_of, spell_summary
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 
@@ -38,7 +38,8 @@ def reference_table(
             record["difference"] = None if ours is None else ours.mean - paper
             if ours is not None:
                 ends = [None if end is None else end - paper for end in (ours.ci_low, ours.ci_high)]
-                interval = spell_interval(ends[0], ends[1], shown.scale, shown.digits)
+                digits = digits_of(ours.n, shown)
+                interval = spell_interval(ends[0], ends[1], shown.scale, digits)
                 difference = spell_amount(ours.mean - paper, shown)
             cells.append(
                 (

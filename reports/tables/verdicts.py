@@ -7,7 +7,7 @@ from mixup_core.problem import Metric
 from reports.numbers.spelling import DASH, spell_csv, spell_interval, spell_number, spell_p
 from reports.numbers.verdict import Verdict, family_size
 from reports.numbers.verdicts import COLUMNS, spell_variants, verdict_records
-from reports.tables.listings import Listing
+from reports.tables.listings import Listing, digits_of
 from sweeps.study.claims import Claim, Relation, Side, StatedComparison
 from sweeps.study.study import Study
 
@@ -100,7 +100,7 @@ def spell_claims_family(study: Study) -> str:
 def spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:
     """Return the measured value of a verdict with its interval, and the value in the source."""
     shown = study.problem.metric(verdict.claim.that.metric)
-    scale, digits = shown.scale, shown.digits
+    scale, digits = shown.scale, digits_of(verdict.n, shown)
     value = reference = DASH
     if verdict.value is not None:
         interval = spell_interval(verdict.low, verdict.high, scale, digits)

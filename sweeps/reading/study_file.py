@@ -7,6 +7,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from mixup_core.addresses import local_path
 from mixup_core.plugins.installed import load_installed
 from mixup_core.problem import KnownData
 from mixup_core.store.checkpoints import Store
@@ -38,7 +39,8 @@ def study_of(document: Mapping[str, Any], overrides: Sequence[str] = ()) -> Stud
     Raises:
         StudyError: If the mapping, an override or the study is invalid.
     """
-    return _study(write_yaml(dict(document)).encode(), "study", Path(), overrides)
+    content = write_yaml(dict(document)).encode()
+    return _study(content, "study", Path(), overrides, has_lines=False)
 
 
 def load_study(
@@ -87,8 +89,9 @@ def _study(  # noqa: PLR0913  what a study is read from
     known: Callable[[str], KnownData] | None = None,
     *,
     only_known: bool = False,
+    has_lines: bool = True,
 ) -> Study:
-    document = read_yaml(content, lambda line: Place(source=name, line=line))
+    document = read_yaml(content, lambda line: Place(source=name, line=line if has_lines else None))
     if isinstance(document.value, dict):
         load_installed(words_of(document.value, overrides))
         for text in overrides:
@@ -103,7 +106,7 @@ def _study(  # noqa: PLR0913  what a study is read from
 def _is_file(reference: str) -> bool:
     """Return True if a reference names a bundled study or a file, not a folder."""
     try:
-        return reference in bundled_names() or Path(reference).is_file()
+        return reference in bundled_names() or local_path(reference).is_file()
     except OSError:
         return True
 
@@ -129,7 +132,7 @@ def _content_of(reference: str) -> tuple[bytes, str, Path]:
     if reference in bundled:
         name = f"{reference}.yaml"
         return resources.files("sweeps.studies").joinpath(name).read_bytes(), name, Path()
-    path = Path(reference)
+    path = local_path(reference)
     try:
         if path.is_file():
             with path.open("rb") as stream:

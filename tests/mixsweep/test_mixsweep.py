@@ -90,7 +90,7 @@ def test_a_mapping_is_a_study() -> None:
     assert (study.name, list(study.arms), study.seeds) == (
         "from-a-mapping", ["erm", "uniform"], (0, 1),
     )  # fmt: skip
-    with pytest.raises(StudyError, match="unknown key 'epohcs'"):
+    with pytest.raises(StudyError, match=r"study: base\.epohcs: unknown key 'epohcs'"):
         mixsweep.read_study({**STUDY, "base": {"epohcs": 3}})
 
 
@@ -113,6 +113,11 @@ def test_a_study_is_run_in_this_process_once(
     again = mixsweep.run(STUDY, home=tmp_path)
     assert [result.facts[0].stored_at_ms for result in again.stored] == times
     assert list(mixsweep.load("from-a-mapping", home=tmp_path).arms["n"]) == [1, 1]
+    classes = results.classes
+    assert (len(classes), set(classes["arm"])) == (20, {"erm", "uniform"})
+    written = pd.read_csv(tmp_path / "reports" / "from-a-mapping" / "classes.csv")
+    assert list(written.columns) == list(classes.columns)
+    np.testing.assert_allclose(written["error_mean"], classes["error_mean"])
 
 
 def test_a_figure_prints_in_one_short_line_and_the_table_as_latex(home: Path) -> None:
