@@ -1,4 +1,5 @@
 import io
+import re
 from dataclasses import replace
 from itertools import combinations
 
@@ -80,6 +81,19 @@ def test_the_spread_of_each_arm_is_that_of_its_errors(predicted: Predicted) -> N
         assert float(row["total"]) == pytest.approx(np.std(errors, ddof=1))
         assert float(row["distribution_low"]) <= float(row["distribution"])
         assert row["images"] == "600"
+
+
+def test_the_spread_of_two_seeds_has_one_digit_less(predicted: Predicted) -> None:
+    arms = {
+        name: replace(arm, spread=replace(arm.spread, n=2))
+        for name, arm in predicted.arms.items()
+        if arm.spread is not None
+    }
+    found = spread_table(replace(predicted, arms=arms))
+    assert found is not None
+    for _, n, _, *numbers in found.cells:
+        assert n == "2"
+        assert not re.search(r"\.\d\d", " ".join(numbers))
 
 
 def test_with_one_run_per_arm_there_is_no_such_table(predicted: Predicted) -> None:
