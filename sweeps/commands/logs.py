@@ -7,6 +7,7 @@ import click
 
 from sweeps.commands.request import DONE, Request, on_study
 from sweeps.commands.why import chosen_results
+from sweeps.state.failures import spell_tries
 from sweeps.state.results import RunResult
 
 
@@ -35,7 +36,7 @@ def _epochs(result: RunResult, metrics: tuple[str, ...]) -> Iterator[str]:
     for record, facts in zip(result.records, result.facts, strict=True):
         at = datetime.fromtimestamp(facts.stored_at_ms / 1000).astimezone()
         found = [f"{m} {record.metrics[m]:.4f}" for m in metrics if m in record.metrics]
-        head = f"{at:%Y-%m-%d %H:%M:%S}  epoch {record.epoch:<4} {facts.seconds:7.1f} s"
+        head = f"{at:%Y-%m-%d %H:%M:%S}  epoch {record.epoch + 1:<4} {facts.seconds:7.1f} s"
         yield "  ".join((head, *found))
 
 
@@ -43,5 +44,5 @@ def _failure(result: RunResult) -> Iterator[str]:
     failure = result.failure
     if failure is None or result.outcome == "complete":
         return
-    yield f"{failure.kind} after {failure.attempts} tries: {failure.message}"
+    yield f"{failure.kind} after {spell_tries(failure)}: {failure.message}"
     yield from failure.trace.splitlines()

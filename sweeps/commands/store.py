@@ -1,13 +1,14 @@
 """Store commands: list and check the checkpoint store, and free disk space."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from mixup_core.addresses import store_address
+from mixup_core.plugins.source import PluginError
 from mixup_core.store.checkpoints import Store
 from sweeps.commands.housekeeping import prune, spell_stock, take_stock
 from sweeps.commands.options import (
@@ -22,7 +23,8 @@ from sweeps.commands.request import DONE, SOME_FAILED, RefusedError, Request
 from sweeps.leasing.claims import Claims
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
-from sweeps.reading.study_file import load_study
+from sweeps.reading.study_file import StudyError, load_study
+from sweeps.state.ledger import launches
 from sweeps.study.study import Study
 
 
@@ -75,11 +77,23 @@ def _require_content(store: Store) -> None:
         raise RefusedError(f"{store_address(store.url)}: nothing is stored there")
 
 
+def _launched(store: Store) -> Iterator[Study]:
+    """Yield the studies launched in a store; those that cannot be read here count as others."""
+    newest = {launch.study: launch for launch in launches(store)}
+    for name, launch in sorted(newest.items()):
+        with contextlib.suppress(StudyError, PluginError):
+            yield load_study(f"{name}@{launch.settings}", (), store.url)
+
+
 @store_commands.command("list")
 @_on_store
 def list_store(store: Store, studies: Sequence[Study]) -> int:
-    """Show how much is stored of STUDIES and of all others, and how much could be freed."""
+    """Show how much is stored of STUDIES and of all others, and how much could be freed.
+
+    Without STUDIES it shows every study that was launched in this store, by its newest settings.
+    """
     _require_content(store)
+    studies = studies or tuple(_launched(store))
     click.echo(spell_stock(take_stock(studies, store), len(store.quarantined())))
     return DONE
 

@@ -9,6 +9,7 @@ from mixup_core.keys import run_key, stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Stage
 from sweeps.commands.request import DONE, RefusedError, Request, on_study
+from sweeps.state.failures import spell_tries
 from sweeps.state.ledger import launches
 from sweeps.state.results import TRIED, RunResult, begun_seeds, ended_on_budget
 from sweeps.state.stages import PlannedRun, plan_study
@@ -84,7 +85,7 @@ def _outcome(result: RunResult, ended: str | None, request: Request) -> Iterator
             yield f"{name}: diverged, {epochs}: {failure.message if failure else ''}"
             yield f"  again     {request.spell('run')} --again"
         case "failed":
-            tries = "" if failure is None else f" after {failure.attempts} tries: {failure.message}"
+            tries = "" if failure is None else f" after {spell_tries(failure)}: {failure.message}"
             yield f"{name}: failed{tries}; {epochs}"
         case _ if ended is not None:
             yield f"{name}: not begun, because the study {ended}"

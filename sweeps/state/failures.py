@@ -49,3 +49,8 @@ def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
 def diverged(failures: Mapping[str, Failure]) -> frozenset[str]:
     """Return the keys of the diverged runs, which would diverge again in another try."""
     return frozenset(key for key, failure in failures.items() if failure.kind == "diverged")
+
+
+def spell_tries(failure: Failure) -> str:
+    """Return the number of tries of a failed run: `3 tries`."""
+    return "1 try" if failure.attempts == 1 else f"{failure.attempts} tries"
