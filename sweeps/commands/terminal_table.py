@@ -5,6 +5,8 @@ import sys
 
 import click
 
+from sweeps.machine.terminal_text import shortened
+
 _RESERVED = 8
 """Lines of a terminal kept free for the output after the table."""
 
@@ -32,6 +34,8 @@ def fitted(markdown: str, columns: int, rows: int) -> str:
     grid = _main_grid(markdown)
     if not grid:
         return ""
+    longest = max(12, columns // 2)
+    grid = [[shortened(line[0], longest), *line[1:]] for line in grid]
     widths = [max(len(line[place]) for line in grid) for place in range(len(grid[0]))]
     num_columns = len(widths)
     while num_columns > 2 and sum(widths[:num_columns]) + 2 * (num_columns - 1) >= columns:

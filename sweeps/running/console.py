@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from mixup_core.rules import printable
+from sweeps.machine.terminal_text import shortened
 from sweeps.running.pace import Pace
 from sweeps.searching.outlook import Outlook
 from sweeps.study.budget import SECONDS_PER_HOUR
@@ -187,10 +188,13 @@ class Board:
             parts[0] = parts[0][: max(8, len(parts[0]) - excess)]
         return _joined(parts)
 
-    def table(self) -> list[str]:
+    def table(self, columns: int | None = None) -> list[str]:
         """Return one line per arm: finished seeds, and the progress of the running ones.
 
         Arms that were added later are shown only while one of their seeds is running.
+
+        Args:
+            columns: Columns of the terminal, of which a name takes half at most; None for no limit.
         """
         by_arm: dict[str, list[Run]] = {arm: [] for arm in self.study.arms}
         for run in self.study.runs():
@@ -198,7 +202,9 @@ class Board:
         for arm in self.study.own_seeds:
             if not any(run.key in self.running for run in by_arm[arm]):
                 del by_arm[arm]
-        width = max(len("arm"), *map(len, by_arm))
+        most = None if columns is None else max(12, columns // 2)
+        names = {arm: arm if most is None else shortened(arm, most) for arm in by_arm}
+        width = max(len("arm"), *map(len, names.values()))
         lines = [f"{'arm':<{width}}  done   running"]
         for arm, runs in by_arm.items():
             done = f"{sum(run.key in self.finished for run in runs)}/{len(runs)}"
@@ -208,7 +214,7 @@ class Board:
                 for run in runs
                 if run.key in self.running
             )
-            lines.append(f"{arm:<{width}}  {done:<5}  {running}".rstrip())
+            lines.append(f"{names[arm]:<{width}}  {done:<5}  {running}".rstrip())
         return lines
 
     def _leave(self, key: str, epochs: int) -> None:
@@ -270,7 +276,7 @@ class Console:
         lines = [self._board.headline()]
         if self._live:
             columns, rows = shutil.get_terminal_size()
-            lines = [self._board.headline(columns - 1), *self._board.table()]
+            lines = [self._board.headline(columns - 1), *self._board.table(columns)]
             if more := len(lines) - (rows - 1):
                 lines = lines if more < 0 else [*lines[: rows - 2], f"... {more + 1} more"]
             lines = [line[: columns - 1] for line in lines]

@@ -43,3 +43,12 @@ def test_what_the_table_alone_does_not_explain_is_said_below_it() -> None:
 def test_text_without_a_table_of_arms_is_left_as_it_is() -> None:
     assert fitted("| claim | x |\n| --- | --- |\n| a | b |\n", 80, 20) == ""
     assert fitted("", 80, 20) == ""
+
+
+def test_a_long_name_leaves_room_for_the_headline() -> None:
+    name = "law=beta(0.2) weight_decay=0.0005 optimizer=sgd lr=0.1 epochs=300 batch_size=64"
+    markdown = f"| arm | test error, % | n |\n| --- | --- | --- |\n| {name} | 12.34 ± 0.56 | 5/5 |"
+    _, row, *_ = fitted(markdown, 60, 20).splitlines()
+    assert len(row) < 60
+    assert row.startswith("law=beta(0.2)")
+    assert "batch_size=64  12.34 ± 0.56  5/5" in row
