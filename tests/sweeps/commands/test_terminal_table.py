@@ -51,4 +51,5 @@ def test_a_long_name_leaves_room_for_the_headline() -> None:
     _, row, *_ = fitted(markdown, 60, 20).splitlines()
     assert len(row) < 60
     assert row.startswith("law=beta(0.2)")
-    assert "batch_size=64  12.34 ± 0.56  5/5" in row
+    assert "batch_size=64  12.34 ± 0.56" in row
+    assert row.endswith("5/5")
