@@ -14,6 +14,7 @@ from sweeps.commands.request import DONE, SOME_FAILED, RefusedError
 from sweeps.leasing.holders import StudyBusyError
 from sweeps.leasing.lease import Lease
 from sweeps.reading.study_file import StudyError, load_study
+from sweeps.state.ledger import enter
 from sweeps.study.study import Run, Study
 from tests.sweeps.commands.trained import store_stage
 
@@ -114,6 +115,12 @@ def test_a_list_has_a_line_for_each_study_and_one_for_the_others(
     ]
     _, others = (line.split() for line in mixsweep("list").output.splitlines())
     assert others == ["(others)", "2", "1", "2.0", "0.0", "0.0"]
+    enter(study, store, "mixsweep run digits --set base.epochs=6")
+    _, *rows = (line.split() for line in mixsweep("list").output.splitlines())
+    assert rows == [
+        ["digits", "1/6", "2", "1", "2.0", "0.0", "0.0"],
+        ["(others)", "0", "0", "0.0", "0.0", "0.0"],
+    ]
 
 
 def test_predictions_are_listed_and_freed_like_states(

@@ -51,6 +51,15 @@ def diverge(home: Path, run: Run) -> None:
     Store(str(home / "store")).failures.write(failure)
 
 
+def test_logs_count_epochs_from_one_and_spell_a_single_try(home: Path) -> None:
+    run = load_study("digits", ["seeds=1"]).runs()[0]
+    put(home, run, 2, run.key)
+    diverge(home, run)
+    _, *epochs, end = said("logs", "digits", run.arm, "0", "--set", "seeds=1")
+    assert [line.split("epoch")[1].split()[0] for line in epochs] == ["1", "2"]
+    assert end.strip() == "diverged after 1 try: loss is nan in epoch 1"
+
+
 def test_stages_are_named_with_the_study_that_trained_them(home: Path) -> None:
     other = load_study("digits", ["study=other", "base.epochs=2", "seeds=1"])
     study = load_study("digits", ["seeds=1"])
