@@ -135,7 +135,7 @@ def _place(kind: Any) -> str:
         hint = unmarked(leaf.part.hint)
         if get_origin(hint) is tuple and kind in members(get_args(hint)[0]):
             return path
-    raise BrokenError(f"no path of a configuration holds a {kind.__name__}")
+    raise BrokenError(f"no field of a configuration has the type {kind.__name__}")
 
 
 def _with(config: TrainConfig, path: str, member: Any) -> TrainConfig:
@@ -170,7 +170,7 @@ def _keyed(config: TrainConfig, path: str, member: Any) -> str:
             raise BrokenError(f"no other value of `{field}` could be tried; widen its limits")
         same = [pair for pair in pairs if len({stage_keys(each)[-1] for each in pair}) == 1]
         if len(same) == len(pairs) or any(run_key(one) == run_key(other) for one, other in pairs):
-            raise BrokenError(f"another `{field}` leaves the last stage key as it is")
+            raise BrokenError(f"another `{field}` does not change the last stage key")
         for one, other in same[:_MOST_TRAINED]:
             if _trained(other)[-1] != _trained(one)[-1]:
                 raise BrokenError(
@@ -217,7 +217,8 @@ def _network(model: Model) -> None:
     logits = network.eval()(torch.zeros(3, 2, 16, 16))
     if tuple(logits.shape) != (3, 5) or logits.dtype != torch.float32:
         raise BrokenError(
-            f"3 images in 5 classes gave {logits.dtype} of shape {tuple(logits.shape)}"
+            "the logits of 3 images and 5 classes must be float32 of shape (3, 5), "
+            f"got {logits.dtype} of shape {tuple(logits.shape)}"
         )
     nn = torch.nn
     kinds = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
@@ -237,7 +238,7 @@ def _law(law: Law) -> None:
     if found.shape != levels.shape or not (np.diff(found) >= 0).all():
         raise BrokenError("`quantiles` does not rise with the levels")
     if found[0] < 0 or found[-1] > 1:
-        raise BrokenError(f"quantiles from {found[0]} to {found[-1]}")
+        raise BrokenError(f"`quantiles` must be in [0, 1], got {found[0]} to {found[-1]}")
     shape = 100, 50
     drawn = law.draw(shape, np.random.default_rng(0))
     if drawn.shape != shape:
@@ -302,7 +303,7 @@ def _blind(config: TrainConfig) -> None:
     own, noise = _trained(config)[-1][0], _trained(config, splits=_splits(noise=True))[-1][0]
     hidden = with_values(config, {"data.test": False})
     if not own == noise == _trained(hidden, splits=replace(_splits(), test=None))[-1][0]:
-        raise BrokenError("with other test images, or none, the weights are others")
+        raise BrokenError("the weights change if the test images are changed or left out")
 
 
 def _declared(config: TrainConfig, member: Any) -> str:

@@ -85,7 +85,7 @@ def _keyed(problem: Problem, config: Any) -> str:
         if not others and len(set(map(repr, values(known[path].part.hint)))) > 1:
             raise BrokenError(f"no other value of `{path}` could be tried; widen its limits")
         if any(run_key(other) == run_key(base) for other in others):
-            raise BrokenError(f"another `{path}` leaves the run key as it is")
+            raise BrokenError(f"another `{path}` does not change the run key")
         _compare(problem, base, path, others)
     return f" ({len(known.keys() - named)} paths)"
 

@@ -52,11 +52,11 @@ class Keying:
         for path, reason in (*self.never.items(), *self.by_epoch.items()):
             if path.endswith("."):
                 raise ValueError(
-                    f"Keying names exact paths, but {path!r} ends in a dot: name each field below "
-                    "it, with the reason why it may leave the keys."
+                    f"Keying: {path!r} ends in a dot, but must be the exact path of a field; list "
+                    "each field below it, with the reason why the keys leave it out."
                 )
             if not reason.strip():
-                raise ValueError(f"Keying has no reason why {path!r} may leave the keys.")
+                raise ValueError(f"Keying: {path!r} needs a reason why the keys leave it out.")
 
     def left_out(self) -> Iterator[tuple[str, str, str]]:
         """Yield each path that is left out of keys, which keys those are, and the reason."""

@@ -242,7 +242,10 @@ class Asked:
         """
         found = [verdict for verdict in self.verdicts if verdict.claim.says.startswith(begins)]
         if len(found) != 1:
-            raise KeyError(f"{self.study.name}: {len(found)} claims begin with {begins!r}")
+            raise KeyError(
+                f"{self.study.name}: {len(found)} claims begin with {begins!r}; "
+                "give the first words of exactly one"
+            )
         return found[0]
 
     @property

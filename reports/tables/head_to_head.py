@@ -135,9 +135,13 @@ def head_to_head(first: StudyArm, second: StudyArm, metric: str) -> HeadToHead:
         raise ValueError(f"{first.arm} and {second.arm} are runs of different problems")
     if len({problem.population(side.study.arms[side.arm]) for side in sides}) > 1:
         unpaired = spell_unpaired(side.study.arms[side.arm] for side in sides)
-        raise ValueError(f"{first.arm} and {second.arm} differ in {unpaired}, which no seed pairs")
+        raise ValueError(
+            f"{first.arm} and {second.arm} differ in {unpaired}, so seeds cannot be paired"
+        )
     if studies[0].readout != studies[1].readout:
-        raise ValueError(f"the read-outs differ: {studies[0].readout}, {studies[1].readout}")
+        raise ValueError(
+            f"the read-outs must be the same, got {studies[0].readout}, {studies[1].readout}"
+        )
     values = [side.values(metric) for side in sides]
     for side, found in zip(sides, values, strict=True):
         if not found:

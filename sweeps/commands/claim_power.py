@@ -106,7 +106,7 @@ def spell_powers(study: Study, powers: list[dict[str, Any]]) -> list[str]:
 
         n, sd = power["n"], power["sd"]
         if power["found_sd"] is None:
-            told = f"n = {n} decides nothing; give two seeds or more, better five"
+            told = f"n = {n} cannot decide a claim; use at least two seeds, better five"
         else:
             seeds = f"n = {n}" if study.until is None else f"at most {n} seeds"
             finds = "finds" if study.until is None else "find"

@@ -197,5 +197,5 @@ def _arm(name: str, requests: Sequence[Request]) -> tuple[Request, str]:
         raise RefusedError(f"no arm {name!r}: {arms}")
     if len(found) > 1:
         spelled = " or ".join(f"{request.study.name}/{arm}" for request, arm in found)
-        raise RefusedError(f"which {name!r}: {spelled}?")
+        raise RefusedError(f"{name!r} is ambiguous; write {spelled}")
     return found[0]

@@ -111,7 +111,7 @@ def require_room(request: Request, plan: Plan) -> None:
             raise StoreFullError(
                 f"disk full: {place} has {free / 1e6:,.1f} MB free, and this launch needs "
                 f"{needed / 1e6:,.1f} MB; `{program()} store prune {request.reference} --yes` "
-                f"frees {held / 1e6:,.1f} MB, with another study's name what that holds"
+                f"frees {held / 1e6:,.1f} MB, and further names of studies free more"
             )
 
 

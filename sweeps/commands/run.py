@@ -183,9 +183,9 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
             keep(request, results, report)
     show_table(report.markdown)
     if tracker.refusal is not None:
-        click.echo(f"MLflow refused some of it: {tracker.refusal}", err=True)
-        click.echo(f"when that is mended: {request.spell('sync')}", err=True)
-        conclude(request, results, report, is_inline=is_inline)
+        click.echo(f"MLflow rejected some of the data: {tracker.refusal}", err=True)
+        click.echo(f"when the cause is fixed: {request.spell('sync')}", err=True)
+        conclude(request, results, report)
         return SOME_FAILED
     if not arrived:
         when = "the server is back" if tracks else "MLflow is installed"
@@ -297,7 +297,7 @@ def with_room(
         if roomier is None:
             return
         click.echo(
-            f"runs lacked memory with {had:g} of a GPU each; they go on with "
+            f"runs lacked memory with {had:g} of a GPU each; they continue with "
             f"{roomier.gpus_per_run:g}",
             err=True,
         )
@@ -347,7 +347,7 @@ def _source(request: Request, plan: Plan, keep_final_states: bool) -> "RunSource
     source = SearchSource(request.study, request.store, proposals)
     if source.num_known:
         points = "1 point is" if source.num_known == 1 else f"{source.num_known} points are"
-        click.echo(f"{request.study.name}: {points} told from results stored before", err=True)
+        click.echo(f"{request.study.name}: {points} known from stored results", err=True)
     return source
 
 

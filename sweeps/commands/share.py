@@ -32,8 +32,8 @@ def share(request: Request, out: Path | None) -> int:
     study = request.study
     if study.search is not None:
         raise RefusedError(
-            f"{study.name}: its points are in Optuna's storage, which an archive does not hold; "
-            "share its folder of results, or a study of its arms"
+            f"{study.name}: the search's trials are in Optuna's storage, which archives do not "
+            "contain; share the results folder instead, or a study whose arms are the points found"
         )
     request.require_stored()
     noted = [each for each in launches(request.store, study.name)
@@ -79,8 +79,8 @@ def add(file: Path, home: Path, store_url: str | None) -> int:
             note(added.launch, added.facts, store)
     except StudyArchiveError as error:
         raise RefusedError(str(error)) from error
-    click.echo(f"{study}: {added.new} runs added, {added.known} were here with the same records")
+    click.echo(f"{study}: {added.new} runs added, {added.known} already here with the same records")
     for key in added.other:
-        click.echo(f"stage {key} is here with other records, which stay", err=True)
+        click.echo(f"stage {key} has different records here, which are kept", err=True)
     click.echo(f"next      mixsweep report {study} --home {home}", err=True)
     return SOME_FAILED if added.other else DONE

@@ -128,7 +128,7 @@ def prune_store(store: Store, studies: Sequence[Study], yes: bool, with_predicti
     Records are never deleted; predictions only with `--predictions`.
     """  # noqa: DOC501
     if not studies:
-        raise RefusedError("name the studies whose runs are to be looked at")
+        raise RefusedError("give the names of the studies whose states to delete")
     _require_content(store)
     with contextlib.ExitStack() as leases:
         if yes:

@@ -33,7 +33,7 @@ def sync(request: Request) -> int:
             log_network(tracker, request.grown, request.store)
             arrived = tracker.close(results)
     if tracker.refusal is not None:
-        raise RefusedError(f"MLflow refused some of it: {tracker.refusal}")
+        raise RefusedError(f"MLflow rejected some of the data: {tracker.refusal}")
     if not arrived:
         raise RefusedError("the tracking server did not answer; try again when it is back")
     click.echo(

@@ -199,7 +199,7 @@ def _last_token(files: _LeaseFiles, lock: int) -> int:
     tokens = [int(found) for content in contents for found in _TOKEN.findall(content)]
     if holder is None or _read_holder(files) is not None:
         return max(tokens, default=0)
-    _logger.warning("%s is damaged; taken for absent", files.holder)
+    _logger.warning("%s is damaged; treated as absent", files.holder)
     return max(tokens, default=int(time.time()))
 
 

@@ -36,7 +36,7 @@ def require_tracking(url: str, sync: str) -> None:
     """
     if url.partition("://")[0] == url or url.startswith("file:"):
         raise DatabaseError(
-            f"{database_address(url)}: MLflow keeps nothing in plain folders any more; give "
+            f"{database_address(url)}: MLflow no longer stores runs in plain folders; give "
             f"sqlite:///PATH or the address of a server, or unset MLFLOW_TRACKING_URI"
         )
     file = database_file(url)
@@ -46,8 +46,8 @@ def require_tracking(url: str, sync: str) -> None:
         return
     if trouble := _trouble(file, table="experiments", schema=_schema_of_mlflow()):
         raise DatabaseError(
-            f"{file} {trouble}; it only shows what the store holds, so it is safe to remove it, "
-            f"and {sync} brings it back"
+            f"{file} {trouble}; all its data is in the store, so it is safe to remove it, "
+            f"and {sync} restores it"
         )
 
 
@@ -62,9 +62,9 @@ def require_search(url: str) -> None:
     require_companions(file)
     if file is not None and (trouble := _trouble(file, table="trials")):
         raise DatabaseError(
-            f"{file} {trouble}; it holds which points the searches of this home have proposed: put "
-            "a copy back, or move it away, and they begin anew (what was trained is in the store, "
-            "and is not trained again where the same points come)"
+            f"{file} {trouble}; it records the points that the searches of this home proposed: "
+            "restore a copy, or move the file away to start the searches anew (trained runs are in "
+            "the store, and points proposed again reuse them)"
         )
 
 
@@ -86,8 +86,7 @@ def require_companions(database: Path | None) -> None:
             continue
         except UnreadableError as error:
             raise DatabaseError(
-                f"{place} {error}; SQLite keeps there what it is writing into {database.name}: "
-                "move it away"
+                f"{place} {error}; SQLite needs this path to write to {database.name}: move it away"
             ) from error
         except OSError as error:
             raise DatabaseError(f"{place} cannot be read ({error.strerror})") from error
@@ -133,7 +132,7 @@ def _opened_lock(place: Path) -> int:
     try:
         return open_lock(place)
     except UnreadableError as error:
-        raise DatabaseError(f"{place} {error}; it holds nothing: remove it") from error
+        raise DatabaseError(f"{place} {error}; it contains no data: remove it") from error
 
 
 def _schema_of_mlflow() -> str | None:

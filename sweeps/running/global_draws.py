@@ -35,7 +35,8 @@ def without_global_draws(plugins: Collection[str], device: str) -> Iterator[None
         raise PluginError(
             f"plugin {names}: a run that uses it drew from the global generator of "
             f"{' and '.join(drawn)}, so that a resumed run would have other numbers; draw from "
-            f"the generator that the method is given; mixsweep check {names} names the entry"
+            f"the generator that the method is given; mixsweep check {names} shows which entry "
+            "does this"
         )
 
 

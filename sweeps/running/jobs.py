@@ -219,7 +219,7 @@ def _exit_code(info: Any) -> int:
     if code is not None:
         return code if code >= 0 else _SIGNAL_BASE - code
     if info.status.value == "STOPPED":
-        click.echo("the job was stopped; the same command goes on where it was", err=True)
+        click.echo("the job was stopped; run the same command again to resume", err=True)
         return STOPPED
     said = _first_line(info.message or f"it is {info.status.value}")
     click.echo(f"the job has no exit code: {said}", err=True)

@@ -64,7 +64,9 @@ def open_storage(url: str) -> BaseStorage:
         ValueError: If the address is not valid; `answering` converts all other errors.
     """
     if url.removeprefix("sqlite://") in {"", "/", "/:memory:"}:
-        raise ValueError("a database in memory forgets the search")
+        raise ValueError(
+            "a database in memory loses the search when the program ends; give a file or a server"
+        )
     if "://" in url:
         waits = {"connect_args": {"timeout": _PATIENCE}} if database_file(url) else {}
         return RDBStorage(url, engine_kwargs=waits)
@@ -94,9 +96,14 @@ def _require_journal(file: Path) -> None:
         except UnreadableError as error:
             raise ValueError(f"it {error}") from None
         if content[: len(_JOURNAL)] not in {b"", _JOURNAL}:
-            raise ValueError("no journal of Optuna; a database is named by its URL")
+            raise ValueError(
+                "no journal of Optuna; give a database by its URL, such as sqlite:///PATH"
+            )
         if not content or content.endswith(b"\n"):
             return
         if tries_left:
             time.sleep(_LOOK_AGAIN)
-    raise ValueError("its last line is cut off: remove that line, and the search goes on before it")
+    raise ValueError(
+        "its last line is incomplete; delete that line and run the command again: the search "
+        "resumes from the line before"
+    )

@@ -209,7 +209,7 @@ class Proposals:
                 self._contents[name] = _content(self._search.config_of(values))
             except ValueError as error:
                 raise SearchError(
-                    f"the space holds values that exclude each other: {error}"
+                    f"the space contains values that contradict each other: {error}"
                 ) from error
         return self._contents[name]
 

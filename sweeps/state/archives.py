@@ -206,7 +206,9 @@ def unpack(file: Path, folder: Path) -> Launch:
             sums = {name: of_file for of_file, _, name in (line.partition("  ") for line in lines)}
             if sums.keys() != members.keys():
                 odd = sorted(sums.keys() ^ members.keys())
-                raise StudyArchiveError(f"{file}: {odd[0]!r} is not both listed and there")
+                raise StudyArchiveError(
+                    f"{file}: {odd[0]!r} is in the archive or in its list, but not in both"
+                )
             for name, member in members.items():
                 if not _NAME.fullmatch(name) or ".." in PurePosixPath(name).parts:
                     raise StudyArchiveError(f"{file}: {name!r} does not belong in an archive")
@@ -268,7 +270,7 @@ def _copy(archive: zipfile.ZipFile, member: zipfile.ZipInfo, out: IO[bytes]) -> 
     """
     if member.compress_type not in _COMPRESSIONS:
         raise StudyArchiveError(
-            f"{archive.filename}: {member.filename!r} is compressed in another way"
+            f"{archive.filename}: {member.filename!r} has an unsupported compression"
         )
     digest, left = hashlib.sha256(), member.file_size
     with archive.open(member) as stream:

@@ -202,5 +202,5 @@ def test_a_directory_that_is_deleted_during_a_launch_does_not_end_it(tmp_path: P
 def test_a_folder_for_mlflow_is_refused_before_anything_starts(tmp_path: Path, uri: str) -> None:
     done = ran("open", "run", str(STUDY), "--tracking-uri", uri, home=tmp_path / "runs")
     assert done.returncode == 2
-    assert "MLflow keeps nothing in plain folders any more" in done.stderr
+    assert "MLflow no longer stores runs in plain folders" in done.stderr
     assert not (tmp_path / "runs").exists()

@@ -200,7 +200,7 @@ def locked(name: str, root: Path) -> Iterator[None]:
     try:
         lock = open_lock(place)
     except UnreadableError as error:
-        raise OSError(f"{place} {error}: it holds nothing, remove it") from error
+        raise OSError(f"{place} {error}: it contains no data, remove it") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -165,7 +165,7 @@ def test_a_plugin_that_keeps_the_contracts_passes(plugin: Write) -> None:
             TINY.replace("size =", "np.random.rand(); size ="),
             "numbers do not depend", "it draws from the global generator of numpy.random",
         ),
-        (FORGETFUL, "each of its fields moves", "another `times` leaves the last stage key"),
+        (FORGETFUL, "each of its fields moves", "another `times` does not change the last"),
         (HALF.format(images="own.mul_(0.5)", weight="0.5"), "weights of labels", "`mix` changes"),
         (HALF.format(images="own", weight="1.5"), "weights of labels", "1.5"),
         (TRIANGULAR.replace("** self.peak", "+ self.peak"), "quantiles rise", "from 1.0 to 2.0"),
@@ -284,4 +284,4 @@ def test_a_plugin_that_fails_is_named_once(plugin: Write) -> None:
 def test_a_probe_that_changes_weights_by_test_images_is_found(plugin: Write) -> None:
     peek = PEEKING.replace('held_out["test"]', 'held_out.get("test", torch.zeros(9))')
     broken = _broken(plugin(peek))["no test image is seen in training"]
-    assert broken == "with other test images, or none, the weights are others"
+    assert broken == "the weights change if the test images are changed or left out"

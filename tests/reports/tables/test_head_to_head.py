@@ -258,7 +258,7 @@ def test_arms_that_no_seed_pairs_are_refused_by_what_differs(
     mixed = replace(study, arms={**study.arms, "uniform": other})
     results = tuple(ended(mixed, {}))
     first, second = (StudyArm(study=mixed, arm=arm, results=results) for arm in ("uniform", "erm"))
-    expected = f"uniform and erm differ in {unpaired}, which no seed pairs"
+    expected = f"uniform and erm differ in {unpaired}, so seeds cannot be paired"
     assert refusal(first, second) == expected
     assert against(mixed, results, arms="midpoint erm").comparison.n == 5
 
@@ -268,7 +268,7 @@ def test_read_outs_that_differ_are_refused_by_their_names(
 ) -> None:
     mean = replace(study, readout=MeanOfLast(evaluations=2))
     first, second = (StudyArm(study=s, arm="erm", results=results) for s in (study, mean))
-    text = "the read-outs differ: last epoch, mean of the last 2 evaluations"
+    text = "the read-outs must be the same, got last epoch, mean of the last 2 evaluations"
     assert refusal(first, second) == text
 
 

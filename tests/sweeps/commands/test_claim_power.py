@@ -45,7 +45,7 @@ def test_below_the_stated_difference_no_runs_are_told_apart_and_above_it_some_ar
 def test_one_seed_decides_nothing_and_the_line_says_so() -> None:
     study = claiming(make_study(seeds=(0,)), LESS)
     (line,) = spell_powers(study, claim_powers(study))
-    assert line == "0: n = 1 decides nothing; give two seeds or more, better five"
+    assert line == "0: n = 1 cannot decide a claim; use at least two seeds, better five"
 
 
 @pytest.mark.parametrize("study", [make_study()])

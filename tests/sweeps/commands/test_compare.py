@@ -79,7 +79,7 @@ def test_arms_that_no_seed_pairs_are_refused_by_what_differs(home: Path, tmp_pat
     file.write_text(source.replace("study: digits", "study: held-out"))
     said = _compare(home, "digits", str(file), "--arms", "digits/erm", "held-out/erm")
     assert isinstance(said.exception, RefusedError)
-    assert "erm and erm differ in data.val_size, which no seed pairs" in str(said.exception)
+    assert "erm and erm differ in data.val_size, so seeds cannot be paired" in str(said.exception)
 
 
 @pytest.mark.parametrize(

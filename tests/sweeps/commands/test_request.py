@@ -243,7 +243,7 @@ def test_a_damaged_tracking_database_is_refused_with_the_line_that_brings_it_bac
     with pytest.raises(DatabaseError) as caught:
         request.require_databases()
     assert str(caught.value).startswith(f"{tmp_path / 'mlflow.db'} ")
-    assert f"{request.spell('sync')} brings it back" in str(caught.value)
+    assert f"{request.spell('sync')} restores it" in str(caught.value)
     request_of(tmp_path, tracking="http://server:5000").require_databases()
 
 

@@ -52,7 +52,7 @@ def test_a_shared_study_is_reported_elsewhere_as_at_home(
     other = str(tmp_path / "other")
     said = type_in("add", str(shared), "--home", other)
     assert said.return_value == DONE
-    assert said.stdout == "signs: 6 runs added, 0 were here with the same records\n"
+    assert said.stdout == "signs: 6 runs added, 0 already here with the same records\n"
     report = type_in("report", "signs", "--home", other, "--out", str(tmp_path / "after"))
     assert report.return_value == DONE, report.stderr
     for name in ("table.csv", "runs.csv", "table.md"):
@@ -63,7 +63,7 @@ def test_a_shared_study_is_reported_elsewhere_as_at_home(
     assert own.predictions.keys() == theirs.predictions.keys()
     assert own.keys().keys() == theirs.keys().keys()
     again = type_in("add", str(shared), "--home", other)
-    assert again.stdout == "signs: 0 runs added, 6 were here with the same records\n"
+    assert again.stdout == "signs: 0 runs added, 6 already here with the same records\n"
 
 
 def test_runs_that_are_there_with_other_records_stay(
@@ -76,7 +76,7 @@ def test_runs_that_are_there_with_other_records_stay(
     other.write(key, records=records, facts=facts, environment={}, state=None)
     said = type_in("add", str(shared), "--home", str(tmp_path / "other"))
     assert said.return_value == SOME_FAILED
-    assert f"stage {key} is here with other records, which stay" in said.stderr
+    assert f"stage {key} has different records here, which are kept" in said.stderr
     stage = other.read(key)
     assert stage is not None
     assert stage.records[-1].metrics["test/error"] == 0.9

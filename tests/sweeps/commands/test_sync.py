@@ -79,7 +79,7 @@ def test_a_database_that_no_waiting_mends_is_named_at_once(
     assert _refused(mixsweep).startswith(newer)
     database.write_bytes(sound)
     DAMAGES["a folder"](lock)
-    assert _refused(mixsweep).startswith(f"{lock} is no file; it holds nothing: remove it")
+    assert _refused(mixsweep).startswith(f"{lock} is no file; it contains no data: remove it")
     shutil.rmtree(lock)
     mixsweep("sync", "digits")
 

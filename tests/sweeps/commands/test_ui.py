@@ -152,7 +152,7 @@ def test_a_damaged_database_is_named_with_what_brings_it_back(
         text = str(said.exception)
         assert text.startswith(f"{tmp_path / 'mlflow.db'} ")
         name = study[0] if study else "STUDY"
-        assert f"sync {name} --home {tmp_path} brings it back" in text
+        assert f"sync {name} --home {tmp_path} restores it" in text
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])

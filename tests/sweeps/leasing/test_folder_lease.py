@@ -183,7 +183,7 @@ def test_damage_is_told_in_a_line_that_names_the_file(
     leave_a_lease(store, 1)
     lock, holder = caplog.messages
     assert lock.endswith("leases/table1.lock is no file; moved to quarantine")
-    assert holder.endswith("leases/table1.json is damaged; taken for absent")
+    assert holder.endswith("leases/table1.json is damaged; treated as absent")
 
 
 def test_fields_that_a_later_version_added_to_a_lease_are_ignored(store: Store) -> None:

@@ -51,7 +51,7 @@ def test_a_file_that_is_no_database_is_named_in_one_line_with_what_brings_it_bac
     said = str(caught.value)
     assert said.startswith(f"{home.folder / name} ")
     assert "\n" not in said
-    assert (f"safe to remove it, and {SYNC} brings it back" in said) == (name == "mlflow.db")
+    assert (f"safe to remove it, and {SYNC} restores it" in said) == (name == "mlflow.db")
     assert ("put a copy back" in said) == (name == "optuna.db")
 
 

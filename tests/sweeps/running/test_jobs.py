@@ -301,7 +301,7 @@ def test_the_code_of_a_job_is_that_of_its_process_as_a_shell_tells_it(
 @pytest.mark.parametrize(
     ("state", "code", "said"),
     [
-        (ended("STOPPED"), 130, "the job was stopped; the same command goes on where it was"),
+        (ended("STOPPED"), 130, "the job was stopped; run the same command again to resume"),
         (
             ended("FAILED", message="\nits node is gone\nand more"), 1,
             "the job has no exit code: its node is gone",

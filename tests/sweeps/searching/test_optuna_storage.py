@@ -15,7 +15,7 @@ from tests.sweeps.small_searches import asked, read
     [
         ("notes.txt", "no journal of Optuna"),
         ("sqlite:///notes.txt", "file is not a database"),
-        ("sqlite://", "a database in memory forgets the search"),
+        ("sqlite://", "a database in memory loses the search"),
         ("foo://user:secret@host/name", "Can't load plugin"),
         (".", "it is no file"),
     ],
@@ -43,7 +43,7 @@ JOURNALS = {
     "a dangling link": "it is a link that leads nowhere",
     "a list": "no journal of Optuna",
     "random": "no journal of Optuna",
-    "truncated": "its last line is cut off",
+    "truncated": "its last line is incomplete",
 }
 
 

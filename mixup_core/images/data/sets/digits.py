@@ -27,7 +27,7 @@ def _read(root: Path, split: SplitName, size: int) -> "Images":
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
-        raise DataError(f"digits: scikit-learn, which brings them, is absent ({error}).") from error
+        raise DataError(f"digits: install scikit-learn, which contains them ({error}).") from error
 
     import numpy as np
 

@@ -411,7 +411,7 @@ def test_what_is_in_the_place_of_a_lock_is_named(sources: Sources, root: Path, d
     lock.touch()
     DAMAGES[damage](lock)
     with pytest.raises(
-        DataError, match=r"\.fashion-mnist\.lock is .*: it holds nothing, remove it"
+        DataError, match=r"\.fashion-mnist\.lock is .*: it contains no data, remove it"
     ):
         fetch("fashion-mnist", root)
 
