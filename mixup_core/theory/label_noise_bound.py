@@ -43,7 +43,7 @@ class LabelNoiseBoundConfig(Checked):
     truth: Literal["sampled", "argmax"] = "sampled"
     """Label of the mixed input: `sampled` from f, or `argmax`, the likelier label."""
     first_steepness: Positive = 0.75
-    """s at the first record."""
+    """Steepness s of f at the first record."""
     draws: Annotated[int, Range(2, 10_000_000)] = 200_000
     """Number of pairs; all records use the same pairs."""
     epochs: Annotated[int, Range(1, 60)] = 6

@@ -49,7 +49,7 @@ class MixupExpansionConfig(Checked):
     separation: NonNegative = 1.0
     """Half the distance between the means of the classes."""
     first_points: Annotated[int, Range(4, 2000)] = 32
-    """n at the first record."""
+    """Number of points n at the first record."""
     decay: Positive = 1e-3
     """Weight decay: decay/2 ||w||^2 is added to the loss."""
     nodes: Annotated[int, Range(2, 1000)] = 8

@@ -49,7 +49,7 @@ class SeparabilityConfig(Checked):
     which the mean of the points estimates.
     """
     first_points: int = 32
-    """n at the first record; greater than the dimension."""
+    """Number of points n at the first record; greater than the dimension."""
     nodes: Annotated[int, Range(2, 1000)] = 8
     """Number of quantiles that represent a random law; even."""
     epochs: Annotated[int, Range(1, 12)] = 6

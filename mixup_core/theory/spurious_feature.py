@@ -48,7 +48,7 @@ class SpuriousFeatureConfig(Checked):
     spurious_mean: Positive = 0.5
     """m_s, the mean of the spurious coordinate."""
     first_sd: Positive = 0.4
-    """s at the first record."""
+    """Spurious standard deviation s at the first record."""
     decay: Positive = 1e-3
     """Weight decay: decay/2 ||w||^2 is added to the loss."""
     nodes: Annotated[int, Range(2, 1000)] = 8
@@ -68,7 +68,7 @@ class SpuriousFeatureConfig(Checked):
         self.law.require_nodes(self)
 
     def spurious_sd_at(self, epoch: int) -> float:
-        """Return s at a record, counted from 0."""
+        """Return the spurious standard deviation s at a record, counted from 0."""
         return self.first_sd * 2.0**-epoch
 
 
@@ -79,7 +79,7 @@ def errors(config: SpuriousFeatureConfig, sd: float, weights: Floats) -> tuple[f
 
     Args:
         config: The run.
-        sd: s.
+        sd: Spurious standard deviation s.
         weights: Core, then spurious: (2,).
     """
     from scipy.special import ndtr

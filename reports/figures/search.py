@@ -19,7 +19,7 @@ from sweeps.study.search import Point
 
 
 def draw_search(searched: Searched, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
-    """Return the figures of a search; those that need complete points are left out without any.
+    """Return the figures of a search; empty if no point is complete.
 
     Points whose runs are missing from the store are not drawn.
 

@@ -154,7 +154,9 @@ def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> 
             if primary.comparison.difference * other.comparison.difference < 0:
                 changed.append("has the other sign")
             if primary.is_told != other.is_told:
-                changed.append(f"is {'' if other.is_told else 'not '}told from 0 at 5 %")
+                changed.append(
+                    f"is {'' if other.is_told else 'not '}significantly different from 0 at 5 %"
+                )
             if changed:
                 what = f"{pair[0]} minus {pair[1]}"
                 sentences.append(f"{beginning}, {what} {' and '.join(changed)}.")

@@ -86,7 +86,7 @@ def response_of(study: Study, arms: Sequence[str]) -> Response | None:
 def plane_of(study: Study, arms: Sequence[str]) -> ResponsePlane | None:
     """Return arms on the grid of the first two numbers that are crossed; None if none are.
 
-    None of an optional number is a value of its own, after all others.
+    For an optional number, None counts as a value, placed after all others.
     """
     flats = {arm: settings_of(study.arms[arm]) for arm in arms}
     numbers = _numbers(flats, leaves(study.problem.config), 2, with_unset=True)

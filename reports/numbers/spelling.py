@@ -53,7 +53,7 @@ def upper_first(text: str) -> str:
 
 
 def spell_csv(records: Iterable[Mapping[str, Any]]) -> str:
-    """Return records as CSV at full precision; cells are escaped so that spreadsheets run none.
+    """Return records as CSV at full precision; spreadsheets run no cell as a formula.
 
     The first record names the columns. Records are consumed one by one.
     """

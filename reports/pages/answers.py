@@ -176,7 +176,7 @@ class Answers:
         return markdown_grid([[*line[:1], *map(escape_markdown, line[1:])] for line in grid])
 
     def turned(self) -> str:
-        """Return a table of the claims whose verdict or sign another setting turns.
+        """Return a table of the claims whose verdict or sign is reversed under another setting.
 
         A verdict that only becomes undecided under another setting is not among them.
         """
@@ -191,7 +191,7 @@ class Answers:
         return markdown_grid([[*line[:1], *map(escape_markdown, line[1:])] for line in grid])
 
     def _judged(self) -> Iterator[tuple["Asked", Verdict]]:
-        """Yield the claims of published studies with their verdicts of today."""
+        """Yield the claims of published studies with their present verdicts."""
         for name in bundled_names():
             found = self._of(name)
             if found.report is not None:
@@ -261,7 +261,7 @@ class Asked:
         return f"[{self.study.name}]({self.report.folder.relative_to(published).as_posix()}/)"
 
     def variants(self, verdict: Verdict) -> str:
-        """Return how a verdict differs under other settings; empty where none was trained."""
+        """Return how a verdict differs under other settings; empty if none was trained."""
         told = {} if self.report is None else self.report.told
         return told.get(verdict.claim.says, {}).get("variants") or ""
 

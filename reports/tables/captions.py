@@ -74,7 +74,7 @@ def caption_of(table: Captioned) -> str:
         f"mean ± 95 % t interval over {spell_seeds_of(study)}",
         (f"{table.selection.found}; {readout}" if table.selection.found else "")
         or f"selection rule {SELECTION_RULE} (arms fixed in advance, {readout}, "
-        f"{study.headline.partition('/')[0]} results choose nothing)",
+        f"{study.headline.partition('/')[0]} results select nothing)",
         *_spell_comparisons(table, shown),
         *_spell_equals(table.equal),
         *study.remarks(),
@@ -89,11 +89,11 @@ def caption_of(table: Captioned) -> str:
             "never a result"
         )
     if any(row.is_close for row in rows):
-        parts.append("†: not told apart from it by an interval of the same level")
+        parts.append("†: not significantly different from it at the level of the table")
     if any(0 < row.n < row.seeds_expected for row in rows):
-        parts.append("an arm that lacks seeds is summarised and compared over those it has")
+        parts.append("an arm with missing seeds is summarised and compared over the others")
     if any(row.diverged for row in rows):
-        parts.append("no mean where a seed diverged, for the survivors flatter the arm")
+        parts.append("no mean if a seed diverged, as the other seeds would flatter the arm")
     if any(row.n and not row.diverged and study.headline not in row.summaries for row in rows):
         parts.append(f"no mean where a run has no {shown.label} by the {readout}")
     if any(row.summaries and row.n > 1 for row in rows):

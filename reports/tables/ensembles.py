@@ -128,7 +128,7 @@ def spread_table(predicted: Predicted) -> Listing | None:
         "seeds of the test error. Its square is the square of the noise, which the limited number "
         "of test images makes, plus, but for a factor of 1 - 1 / images, the variance of the error "
         "on the distribution that they are drawn from (Jordan 2023, arXiv:2304.01910); 0 where "
-        "noise explains all. 95 % intervals from chi-square, which lean on normal values.",
+        "noise explains all. 95 % intervals from chi-square, which assume normal values.",
         records=tuple(
             {"arm": arm} | {name: getattr(spread, name) for name in spread.__slots__}
             for arm, spread in found.items()

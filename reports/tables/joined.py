@@ -170,9 +170,9 @@ class Joined:
             best = "lowest" if shown.is_lower_better else "highest"
             marks.append(f"bold: {best} mean of the arms with every seed of a column")
         if any(row.is_close for row in every):
-            marks.append("†: not told apart from it at 5 % (paired by seed, Holm, its own family)")
+            marks.append("†: not significantly different from it (5 %, paired, Holm, own family)")
         if any(row.diverged for row in every):
-            marks.append("no mean where a seed diverged, for the survivors flatter the arm")
+            marks.append("no mean if a seed diverged, as the other seeds would flatter the arm")
         parts = [
             f"{upper_first(shown.heading)}: mean ± 95 % t interval over seeds (finished/expected)",
             f"selection rule {SELECTION_RULE} (arms fixed in advance, {readout}, "
@@ -317,8 +317,8 @@ class Joined:
                 )
                 for (arm, metric), by_head in rows.items()
             ),
-            caption="Intervals unadjusted, of our seeds alone: what a paper's own number varies by "
-            "does not enter."
+            caption="Intervals are unadjusted and cover the variation over our seeds only, not "
+            "that of a paper's number."
             + "".join(dict.fromkeys(spell_differing(column.study) for column in self.columns)),
             records=tuple(records),
         )

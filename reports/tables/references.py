@@ -59,9 +59,9 @@ def reference_table(
         title="Beside the values of the papers",
         header=("arm", "metric", "ours", "n", "paper", "ours minus paper"),
         cells=tuple(cells),
-        caption=f"Ours: mean ± 95 % t interval over seeds, {study.readout}; intervals unadjusted, "
-        "of our seeds alone: what a paper's own number varies by does not enter, nor do other "
-        f"sizes, data or machines.{spell_differing(study)}",
+        caption=f"Ours: mean ± 95 % t interval over seeds, {study.readout}; intervals are "
+        "unadjusted and cover the variation over our seeds only, not that of a paper's number, nor "
+        f"other sizes, data or machines.{spell_differing(study)}",
         records=tuple(records),
     )
 

@@ -62,12 +62,13 @@ def variation_table(
         cells=tuple(cells),
         caption=f"Standard deviation over seeds of the {metric.label} where the seed varies one "
         "source and all else is drawn as at seed 0, and where it varies all; 95 % intervals from "
-        "chi-square and F, which lean on normal values. This is no decomposition of the variance: "
+        "chi-square and F, which assume normal values. This is no decomposition of the variance: "
         "each line is one slice, in which all other sources stay as at seed 0, and shares need not "
         "add up to 100 %; a crossed design (`redraw`) gives the parts. `rounding` moves one "
-        "initial weight by one unit in the last place. No interval holds what other test images "
+        "initial weight by one unit in the last place. No interval includes the effect of "
+        "other test images "
         + (f"(sd {spell_number(metric.scale * noise, metric.digits)} {unit}) " if noise else "")
-        + "or another processor would change.",
+        + "or of another processor.",
         records=tuple(records),
     )
 

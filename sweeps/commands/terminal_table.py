@@ -48,7 +48,7 @@ def fitted(markdown: str, columns: int, rows: int) -> str:
     if more := len(grid) - len(shown):
         lines.append(f"... {more} more")
     if any("†" in cell for line in shown for cell in line[:num_columns]):
-        lines.append("†: not told apart from the best mean")
+        lines.append("†: not significantly different from the best mean")
     if hidden := grid[0][num_columns:]:
         lines.append(f"not shown: {'; '.join(hidden)}")
     return "\n".join(_cut(line.rstrip(), columns - 1) for line in lines)

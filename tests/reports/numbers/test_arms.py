@@ -69,7 +69,7 @@ def test_a_dagger_marks_what_is_not_told_apart_from_the_best() -> None:
     table = tabulate(study, ended(study, near))
     assert [row.is_close for row in table.rows] == [False, True, False]
     assert table.cells[1][1].endswith("†")
-    assert "†: not told apart" in table.caption
+    assert "†: not significantly different" in table.caption
 
 
 def test_arms_measured_on_different_data_are_not_compared(study: Study) -> None:

@@ -130,7 +130,8 @@ def test_one_study_of_two_machines_is_told_apart_by_their_instructions(machines:
 def test_a_sentence_says_where_sign_decision_or_verdict_changes(machines: Joined) -> None:
     caption = next(part.caption for part in machines.listings() if part.name == "differences")
     assert (
-        "In the column AVX2, uniform minus erm has the other sign and is not told from 0 at 5 %."
+        "In the column AVX2, uniform minus erm has the other sign and is not "
+        "significantly different from 0 at 5 %."
     ) in caption
     assert "In the column AVX2, midpoint minus erm" not in caption
     assert "“Uniform beats ERM”: holds in AVX512, undecided in AVX2." in caption

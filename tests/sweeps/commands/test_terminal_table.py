@@ -34,7 +34,8 @@ def test_what_the_table_alone_does_not_explain_is_said_below_it() -> None:
     table = (
         "| arm | error | n |\n| --- | --- | --- |\n| erm | 1.0 | 2/2 |\n| mixup | 1.1† | 2/2 |\n"
     )
-    assert "†: not told apart from the best mean" in fitted(table, 80, 20).splitlines()
+    said = "†: not significantly different from the best mean"
+    assert said in fitted(table, 80, 20).splitlines()
     assert "†" not in fitted(table.replace("†", ""), 80, 20)
     wide = table.replace("error", "e" * 70)
     assert fitted(wide, 60, 20).splitlines()[0].endswith("...")
