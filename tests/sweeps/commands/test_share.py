@@ -94,9 +94,9 @@ CHANGES: dict[str, tuple[Change, str]] = {
         lambda f: f.update({_any(f, "store/predictions"): b"x"}), "does not have its sha256",
     ),
     "the study": (lambda f: f.update({"launch.json": b"{}"}), "describes no study"),
-    "a file too few": (lambda f: f.pop(_any(f, "store/stages")), "not both listed and there"),
+    "a file too few": (lambda f: f.pop(_any(f, "store/stages")), "but not in both"),
     "a file too many": (
-        lambda f: f.update({"store/stages/aa/bb.json": b"x"}), "not both listed and there",
+        lambda f: f.update({"store/stages/aa/bb.json": b"x"}), "but not in both",
     ),
     "a file outside": (
         lambda f: f.update({"../x": b"x", "SHA256SUMS": f["SHA256SUMS"] + b"0  ../x\n"}),

@@ -52,7 +52,7 @@ def test_a_file_that_is_no_database_is_named_in_one_line_with_what_brings_it_bac
     assert said.startswith(f"{home.folder / name} ")
     assert "\n" not in said
     assert (f"safe to remove it, and {SYNC} restores it" in said) == (name == "mlflow.db")
-    assert ("put a copy back" in said) == (name == "optuna.db")
+    assert ("restore a copy" in said) == (name == "optuna.db")
 
 
 @pytest.mark.parametrize("name", REQUIRES)
@@ -157,5 +157,8 @@ def test_what_is_in_the_place_of_a_lock_is_named(tmp_path: Path, damage: str) ->
     with alone(file):
         pass
     DAMAGES[damage](tmp_path / "mlflow.db.lock")
-    with pytest.raises(DatabaseError, match=r"mlflow\.db\.lock .* it holds nothing"), alone(file):
+    with (
+        pytest.raises(DatabaseError, match=r"mlflow\.db\.lock .* it contains no data"),
+        alone(file),
+    ):
         pass
