@@ -185,7 +185,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
     if tracker.refusal is not None:
         click.echo(f"MLflow rejected some of the data: {tracker.refusal}", err=True)
         click.echo(f"when the cause is fixed: {request.spell('sync')}", err=True)
-        conclude(request, results, report)
+        conclude(request, results, report, is_inline=is_inline)
         return SOME_FAILED
     if not arrived:
         when = "the server is back" if tracks else "MLflow is installed"
