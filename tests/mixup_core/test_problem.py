@@ -65,7 +65,7 @@ def test_every_data_set_of_a_problem_is_named_once_and_lies_under_its_root() -> 
     ("named", "message"),
     [
         ({"law.": "because"}, "ends in a dot"),
-        ({"law": " "}, "no reason"),
+        ({"law": " "}, "needs a reason"),
         ({"laws": "because"}, "names laws, but no field of RareFeaturesConfig takes a value there"),
     ],
 )
