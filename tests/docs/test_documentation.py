@@ -15,7 +15,16 @@ from sweeps.reading.study_file import load_study
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
-LANGUAGES = {"console", "python", "yaml", "text", "{toctree}", "{include}", "{eval-rst}"}
+LANGUAGES = {
+    "{literalinclude}",
+    "console",
+    "python",
+    "yaml",
+    "text",
+    "{toctree}",
+    "{include}",
+    "{eval-rst}",
+}
 """`text` is what no test can run here: other machines, other tools, pictures."""
 ENDLESS = ("mixsweep ui",)
 """Commands that serve until they are interrupted; the test of README types them."""
