@@ -181,8 +181,8 @@ def _uploaded(name: str, upload: Upload) -> str:
     file, here = Path(name).resolve(), Path.cwd()
     if not file.is_relative_to(here):
         raise RefusedError(
-            f"{name}: lies outside of the working directory, which is all that a job gets; "
-            "move it there, or submit from the folder that holds it"
+            f"{name}: outside of the working directory, and a job gets no other files; "
+            "move it there, or submit from the folder that contains it"
         )
     name = str(file.relative_to(here))
     if name not in upload.files:
@@ -271,9 +271,9 @@ def _require_no_credentials(upload: Upload, *, may_leave_out: bool) -> None:
         click.echo(f"left out  {named}", err=True)
         return
     raise RefusedError(
-        f"{upload.folder}: holds what looks like credentials, which are never uploaded: {named}; "
-        "submit from a folder without them, add --leave-out-credentials to go on without these "
-        "files, or name a harmless one in .rayignore (!NAME)"
+        f"{upload.folder}: contains files that look like credentials, which are never uploaded: "
+        f"{named}; submit from a folder without them, add --leave-out-credentials to continue "
+        "without these files, or name a harmless one in .rayignore (!NAME)"
     )
 
 

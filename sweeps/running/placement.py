@@ -149,7 +149,7 @@ class Placement:
                 + (
                     ""
                     if growth == "none"
-                    else "; add --slots with the runs that nodes to join hold"
+                    else "; add --slots with the number of runs for nodes that will join"
                 )
             )
         # For waiting runs on CPUs an autoscaler would start nodes with GPUs.
