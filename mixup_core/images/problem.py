@@ -20,6 +20,7 @@ from mixup_core.images.mix_config import MixConfig
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.other_names import OTHER_NAMES
 from mixup_core.images.probes.probe import Probe
+from mixup_core.images.recording import lacks, observed
 from mixup_core.images.teaching import oracles, tags, taught, teacher_arm, unfit
 from mixup_core.laws import Erm
 from mixup_core.mixing.partners import FromDataset
@@ -260,6 +261,8 @@ IMAGES = Problem(
     ),
     tags=tags,
     measures=measures,
+    observed=observed,
+    lacks=lacks,
     setting=setting,
     classes=lambda config: described(config.data).classes,
     examples=examples,

@@ -145,6 +145,12 @@ class Problem:
     """
     measures: Callable[[Any, str], bool] = lambda config, metric: True
     """Returns whether a run of a configuration measures a metric of `headline`."""
+    observed: Callable[[Any, str], Any] = lambda config, metric: config
+    """(configuration, metric) to the configuration without fields that only decide which other
+    metrics are measured. Two runs for which the results are equal end with the same metric."""
+    lacks: Callable[[Any, str, int], str | None] = lambda config, metric, records: None
+    """(configuration, metric, number) to a phrase that says what to set so that a run ends with so
+    many records of a metric; None if it does. A claim needs the metric."""
     setting: Callable[[Any, str], str] = lambda config, metric: ""
     """Returns the data on which a metric is measured, for captions: `Fashion-MNIST, 10 000 test
     images`.

@@ -175,6 +175,13 @@ def measures(config: LinearViewsConfig, metric: str) -> bool:
     return metric.partition("/")[0] == heads[type(config.quantity)]
 
 
+def lacks(config: LinearViewsConfig, metric: str, records: int) -> str | None:
+    """Return which quantity a run must compute to record a metric; None if it does."""
+    del records
+    quantity = {"excess": "excess", "gap": "gap"}.get(metric.partition("/")[0], "gradients")
+    return None if measures(config, metric) else f"set quantity to {quantity}"
+
+
 def setting(config: LinearViewsConfig, metric: str) -> str:
     """Return the size of the setting as text."""
     del metric
@@ -212,6 +219,7 @@ LINEAR_VIEWS = Problem(
     axis=Axis(label="scale of the model", unit="doubling", scale="log", metric="scale"),
     unsearchable=("classes", "quantity"),
     measures=measures,
+    lacks=lacks,
     setting=setting,
     population=lambda config: (type(config.quantity).__name__, config.classes),
 )

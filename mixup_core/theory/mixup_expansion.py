@@ -186,7 +186,7 @@ MIXUP_EXPANSION = Problem(
         "expansion/share_left": Metric(
             label="share of it that both orders leave", unit="%", least=0.0, most=math.inf
         ),
-        "solver/slope": Metric(label="largest slope left"),
+        "solver/slope": Metric(label="largest slope left", least=0.0),
         "points": Metric(label="training points", least=0.0),
     },
     headline=("loss/test",),

@@ -1,5 +1,6 @@
 """The figure of ensembles: error, NLL, Brier score and calibration by the number of networks."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -73,4 +74,5 @@ def draw_ensembles(predicted: Predicted, looks: Mapping[str, Look]) -> Figure | 
 
 
 def _scaled(records: list[dict[str, Any]], name: str, scale: float) -> list[float]:
-    return [scale * record[name] for record in records]
+    """Return numbers as drawn; not a number, so a gap, where a record has none."""
+    return [math.nan if record[name] is None else scale * record[name] for record in records]

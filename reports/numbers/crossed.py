@@ -21,12 +21,14 @@ LEAST_CONTEXTS = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Index:
-    """The part of the variance that a source causes, with a 95 % interval."""
+    """A part of the variance that a source makes, with a 95 % interval; all within [0, 1]."""
 
     value: float
-    """Estimate of a number in [0, 1]; noise can move it outside."""
-    low: float
-    high: float
+    """The end of [0, 1] that is nearest to the estimate, where noise brings that outside."""
+    estimate: float
+    low: float | None
+    """Absent, as is `high`, where the estimate is the same without any of the contexts."""
+    high: float | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,11 +50,15 @@ def indices(first: Sequence[float], second: Sequence[float], moved: Sequence[flo
         first = mean((B - m) (M - A)) / V, m the mean of A and B
         total = mean((A - M)^2) / (2 V)
 
-    Subtracting m changes no expectation; it removes noise that the mean of the metric would add.
-    The intervals come from the jackknife over contexts, with t of n - 1 degrees of freedom.
+    Subtracting m changes no expectation, and without it the mean of the metric would enter the
+    noise. Intervals are of the jackknife over contexts, with t of n - 1 degrees of freedom. Since
+    an index lies in [0, 1], an estimate outside is moved to the nearer end, its interval with it,
+    and what is left outside is cut off. This can only bring the interval closer to the index, so
+    it covers the index at least as often, and it is never empty.
 
     Source: Saltelli et al. 2010, Computer Physics Communications 181, table 2 (b) and (f); (f) is
-    from Jansen 1999.
+    of Jansen 1999. Intervals of a bounded number: Mandelkern and Schultz 2000, Journal of
+    Mathematical Physics 41.
 
     Args:
         first: A, the metric with the first draw of all sources.
@@ -75,10 +81,15 @@ def indices(first: Sequence[float], second: Sequence[float], moved: Sequence[flo
     spread = np.sqrt((n - 1) / n * np.square(without - without.mean(1)[:, None]).sum(1))
     half = t_quantile(n, CONFIDENCE) * spread
     of_first, of_total = (
-        Index(value=float(value), low=float(value - width), high=float(value + width))
-        for value, width in zip(estimates, half, strict=True)
+        _index(float(value), float(width)) for value, width in zip(estimates, half, strict=True)
     )
     return Indices(n=n, first=of_first, total=of_total)
+
+
+def _index(estimate: float, half: float) -> Index:
+    value = min(1.0, max(0.0, estimate))
+    low, high = (max(0.0, value - half), min(1.0, value + half)) if half > 0 else (None, None)
+    return Index(value=value, estimate=estimate, low=low, high=high)
 
 
 def _estimates(a: Array, b: Array, m: Array) -> Array:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from reports.numbers.calibration import NUM_BINS, fitted_temperature, probabilities
+from reports.numbers.shares import Measure, share_limits
 from reports.numbers.summary import CONFIDENCE, t_quantile
 
 Array = NDArray[np.float64]
@@ -35,6 +36,12 @@ _GROUPS = 40
 
 _LEAST_PROBABILITY = 1e-300
 
+_MOST = {"error": 1.0, "calibration_error": 1.0, "brier": 2.0}
+"""Upper bounds of the measures that have one; the lower one is 0."""
+
+_ROUNDING = 1e-12
+"""A width below this part of a value is rounding."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
@@ -47,9 +54,11 @@ class Measured:
     networks.
     """
     high: float | None
-    image_low: float
-    """Lower end of the 95 % interval over images, for fixed networks."""
-    image_high: float
+    """Both ends are None, too, where each choice of networks gives the same."""
+    image_low: float | None
+    """Lower end of the 95 % interval for other images, of the same networks; None where all images
+    give the same, but for errors: no error in N images has exact limits."""
+    image_high: float | None
     by_seed: Mapping[int, float]
     """Pseudo-value of each seed; their mean is `mean`. Empty with fewer than three networks."""
 
@@ -100,7 +109,9 @@ def ensemble_sizes(
             size=size,
             num_ensembles=len(chosen),
             is_complete=len(chosen) == math.comb(len(seeds), size),
-            measures=_summarised(seeds, chosen, left_out, table, has_scaled=val is not None),
+            measures=_summarised(
+                seeds, chosen, left_out, table, has_scaled=val is not None, num_images=len(labels)
+            ),
         )
     return found
 
@@ -175,13 +186,14 @@ def _of_images(chances: Array, labels: Labels, groups: NDArray[np.int64], used: 
     return measured
 
 
-def _summarised(
+def _summarised(  # noqa: PLR0913  what was measured, of what
     seeds: Sequence[int],
     chosen: Sequence[tuple[int, ...]],
     left_out: Sequence[tuple[int, ...]],
     table: Mapping[tuple[int, ...], Array],
     *,
     has_scaled: bool,
+    num_images: int,
 ) -> dict[str, Measured]:
     n = len(seeds)
     measured = np.mean([table[subset] for subset in chosen], axis=0)
@@ -203,18 +215,31 @@ def _summarised(
     found = {}
     for column, name in enumerate((*NAMES, *(SCALED if has_scaled else ()))):
         mean, values = float(whole[column]), pseudo[:, column]
-        half = None
+        half = 0.0
         if n >= 3:
             half = t_quantile(n, CONFIDENCE) * float(values.std(ddof=1)) / math.sqrt(n)
+        most = _MOST.get(name.removeprefix("scaled_"), math.inf)
+        low, high = _ends(mean, half, most)
+        image_low, image_high = _ends(mean, float(image_half[column]), most)
+        if name == "error" and image_low is None:
+            share = Measure(least=0.0, most=1.0, size=num_images)
+            image_low, image_high = share_limits(mean, 0.0, 1, share, CONFIDENCE)
         found[name] = Measured(
             mean=mean,
-            low=None if half is None else max(0.0, mean - half),
-            high=None if half is None else mean + half,
-            image_low=max(0.0, mean - float(image_half[column])),
-            image_high=mean + float(image_half[column]),
+            low=low,
+            high=high,
+            image_low=image_low,
+            image_high=image_high,
             by_seed=dict(zip(seeds, values.tolist(), strict=True)) if n >= 3 else {},
         )
     return found
+
+
+def _ends(mean: float, half: float, most: float) -> tuple[float | None, float | None]:
+    """Return the ends of an interval within the bounds of its measure; None without a width."""
+    if half <= _ROUNDING * abs(mean) or half == 0:
+        return None, None
+    return max(0.0, mean - half), min(most, mean + half)
 
 
 def sizes_of(found: Mapping[str, Mapping[int, EnsembleSize]]) -> Iterator[tuple[str, EnsembleSize]]:

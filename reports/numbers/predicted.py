@@ -87,7 +87,8 @@ class PredictedArm:
     gain: float
     """Mean error of the runs minus `ensemble_error`."""
     gain_half_width: float
-    """Half the 95 % interval of `gain` over test images, for fixed networks."""
+    """Half the 95 % interval of `gain` over test images, of the same networks; where it is equal on
+    all images, of what one other image would make."""
     pair_gain: Mapping[int, float]
     """Gain of two runs by seed: the mean of their errors minus the error of their mean prediction,
     as `pseudo_values`; empty with fewer than three seeds.
@@ -256,7 +257,7 @@ def _arm_of(found: Mapping[int, Predictions], weights: str) -> PredictedArm:
         runs=runs,
         ensemble_error=float((together != labels).mean()),
         gain=float(saved.mean()),
-        gain_half_width=quantile * spread / math.sqrt(len(saved)),
+        gain_half_width=quantile * (spread / math.sqrt(len(saved)) or 1 / len(saved)),
         pair_gain=pair_gain,
         disagreement=disagreement,
         sizes=ensemble_sizes(dict(zip(found, chances, strict=True)), labels, shared),

@@ -1,15 +1,16 @@
 """Runs: a study's results by arm and seed, and the rows of `runs.csv`."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from mixup_core.problem import Config
 from mixup_core.tree.written_forms import flatten
 from reports.numbers.shares import Measure
 from reports.numbers.spelling import spell_csv
+from reports.numbers.summary import summarise_runs
 from sweeps.state.results import RunResult
-from sweeps.study.readouts import ClaimReadout
+from sweeps.study.readouts import ClaimReadout, Last
 from sweeps.study.study import Study
 
 
@@ -61,17 +62,27 @@ def values_of(
 
 
 def measures_of(study: Study, metric: str, readout: ClaimReadout) -> dict[str, Measure]:
-    """Return the possible values of a metric of one run, by arm."""
+    """Return, by arm, the values that the metric of one run can take."""
+    return {arm: measure_of(study, arm, metric, readout) for arm in study.arms}
+
+
+def measure_of(study: Study, arm: str, metric: str, readout: ClaimReadout) -> Measure:
+    """Return the values that the metric of one run of an arm can take."""
     least, most = readout.bounds(*study.problem.metric(metric).bounds)
-    is_share = (least, most) == (0, 1)
-    return {
-        arm: Measure(
-            least=least,
-            most=most,
-            size=study.problem.sample_size(config, metric) if is_share else None,
-        )
-        for arm, config in study.arms.items()
-    }
+    is_share = (least, most) == (0, 1) and arm in study.arms
+    size = study.problem.sample_size(study.arms[arm], metric) if is_share else None
+    return Measure(least=least, most=most, size=size)
+
+
+def summariser(
+    study: Study, arm: str
+) -> Callable[[Sequence[Mapping[str, float]]], dict[str, float]]:
+    """Return the function from the metrics of complete runs of an arm to those of the arm."""
+
+    def summarise(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+        return summarise_runs(runs, lambda name: measure_of(study, arm, name, Last()))
+
+    return summarise
 
 
 def metrics_of(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> tuple[str, ...]:

@@ -13,6 +13,9 @@ from mixup_core.problem import Metric
 _LONGEST_NAME, _LONGEST_HEADING = 16, 20
 """Longest first cell and heading, in characters; longer ones are broken into lines in LaTeX."""
 
+_MOST_DIGITS = 18
+"""Digits after the point beyond which a width is rounding."""
+
 DASH = "—"
 """Text of a missing number."""
 
@@ -23,10 +26,26 @@ def spell_number(value: float, digits: int) -> str:
 
 
 def spell_interval(low: float | None, high: float | None, scale: float, digits: int) -> str:
-    """Return ` [low, high]`, scaled and rounded; empty if there is no interval."""
+    """Return ` [low, high]`, scaled and rounded; nothing without an interval.
+
+    Both ends get more digits where they would round to one number: no interval looks empty.
+    """
     if low is None or high is None:
         return ""
-    return f" [{spell_number(low * scale, digits)}, {spell_number(high * scale, digits)}]"
+    for more in range(digits, _MOST_DIGITS):
+        ends = spell_number(low * scale, more), spell_number(high * scale, more)
+        if ends[0] != ends[1]:
+            return f" [{ends[0]}, {ends[1]}]"
+    return ""
+
+
+def spell_half(half: float, scale: float, digits: int) -> str:
+    """Return half the width of an interval, scaled; with more digits where it would round to 0."""
+    if half <= 0:
+        return DASH
+    while digits < _MOST_DIGITS and float(text := spell_number(half * scale, digits)) == 0:
+        digits += 1
+    return text
 
 
 def spell_amount(difference: float, metric: Metric) -> str:

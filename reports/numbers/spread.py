@@ -19,15 +19,17 @@ class Spread:
     """Number of seeds."""
     images: int
     total: float
-    """Standard deviation observed on these test images."""
-    total_low: float
-    total_high: float
+    """On these test images."""
+    total_low: float | None
+    """Absent, as is `total_high`, where all seeds give the same."""
+    total_high: float | None
     noise: float
     """Part of `total` that is sampling noise of the finite test set."""
     distribution: float
-    """Part of `total` that remains with infinitely many test images; 0 if noise explains all."""
-    distribution_low: float
-    distribution_high: float
+    """Part of `total` that infinitely many test images would leave; 0 where noise explains all."""
+    distribution_low: float | None
+    """Absent, as is `distribution_high`, where noise explains even the upper end of `total`."""
+    distribution_high: float | None
 
 
 def sd_interval(sd: float, n: int) -> tuple[float, float]:
@@ -80,14 +82,15 @@ def split_spread(is_wrong: NDArray[np.bool_]) -> Spread:
     def beyond(sd: float) -> float:
         return math.sqrt(max(0.0, sd * sd - noise) * images / (images - 1))
 
+    has_spread, has_more = total > 0, beyond(high) > 0
     return Spread(
         n=n,
         images=images,
         total=total,
-        total_low=low,
-        total_high=high,
+        total_low=low if has_spread else None,
+        total_high=high if has_spread else None,
         noise=math.sqrt(noise),
         distribution=beyond(total),
-        distribution_low=beyond(low),
-        distribution_high=beyond(high),
+        distribution_low=beyond(low) if has_more else None,
+        distribution_high=beyond(high) if has_more else None,
     )

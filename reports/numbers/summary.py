@@ -1,7 +1,7 @@
 """Summary: mean, standard deviation and interval of one metric of one arm over its seeds."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -110,11 +110,14 @@ def prediction_interval(summary: Summary, seeds: int) -> tuple[float, float] | N
     return summary.mean - half, summary.mean + half
 
 
-def summarise_runs(last: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Return mean, sd and interval of each metric of complete runs of one arm.
+def summarise_runs(
+    last: Sequence[Mapping[str, float]], measure_of: Callable[[str], Measure] = lambda _: ANY
+) -> dict[str, float]:
+    """Return mean, sd and interval of the metrics of complete runs of one arm.
 
     Args:
         last: Metrics of the last epoch of each run.
+        measure_of: Returns the values that a metric can take.
 
     Returns:
         `test/error_mean`, `_sd`, `_ci_low`, `_ci_high`, and so on for every metric that all runs
@@ -123,7 +126,7 @@ def summarise_runs(last: Sequence[Mapping[str, float]]) -> dict[str, float]:
     numbers: dict[str, float | None] = {}
     for metric in last[0] if last else ():
         if all(metric in metrics for metrics in last):
-            summary = summarise([metrics[metric] for metrics in last])
+            summary = summarise([metrics[metric] for metrics in last], measure_of(metric))
             numbers |= {f"{metric}_{name}": getattr(summary, name) for name in SUMMARY_COLUMNS}
     return {name: value for name, value in numbers.items() if value is not None}
 

@@ -66,8 +66,11 @@ def crossed_table(study: Study, arranged: Mapping[str, Mapping[int, RunResult]])
         "others stay. First-order index: the part of the variance that goes if the source alone is "
         "fixed, on average over the others; total index: the part that stays if all others are "
         "fixed, so with all interactions. First-order indices add up to at most 100 %, total "
-        "indices to at least 100 %; estimates may leave 0 to 100 % by noise. Estimators: Saltelli "
-        "et al. 2010 and Jansen 1999; 95 % intervals of the jackknife over seeds, each alone. "
+        "indices to at least 100 %, up to noise. Estimators: Saltelli et al. 2010 and Jansen 1999; "
+        "95 % intervals of the jackknife over seeds, each alone. An estimate that noise brings "
+        "outside of 0 to 100 % is shown as 0 or 100, and its interval is moved by as much "
+        "(Mandelkern and Schultz 2000); the file has it as it is. No interval is given where the "
+        "source changed no run. "
         "`rounding` moves one initial weight by one unit in the last place: what it makes is "
         "chance that no seed controls.",
         records=tuple(records),
@@ -79,7 +82,7 @@ def _record(setting: str, source: str, rows: list[list[float]]) -> dict[str, Any
     n = len(first)
     record: dict[str, Any] = {"setting": setting, "source": source, "n": n}
     names = [f"{name}{end}" for name in ("sd", "first", "total") for end in ("", "_low", "_high")]
-    record |= dict.fromkeys(names)
+    record |= dict.fromkeys([*names, "first_estimate", "total_estimate"])
     if n < LEAST_CONTEXTS or len({*first, *second}) == 1:
         return record
     sd = summarise([*first, *second]).sd
@@ -91,8 +94,13 @@ def _record(setting: str, source: str, rows: list[list[float]]) -> dict[str, Any
     return record
 
 
-def _columns(name: str, index: Index) -> dict[str, float]:
-    return {name: index.value, f"{name}_low": index.low, f"{name}_high": index.high}
+def _columns(name: str, index: Index) -> dict[str, float | None]:
+    return {
+        name: index.value,
+        f"{name}_low": index.low,
+        f"{name}_high": index.high,
+        f"{name}_estimate": index.estimate,
+    }
 
 
 def _spell(record: Mapping[str, Any], name: str, scale: float, digits: int) -> str:

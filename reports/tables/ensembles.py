@@ -85,7 +85,9 @@ def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) ->
         "of its size (all of them, or a balanced choice where there are many). "
         f"{scaled}Intervals are 95 % for other networks on these images, of the "
         f"jackknife over seeds{adjusted}. Intervals for other images, of these networks, are in "
-        "the CSV (`_image_low`, `_image_high`). Few images in a bin raise the calibration error.",
+        "the CSV (`_image_low`, `_image_high`). Both are cut at the bounds of their "
+        "measure, and absent where nothing varies. Few images in a bin raise the calibration "
+        "error.",
         records=tuple(records),
         is_long=True,
     )
@@ -128,7 +130,8 @@ def spread_table(predicted: Predicted) -> Listing | None:
         "seeds of the test error. Its square is the square of the noise, which the limited number "
         "of test images makes, plus, but for a factor of 1 - 1 / images, the variance of the error "
         "on the distribution that they are drawn from (Jordan 2023, arXiv:2304.01910); 0 where "
-        "noise explains all. 95 % intervals from chi-square, which assume normal values.",
+        "noise explains all, without an interval where it explains its upper end, too. 95 % "
+        "intervals from chi-square, which assume normal values.",
         records=tuple(
             {"arm": arm} | {name: getattr(spread, name) for name in spread.__slots__}
             for arm, spread in found.items()

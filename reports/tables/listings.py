@@ -14,6 +14,7 @@ from reports.numbers.spelling import (
     latex_table,
     markdown_grid,
     spell_csv,
+    spell_half,
     spell_interval,
     spell_number,
 )
@@ -68,7 +69,7 @@ def spell_summary(summary: Summary | None, metric: Metric) -> str:
         interval = spell_interval(summary.ci_low, summary.ci_high, metric.scale, digits)
         return f"{spell_number(summary.mean * metric.scale, digits)}{interval}"
     mean = spell_number(summary.mean * metric.scale, digits)
-    return f"{mean} ± {spell_number(half * metric.scale, digits)}"
+    return f"{mean} ± {spell_half(half, metric.scale, digits)}"
 
 
 def digits_of(n: int, metric: Metric | int) -> int:

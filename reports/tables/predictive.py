@@ -1,9 +1,11 @@
 """Tables from predictions: calibration, ensembles over seeds, error of each class."""
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
+from mixup_core.images.metrics import PREDICTED
 from mixup_core.problem import Metric
 from mixup_core.rules import printable
 from reports.numbers.families import BySeed, Family, Member, family_of, record_of
@@ -14,7 +16,13 @@ from reports.numbers.summary import SUMMARY_COLUMNS, Summary, summarise
 from reports.tables.captions import spell_family
 from reports.tables.listings import Listing, digits_of, spell_member, spell_summary
 
+_BOUNDS = {
+    name: Measure(least=metric.bounds[0], most=metric.bounds[1])
+    for name in MEASURES
+    for metric in (PREDICTED[f"predicted/{name}"],)
+}
 _ERROR = Metric(label="error", unit="%")
+_SHARE, _GAIN = Measure(least=0.0, most=1.0), Measure(least=-1.0, most=math.inf)
 _PLAIN = Metric(label="")
 _MOST_CLASSES = 20
 """Number of classes printed at most; the CSV contains all."""
@@ -36,13 +44,13 @@ def calibration_table(
         return None
     values = {name: predicted.values(name) for name in MEASURES}
     families = {
-        name: _against_baseline(predicted, values[name], baseline, equal)
+        name: _against_baseline(predicted, values[name], baseline, equal, _BOUNDS[name])
         for name in ("calibration_error", "scaled_calibration_error")
     }
     has_scaled = any(values["scaled_calibration_error"].values())
     cells, records = [], []
     for arm, of_arm in predicted.arms.items():
-        summaries = {name: _summary(values[name][arm]) for name in MEASURES}
+        summaries = {name: _summary(values[name][arm], _BOUNDS[name]) for name in MEASURES}
         members = {name: family.members.get((arm, baseline)) for name, family in families.items()}
         shown = {
             name: spell_summary(summary, _ERROR if name in families else _PLAIN)
@@ -89,13 +97,14 @@ def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]
     if not arms:
         return None
     values = {arm: of_arm.pair_gain for arm, of_arm in arms.items() if of_arm.pair_gain}
-    family = _against_baseline(predicted, values, baseline, equal)
+    family = _against_baseline(predicted, values, baseline, equal, _GAIN)
     cells, records = [], []
     for arm, of_arm in arms.items():
-        pairs = _summary(of_arm.pair_gain)
-        differ = _summary(of_arm.disagreement)
+        pairs = _summary(of_arm.pair_gain, _GAIN)
+        differ = _summary(of_arm.disagreement, _SHARE)
         member = family.members.get((arm, baseline))
-        low, high = (of_arm.gain + side * of_arm.gain_half_width for side in (-1, 1))
+        ends = (of_arm.gain + side * of_arm.gain_half_width for side in (-1, 1))
+        low, high = (max(-1.0, min(1.0, end)) for end in ends)
         digits = digits_of(len(of_arm.runs), 2)
         interval = spell_interval(low, high, 100.0, digits)
         cells.append(
@@ -287,8 +296,8 @@ def _of_class(arm: str, label: int) -> str:
     return f"{arm} of class {label}"
 
 
-def _summary(values: BySeed) -> Summary | None:
-    return summarise(list(values.values())) if values else None
+def _summary(values: BySeed, measure: Measure) -> Summary | None:
+    return summarise(list(values.values()), measure) if values else None
 
 
 def _against_baseline(
@@ -296,11 +305,14 @@ def _against_baseline(
     values: Mapping[str, BySeed],
     baseline: str,
     equal: Mapping[str, str],
+    measure: Measure,
 ) -> Family:
     """Return the comparisons with the baseline, of the arms evaluated on the same images as it."""
     images = predicted.arms[baseline].images if baseline in predicted.arms else None
     arms = [arm for arm in values if arm != baseline and predicted.arms[arm].images == images]
-    return family_of([(arm, baseline) for arm in arms], values, equal)
+    return family_of(
+        [(arm, baseline) for arm in arms], values, equal, dict.fromkeys(values, measure)
+    )
 
 
 def _adjusted(before: str, family: Family) -> str:

@@ -107,9 +107,9 @@ def _record_of(
     sd = summarise(list(values.values())).sd if values else None
     sd_all = summarise(list(of_all.values())).sd if of_all else None
     n, n_all = len(values), len(of_all)
-    low, high = (None, None) if sd is None else sd_interval(sd, n)
+    low, high = sd_interval(sd, n) if sd else (None, None)
     share = None if sd is None or not sd_all or source == _ALL else (sd / sd_all) ** 2
-    share_low, share_high = (None, None) if share is None else share_interval(share, n, n_all)
+    share_low, share_high = share_interval(share, n, n_all) if share else (None, None)
     return {
         "setting": setting,
         "source": source,

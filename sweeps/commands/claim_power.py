@@ -7,6 +7,8 @@ from sweeps.state.results import RunResult
 from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 
+_INFINITIVES = {"holds": "hold", "fails": "fail"}
+
 
 def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[str, Any]]:
     """Return, for each claim, its number of seeds and the smallest differences that it can detect.
@@ -15,7 +17,8 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
     detected with power 0.8, in standard deviations (sd) of the claim's value over seeds.
     `never_below` is a difference too small for any number of runs, because the metric counts a
     finite number of images; in the unit of the metric, None if the metric is no count. Both are
-    None with fewer than two seeds.
+    None with fewer than two seeds. `cannot` lists the verdicts, `holds` or `fails`, to which no
+    results at this number of seeds lead.
 
     `sd` is the standard deviation over the `pilot` paired seeds that are stored, and `sd_upper` its
     upper 95 % limit. `needed` is the number of seeds at which a difference of the `margin` is
@@ -30,6 +33,7 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
         return []
     from reports.numbers.effects import detectable_difference
     from reports.numbers.power import found_by_looks
+    from reports.numbers.reachable import planned_seeds, reachable
     from reports.numbers.runs import arrange, measures_of
     from reports.numbers.summary import CONFIDENCE, t_quantile
     from reports.numbers.verdict import family_size
@@ -38,10 +42,10 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
     powers = []
     for claim in study.claims:
         that = claim.that
-        n = len(set.intersection(*(set(study.seeds_of(arm)) for arm in that.terms)))
-        n = n if study.until is None else study.until.sizes[-1]
+        n = planned_seeds(study, claim)
         measures = measures_of(study, that.metric, that.readout or study.readout)
         sizes = [measures[arm].size for arm in that.terms]
+        reached = reachable(that, measures, n)
         found = never = None
         if n >= 2:
             until = study.until
@@ -51,7 +55,7 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
                 never = t_quantile(n, 1 - (1 - CONFIDENCE) / size) ** 2 / (n * min(counted))
         powers.append(
             {"says": claim.says, "n": n, "tests": size, "found_sd": found, "never_below": never}
-            | {"metric": that.metric}
+            | {"metric": that.metric, "cannot": sorted({"holds", "fails"} - reached)}
             | _from_pilot(study, claim, paired_values(study, claim, arranged), size)
         )
     return powers
@@ -119,6 +123,9 @@ def spell_powers(study: Study, powers: list[dict[str, Any]]) -> list[str]:
                 )
         if power["never_below"] is not None:
             told += f", and nothing below {shown(power['never_below'])}"
+        if n >= 2 and power["cannot"]:
+            verbs = " or ".join(_INFINITIVES[name] for name in power["cannot"])
+            told += f"; no results at n = {n} make it {verbs}"
         if power["margin"] is not None and sd is not None:
             needed = power["needed"]
             told += f"; a margin of {shown(power['margin'])} needs " + (

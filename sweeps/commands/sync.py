@@ -78,7 +78,7 @@ def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -
             other thread may import packages meanwhile.
     """
     from reports.numbers.provenance import origin_tags
-    from reports.numbers.summary import summarise_runs
+    from reports.numbers.runs import summariser
     from sweeps.tracking.connection import load
     from sweeps.tracking.logged_run import HOME
     from sweeps.tracking.projection import Projection
@@ -91,7 +91,7 @@ def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -
         Projection(
             request.grown,
             request.home.tracking_uri,
-            summarise=summarise_runs,
+            summariser=summariser,
             artifact_location=request.home.artifact_location,
             tags={
                 **origin_tags(),

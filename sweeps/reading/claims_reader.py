@@ -4,18 +4,24 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from mixup_core.problem import Config, Problem
+from mixup_core.keys import stage_keys
+from mixup_core.problem import Config, Problem, with_named_teacher
 from sweeps.reading.strict_yaml import REFUSED, At
 from sweeps.reading.tree_reader import TreeReader
 from sweeps.study.claims import Claim, StatedComparison
-from sweeps.study.readouts import VALIDATION, ByValidation, ClaimReadout
+from sweeps.study.readouts import VALIDATION, Averaged, ByValidation, ClaimReadout, Last
 
 
 class ClaimsReader:
     """Reads claims and reference numbers; reports every fault in them."""
 
     def __init__(
-        self, read: TreeReader, problem: Problem, arms: Mapping[str, Config] | None
+        self,
+        read: TreeReader,
+        problem: Problem,
+        arms: Mapping[str, Config] | None,
+        *,
+        is_confirmed: bool = False,
     ) -> None:
         """Create a reader.
 
@@ -23,7 +29,9 @@ class ClaimsReader:
             read: Reads the file and collects faults.
             problem: The problem of the study.
             arms: All arms; None if one of them is faulty, and then names of arms are not checked.
+            is_confirmed: If True, claims are about arms that are trained again after a search.
         """
+        self._is_confirmed = is_confirmed
         self._read = read
         self._problem = problem
         self._arms = arms
@@ -75,25 +83,33 @@ class ClaimsReader:
             self._read.report(at, f"{' and '.join(that.arms)} are measured on different data")
         if that.metric not in problem.predicted:
             self._check_metric(at, that.metric)
+            if that.metric == problem.axis.metric:
+                text = f"the configuration decides {that.metric}, so no run can contradict a claim"
+                self._read.report(at, f"{text} about it; claim a metric that runs measure")
         elif that.readout is not None:
             told = f"{that.metric} is of the last epoch, so it takes no readout of its own"
             self._read.report(at, told)
-        if not that.together:
-            self._check_bounds(at, that)
-        # Other metrics may be measured more often than the headline.
-        if that.readout is not None and that.metric in problem.headline:
+        self._check_bounds(at, that)
+        self._check_records(at, that)
+        is_lead = that.metric in problem.headline  # others may be measured more or less often
+        if that.readout is not None and (is_lead or isinstance(that.readout, ByValidation)):
             self.check_readout(at, that.readout, of=that.arms)
         if isinstance(that.readout, ByValidation) and that.metric.startswith("val/"):
             text = f"{that.readout} is chosen by the validation images, so {that.metric} would "
             self._read.report(at, f"{text}flatter every arm; claim it of another readout")
 
     def _check_bounds(self, at: At, that: StatedComparison) -> None:
-        """Report a claim whose verdict the bounds of its metric decide, whatever the runs give."""
+        """Report a claim that equal arms or bounds of its metric decide, whatever runs give."""
+        terms = that.merged(self._same(that))
+        if not terms:
+            text = f"{' and '.join(that.arms)} compute the same at every seed, so {that.metric} "
+            self._read.report(at, f"{text}cannot differ; claim it of arms that train differently")
+            return
         metric = self._problem.metric(that.metric)
         least, most = metric.bounds
         if that.readout is not None:
             least, most = that.readout.bounds(least, most)
-        verdict = that.settled(least, most)
+        verdict = that.settled(least, most, terms)
         if verdict is None:
             return
         of = f", {that.readout}," if that.readout is not None else ""
@@ -101,6 +117,8 @@ class ClaimsReader:
             f"{word} {end * metric.scale:g}{' ' * bool(metric.unit)}{metric.unit}"
             for word, end in (("at least", least), ("at most", most)) if math.isfinite(end)
         ]  # fmt: skip
+        numbers = (that.number, that.margin)
+        is_percent = metric.unit == "%" and any(abs(number or 0.0) > most for number in numbers)
         says = {
             "holds": "cannot fail",
             "fails": "cannot hold",
@@ -109,8 +127,43 @@ class ClaimsReader:
         self._read.report(
             at,
             f"the claim {says}, for {metric.label}{of} is {' and '.join(ends)} in every run; "
-            "compare with another arm, or write a number inside the bounds or a margin",
+            "compare with another arm, or write a number inside the bounds or a margin"
+            + ("; a file has fractions: 10 % is 0.1" if is_percent else ""),
         )
+
+    def _same(self, that: StatedComparison) -> Mapping[str, str]:
+        """Return, for each arm of a claim, its first arm that computes the same."""
+        is_last = that.readout is None or isinstance(that.readout, Last)
+        first: dict[tuple[str, bool], str] = {}
+        found = {}
+        for arm in that.arms:
+            if (config := (self._arms or {}).get(arm)) is not None:
+                seen = self._problem.observed(config, that.metric) if is_last else config
+                key = stage_keys(with_named_teacher(seen))[-1], arm in that.together
+                found[arm] = first.setdefault(key, arm)
+        return found
+
+    def _check_records(self, at: At, that: StatedComparison) -> None:
+        """Report the first arm whose runs do not end with a metric, so that no claim can hold."""
+        problem = self._problem
+        if that.metric not in problem.metrics and that.metric not in problem.predicted:
+            return
+        if that.metric in problem.predicted and that.readout is not None:
+            return
+        is_averaged = isinstance(that.readout, Averaged)
+        metric = f"{that.metric}_averaged" if is_averaged else that.metric
+        is_lead = that.metric in problem.headline
+        number = 1 if that.readout is None or is_lead else that.readout.evaluations
+        for arm in that.arms:
+            config = (self._arms or {}).get(arm)
+            if config is None:
+                continue
+            if self._is_confirmed and problem.held_out is not None:
+                config = problem.held_out.revealed(config)
+            if lacks := problem.lacks(config, metric, number):
+                text = f"arm {arm} records no {metric}, so the claim can never be decided"
+                self._read.report(at, f"{text}: {lacks}")
+                return
 
     def check_headline(self, at: At, metric: str) -> None:
         """Report a metric that is never recorded, or not at each evaluation of every arm."""
@@ -154,7 +207,7 @@ class ClaimsReader:
                 return
 
     def _check_metric(self, at: At, name: str) -> None:
-        """Report a metric that the problem does not have; a suffix `_averaged` is ignored."""
-        if name.removesuffix("_averaged") not in self._problem.metrics:
+        """Report a metric that the problem does not have."""
+        if name not in self._problem.metrics:
             known = [*self._problem.metrics, *self._problem.predicted]
             self._read.report(at, f"names no metric, got {name!r}", name, known)

@@ -77,7 +77,7 @@ class StudyReader:
         known = None if self._read.faults else arms
         search = self._search(arms)
         usual = self._problem.baseline if self._problem.baseline in arms else next(iter(arms), "")
-        said = ClaimsReader(self._read, self._problem, known)
+        said = ClaimsReader(self._read, self._problem, known, is_confirmed=search is not None)
         if keys.baseline is not None:
             said.check_arm(("baseline",), keys.baseline)
         references = said.references(self._written.get("references", REFUSED))

@@ -166,7 +166,20 @@ class StatedComparison(Checked):
             return "holds"
         return "fails" if high < least or low > most else "undecided"
 
-    def settled(self, least: float, most: float) -> Decision | None:
+    def merged(self, same: Mapping[str, str]) -> Mapping[str, float]:
+        """Return `terms` with one arm in place of those that compute the same.
+
+        Args:
+            same: Arm to the one that stands for it.
+        """
+        found: dict[str, float] = {}
+        for arm, factor in self.terms.items():
+            found[same.get(arm, arm)] = found.get(same.get(arm, arm), 0.0) + factor
+        return {arm: factor for arm, factor in found.items() if factor}
+
+    def settled(
+        self, least: float, most: float, terms: Mapping[str, float] | None = None
+    ) -> Decision | None:
         """Return the verdict that follows from the metric's bounds alone; None if runs decide it.
 
         `undecided` means that no interval inside the bounds can support the claim.
@@ -174,8 +187,10 @@ class StatedComparison(Checked):
         Args:
             least: The smallest value that a run can have.
             most: The largest value.
+            terms: The terms of the arms that differ; default: `terms`.
         """
-        ends = [sorted((factor * least, factor * most)) for factor in self.terms.values()]
+        factors = (self.terms if terms is None else terms).values()
+        ends = [sorted((factor * least, factor * most)) for factor in factors]
         low, high = (math.fsum(end[side] for end in ends) for side in (0, 1))
         low_allowed, high_allowed = self.allowed
         known = [abs(end) for end in (low, high, low_allowed, high_allowed) if math.isfinite(end)]

@@ -159,7 +159,7 @@ class Rise:
     """
 
     tag: ClassVar = "rise"
-    evaluations: ClassVar = 1
+    evaluations: ClassVar = 2
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
         """Return the number of a finished run; None if its last epoch lacks the metric."""

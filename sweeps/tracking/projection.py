@@ -6,7 +6,7 @@ and a run in MLflow that contradicts the store is replaced.
 
 import logging
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -58,7 +58,7 @@ class Projection:
         study: Study,
         uri: str,
         *,
-        summarise: Summarise,
+        summariser: Callable[[Study, str], Summarise],
         artifact_location: str | None = None,
         tags: Mapping[str, str] | None = None,
         data_checksums: Mapping[str, Mapping[str, str]] | None = None,
@@ -69,7 +69,7 @@ class Projection:
         Args:
             study: Decides which arms there are, and how many seeds each should have.
             uri: The tracking address.
-            summarise: Computes the metrics of an arm.
+            summariser: (study, name of an arm) to the function that computes its metrics.
             artifact_location: URL for artifacts if the address is a database; None if a server
                 chooses it.
             tags: Set on each run when it is created: commit, dirty, submission_id.
@@ -79,7 +79,7 @@ class Projection:
         self._owner = owner
         self.grow(study)
         self.uri = uri
-        self._summarise = summarise
+        self._summariser = summariser
         self._artifact_location = artifact_location
         self._tags = dict(tags or {})
         self._data_checksums = dict(data_checksums or {})
@@ -151,12 +151,13 @@ class Projection:
         rows: list[Row] = []
         if complete:
             runs = list(complete.values())
-            of = study.problem, study.readout, self._summarise, study.lead
+            summarise = self._summariser(study, arm)
+            of = study.problem, study.readout, summarise, study.lead
             tags |= texts(runs, expected, *of)
             if len(complete) == expected:
                 tags["seeds"] = _fitting(sorted(complete, key=int))
-                rows = list(curves(runs, study.problem, self._summarise, study.lead))
-                row = headline_row(runs, self._compared, self._readout, self._summarise)
+                rows = list(curves(runs, study.problem, summarise, study.lead))
+                row = headline_row(runs, self._compared, self._readout, summarise)
                 rows += [] if row is None else [row]
         children = experiment.children(entry)
         if not complete.keys() >= set(entry.tags.get("seeds", "").split()):

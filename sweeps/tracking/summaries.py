@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from mixup_core.problem import Problem
+from mixup_core.problem import Metric, Problem
 from sweeps.study.readouts import Last, Readout
 from sweeps.tracking.progress import LoggedEpoch, Row
 
@@ -50,6 +50,22 @@ def curves(
             summary = summarise([{name: value} for value in by_epoch[epoch]])
             for statistic, value in summary.items():
                 yield Row(statistic, epoch + 1, times[epoch] + len(seeds), value)
+
+
+def _spell(metric: Metric, mean: float, low: float | None = None, high: float | None = None) -> str:
+    """Return `19.68 ± 0.42`, with both ends of an interval whose middle is not the mean."""
+    text, *ends = (
+        f"{metric.scale * value:.{metric.digits}f}"
+        for value in (mean, low, high)
+        if value is not None
+    )
+    if low is None or high is None:
+        return text
+    above, below = high - mean, mean - low
+    if not math.isclose(above, below, rel_tol=1e-6):
+        return f"{text} [{', '.join(ends)}]"
+    half = f"{metric.scale * above:.{metric.digits}f}"
+    return f"{text} ± {half if float(half) else f'{metric.scale * above:.1g}'}"
 
 
 def headline_name(metric: str, readout: Readout) -> str:
@@ -116,10 +132,8 @@ def texts(  # noqa: PLR0913  each is a thing of its own
         if not values or len(values) < len(seeds):
             continue
         summary = summarise([{name: value} for value in values])
-        shown = [summary[f"{name}_mean"]]
-        if f"{name}_ci_high" in summary:
-            shown.append(summary[f"{name}_ci_high"] - shown[0])
-        text = " ± ".join(f"{metric.scale * value:.{metric.digits}f}" for value in shown)
+        ends = (summary.get(f"{name}_ci_{end}") for end in ("low", "high"))
+        text = _spell(metric, summary[f"{name}_mean"], *ends)
         unit = f" {metric.unit}" if metric.unit else ""
         count = f" ({len(seeds)}/{expected})" if len(seeds) < expected else ""
         said[name] = f"{text}{unit}{count}"

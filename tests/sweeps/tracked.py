@@ -29,7 +29,7 @@ def projection_of(study: Study, home: Path) -> Projection:
     return Projection(
         study,
         Home(folder=home).tracking_uri,
-        summarise=summarise,
+        summariser=lambda study, arm: summarise,
         artifact_location=Home(folder=home).artifact_location,
         tags={"commit": "abc1234"},
     )

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
@@ -40,6 +40,12 @@ class FilterScores(Probe):
             label="99th percentile of |r| over its median", least=0.0, is_lower_better=False
         ),
     }
+
+    def lacks(self, config: Any, metric: str) -> str | None:
+        """Return what a configuration lacks: scores are of a student and its teacher."""
+        del metric
+        has_teacher = getattr(config.objective, "teacher", None) is not None
+        return None if has_teacher else "it has no teacher; set objective to filter"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
         """Return the values measured after an epoch, by metric name; empty without a teacher."""

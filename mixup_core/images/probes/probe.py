@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from mixup_core.problem import Metric
 from mixup_core.tree.catalogue import Catalogue
@@ -37,6 +37,11 @@ class Probe(Checked, ABC):
 
     every: Count | None = None
     """Epochs between measurements; must divide `epochs`. None: `eval_every`."""
+
+    def lacks(self, config: Any, metric: str) -> str | None:
+        """Return what a `TrainConfig` lacks for the probe to measure a metric; None if nothing."""
+        del config, metric
+        return None
 
     @abstractmethod
     def measure(self, subject: "Subject") -> dict[str, float]:

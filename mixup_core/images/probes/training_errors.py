@@ -1,7 +1,7 @@
 """Errors on the training images: unmodified, by views, and by right and wrong labels."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mixup_core.images.probes.probe import Probe
 from mixup_core.problem import Metric
@@ -107,6 +107,12 @@ class LabelErrors(Probe):
             least=-1.0,
         ),
     }
+
+    def lacks(self, config: Any, metric: str) -> str | None:
+        """Return what a configuration lacks: without label noise no label is wrong."""
+        if metric == "train/clean_error" or config.data.label_noise:
+            return None
+        return "no label is wrong; set data.label_noise"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
         """Return the values measured after an epoch, by metric name."""

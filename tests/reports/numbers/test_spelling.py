@@ -8,6 +8,7 @@ from reports.numbers.spelling import (
     escape_markdown,
     markdown_grid,
     spell_csv,
+    spell_half,
     spell_interval,
     spell_number,
     spell_p,
@@ -32,6 +33,14 @@ def test_a_p_value_has_two_digits_and_is_never_zero(p: float | None, text: str) 
 def test_an_interval_is_scaled_and_left_out_where_there_is_none() -> None:
     assert spell_interval(-0.01, 0.025, 100.0, 1) == " [-1.0, 2.5]"
     assert spell_interval(None, None, 100.0, 1) == ""
+
+
+def test_no_interval_is_printed_without_a_width() -> None:
+    assert spell_interval(-2e-6, 3e-6, 100.0, 2) == " [-0.0002, 0.0003]"
+    assert spell_interval(0.104999, 0.105001, 100.0, 2) == " [10.4999, 10.5001]"
+    assert spell_interval(0.25, 0.25, 100.0, 2) == ""
+    assert spell_half(3e-6, 100.0, 2) == "0.0003"
+    assert spell_half(0.0, 100.0, 2) == "—"
 
 
 def test_csv_keeps_every_digit_and_no_cell_starts_a_formula() -> None:

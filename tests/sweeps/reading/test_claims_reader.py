@@ -70,7 +70,8 @@ def test_claims_are_relations_of_arms_and_numbers(tmp_path: Path) -> None:
         f"- {{says: b, {SOURCE.replace(', table', ' table')}, "
         "that: {within: [erm, 0.078], margin: 0.002, metric: test/error_averaged}}\n"
     )
-    first, second = read(tmp_path, f"{ARMS}claims:\n{CLAIM}{more}").claims
+    averaged = ARMS.replace("base: {", "base: {averaging: {ema: 0.9}, ", 1)
+    first, second = read(tmp_path, f"{averaged}claims:\n{CLAIM}{more}").claims
     assert first == Claim(
         says="Mixup wins", source="arXiv:2210.13512, table 1",
         that=StatedComparison(metric="test/error", less=("uniform", "erm")),
@@ -89,9 +90,9 @@ def test_a_claim_may_name_its_read_out(tmp_path: Path) -> None:
 
 def test_a_claim_about_predictions_takes_no_read_out(tmp_path: Path) -> None:
     predicted = CLAIM.replace("test/error", "predicted/scaled_brier")
-    assert read(tmp_path, f"{ARMS}claims:\n{predicted}").claims[0].that.readout is None
+    assert read(tmp_path, f"{HELD_OUT}claims:\n{predicted}").claims[0].that.readout is None
     (refusal,) = refusals(
-        tmp_path, f"{ARMS}claims:\n{predicted.replace('}', ', readout: averaged}')}"
+        tmp_path, f"{HELD_OUT}claims:\n{predicted.replace('}', ', readout: averaged}')}"
     )
     assert "predicted/scaled_brier is of the last epoch, so it takes no readout" in refusal
     (refusal,) = refusals(tmp_path, f"{ARMS}claims:\n{predicted.replace('brier', 'brie')}")
@@ -452,3 +453,79 @@ def test_a_read_out_of_a_claim_needs_its_evaluations_in_the_arms_of_that_claim_a
     assert read(tmp_path, of_long).claims[0].that.readout == Peak()
     (refusal,) = refusals(tmp_path, of_long.replace("[a,", "[c,"))
     assert "needs 3, and c has 2" in refusal
+
+
+TWINS = ARMS + (
+    "  at-the-end: {mix.law: {beta: 1}, mix.switch_epoch: 4}\n"
+    "  seldom: {mix.law: {beta: 1}, eval_every: 4}\n"
+    "  measured: {mix.law: {beta: 1}, probes: [weight-norm]}\n"
+    "  mean-kept: {mix.law: {beta: 1}, averaging: {ema: 0.9}}\n"
+    "  cut: {mix.law: erm, mix.operation: cutmix}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("that", "is_refused"),
+    [
+        ("less: [uniform, at-the-end], metric: test/error", True),
+        ("within: [uniform, seldom], margin: 0.01, metric: test/error", True),
+        ("greater: [measured, mean-kept], metric: predicted/brier", True),
+        ("less: [cut, erm], metric: test/nll", True),
+        ("less: [[uniform, erm], [at-the-end, cut]], metric: test/error", True),
+        ("less: [[uniform, at-the-end], erm], metric: test/error", True),  # 0 is never above it
+        ("less: [[uniform, erm], [cut, seldom]], metric: test/error", False),  # twice uniform - erm
+        ("less: [uniform, cut], metric: test/error", False),
+        ("less: [seldom, uniform], metric: test/error, readout: rise", True),  # too few records
+    ],
+)
+def test_arms_that_compute_the_same_under_two_names_have_no_difference_to_claim(
+    tmp_path: Path, that: str, *, is_refused: bool
+) -> None:
+    text = f"{TWINS}claims:\n- {{says: a, source: b, that: {{{that}}}}}\n"
+    if is_refused:
+        (line,) = refusals(tmp_path, text)
+        assert "cannot" in line or "needs 2" in line
+    else:
+        assert read(tmp_path, text).claims
+
+
+@pytest.mark.parametrize(
+    ("that", "reason"),
+    [
+        ("less: [uniform, erm], metric: val/error", "set data.val_size"),
+        ("less: [uniform, erm], metric: train/el2n", "add the probe el2n to probes"),
+        ("less: [uniform, erm], metric: test/error_averaged", "set averaging"),
+        ("less: [uniform, erm], metric: test/error, readout: averaged", "set averaging"),
+        ("less: [uniform, erm], metric: test/nll, readout: best_validation", "set data.val_size"),
+        ("less: [uniform, erm], metric: predicted/scaled_brier", "set data.val_size"),
+        ("less: [uniform, erm], metric: train/wrong_error", "add the probe label-errors"),
+        ("greater: [uniform, 0.5], metric: train/kept_fraction", "set objective to filter"),
+        ("less: [uniform, erm], metric: test_fog/error", "add fog to data.corruptions"),
+        ("less: [uniform, erm], metric: train/loss_averaged", "names no metric"),
+    ],
+)
+def test_a_claim_about_what_an_arm_never_records_is_refused(
+    tmp_path: Path, that: str, reason: str
+) -> None:
+    text = f"{ARMS}claims:\n- {{says: a, source: b, that: {{{that}}}}}\n"
+    assert any(reason in line for line in refusals(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("problem", "metric"),
+    [("mixup-expansion", "points"), ("two-layer", "flow/time"), ("moons", "step"),
+     ("spurious-feature", "spurious_sd")],
+)  # fmt: skip
+def test_a_claim_about_what_the_configuration_decides_is_refused(
+    tmp_path: Path, problem: str, metric: str
+) -> None:
+    text = f"study: x\nproblem: {problem}\nbase: {{}}\narms: {{a: {{}}}}\nseeds: 5\nclaims:\n"
+    claim = f"- {{says: a, source: b, that: {{greater: [a, 10], metric: {metric}}}}}\n"
+    assert f"the configuration decides {metric}" in refusals(tmp_path, text + claim)[0]
+
+
+def test_percent_in_the_place_of_a_fraction_is_named(tmp_path: Path) -> None:
+    for that in ("less: [erm, 10]", "within: [uniform, erm], margin: 3", "greater: [erm, 5.2]"):
+        claim = f"- {{says: a, source: b, that: {{{that}, metric: test/error}}}}\n"
+        (line,) = refusals(tmp_path, f"{ARMS}claims:\n{claim}")
+        assert line.endswith("; a file has fractions: 10 % is 0.1")

@@ -145,6 +145,6 @@ def test_a_read_out_of_more_evaluations_than_a_run_has_is_refused(tmp_path: Path
     ]
     claim = "{metric: val/error, less: [uniform, erm], readout: {mean_of_last: 5}}"
     claims = f"claims:\n  - {{says: a, source: b, that: {claim}}}\n"
-    text = ARMS.replace("epochs: 4", "epochs: 12, eval_every: 3") + claims
+    text = ARMS.replace("epochs: 4", "data: {val_size: 100}, epochs: 12, eval_every: 3") + claims
     assert refusals(tmp_path, text) == [f"8: claims[0]: {said} erm has 4"]
     assert read(tmp_path, text.replace("eval_every: 3", "eval_every: 2")).claims

@@ -13,7 +13,9 @@ from tests.sweeps.tracked import projection_of, reconcile, results_of, summarise
 
 def shared(study: Study, home: Path, owner: str) -> Projection:
     uri, place = Home(folder=home).tracking_uri, Home(folder=home).artifact_location
-    return Projection(study, uri, summarise=summarise, artifact_location=place, owner=owner)
+    return Projection(
+        study, uri, summariser=lambda study, arm: summarise, artifact_location=place, owner=owner
+    )
 
 
 def runs(study: Study, client: MlflowClient) -> dict[str, dict[str, object]]:

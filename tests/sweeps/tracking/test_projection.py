@@ -421,7 +421,7 @@ def test_an_arm_says_which_files_it_was_trained_on_once(
         projection = Projection(
             study,
             Home(folder=home).tracking_uri,
-            summarise=summarise,
+            summariser=lambda study, arm: summarise,
             data_checksums={"fashion-mnist": {"train-images": "03af"}, "cifar10": {}},
         )
         reconcile(projection, results_of(study, 3, 3, 3, 3))

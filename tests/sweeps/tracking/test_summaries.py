@@ -7,8 +7,10 @@ import pytest
 from mixup_core.images.problem import IMAGES
 from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts
+from reports.numbers.runs import summariser
 from reports.numbers.summary import summarise_runs
 from sweeps.study.readouts import Averaged, Last, MeanOfLast
+from sweeps.study.study import Study
 from sweeps.tracking.progress import LoggedEpoch
 from sweeps.tracking.summaries import (
     MAIN_POINTS,
@@ -115,3 +117,16 @@ def test_a_headline_that_the_study_names_leads_and_the_error_stands_beside_it() 
     runs = [run_of(0.5, 0.875, metric="test/auroc")]
     said = texts(runs, 1, IMAGES, Last(), summarise_runs, "test/auroc")
     assert said == {"test/auroc": "0.875"}
+
+
+def test_an_interval_at_a_bound_keeps_both_of_its_ends(study: Study) -> None:
+    runs = [run_of(0.0), run_of(0.0)]
+    summarise = summariser(study, "erm")
+    said = texts(runs, 2, IMAGES, Last(), summarise)["test/error"]
+    assert said.startswith("0.00 [0.00, ")
+    assert all(row.value >= 0 for row in curves([run_of(0.0), run_of(0.01)], IMAGES, summarise))
+
+
+def test_a_small_half_width_is_not_printed_as_zero() -> None:
+    said = texts([run_of(0.5), run_of(0.500001)], 2, IMAGES, Last(), summarise_runs)
+    assert said == {"test/error": "50.00 ± 0.0006 %"}

@@ -308,7 +308,11 @@ def test_an_unreachable_server_is_told_of_without_its_password(
 ) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     port = free_port()
-    tracker = Tracker(Projection(study, f"http://ann:secret@127.0.0.1:{port}", summarise=summarise))
+    tracker = Tracker(
+        Projection(
+            study, f"http://ann:secret@127.0.0.1:{port}", summariser=lambda study, arm: summarise
+        )
+    )
     tracker.start(results_of(study, 1, 0, 0, 0))
     wait_until(lambda: caplog.messages)
     assert not tracker.close([], timeout=0.1)
@@ -321,7 +325,7 @@ def test_an_unreachable_server_is_told_of_without_its_password(
 def test_a_server_that_comes_late_holds_what_the_store_holds(study: Study, tmp_path: Path) -> None:
     port = free_port()
     uri = f"http://127.0.0.1:{port}"
-    tracker = Tracker(Projection(study, uri, summarise=summarise))
+    tracker = Tracker(Projection(study, uri, summariser=lambda study, arm: summarise))
     tracker.start(results_of(study, 3, 3, 3, 2))
     run = study.runs()[3]
     tracker.post(run, [epoch_of(run, 2)])

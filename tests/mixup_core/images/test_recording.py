@@ -1,0 +1,67 @@
+"""What a run is said to record, against the last record of that run."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.datasets import Splits
+from mixup_core.images.problem import IMAGES
+from mixup_core.images.training import fit
+from mixup_core.tree.building import with_values
+from tests.mixup_core.images.test_probes import OF_BOTH
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"data.val_size": 20},
+        {"data.val_size": 20, "data.test": False, "probes": ["scores"]},
+        {"averaging": {"ema": 0.5}, "probes": [{"weight-norm": 1}, "scores"]},
+        {"probes": OF_BOTH, "mix.law": {"beta": 1.0}},
+        {"probes": OF_BOTH, "data.label_noise": 0.4, "data.val_size": 20},
+        {"data.views": "single", "probes": ["original-error"], "mix.law": "midpoint"},
+    ],
+)
+def test_a_run_ends_with_exactly_the_metrics_that_it_is_not_said_to_lack(
+    config: TrainConfig, splits: Splits, values: dict[str, Any]
+) -> None:
+    own = with_values(config, {"model.name": "linear", "epochs": 2, **values})
+    parts = replace(splits, val=splits.test if own.data.val_size else None)
+    last = [*fit(own, parts)][-1]
+    for metric in IMAGES.metrics:
+        lacks = IMAGES.lacks(own, metric, 1)
+        assert (lacks is None) == (metric in last.metrics), (metric, lacks)
+
+
+def test_a_metric_that_is_measured_seldom_lacks_records(config: TrainConfig) -> None:
+    own = with_values(config, {"eval_every": 2, "probes": [{"weight-norm": 4}, {"el2n": 1}]})
+    assert IMAGES.lacks(own, "test/error", 2) is None
+    assert IMAGES.lacks(own, "test/error", 3) == "3 records are needed, and it has 2"
+    assert IMAGES.lacks(own, "train/weight_norm", 2) == "2 records are needed, and it has 1"
+    assert IMAGES.lacks(own, "train/el2n", 4) is None
+    assert IMAGES.lacks(own, "train/loss", 4) is None
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "lacks"),
+    [
+        ("predicted/brier", {}, None),
+        ("predicted/brier", {"data.test": False, "data.val_size": 9}, "no test images"),
+        ("predicted/scaled_nll", {}, "set data.val_size"),
+        ("predicted/temperature", {"data.val_size": 9}, None),
+        ("test_fog/error", {}, "add fog to data.corruptions"),
+        ("test_corrupted/error", {}, "set data.corruptions"),
+        ("test_fog/error", {"data.name": "cifar10", "data.corruptions": ["fog"]}, None),
+        ("filter/low_fraction", {"probes": ["filter-scores"]}, "no teacher"),
+        ("train/kept_fraction", {}, "set objective to filter"),
+        ("train/loss_averaged", {"averaging": {"ema": 0.5}}, "no run records it"),
+    ],
+)
+def test_what_is_missing_is_named(
+    config: TrainConfig, metric: str, values: dict[str, Any], lacks: str | None
+) -> None:
+    found = IMAGES.lacks(with_values(config, values), metric, 1)
+    assert lacks in found if lacks is not None and found is not None else found is lacks

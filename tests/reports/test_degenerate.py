@@ -1,0 +1,222 @@
+"""Degenerate results: whatever the runs are, no table or figure states more than they can show."""
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mixup_core.predictions import Predictions, Split
+from reports.pages.build import draft_report
+from sweeps.state.results import RunResult
+from sweeps.study.claims import Claim, StatedComparison
+from sweeps.study.study import Run, Study
+from tests.reports.synthetic import finish, make_study, rows_of
+from tests.reports.synthetic_predictions import split_of
+
+ARMS = ("erm", "midpoint", "uniform")
+METRICS = ("test/error", "test/nll", "test/calibration_error", "predicted/brier")
+IMAGES = 10_000
+
+
+def stated(says: str, **that: object) -> Claim:
+    return Claim(says=says, source="ours", that=StatedComparison(**that))  # type: ignore[arg-type]
+
+
+CLAIMS = tuple(
+    stated(f"{metric} {number}", metric=metric, **that)
+    for metric in METRICS
+    for number, that in enumerate(
+        (
+            {"less": ("uniform", "erm")},
+            {"within": ("midpoint", "erm"), "margin": 0.002},
+            {"less": (("uniform", "erm"), ("midpoint", "erm"))},
+            {"at_most": ("erm", 0.3), "margin": 0.01},
+            {"greater": ("erm", 0.02)},
+        )
+    )
+)
+
+Ends = Callable[[Run], float | None]
+"""Last test error of a run; None: the run has no record. Not a number: it diverged."""
+
+
+def by_arm(**values: float) -> Ends:
+    return lambda run: values[run.arm]
+
+
+def noisy(run: Run) -> float:
+    return round(0.2 + 0.01 * ARMS.index(run.arm) + 0.003 * (run.seed % 3), 4)
+
+
+CASES: dict[str, tuple[int, Ends]] = {
+    "one seed": (1, noisy),
+    "two seeds": (2, noisy),
+    "two seeds with equal differences": (
+        2, lambda run: 0.2 + 10 / 360 * ARMS.index(run.arm) + 0.01 * run.seed,
+    ),
+    "all seeds equal": (5, by_arm(erm=0.2, midpoint=0.19, uniform=0.18)),
+    "all arms equal": (5, by_arm(erm=0.2, midpoint=0.2, uniform=0.2)),
+    "all right": (5, by_arm(erm=0.0, midpoint=0.0, uniform=0.0)),
+    "all wrong": (5, by_arm(erm=1.0, midpoint=1.0, uniform=1.0)),
+    "opposite ends": (5, by_arm(erm=1.0, midpoint=0.5, uniform=0.0)),
+    "opposite ends at two seeds": (2, by_arm(erm=1.0, midpoint=0.5, uniform=0.0)),
+    "near an end": (3, lambda run: 0.0 if run.seed else 0.01),
+    "zeros and ones": (5, lambda run: float(run.seed % 2)),
+    "equal differences": (5, lambda run: 0.2 + 0.01 * ARMS.index(run.arm) + 0.003 * run.seed),
+    "equal but for rounding": (5, lambda run: 0.2 + 1e-15 * (run.seed + ARMS.index(run.arm))),
+    "one seed missing in one arm": (
+        5, lambda run: None if (run.arm, run.seed) == ("uniform", 3) else noisy(run),
+    ),
+    "no seed shared": (
+        4, lambda run: noisy(run) if (run.seed < 2) == (run.arm == "erm") else None,
+    ),
+    "one seed shared": (
+        4, lambda run: noisy(run) if run.arm == "erm" or run.seed == 1 else None,
+    ),
+    "one seed diverged": (
+        5, lambda run: math.nan if (run.arm, run.seed) == ("uniform", 3) else noisy(run),
+    ),
+    "an arm diverged": (3, lambda run: math.nan if run.arm == "erm" else noisy(run)),
+    "nothing yet": (3, lambda run: None),
+}  # fmt: skip
+
+
+def results_of(study: Study, ends: Ends) -> list[RunResult]:
+    found = []
+    for run in study.runs():
+        error = ends(run)
+        if error is None:
+            continue
+        failure = "the loss is not finite" if math.isnan(error) else None
+        found.append(
+            finish(
+                run,
+                0.9 if failure else error,
+                epochs=3 if failure else 10,
+                failure=failure,
+                kind="diverged",
+            )
+        )
+    return found
+
+
+def predictions_of(ends: Ends) -> Callable[[RunResult], Predictions | None]:
+    """Return a reader of predictions that are wrong as often as the record says."""
+
+    def read(result: RunResult) -> Predictions | None:
+        error = ends(result.run)
+        if error is None or math.isnan(error):
+            return None
+        whole = split_of("erm", 0, size=200)
+        wrong = np.arange(200) < round(200 * error)
+        given = np.where(wrong, (whole.labels + 1) % 4, whole.labels)
+        logits = (5 * np.eye(4)[given]).astype(np.float32)
+        split = Split(labels=whole.labels, images=whole.images, logits={"": logits})
+        return Predictions(splits={"test": split})
+
+    return read
+
+
+@pytest.fixture(params=CASES)
+def contents(request: pytest.FixtureRequest) -> Mapping[str, str]:
+    seeds, ends = CASES[request.param]
+    study = replace(make_study(seeds=tuple(range(seeds))), claims=CLAIMS, equivalence=0.003)
+    draft = draft_report(
+        study, results_of(study, ends), data_checksums={}, command="report small",
+        predictions=predictions_of(ends),
+    )  # fmt: skip
+    return {name: str(text) for name, text in draft.contents.items() if not name.endswith("png")}
+
+
+def tables(contents: Mapping[str, str]) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    yield from ((name, rows_of(t)) for name, t in contents.items() if name.endswith(".csv"))
+
+
+def intervals(rows: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield the first part of the name of each pair of columns, and each line that has both."""
+    for row in rows:
+        for name in row:
+            head, _, tail = name.rpartition("low")
+            if tail and not tail.startswith("_unadjusted"):
+                continue
+            if name != f"{head}low{tail}" or f"{head}high{tail}" not in row:
+                continue
+            yield f"{head}|{tail}", row
+
+
+NOT_OF_RUNS = {"figures/reliability.csv"}
+"""Their `low` and `high` are ends of bins."""
+
+
+def test_no_interval_is_empty_and_none_leaves_the_bounds(contents: Mapping[str, str]) -> None:
+    for name, rows in tables(contents):
+        if name in NOT_OF_RUNS:
+            continue
+        for pair, row in intervals(rows):
+            head, _, tail = pair.partition("|")
+            low, high = row[f"{head}low{tail}"], row[f"{head}high{tail}"]
+            assert (low == "") == (high == ""), (name, pair, row)
+            if not low:
+                continue
+            assert float(low) < float(high), (name, pair, row)
+            of_share = re.search(r"error|gain|disagreement|difference", f"{head}{name}")
+            if of_share and not re.search(r"nll|brier|d_|seconds", head):
+                assert float(low) >= -1, (name, pair, row)
+                assert float(high) <= 1, (name, pair, row)
+            is_level = re.search(r"(^|/)(error|ensemble_error|disagreement)|_error_ci", head)
+            if is_level and "difference" not in head:
+                assert float(low) >= 0, (name, pair, row)
+
+
+def test_no_p_comes_from_a_spread_that_nobody_knows(contents: Mapping[str, str]) -> None:
+    for name, rows in tables(contents):
+        for row in rows:
+            ps = {key: float(p) for key, p in row.items() if re.search(r"(^|_)p(_|$)", key) and p}
+            if not ps:
+                continue
+            n = int(row.get("n") or 2)
+            assert n >= 2, (name, row)
+            assert all(0 < p <= 1 for p in ps.values()), (name, row)
+            spread = row.get("difference_sd", "")
+            if n == 2 and spread and float(spread) < 1e-12:
+                raise AssertionError((name, row))
+
+
+def test_what_is_decided_has_its_interval_on_one_side(contents: Mapping[str, str]) -> None:
+    for row in rows_of(contents["verdicts.csv"]):
+        assert row["verdict"] in {"holds", "fails", "undecided", "unfinished"}
+        if row["verdict"] in {"holds", "fails"}:
+            assert int(row["n"]) >= 2
+            assert float(row["p"]) <= 0.05
+            assert float(row["low"]) < float(row["high"])
+        else:
+            assert not row["p"] or float(row["p"]) > 0.05
+
+
+def test_an_arm_that_lacks_seeds_is_no_best_arm(contents: Mapping[str, str]) -> None:
+    rows = {row["arm"]: row for row in rows_of(contents["table.csv"])}
+    lines = [line for line in contents["table.md"].splitlines() if line.startswith("| **")]
+    for line in lines:
+        row = rows[line.split("**")[1]]
+        assert row["n"] == row["seeds_expected"]
+        assert int(row["n"]) >= 2
+    values = {row["test/error_mean"] for row in rows.values() if row["test/error_mean"]}
+    if len(values) == 1 and len(rows) > 1:
+        told = [row for row in rows.values() if row["p"] and float(row["p"]) <= 0.05]
+        assert not told
+
+
+def test_nothing_printed_is_not_a_number_or_an_interval_without_width(
+    contents: Mapping[str, str],
+) -> None:
+    for name, text in contents.items():
+        if name.endswith((".md", ".tex", ".csv", ".txt")):
+            assert not re.search(r"\b(nan|inf|None)\b", text), (name, text)
+        if name.endswith((".md", ".tex", ".txt")):
+            assert not re.search(r"\[(-?[\d.]+), \1\]", text), (name, text)
+            assert not re.search(r"± 0(\.0*)?(?!\.?\d)", text), (name, text)
+    json.loads(contents["provenance.json"], parse_constant=pytest.fail)
