@@ -76,6 +76,6 @@ def test_a_run_that_ray_kills_for_its_memory_fails_and_the_others_end(
     assert "lacks memory even by itself: Ray killed its process" in failed
     assert "reduce batch_size" in failed
     assert "Traceback" not in ended.stderr
-    assert [result.outcome for result in task.results(launch.store)] == ["finished", "failed"]
+    assert [result.outcome for result in task.results(launch.store)] == ["complete", "failed"]
     assert (mixsweep.home / "reports" / "narrow-and-wide" / "report.html").exists()
     assert "lacks memory even by itself" in mixsweep("status", *task.arguments).stdout
