@@ -385,7 +385,7 @@ FILES = sorted(
     file
     for pattern in ("*/*.csv", "*/*/*.csv")
     for file in PUBLISHED.glob(pattern)
-    if file.parent.name != "figures" and file.stem not in ELSEWHERE
+    if file.parent.name not in {"figures", "measurements"} and file.stem not in ELSEWHERE
 )
 
 

@@ -25,7 +25,7 @@ def test_the_spread_on_the_distribution_is_found_and_covered(sd: float) -> None:
         hardness = rng.uniform(0.1, 0.9, 1000)
         chances = hardness + rng.normal(0, sd, 10)[:, None]
         spread = split_spread(rng.random((10, 1000)) < chances)
-        hits += spread.distribution_low <= sd <= spread.distribution_high
+        hits += (spread.distribution_low or 0.0) <= sd <= (spread.distribution_high or 0.0)
         squares.append((spread.total**2 - spread.noise**2) * 1000 / 999)
     error = np.std(squares) / np.sqrt(600)
     assert np.mean(squares) == pytest.approx(sd**2, abs=3 * error)
