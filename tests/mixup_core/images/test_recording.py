@@ -29,7 +29,9 @@ def test_a_run_ends_with_exactly_the_metrics_that_it_is_not_said_to_lack(
     config: TrainConfig, splits: Splits, values: dict[str, Any]
 ) -> None:
     own = with_values(config, {"model.name": "linear", "epochs": 2, **values})
-    parts = replace(splits, val=splits.test if own.data.val_size else None)
+    test = splits.test
+    val = test if own.data.val_size else None
+    parts = replace(splits, val=val, test=test if own.data.test else None)
     last = [*fit(own, parts)][-1]
     for metric in IMAGES.metrics:
         lacks = IMAGES.lacks(own, metric, 1)
