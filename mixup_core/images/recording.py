@@ -35,7 +35,7 @@ def _lacks_predictions(config: TrainConfig, metric: str) -> str | None:
     if not config.data.test:
         return "it has no test images; set data.test"
     is_fitted = "scaled_" in metric or metric.endswith("/temperature")
-    if is_fitted and config.data.val_size == 0:
+    if is_fitted and not config.data.holds_out:
         return "a temperature is fitted on validation images, and it has none; set data.val_size"
     return None
 
@@ -45,7 +45,7 @@ def _lacks_images(config: TrainConfig, name: str) -> str | None:
     corruption = split.removeprefix("test_")
     if split.startswith("test") and not data.test:
         return "it has no test images; set data.test"
-    if split == "val" and data.val_size == 0:
+    if split == "val" and not data.holds_out:
         return "it has no validation images; set data.val_size"
     if corruption not in {split, "corrupted", *data.corruptions}:
         return f"it has no such images; add {corruption} to data.corruptions"
