@@ -34,7 +34,9 @@ def require_unpacked(stream: IO[bytes]) -> None:
         raise ArchiveError(f"no archive ({error})") from error
     stated = sum(member.file_size for member in members)
     if any(member.compress_type != zipfile.ZIP_STORED for member in members) or stated > size:
-        raise ArchiveError(f"its members unpack to {stated:,} bytes, and the file has {size:,}")
+        raise ArchiveError(
+            f"damaged or unsafe: its members declare {stated:,} bytes, and the file has {size:,}"
+        )
     stream.seek(0)
 
 

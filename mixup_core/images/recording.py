@@ -12,7 +12,7 @@ _AVERAGED = "_averaged"
 
 
 def lacks(config: TrainConfig, metric: str, records: int) -> str | None:
-    """Return what a run lacks to end with so many records of a metric; None if it lacks nothing."""
+    """Return why a run would not end with this many records of a metric; None if it would."""
     if metric in PREDICTED:
         return _lacks_predictions(config, metric)
     if metric not in METRICS:

@@ -74,7 +74,7 @@ class ArrayProcess:
             found = read_arrays(content)
         except ArchiveError as error:
             raise StateError(
-                "a state must be an archive of arrays, "
+                "a stored state must be an archive of arrays, "
                 f"got ({len(content)} bytes: {type(error).__name__})."
             ) from error
         if _forms(found) != _forms(self.state):

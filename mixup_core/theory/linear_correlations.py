@@ -69,7 +69,9 @@ def pair_excess(logits: Floats, labels: Any, lam: float) -> Floats:
 
 
 def equal_gap(correlation: float, lam: Any, classes: int) -> Floats:
-    """Return the excess of a pair of two classes if all correlations equal C, in nats.
+    """Return the excess loss on an image mixed from two classes, in nats.
+
+    Every class correlates with its feature with the same value C.
 
     The logits are lam C, (1 - lam) C and k - 2 zeros: at lam = 1/2 the excess is
     log(2 + (k - 2) e^{-C / 2}) - log 2.

@@ -183,7 +183,7 @@ def lacks(config: LinearViewsConfig, metric: str, records: int) -> str | None:
 
 
 def setting(config: LinearViewsConfig, metric: str) -> str:
-    """Return the size of the setting as text."""
+    """Return the size of the problem as text, for captions."""
     del metric
     return f"two features of each of {config.classes} classes, a linear model"
 

@@ -84,7 +84,7 @@ def response_of(study: Study, arms: Sequence[str]) -> Response | None:
 
 
 def plane_of(study: Study, arms: Sequence[str]) -> ResponsePlane | None:
-    """Return arms on the grid of the first two numbers that are crossed; None if none are.
+    """Return the arms on a grid of the first two numeric settings that the study crosses, or None.
 
     For an optional number, None counts as a value, placed after all others.
     """

@@ -73,7 +73,7 @@ def spell_summary(summary: Summary | None, metric: Metric) -> str:
 
 
 def digits_of(n: int, metric: Metric | int) -> int:
-    """Return the number of decimals; one less for two seeds, whose spread is very uncertain."""
+    """Return the number of decimals to print; one less for two seeds, whose spread is uncertain."""
     usual = metric if isinstance(metric, int) else metric.digits
     return max(0, usual - 1) if n == 2 else usual
 

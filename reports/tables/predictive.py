@@ -307,7 +307,7 @@ def _against_baseline(
     equal: Mapping[str, str],
     measure: Measure,
 ) -> Family:
-    """Return the comparisons with the baseline, of the arms evaluated on the same images as it."""
+    """Return the comparisons with the baseline for arms with the same test images."""
     images = predicted.arms[baseline].images if baseline in predicted.arms else None
     arms = [arm for arm in values if arm != baseline and predicted.arms[arm].images == images]
     return family_of(

@@ -66,7 +66,7 @@ class EntryKeys(Checked):
         fits = self.values is None or kinds in ([kind] for kind in reals)
         require(
             fits,
-            f"values needs {' or '.join(reals)}",
+            f"`values` needs {' or '.join(reals)}",
             self,
             "values",
             *reals,

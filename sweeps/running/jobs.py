@@ -185,8 +185,8 @@ def _require_token_mode(address: str) -> None:
     """
     if not _is_address(address):
         raise ClusterError(
-            f"--address {web_address(address)}: not http://HOST:8265; a login is not part of it, "
-            "RAY_AUTH_TOKEN_PATH names a file with the token"
+            f"--address {web_address(address)}: not http://HOST:8265; write no login into it, "
+            "set RAY_AUTH_TOKEN_PATH to a file with the token"
         )
     try:
         with urllib.request.urlopen(f"{address}/api/version", timeout=_PATIENCE):  # noqa: S310

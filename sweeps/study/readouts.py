@@ -84,8 +84,8 @@ VALIDATION = "val/error"
 class BestValidation:
     """The epoch with the lowest validation error, the first one if several are equal.
 
-    The run is still trained to its last epoch. Metrics of the validation images cannot be read this
-    way, because selection by them makes them too good.
+    The run is still trained to its last epoch. Metrics of the validation images cannot be
+    read at this epoch: it was selected by them, so they would be too optimistic.
     """
 
     tag: ClassVar = "best_validation"

@@ -204,7 +204,7 @@ class Study:
 
     @cached_property
     def settings(self) -> str:
-        """Identity of the resolved study: 32 digits, others if any arm computes other numbers.
+        """Hash of the study, 32 digits; it changes if any arm would compute other numbers.
 
         More seeds or points extend a study and do not change it.
         """

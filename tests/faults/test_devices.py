@@ -168,6 +168,6 @@ def test_a_node_that_is_short_of_memory_fails_each_run_in_one_line(
     for failure in failures:
         assert failure.message.startswith("lacks memory even by itself: Ray killed its process")
         assert "reduce batch_size" in failure.message
-    assert "at most 1 runs side by side" in said.stderr
+    assert "at most 1 run side by side" in said.stderr
     assert "Traceback" not in said.stderr + said.stdout
     assert len(said.stderr.splitlines()) < 40

@@ -56,7 +56,7 @@ class Model(Checked, ABC):
         return 1.0
 
     def num_wide_weights(self, inputs: int) -> int:
-        """Return the number of weights where the study file may make it large, else 0."""
+        """Return the number of weights if widths in a study file can make it large, else 0."""
         del inputs
         return 0
 

@@ -42,7 +42,7 @@ class FilterScores(Probe):
     }
 
     def lacks(self, config: Any, metric: str) -> str | None:
-        """Return what a configuration lacks: scores are of a student and its teacher."""
+        """Return the missing part of a configuration: the scores need a teacher."""
         del metric
         has_teacher = getattr(config.objective, "teacher", None) is not None
         return None if has_teacher else "it has no teacher; set objective to filter"

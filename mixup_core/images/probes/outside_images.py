@@ -17,12 +17,12 @@ OUTSIDE = ("noise", "shuffled", "mosaic")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OutsideImages(Probe):
-    """Area under the curve by which the largest probability tells test images from outside ones.
+    """AUROC of the largest probability for telling test images from images of no class.
 
-    Outside images need no other data set: noise of the mean and variance of a normalised pixel; the
-    test images with their pixels in another order, the same for all; mosaics of the quarters of
-    four test images. An area of 1/2 is guessing. The confidence is the mean largest probability
-    over the outside images.
+    Images of no class are made without another dataset: Gaussian noise with the mean and variance
+    of normalised pixels; test images with one fixed permutation of their pixels; mosaics of
+    quarters of four test images. An AUROC of 1/2 is chance. The mean largest probability on these
+    images is recorded too.
 
     Source: Hendrycks and Gimpel 2017, arXiv:1610.02136, for the score; Thulasidasan et al. 2019,
     arXiv:1905.11001, for noise.

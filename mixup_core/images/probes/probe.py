@@ -39,7 +39,7 @@ class Probe(Checked, ABC):
     """Epochs between measurements; must divide `epochs`. None: `eval_every`."""
 
     def lacks(self, config: Any, metric: str) -> str | None:
-        """Return what a `TrainConfig` lacks for the probe to measure a metric; None if nothing."""
+        """Return the setting that a `TrainConfig` needs for a metric of the probe; None if it has all."""
         del config, metric
         return None
 

@@ -109,7 +109,7 @@ class LabelErrors(Probe):
     }
 
     def lacks(self, config: Any, metric: str) -> str | None:
-        """Return what a configuration lacks: without label noise no label is wrong."""
+        """Return that label noise is missing, if it is: no label is wrong without it."""
         if metric == "train/clean_error" or config.data.label_noise:
             return None
         return "no label is wrong; set data.label_noise"

@@ -226,12 +226,12 @@ def test_an_entry_is_a_distribution_between_bounds_or_a_choice() -> None:
         ({"step": 1}, "step needs int", ("step", "int")),
         (
             {"int": (1, 2), "values": 2},
-            "values needs uniform or log_uniform",
+            "`values` needs uniform or log_uniform",
             ("values", "uniform", "log_uniform"),
         ),
         (
             {"categorical": [1], "values": 2},
-            "values needs uniform or log_uniform",
+            "`values` needs uniform or log_uniform",
             ("values", "uniform", "log_uniform"),
         ),
         ({"uniform": (1.0, 2.0), "values": 1}, "2 <= values <= 10000", ("values",)),
@@ -240,7 +240,7 @@ def test_an_entry_is_a_distribution_between_bounds_or_a_choice() -> None:
         ({"log_uniform": (1.0, 2.0, 3.0)}, "log_uniform must be [LOW, HIGH]", ("log_uniform",)),
         ({"int": ()}, "int must be [LOW, HIGH]", ("int",)),
         ({"uniform": (2.0, 1.0)}, "low < high", ("uniform",)),
-        ({"log_uniform": (0.0, 1.0)}, "low > 0 under a logarithm", ("log_uniform",)),
+        ({"log_uniform": (0.0, 1.0)}, "low > 0 for a logarithmic scale", ("log_uniform",)),
         ({"int": (0, 3), "step": 2}, "step must divide high - low", ("int",)),
     ],
 )

@@ -51,7 +51,10 @@ def unpack(compressed: Path, folder: Path, staging: Path) -> None:
         with gzip.open(compressed / f"{file}.gz") as stream:
             content = stream.read(MAX_UNPACKED + 1)
         if len(content) > MAX_UNPACKED:
-            raise DataError(f"{file}.gz expands to more than {MAX_UNPACKED} bytes")
+            raise DataError(
+                f"{file}.gz expands to more than {MAX_UNPACKED} bytes, so it is not a file of "
+                "the dataset; fetch it again"
+            )
         (raw / file).write_bytes(content)
 
 
