@@ -56,8 +56,8 @@ class Measured:
     high: float | None
     """Both ends are None, too, where each choice of networks gives the same."""
     image_low: float | None
-    """Lower end of the 95 % interval over test images, for these networks. None if all images give the
-    same value; an error of 0 in N images has exact limits instead.
+    """Lower end of the 95 % interval over test images, for these networks. None if all images give
+    the same value; an error of 0 in N images has exact limits instead.
     """
     image_high: float | None
     by_seed: Mapping[int, float]

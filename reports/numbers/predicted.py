@@ -87,8 +87,8 @@ class PredictedArm:
     gain: float
     """Mean error of the runs minus `ensemble_error`."""
     gain_half_width: float
-    """Half the 95 % interval of `gain` over test images, for these networks. If the gain is equal on
-    all images, the interval is that of one image with another gain.
+    """Half the 95 % interval of `gain` over test images, for these networks. If the gain is equal
+    on all images, the interval is that of one image with another gain.
     """
     pair_gain: Mapping[int, float]
     """Gain of two runs by seed: the mean of their errors minus the error of their mean prediction,

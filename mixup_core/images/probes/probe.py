@@ -39,7 +39,7 @@ class Probe(Checked, ABC):
     """Epochs between measurements; must divide `epochs`. None: `eval_every`."""
 
     def lacks(self, config: Any, metric: str) -> str | None:
-        """Return the setting that a `TrainConfig` needs for a metric of the probe; None if it has all."""
+        """Return the setting that the probe needs for a metric and lacks, or None."""
         del config, metric
         return None
 
