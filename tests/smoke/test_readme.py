@@ -31,6 +31,7 @@ ELSEWHERE = {
     "tail": "reads what Slurm writes", "ssh": "needs a head elsewhere",
     "gcloud": "needs a cloud", "docker": "needs Docker", "systemctl": "needs the service",
     "journalctl": "needs the service", "curl": "needs the service",
+    "make": "takes minutes; tests/hosts and the targets of Makefile run what it runs",
     "sh": "tests/cluster starts local.sh", "env": "is what `ray job submit` runs",
 }  # fmt: skip
 """First words of commands of cluster/README.md that no test of ours types, and why."""

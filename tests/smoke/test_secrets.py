@@ -81,13 +81,16 @@ def _database(file: Path, secret: str) -> str:
 def _listings_with_the_canary(process: "subprocess.Popen[str]") -> Iterator[bytes]:
     """Yield the command line of each process with the canary once a command has moved its own."""
     began, own = time.monotonic(), Path(f"/proc/{process.pid}")
-    while process.poll() is None and CANARY.encode() in _command_line_of(own):
+    # Empty: the process has not set its arguments yet.
+    while process.poll() is None and (
+        not (shown := _command_line_of(own)) or CANARY.encode() in shown
+    ):
         assert time.monotonic() < began + _START, "the command shows its addresses for ever"
         time.sleep(0.02)
     while process.poll() is None:
         time.sleep(0.2)
-        shown = map(_command_line_of, Path("/proc").glob("[0-9]*"))
-        yield from (arguments for arguments in shown if CANARY.encode() in arguments)
+        lines = map(_command_line_of, Path("/proc").glob("[0-9]*"))
+        yield from (line for line in lines if CANARY.encode() in line)
 
 
 def _command_line_of(process: Path) -> bytes:

@@ -33,7 +33,7 @@ def test_a_mutant_differs_in_one_line() -> None:
 
 
 def test_every_module_has_tests_beside_it() -> None:
-    assert len(MODULES) == 22
+    assert MODULES
     for module, tests in MODULES.items():
         assert Path(module).is_file()
         assert all(Path(test).is_file() for test in tests)

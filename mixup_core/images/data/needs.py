@@ -52,8 +52,9 @@ class ImageData:
             DataError: If the folder cannot be read; the same error again for the same data.
         """
         data = config.data
-        if (model := _model(config)) is not None:
-            config = replace(config, model=model.prepared(folder))
+        model = _model(config)
+        if model is not None and (prepared := model.prepared(folder)) is not model:
+            config = replace(config, model=prepared)
         if data.folder is None:
             return config
         if data not in self._found:

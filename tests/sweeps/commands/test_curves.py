@@ -120,7 +120,7 @@ def test_every_entry_of_the_bibliography_is_cited_by_a_bundled_study() -> None:
 def test_logs_show_each_epoch_and_the_whole_error(study: Study, tmp_path: Path) -> None:
     lines = said("logs", "digits", "erm", "0").splitlines()
     assert lines[0].startswith("erm seed 0, run ")
-    assert [line.split("epoch ")[1].split()[0] for line in lines[1:]] == ["0", "1", "2"]
+    assert [line.split("epoch ")[1].split()[0] for line in lines[1:]] == ["1", "2", "3"]
     assert all("test/error 0." in line for line in lines[1:])
     run = load_study("digits", ["seeds=3"]).runs_of("erm")[2]
     failure = Failure(

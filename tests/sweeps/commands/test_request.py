@@ -266,9 +266,10 @@ def test_the_database_of_searches_concerns_searches_alone(tmp_path: Path) -> Non
 
 def test_the_data_of_every_arm_are_in_the_checksums(tmp_path: Path) -> None:
     for name in ("cats", "dogs"):
-        folder = tmp_path / name / "train" / "a"
-        folder.mkdir(parents=True)
-        (folder / "0.png").write_bytes(name.encode())
+        for kind in ("a", "b"):
+            folder = tmp_path / name / "train" / kind
+            folder.mkdir(parents=True)
+            (folder / "0.png").write_bytes(f"{name} {kind}".encode())
     data = "data: {name: image-folder, folder: cats, image_size: 8, test: false}"
     file = tmp_path / "s.yaml"
     file.write_text(

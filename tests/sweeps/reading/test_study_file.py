@@ -576,7 +576,7 @@ def configs(draw: st.DrawFn) -> TrainConfig:
     )
 
 
-RESERVED = {"seed", "digest"}
+RESERVED = {"seed", "digest", "fold"}
 
 
 def written(value: Any) -> Any:

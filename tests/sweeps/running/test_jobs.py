@@ -38,7 +38,7 @@ def collected_here() -> Iterator[None]:
 def environment_of_before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Let what a connection says in the environment go with the test."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    for name in VARIABLES:
+    for name in (*VARIABLES, "RAY_AUTH_TOKEN"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
 

@@ -68,7 +68,7 @@ def test_the_reader_gives_back_what_the_store_holds_of_runs_that_have_begun(
 def test_an_experiment_is_read_page_by_page(
     study: Study, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sweeps.tracking.experiment._PAGE", 4)
+    monkeypatch.setattr("sweeps.tracking.experiment.PAGE", 4)
     reconcile(projection_of(study, home), results_of(study, 1, 1, 1, 1))
     reconcile(projection_of(study, home), results_of(study, 1, 1, 1, 1))
     assert len(read_runs(Home(folder=home).tracking_uri, study.name)) == 4

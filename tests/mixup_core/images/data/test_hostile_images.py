@@ -131,6 +131,7 @@ def test_a_launch_ends_before_any_run_in_one_line(
         main()
     said = capsys.readouterr().err.strip().splitlines()
     assert left.value.code == BAD_INPUT
-    assert f"dog/{file.name}: " in said[-1]
+    assert f"dog/{file.name}: " in said[-2]
+    assert said[-1] == "convert or remove these files, or leave them out with data.skip"
     assert not any("Traceback" in line for line in said)
     assert not list((tmp_path / "runs").rglob("stages/*/*.json"))

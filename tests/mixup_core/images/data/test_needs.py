@@ -157,9 +157,11 @@ def test_a_folder_is_decoded_once_when_data_is_looked_at_and_a_bad_file_is_named
     for look in (needs.check, needs.open):
         with pytest.raises(DataError) as refused:
             look(prepared)
-        assert [line.partition(": ")[0] for line in str(refused.value).splitlines()] == [
+        *named, advice = str(refused.value).splitlines()
+        assert [line.partition(": ")[0] for line in named] == [
             str(pets / "train" / name / "1.png") for name in ("a", "b")
         ]
+        assert "data.skip" in advice
     (pets / "train" / "a" / "1.png").unlink()
     bad.unlink()
     needs.open(config)
