@@ -82,6 +82,11 @@ def free_ports(count: int) -> list[int]:
 
 def _wait_for(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
     give_up_at = time.monotonic() + 90
+    # Another program may have taken the port meanwhile, and would answer too.
+    while "Ray runtime started" not in log.read_text():
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < give_up_at, log.read_text()
+        time.sleep(0.2)
     while True:
         try:
             with urllib.request.urlopen(f"{address}/api/version", timeout=5):
