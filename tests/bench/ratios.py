@@ -81,7 +81,7 @@ ROWS: Sequence[tuple[str, str, str, Callable[[Figures], Sequence[float]]]] = (
     ("limit: runs ended per second with 130 slots / those of slots that never wait",
      "bench", "slots", _driver),
 )  # fmt: skip
-"""What is compared, the kind and name of the finding, and how its ratio is read: least, median,
+"""Comparisons: kind and name of the finding, and how the ratio is read: least, median,
 greatest, number of pairs. PLAIN is plain Ray Tune as the finding had it."""
 
 

@@ -75,7 +75,7 @@ class Operator:
         """
         text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]|\r(?=\n)", "", self.log.read_text())
         places = {
-            str(self.folder / "work"): "~/work", str(self.folder / "laptop"): "~",
+            str(self.folder / "work"): "~/mixup", str(self.folder / "laptop"): "~",
             str(self.folder): "/shared", str(REPOSITORY): "~/mixsweep",
             sys.prefix: "~/mixsweep/.venv", os.environ.get("TMPDIR", "/mnt"): "/shared",
         }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a run is said to record, against the last record of that run."""
+"""Checks the declared metrics of a run against its last record."""
 
 from dataclasses import replace
 from typing import Any
