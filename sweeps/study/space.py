@@ -40,7 +40,12 @@ class Real(Checked):
         Raises:
             RuleError: If the bounds are out of order, or the logarithm of one does not exist.
         """
-        require(not self.is_log or self.low > 0, "low > 0 for a logarithmic scale", self, "low")
+        require(
+            not self.is_log or self.low > 0,
+            "low must be above 0 on a logarithmic scale",
+            self,
+            "low",
+        )
         require(self.low < self.high, "low < high", self, "low", "high")
 
     def values(self) -> tuple[float, ...] | None:

@@ -47,7 +47,7 @@ class ChangedImages(Probe):
     views: ClassVar = "single"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return what is measured after an epoch, by its metric; nothing without test images."""
+        """Return the values measured after an epoch, by metric name; empty without test images."""
         import torch
 
         from mixup_core.images.evaluation import calibration_error_on_device

@@ -52,7 +52,7 @@ class OutsideImages(Probe):
     views: ClassVar = "single"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return what is measured after an epoch, by its metric; nothing without test images."""
+        """Return the values measured after an epoch, by metric name; empty without test images."""
         import torch
 
         images = subject.held_out.get("test")

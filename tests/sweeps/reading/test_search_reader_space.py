@@ -19,12 +19,12 @@ BAD = {
     "log of zero": (
         "[0.1, 32.0]",
         "[0, 32.0]",
-        "13: *: `low > 0 for a logarithmic scale` must hold, got (low=0.0).",
+        "13: *: low must be above 0 on a logarithmic scale, got (low=0.0).",
     ),
     "log of a negative number": (
         "[0.1, 32.0]",
         "[-1, 32.0]",
-        "13: *: `low > 0 for a logarithmic scale` must hold, got (low=-1.0).",
+        "13: *: low must be above 0 on a logarithmic scale, got (low=-1.0).",
     ),
     "step not dividing": (
         "step: 2",

@@ -240,7 +240,11 @@ def test_an_entry_is_a_distribution_between_bounds_or_a_choice() -> None:
         ({"log_uniform": (1.0, 2.0, 3.0)}, "log_uniform must be [LOW, HIGH]", ("log_uniform",)),
         ({"int": ()}, "int must be [LOW, HIGH]", ("int",)),
         ({"uniform": (2.0, 1.0)}, "low < high", ("uniform",)),
-        ({"log_uniform": (0.0, 1.0)}, "low > 0 for a logarithmic scale", ("log_uniform",)),
+        (
+            {"log_uniform": (0.0, 1.0)},
+            "low must be above 0 on a logarithmic scale",
+            ("log_uniform",),
+        ),
         ({"int": (0, 3), "step": 2}, "step must divide high - low", ("int",)),
     ],
 )
