@@ -84,3 +84,27 @@ def test_a_problem_is_named_by_the_list_of_problems_alone() -> None:
     outside = [file for file in CODE if not _module(file).startswith("mixup_core.theory")]
     found = {(_module(file), module) for file in outside for module, _ in _named(file)}
     assert {pair for pair in found if pair[1] in theory} == FIGURES
+
+
+def _told_apart(file: Path) -> Iterator[str]:
+    """Yield the name of each class that `isinstance` or a pattern of a file asks for."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.MatchClass):
+            asked: ast.AST = node.cls
+        elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+            asked = node.args[1]
+        else:
+            continue
+        yield from (part.id for part in ast.walk(asked) if isinstance(part, ast.Name))
+
+
+@pytest.mark.parametrize("noun", CHOICES)
+def test_no_code_outside_of_its_folder_asks_for_the_type_of_an_entry(noun: str) -> None:
+    kinds = {kind.__name__: kind.__module__ for kind in REGISTERS[noun].values()}
+    found = {
+        (_module(file), name)
+        for file in CODE
+        for name in _told_apart(file)
+        if name in kinds and not _module(file).startswith(kinds[name].rpartition(".")[0])
+    }
+    assert found == set()
