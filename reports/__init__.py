@@ -1,1 +1,1 @@
-"""Results out: statistics, tables, figures, pages."""
+"""Reports: statistics, tables, figures and pages, computed from the stored results of studies."""

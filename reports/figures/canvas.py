@@ -1,4 +1,4 @@
-"""Canvas: panels, scales and legends of figures, rendered to reproducible bytes."""
+"""Canvas: panels, scales and legends of figures, saved to files with reproducible bytes."""
 
 import io
 import math
@@ -46,7 +46,9 @@ STYLE: dict[str, Any] = {
     "legend.handlelength": 3.0,
     "svg.hashsalt": "mixsweep",
 }
-"""Settings of matplotlib. Sizes are in points at print size; a figure fills the page width."""
+"""Matplotlib settings of all figures. Font sizes and line widths are in points, for figures printed
+at the full width of a page.
+"""
 
 PANEL_INCHES = 3.4
 """Width of a panel in inches."""
@@ -61,29 +63,36 @@ _DOTS_PER_INCH = 200
 """Resolution of a PNG."""
 
 _PACKED = {"compress_level": 2}
-"""Options of a PNG. Higher compression takes as long as drawing and saves only a tenth of the
-bytes.
+"""Options for PNG files: a low compression level. A higher one takes as long as the drawing itself
+and makes the file only a tenth smaller.
 """
 
 _MOST_STRIPS = 60
-"""Largest number of strips of a panel; of more places, this many are chosen, evenly spaced."""
+"""Largest number of strips with a tooltip in one panel. If more positions have a text, this many of
+them are chosen, evenly spaced.
+"""
 
 _SHORT = 5e-5, 1e6
-"""Range of a logarithmic axis in which labels are written without powers of ten."""
+"""A logarithmic axis within this range has plain numbers as tick labels; any other has powers of
+ten.
+"""
 
 _WIDE = 1e3
-"""Ratio of largest to smallest value from which an axis is logarithmic."""
+"""An axis is logarithmic if its largest value is at least this many times its smallest."""
 
 _MARGIN = 0.05
-"""Margin of a logarithmic axis below its least value, as a fraction of the range."""
+"""Margin of a logarithmic axis below its smallest value, as a fraction of the range."""
 
 Told = tuple[Axes, Mapping[float, str]]
-"""A panel, and the text shown at each place along its axis."""
+"""A panel, and the tooltip texts for positions along its horizontal axis."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Strip:
-    """A vertical strip of a figure, with the text that a web page shows when it is pointed at."""
+    """A vertical strip of a figure.
+
+    A web page shows its text while the pointer is over the strip.
+    """
 
     left: float
     """Left edge as a fraction of the figure's width, in [0, 1]; `width` is in the same unit."""
@@ -92,12 +101,12 @@ class Strip:
     width: float
     height: float
     said: str
-    """Text shown, in lines."""
+    """Text of the tooltip; it may have several lines."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figure:
-    """A drawn figure. Equal results give equal bytes."""
+    """A drawn figure. If it is drawn again from equal results, its files have the same bytes."""
 
     name: str
     """File name without its suffix."""
@@ -106,9 +115,11 @@ class Figure:
     svg: bytes
     png: bytes
     numbers: str
-    """All numbers drawn, as CSV; metrics in the unit of storage, errors as fractions."""
+    """All numbers that the figure shows, as CSV. Metrics are in their stored unit: errors are
+    fractions.
+    """
     strips: tuple[Strip, ...] = ()
-    """Strips with text, for pages."""
+    """Areas with a tooltip, for web pages."""
 
     @property
     def frame(self) -> "pd.DataFrame":
@@ -118,17 +129,20 @@ class Figure:
         return pd.read_csv(io.StringIO(self.numbers))
 
     def __repr__(self) -> str:
-        """Return name and title only, because the rest is long."""
+        """Return name and title only; images and numbers would be too long."""
         return f"<Figure {self.name}: {self.title}>"
 
     def _repr_png_(self) -> bytes:
-        """Return the PNG that a notebook shows."""
+        """Return the PNG, which a notebook displays."""
         return self.png
 
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw in the style of reports within a `with`, whatever the settings of matplotlib."""
+    """Context manager: inside it, matplotlib draws in the style of reports.
+
+    User settings are ignored.
+    """
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(STYLE)
@@ -136,7 +150,7 @@ def styled() -> Iterator[None]:
 
 
 def draw_axis(axes: Axes, axis: Axis) -> None:
-    """Set label, scale and ticks of the axis of a problem's records."""
+    """Set label, scale and ticks of a panel's horizontal axis, which the problem defines."""
     axes.set_xlabel(axis.label)
     if axis.scale == "log":
         axes.set_xscale("log")
@@ -147,25 +161,35 @@ def draw_axis(axes: Axes, axis: Axis) -> None:
 
 
 def tick_logarithms(axis: Scaled) -> None:
-    """Tick a scaled logarithmic axis with as many round numbers as its labels have room for."""
+    """Put ticks at round numbers on a logarithmic axis, as many as there is room for labels."""
     axis.set_major_locator(_RoundNumbers())
     axis.set_major_formatter(_Plain())
     axis.set_minor_locator(NullLocator())
 
 
 def place_of(record: EpochRecord, axis: Axis) -> float | None:
-    """Return the place of a record on the axis; None if the record lacks the axis's metric."""
+    """Return the position of a record on the horizontal axis; None if it is not recorded.
+
+    The position is the number of finished epochs, or the metric that the problem uses as its axis.
+    """
     return record.epoch + 1 if axis.metric is None else record.metrics.get(axis.metric)
 
 
 def numbers_of(summary: Any) -> dict[str, Any]:
-    """Return n, mean and interval of a summary as the row of a CSV; all None without a summary."""
+    """Return n, mean and interval of a summary as cells of a CSV row.
+
+    All None if there is no summary.
+    """
     names = ("n", "mean", "ci_low", "ci_high")
     return {name: getattr(summary, name, None) for name in names}
 
 
 def spell_counts(table: Table) -> str:
-    """Return the numbers of seeds of the arms; written once if most arms have the same."""
+    """Return the number of seeds of the arms as text, for captions.
+
+    If most arms have the same number, it is written once and only the exceptions are named:
+    `each arm n = 5/5 but midpoint n = 3/5`.
+    """
     counts = Counter(row.seeds for row in table.printed)
     ((common, times),) = counts.most_common(1)
     if times == 1 or 2 * times < len(table.printed):
@@ -175,7 +199,7 @@ def spell_counts(table: Table) -> str:
 
 
 def panelled(count: int, *, height: float = 2.4) -> tuple[Canvas, list[Axes]]:
-    """Return a canvas with some panels, in rows of about equal length, and the panels.
+    """Return an empty canvas and its panels, which are arranged in rows of about equal length.
 
     Args:
         count: Number of panels, at least 1.
@@ -213,11 +237,11 @@ def wrapped(heading: str) -> str:
 def scale_values(
     axes: Axes, metric: Metric, values: Iterable[float], *, across: bool = False
 ) -> None:
-    """Scale the axis of a metric after everything is drawn.
+    """Choose scale and limits of the axis that shows a metric. Call this after everything is drawn.
 
-    Percent axes are limited to 0 to 100, although bands and intervals may exceed them. For other
-    metrics, the axis is logarithmic if all values are positive and span three decades; it then
-    starts near the least value, and an interval that reaches 0 ends at the frame.
+    Percent axes are limited to 0 to 100, even where bands or intervals reach further. The axis of
+    any other metric is logarithmic if all values are positive and span three decades. It then
+    starts near the smallest value, and an interval that reaches 0 is cut at the edge of the panel.
 
     Args:
         axes: A panel.
@@ -238,13 +262,16 @@ def scale_values(
 
 
 def ends_of(values: Iterable[float]) -> tuple[float, ...]:
-    """Return the least and the greatest finite value; empty if there is none."""
+    """Return the smallest and the largest finite value; empty if no value is finite."""
     known = array("d", filter(math.isfinite, values))
     return (min(known), max(known)) if known else ()
 
 
 def spell_scales(panels: Iterable[Axes], *, across: bool = False) -> str:
-    """Return a sentence for the caption if `scale_values` chose a logarithmic axis; else empty."""
+    """Return a sentence for the caption if any panel has a logarithmic axis.
+
+    Otherwise an empty text.
+    """
     scales = {axes.get_xscale() if across else axes.get_yscale() for axes in panels}
     if "log" not in scales:
         return ""
@@ -260,15 +287,15 @@ def finished(  # noqa: PLR0913  what a figure is made of
     numbers: str,
     told: Sequence[Told] = (),
 ) -> Figure:
-    """Return a drawn canvas as a figure, without dates in its files.
+    """Return a canvas as a `Figure`, rendered as SVG and PNG without dates inside.
 
     Args:
-        canvas: The complete canvas, before layout.
+        canvas: The complete canvas; its layout is computed here.
         name: File name without its suffix.
         title: Title of the figure.
-        caption: Text beneath the figure.
+        caption: Text below the figure.
         numbers: All numbers drawn, as CSV.
-        told: Panels, with the text shown at places along them.
+        told: Panels with tooltips, and the texts by position.
     """
     if (engine := canvas.get_layout_engine()) is not None:
         engine.execute(canvas)
@@ -294,10 +321,13 @@ def finished(  # noqa: PLR0913  what a figure is made of
 
 
 class _RoundNumbers(LogLocator):
-    """Ticks at 1, 2 and 5 in each decade if their labels have room, else 1 and 3, else decades."""
+    """Tick positions of a logarithmic axis: round numbers, as many as have room for their labels.
+
+    Ticks are at 1, 2 and 5 in each decade, else at 1 and 3, else at whole decades.
+    """
 
     def tick_values(self, vmin: float, vmax: float) -> Any:
-        """Return the places of the ticks, all within the limits."""
+        """Return the positions of the ticks, all between the limits of the axis."""
         assert isinstance(self.axis, Scaled), "ticks are asked of a locator in its place"
         low, high = self.nonsingular(vmin, vmax)
         fewest: list[float] = []
@@ -310,17 +340,20 @@ class _RoundNumbers(LogLocator):
 
 
 class _Plain(Formatter):
-    """Labels as plain numbers, or as powers of ten on axes where plain numbers would be long."""
+    """Tick labels of a logarithmic axis, as plain numbers.
+
+    Where plain numbers would be long, all labels of the axis are powers of ten.
+    """
 
     def __call__(self, x: float, pos: int | None = None) -> str:
-        """Return the label of a tick."""
+        """Return the label of the tick at x."""
         del pos
         assert isinstance(self.axis, Scaled), "labels are asked of a formatter in its place"
         return _spell_place(x, self.axis)
 
 
 def _round_numbers(low: float, high: float) -> Iterator[Sequence[float]]:
-    """Yield sets of ticks between two limits, the best set first."""
+    """Yield candidate sets of tick positions between two limits, the preferred set first."""
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ladders = [
         [step * 10.0**exponent for exponent in exponents for step in steps]
@@ -349,7 +382,7 @@ def _spell_place(place: float, axis: Scaled) -> str:
 
 
 def _leave_room(axis: Scaled, places: Sequence[float]) -> bool:
-    """Return whether labels on a logarithmic axis have at least a letter's space between them."""
+    """Return whether the labels at these positions are at least one letter apart."""
     low, high = axis.get_view_interval()
     is_across = axis is axis.axes.xaxis
     box, dots = axis.axes.bbox, axis.axes.figure.dpi
@@ -363,9 +396,11 @@ def _leave_room(axis: Scaled, places: Sequence[float]) -> bool:
 
 
 def _strips(canvas: Canvas, axes: Axes, places: Mapping[float, str]) -> Iterator[Strip]:
-    """Yield a strip for each place of a panel; it extends halfway to both neighbours.
+    """Yield a strip for each position with a text.
 
-    Edges are rounded, so that machines with slightly different fonts give the same page.
+    It reaches halfway to the positions on both sides.
+
+    Edges are rounded, so that machines with slightly different fonts produce the same page.
     """
     if not places:
         return

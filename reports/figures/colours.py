@@ -1,4 +1,4 @@
-"""Colours: line styles of arms, equal in all figures of a study, and of lines through arms."""
+"""Colours: colour and dashes of each arm, equal in all figures of a study."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,10 +10,10 @@ _OTHERS = ("#CC79A7", "#56B4E9", "#D55E00", "#000000")
 _OF_METHODS = {"erm": _BLUE, "midpoint": _ORANGE, "uniform": _GREEN}
 
 Dashes = str | tuple[float, tuple[float, ...]]
-"""Dash pattern in matplotlib's form."""
+"""Dash pattern, as matplotlib writes it."""
 
 Look = tuple[str, Dashes]
-"""Colour and dashes."""
+"""Colour and dash pattern of a line."""
 
 _DASHES: tuple[Dashes, ...] = ("-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)), (0, (8, 3)))
 
@@ -21,9 +21,9 @@ _DASHES: tuple[Dashes, ...] = ("-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)), (0
 def arm_looks(arms: Mapping[str, Config]) -> dict[str, Look]:
     """Return the colour and dashes of each arm, in the order of the arms.
 
-    The first arm of a plain method (`Problem.method`) gets the colour of the method, which is equal
-    in all studies. The other arms use the remaining colours in order; when these are exhausted,
-    they are used again with other dashes.
+    ERM, midpoint and uniform mixup have a fixed colour, the same in all studies; the first arm of
+    each (`Problem.method`) gets it. The other arms take the remaining colours in order. When these
+    are used up, the colours are repeated with other dashes.
     """
     named: dict[str, Look] = {}
     taken = set()
@@ -43,11 +43,13 @@ def arm_looks(arms: Mapping[str, Config]) -> dict[str, Look]:
 def line_looks(
     lines: Mapping[str, Sequence[str]], looks: Mapping[str, Look], taken: Sequence[Look] = ()
 ) -> dict[str, Look]:
-    """Return the colour and dashes of each line through several arms, no two alike.
+    """Return the colour and dashes of each line that connects several arms.
 
-    A line gets the look of its first arm, in the order of the study, whose colour is not yet used
-    in the figure; a line of a plain method thus has the method's colour. If all colours of its arms
-    are used, the line gets an unused colour, and if there is none, other dashes.
+    No two lines look alike.
+
+    A line takes the look of the first of its arms whose colour is still unused in the figure. So
+    the line of a plain method has the method's colour. If the colours of all its arms are used, it
+    takes an unused colour; if none is left, a used colour with other dashes.
 
     Args:
         lines: Arms of each line, by its label.

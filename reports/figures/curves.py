@@ -1,4 +1,4 @@
-"""The figure of learning curves."""
+"""Learning curves: metrics against epochs (or another axis), mean and interval over seeds."""
 
 import math
 import textwrap
@@ -38,19 +38,23 @@ from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 
 _MOST_CHANGES = 3
-"""Largest number of changes of an arm that are marked by lines."""
+"""Largest number of changes within an arm, such as a change of its law, that are each marked by a
+vertical line.
+"""
 
 _MOST_TOGETHER = 8
-"""Largest number of arms in one panel; with more, the bands overlap, and each arm gets its own
+"""Largest number of arms in one panel. With more, the bands would overlap, so each arm gets its own
 panel.
 """
 
 _MOST_DOTS = 15
-"""Largest number of values for which a curve shows a dot at each; a single value needs one."""
+"""A curve with at most this many values has a dot at each. Without a dot, a single value would be
+invisible.
+"""
 
 
 class _Line(Mapping[float, float]):
-    """Mapping from places to the values of one seed, which needs 8 bytes per value."""
+    """The values of one seed by position on the axis; it needs only 8 bytes per value."""
 
     __slots__ = ("_numbers", "_values")
 
@@ -58,8 +62,9 @@ class _Line(Mapping[float, float]):
         """Create the mapping.
 
         Args:
-            numbers: Index of the value at each place; shared by all seeds with these places.
-            values: Values in the order of the places.
+            numbers: Index of the value at each position; seeds with the same positions share one
+                dict.
+            values: Values in the order of the positions.
         """
         self._numbers = numbers
         self._values = values
@@ -79,12 +84,14 @@ class _Line(Mapping[float, float]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Curve:
-    """One metric of one arm along the axis of its problem."""
+    """One metric of one arm, along the horizontal axis."""
 
     seeds: Mapping[int, Mapping[float, float]]
-    """Values by seed and place, including those of incomplete runs."""
+    """Values of each seed by position, including those of incomplete runs."""
     summaries: Mapping[float, Summary]
-    """Summary over the complete runs by place; only for places that all of them have."""
+    """Mean and interval over the complete runs, by position; only where all complete runs have a
+    value.
+    """
 
 
 def draw_curves(
@@ -146,7 +153,7 @@ def _together(
     marks: Mapping[str, Sequence[int]],
     looks: Mapping[str, Look],
 ) -> tuple[Canvas, list[Told]]:
-    """Return one panel per metric with all arms, and the text at places along it."""
+    """Draw one panel per metric, each with all arms; return the canvas and the tooltip texts."""
     canvas, panels = panelled(len(curves))
     told: list[Told] = []
     for axes, (metric, by_arm) in zip(panels, curves.items(), strict=True):
@@ -164,7 +171,7 @@ def _together(
 
 
 def _told(by_arm: Mapping[str, _Curve], shown: Metric, axis: Axis) -> dict[float, str]:
-    """Return the means and intervals of all arms at each place, as lines of text."""
+    """Return the tooltip of each position: a line with mean and interval for every arm."""
     lines: dict[float, list[str]] = {}
     for arm, curve in by_arm.items():
         for place, summary in curve.summaries.items():
@@ -185,7 +192,10 @@ def _multiples(
     marks: Mapping[str, Sequence[int]],
     looks: Mapping[str, Look],
 ) -> tuple[Canvas, list[Told]]:
-    """Return one panel per arm, each with the baseline's mean; for many arms."""
+    """Draw one panel per arm, each with the baseline's mean in grey; used if there are many arms.
+
+    Returns the canvas and the tooltip texts.
+    """
     shown, columns = table.shown, 4
     rows = math.ceil(len(curves) / columns)
     # Placed by hand, with common limits instead of shared axes: laying out 20 panels takes longer
@@ -230,10 +240,11 @@ def _multiples(
 
 
 def _panels(headline: str, problem: Problem, measured: Collection[str]) -> Iterator[str]:
-    """Yield the metric of each panel.
+    """Yield the metric of each panel: the headline metric, then others that were measured.
 
-    These are the headline, the first measured metric of each group of the problem, and other
-    metrics measured in training; each metric of a probe has its own panel.
+    The others are the first measured metric of each group that the problem declares
+    (`Problem.curves`), and all further metrics of training. Each metric of a probe has its own
+    panel.
     """
     for group in ((headline,), *problem.curves):
         yield from [metric for metric in group if metric in measured][:1]
@@ -244,7 +255,10 @@ def _panels(headline: str, problem: Problem, measured: Collection[str]) -> Itera
 
 
 def _spell_left_out(metrics: Sequence[str], problem: Problem) -> str:
-    """Return a sentence that lists measured metrics without a panel; empty if there are none."""
+    """Return a sentence that lists measured metrics without a panel.
+
+    Empty if every metric has one.
+    """
     if not metrics:
         return ""
     labels = ", ".join(problem.metric(metric).label for metric in metrics)
@@ -252,9 +266,9 @@ def _spell_left_out(metrics: Sequence[str], problem: Problem) -> str:
 
 
 def _marks(study: Study, arm: str) -> tuple[int, ...]:
-    """Return the records after which an arm changes; empty if it changes often.
+    """Return where the settings of an arm change, such as its law, in finished epochs.
 
-    There are also none if the axis does not count records.
+    Empty if they change often, or if the horizontal axis does not count epochs.
     """
     if study.problem.axis.metric is not None:
         return ()
@@ -308,7 +322,7 @@ def _draw_curve(axes: Axes, title: str, curve: _Curve, scale: float, look: Look)
 
 
 def _ends(curves: Iterable[_Curve], shown: Metric) -> tuple[float, ...]:
-    """Return the least and the greatest value of all seeds, as drawn; means are between."""
+    """Return the smallest and the largest value of all seeds, in the drawn unit."""
     return ends_of(
         shown.scale * value
         for curve in curves

@@ -1,4 +1,4 @@
-"""The figure of decisions: the predicted class at each place of a plane, by arm."""
+"""Decision maps: the class that each arm predicts at each point of a plane of two inputs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,24 +23,25 @@ _CELLS = 121
 """Number of cells of the map along each axis."""
 
 _CLASSES = "#0072B2", "#D55E00"
-"""Colours of classes 0 and 1; a faint version colours the map."""
+"""Colours of classes 0 and 1. The background of the map uses pale versions of them."""
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecisionPlane:
-    """A plane of two inputs, for problems that store the decision boundary between two classes."""
+    """A plane of two inputs, for problems that record the boundary between two classes."""
 
     head: str
-    """Prefix of the metrics `HEAD/HEIGHT`: the boundary's place in the row at that height. Class 1
-    is predicted to its left, assuming that each row has one boundary.
+    """Prefix of the metrics that record the boundary. The metric `HEAD/HEIGHT` is the horizontal
+    position of the boundary at that height; class 1 is predicted to its left. A row has one
+    boundary.
     """
     extent: float
-    """Each row of the map extends from minus this value to this value."""
+    """The map reaches from minus this value to this value in the horizontal direction."""
     data: Callable[[Any], tuple[Array, Array]]
-    """Function from a configuration to points (n, 2), horizontal coordinate first, and classes
-    (n,).
+    """Function from a configuration to its data: points (n, 2), horizontal coordinate first, and
+    their classes (n,).
     """
 
 
@@ -51,11 +52,13 @@ def _moons() -> DecisionPlane:
 
 
 PLANES: dict[str, Callable[[], DecisionPlane]] = {"moons": _moons}
-"""Function that returns the plane of a problem, by the problem's name."""
+"""Function that returns the `DecisionPlane` of a problem, by the name of the problem."""
 
 
 def draw_decisions(arranged: Mapping[str, Mapping[int, RunResult]], table: Table) -> Figure | None:
-    """Return the map of each arm after the last record; None if no boundaries are stored.
+    """Return a figure with one decision map per arm at the end of training.
+
+    None if no boundary is stored.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
@@ -116,12 +119,14 @@ def draw_decisions(arranged: Mapping[str, Mapping[int, RunResult]], table: Table
 
 
 def class_shares(boundaries: Sequence[Mapping[float, float]], across: Array, up: Array) -> Array:
-    """Return the fraction of boundaries to the right of each place, in [0, 1], (up, across).
+    """Return, for each cell of a map, the fraction of boundaries that lie to its right, in [0, 1].
+
+    This is the fraction of seeds that predict class 1 there. The shape is (up, across).
 
     Args:
-        boundaries: Horizontal place by height for each boundary, interpolated linearly.
-        across: Places along the rows.
-        up: Heights, within those of the boundaries.
+        boundaries: Horizontal position by height, for each boundary; interpolated linearly.
+        across: Horizontal coordinates of the cells.
+        up: Heights of the cells, within the heights of the boundaries.
     """
     places = [
         np.interp(up, sorted(boundary), [boundary[height] for height in sorted(boundary)])
@@ -134,7 +139,7 @@ def class_shares(boundaries: Sequence[Mapping[float, float]], across: Array, up:
 def _boundaries(
     results: Mapping[int, RunResult], plane: DecisionPlane
 ) -> dict[int, dict[float, float]]:
-    """Return the last boundary of each seed (place by height); empty if a seed has none."""
+    """Return the final boundary of each seed, as position by height; empty if any seed has none."""
     head = f"{plane.head}/"
     found = {
         seed: {

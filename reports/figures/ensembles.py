@@ -1,4 +1,4 @@
-"""The figure of ensembles: error, NLL, Brier score and calibration by the number of networks."""
+"""Ensembles: error, NLL, Brier score and calibration error against the number of networks."""
 
 import math
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ _PANELS = (
 
 
 def draw_ensembles(predicted: Predicted, looks: Mapping[str, Look]) -> Figure | None:
-    """Return the measures of ensembles by size; None if no arm has three runs.
+    """Return the figure of ensemble measures by size; None if no arm has three runs.
 
-    The first eight arms are drawn; the CSV contains all.
+    Only the first eight arms are drawn; the CSV has all of them.
     """
     arms = {arm: a.sizes for arm, a in predicted.arms.items() if len(a.runs) > 2}
     if not arms:
@@ -74,5 +74,5 @@ def draw_ensembles(predicted: Predicted, looks: Mapping[str, Look]) -> Figure | 
 
 
 def _scaled(records: list[dict[str, Any]], name: str, scale: float) -> list[float]:
-    """Return numbers as drawn; not a number, so a gap, where a record has none."""
+    """Return one column of the records in the drawn unit; NaN, a gap, where a value is missing."""
     return [math.nan if record[name] is None else scale * record[name] for record in records]

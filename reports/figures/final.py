@@ -1,4 +1,4 @@
-"""The figure of final values: each seed, means, and differences from the baseline."""
+"""Final values: the metric of each seed, means, and differences from the baseline."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -111,7 +111,7 @@ def _mean_of(values: Mapping[int, float]) -> _Mean:
 
 
 def _mean_of_pairs(member: Member) -> _Mean:
-    """Return the mean difference with its interval in the table."""
+    """Return the mean difference from the baseline, with the interval that the table prints."""
     comparison = member.comparison
     return _Mean(n=comparison.n, mean=comparison.difference, ci_low=member.low, ci_high=member.high)
 

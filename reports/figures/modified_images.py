@@ -1,10 +1,11 @@
-"""Modified images: what the arms of a study show to the network in the first batch.
+"""Modified images: the first training images of each arm as its network sees them.
 
     python -m reports.figures.modified_images STUDY FILE.png
 
-One row per arm, at the first seed of the study: subset, views, augmentation and mixing are those of
-the run. The channels of an image stand side by side, so a second view is to the right of the own
-one. Images are read from the machine; no published report has any of them.
+The figure has one row per arm, at the first seed of the study. Training subset, views, augmentation
+and mixing are exactly those of the run. The channels of an image stand side by side, so a second
+view is to the right of the first. The images are read from this machine; no published report
+contains any.
 """
 
 import argparse
@@ -31,13 +32,13 @@ _CPU = torch.device("cpu")
 
 
 def shown_images(config: TrainConfig, count: int) -> tuple[Tensor, Tensor]:
-    """Return the first images of epoch 0 as the network sees them, and the weight of each.
+    """Return the first images of epoch 0 after augmentation and mixing, and the weight lam of each.
 
     Returns:
         (count, channels, height, width), float32, normalised, and (count,), float32.
 
     Raises:
-        DataError: If the data set is not on this machine.
+        DataError: If the dataset is not on this machine.
     """
     splits = load(config.data).normalised(config.data)
     images = TrainingImages(
@@ -52,10 +53,10 @@ def shown_images(config: TrainConfig, count: int) -> tuple[Tensor, Tensor]:
 
 
 def draw_modified_images(study: Study, count: int = 6) -> Drawn:
-    """Return a figure with a row of images for each arm of a study of images.
+    """Return a figure with a row of images for each arm of an image study.
 
     Raises:
-        ValueError: If the study is of another problem.
+        ValueError: If the study does not train on images.
     """
     varied = {arm for variant in study.variants for arm in variant.arms.values()}
     runs = {arm: study.runs_of(arm)[0].config for arm in study.arms if arm not in varied}
@@ -86,7 +87,10 @@ def draw_modified_images(study: Study, count: int = 6) -> Drawn:
 
 
 def _side_by_side(image: Tensor) -> Tensor:
-    """Return an image as (height, width), or (height, width, 3) if it has colours, in [0, 1]."""
+    """Return an image for display, with values in [0, 1].
+
+    The shape is (height, width), or (height, width, 3) in colour.
+    """
     channels = image.shape[0]
     parts = [image] if channels == 1 else torch.split(image, 3 if channels % 3 == 0 else 1)
     wide = torch.cat(list(parts), dim=2)
@@ -96,7 +100,7 @@ def _side_by_side(image: Tensor) -> Tensor:
 
 
 def main() -> None:
-    """Write the figure of a study to a file."""
+    """Draw the images of a study and save them to a file, as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("study")
     parser.add_argument("file", type=Path)

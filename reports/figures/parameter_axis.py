@@ -1,4 +1,4 @@
-"""Parameter axis: scale, limits and ticks of a search parameter, and places of its values."""
+"""Parameter axis: scale, limits and ticks of an axis that shows a search parameter."""
 
 import math
 import textwrap
@@ -11,7 +11,7 @@ from reports.figures.canvas import tick_logarithms
 from sweeps.study.space import Categorical, Integer, Parameter, Real
 
 _LETTERS = 36
-"""Approximate number of letters that fit in the labels of an axis of one panel."""
+"""Approximate number of letters that fit below one panel, shared by all tick labels."""
 
 _MOST_TICKS = 6
 
@@ -22,7 +22,7 @@ Edge = Literal["low", "high"]
 
 
 def is_number(parameter: Parameter) -> bool:
-    """Return whether the values are numbers; choices of numbers, with or without None, count."""
+    """Return whether a parameter takes numbers; a choice among numbers (or None) counts."""
     if not isinstance(parameter.distribution, Categorical):
         return True
     numbers = set(parameter.distribution.choices) - {None}
@@ -31,7 +31,7 @@ def is_number(parameter: Parameter) -> bool:
 
 
 def mark(axis: Axis, parameter: Parameter) -> None:
-    """Set scale, limits, ticks and label of an axis for a parameter; tick labels do not overlap."""
+    """Set scale, limits, ticks and label of an axis for a parameter; labels do not overlap."""
     axis.set_label_text(parameter.path)
     name = "x" if axis is axis.axes.xaxis else "y"
     if isinstance(parameter.distribution, Categorical):
@@ -51,7 +51,7 @@ def mark(axis: Axis, parameter: Parameter) -> None:
 
 
 def is_log(parameter: Parameter) -> bool:
-    """Return whether the axis is logarithmic."""
+    """Return whether the axis of a parameter is logarithmic."""
     return isinstance(parameter.distribution, Real) and parameter.distribution.is_log
 
 
@@ -62,7 +62,7 @@ def bound(parameter: Parameter, edge: Edge) -> float:
 
 
 def beyond(parameter: Parameter, edge: Edge, part: float) -> float:
-    """Return the place outside a bound, at a distance given as a fraction of the drawn range."""
+    """Return the position outside a bound, at a distance given as a fraction of the drawn range."""
     low, high = bound(parameter, "low"), bound(parameter, "high")
     away = -part if edge == "low" else 1 + part
     if is_log(parameter):
@@ -71,7 +71,7 @@ def beyond(parameter: Parameter, edge: Edge, part: float) -> float:
 
 
 def place(parameter: Parameter, value: Any) -> float:
-    """Return the place of a value on the axis: the index of a choice, or the number itself."""
+    """Return the position of a value on the axis: the number, or the index of a choice."""
     if isinstance(parameter.distribution, Categorical):
         return parameter.distribution.choices.index(value)
     return float(value) if value is not None else math.nan

@@ -1,4 +1,4 @@
-"""The figure of ranks: arms ordered by mean, and the significant differences between them."""
+"""Ranks: arms ordered by mean, and the pairs of arms that differ significantly."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -19,7 +19,7 @@ from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 
 LEAST_ARMS = 6
-"""Smallest number of arms; with fewer, the table of differences is enough."""
+"""Smallest number of arms for this figure; for fewer, the table of differences is enough."""
 MOST_ARMS = 24
 LEVEL = 0.05
 _BETTER, _WORSE, _OPEN = "#0072B2", "#D55E00", "#f2f2f2"
@@ -28,7 +28,9 @@ _BETTER, _WORSE, _OPEN = "#0072B2", "#D55E00", "#f2f2f2"
 def draw_ranks(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]], table: Table
 ) -> Figure | None:
-    """Return the comparison of all pairs of arms; None if there are few or their seeds differ.
+    """Return the figure that compares all pairs of arms.
+
+    None if there are few arms or their seeds differ.
 
     Args:
         study: Study with these arms.

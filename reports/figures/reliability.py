@@ -1,4 +1,4 @@
-"""The reliability figure: accuracy against confidence, and the number of images in each bin."""
+"""Reliability diagram: accuracy against confidence, and the number of images in each bin."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,13 +15,13 @@ from reports.numbers.spelling import spell_csv
 
 _MOST_ARMS = 8
 _FEWEST_IMAGES = 10
-"""Smallest number of images of a drawn bin; with fewer, accuracy is too noisy."""
+"""A bin with fewer images is not drawn, because its accuracy is too noisy."""
 
 
 def draw_reliability(predicted: Predicted, looks: Mapping[str, Look]) -> Figure | None:
-    """Return accuracy by confidence for each arm, raw and scaled; None without predictions.
+    """Return accuracy against confidence for each arm, before and after temperature scaling.
 
-    The first eight arms are drawn; the CSV contains all.
+    None if no predictions are stored. Only the first eight arms are drawn; the CSV has all of them.
     """
     if not predicted.arms:
         return None

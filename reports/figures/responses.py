@@ -1,4 +1,4 @@
-"""Figures of responses: results along a number that varies between arms, and maps of two."""
+"""Responses: the result as a curve over a number that varies between arms, or a map over two."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -40,22 +40,24 @@ from sweeps.study.study import Study
 
 _MOST_PANELS = 4
 _MOST_WITH_DIGITS = 8
-"""Largest number of cells in a row of a map for which percentages have a decimal."""
+"""Largest number of cells in a row of a map for which percentages have one decimal; with more,
+none.
+"""
 _FRAME = "#D55E00"
 _SPAN_LETTERS = 36
-"""Number of letters that fit between the first and the last value of a panel."""
+"""Approximate number of letters that fit between the first and the last tick label of a panel."""
 
 
 def draw_responses(study: Study, table: Table, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
-    """Return the figure along a number that varies between arms, and the map of two such numbers.
+    """Return the curve over a number that varies between arms, and the map over two such numbers.
 
-    A figure is left out if no number takes several values, or nothing is measured yet. Arms with
-    the same computation, such as all alphas of a mixing that is switched off at epoch 0, appear at
-    each of their places.
+    A figure is left out if no number takes several values or no run is complete. Arms that compute
+    the same, such as all alphas of a mixing that is switched off at epoch 0, are drawn at each of
+    their positions.
 
     Args:
         study: Defines the arms.
-        table: Its results.
+        table: The main table of its results.
         looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).
     """
     arms = [row.arm for row in table.rows if table.metric in row.summaries]
@@ -118,7 +120,10 @@ def _along(study: Study, table: Table, response: Response, looks: Mapping[str, L
 
 
 def _panels(study: Study, table: Table, response: Response) -> list[str]:
-    """Return the metrics that vary, out of the headline, those of claims, and further columns."""
+    """Return the metrics to draw, one panel each: those whose mean differs between arms.
+
+    Candidates are the headline metric, the metrics of claims, and the further columns of the table.
+    """
     wanted = (table.metric, *(claim.that.metric for claim in study.claims), *table.further)
     summaries = {row.arm: row.summaries for row in table.rows}
     drawn = [arm for _, _, arm in _drawn(response)]
@@ -151,7 +156,10 @@ def _draw_line(
 
 
 def _map(table: Table, plane: ResponsePlane) -> Figure:
-    """Return one map per group of arms; a cell shows the mean as colour and as number."""
+    """Return the map over two numbers, one panel per group of arms.
+
+    Each cell shows the mean of its arm, as colour and as text.
+    """
     summaries = {
         row.arm: row.summaries[table.metric] for row in table.rows if table.metric in row.summaries
     }
@@ -254,7 +262,7 @@ def _spell_value(value: float | None) -> str:
 
 
 def _mark_values(axes: Axes, values: Sequence[float]) -> None:
-    """Label the values along the panel, without labels that would overlap."""
+    """Label the values on the horizontal axis, leaving out labels that would overlap."""
     along = math.log if is_geometric(values) else float
     if along is math.log:
         axes.set_xscale("log")
@@ -264,7 +272,7 @@ def _mark_values(axes: Axes, values: Sequence[float]) -> None:
 
 
 def _apart(values: Sequence[float], along: Callable[[float], float]) -> list[float]:
-    """Return the first and last value, and those between that are far enough apart to label."""
+    """Return the values to label: the first, the last, and those far enough apart in between."""
     *inner, last = values
     kept: list[float] = []
     span = along(last) - along(values[0])

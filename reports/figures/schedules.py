@@ -1,4 +1,4 @@
-"""The figure of schedules: quantiles of the mixing weight in each epoch."""
+"""Schedules: quantiles of the mixing weight lam in each epoch, for arms whose law changes."""
 
 import textwrap
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from reports.numbers.spelling import spell_csv
 from sweeps.study.study import Study
 
 LEVELS = (0.05, 0.5, 0.95)
-"""Levels of the quantiles of lam that are drawn."""
+"""Levels of the drawn quantiles of lam."""
 
 _COLUMNS = 3
 
@@ -49,7 +49,10 @@ def draw_schedules(study: Study, looks: Mapping[str, Look]) -> tuple[Figure, ...
 
 
 def _shape_of_bands(laws: Mapping[str, tuple[Law, ...]]) -> str:
-    """Return a sentence on the symmetry of the laws; it names those that are not symmetric."""
+    """Return a phrase for the caption on the symmetry of the laws.
+
+    It names laws that are not symmetric.
+    """
     mixing = dict.fromkeys(law for of_arm in laws.values() for law in of_arm if law.mixes)
     skewed = [law.caption for law in mixing if not law.is_symmetric]
     if skewed:
@@ -60,7 +63,7 @@ def _shape_of_bands(laws: Mapping[str, tuple[Law, ...]]) -> str:
 
 
 def _laws(study: Study, arm: str) -> tuple[Law, ...]:
-    """Return the law of each epoch; empty if the problem has no laws."""
+    """Return the law of each epoch of an arm; empty if the problem has no laws."""
     law_at = study.problem.law_at
     config = study.arms[arm]
     return () if law_at is None else tuple(law_at(config, e) for e in range(config.epochs))
@@ -98,7 +101,10 @@ def _draw(drawn: Mapping[str, list[tuple[float, ...]]], looks: Mapping[str, Look
 def _numbers(
     laws: Mapping[str, tuple[Law, ...]], drawn: Mapping[str, list[tuple[float, ...]]]
 ) -> str:
-    """Return one row per arm and range of epochs with one law; `until` is exclusive."""
+    """Return the drawn quantiles as CSV, one row per arm and range of epochs with the same law.
+
+    The column `until` is exclusive.
+    """
     records: list[dict[str, Any]] = []
     for arm, of_arm in laws.items():
         first = 0

@@ -1,4 +1,4 @@
-"""Figures of a search: history, slices, importance and the Pareto front of two objectives."""
+"""Figures of a search: history, slices by parameter, importance, Pareto front of two objectives."""
 
 from collections.abc import Mapping, Sequence
 
@@ -21,7 +21,7 @@ from sweeps.study.search import Point
 def draw_search(searched: Searched, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
     """Return the figures of a search; empty if no point is complete.
 
-    Points whose runs are missing from the store are not drawn.
+    Points whose runs are missing from the store are left out.
 
     Args:
         searched: The points of the search and their results.
@@ -42,7 +42,7 @@ def draw_search(searched: Searched, looks: Mapping[str, Look]) -> tuple[Figure, 
 
 
 def _history(searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look]) -> Figure:
-    """Return the mean of each point in the order of proposal, and the best mean so far."""
+    """Return the figure of each point's mean in the order of proposal, and the lowest so far."""
     scale = searched.shown.scale
     best: list[float] = []
     for point in complete:
@@ -104,7 +104,7 @@ def _history(searched: Searched, complete: Sequence[Point], looks: Mapping[str, 
 
 
 def _slices(searched: Searched, complete: Sequence[Point]) -> Figure:
-    """Return one panel per parameter: the means and seeds of all points against its value."""
+    """Return the figure of the objective against each parameter, one panel per parameter."""
     parameters = searched.search.space.parameters
     scale = searched.shown.scale
     with styled():
@@ -205,7 +205,7 @@ def _draw_seeds(searched: Searched, axes: Axes, placed: Sequence[tuple[Point, fl
 
 
 def _heights(searched: Searched, points: Sequence[Point], arms: Sequence[str] = ()) -> list[float]:
-    """Return the objective of every seed of some points and arms, in the drawn unit."""
+    """Return the objective at every seed of the given points and arms, in the drawn unit."""
     values = searched.values[searched.objective]
     return [
         searched.shown.scale * value

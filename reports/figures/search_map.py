@@ -1,4 +1,4 @@
-"""Search map: the points of a search in the plane of two parameters."""
+"""Search map: the points of a search in the plane of two of its parameters."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -34,7 +34,10 @@ from sweeps.study.space import Categorical, Parameter, Space
 def draw_map(
     searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look]
 ) -> Figure | None:
-    """Return the map: the mean as colour, the sd over seeds as text; None without two numbers."""
+    """Return the map of points: the mean is shown by colour, the sd over seeds as text.
+
+    None if fewer than two parameters take numbers.
+    """
     plane = _plane(searched.search.space)
     if plane is None:
         return None
@@ -110,7 +113,12 @@ def draw_map(
 
 
 def _plane(space: Space) -> tuple[Parameter, Parameter] | None:
-    """Return the parameters of both axes: the first two numbers; a logarithmic one is vertical."""
+    """Return the parameters of the horizontal and the vertical axis.
+
+    None if fewer than two are numeric.
+
+    They are the first two numeric parameters; a logarithmic one goes to the vertical axis.
+    """
     numbers = [p for p in space.parameters if is_number(p)]
     if len(numbers) < 2:
         return None
@@ -120,10 +128,10 @@ def _plane(space: Space) -> tuple[Parameter, Parameter] | None:
 
 
 def _edges(searched: Searched, across: Parameter) -> dict[Edge, str]:
-    """Return the ends of an axis where all points equal one arm, with that arm.
+    """Return the ends of an axis at which every point computes the same as an arm, and that arm.
 
-    An end qualifies if the points there with the lowest and the highest values of all other
-    parameters have the same computation as the arm.
+    For example, every point with switch epoch 0 is ERM. Two points are tested at each end: one with
+    all other parameters at their lowest values, one with all at their highest.
     """
     if isinstance(across.distribution, Categorical):
         return {}
@@ -141,7 +149,13 @@ def _edges(searched: Searched, across: Parameter) -> dict[Edge, str]:
 
 
 def _final_key(search: Search, fixed: Mapping[str, Any], which: int) -> str | None:
-    """Return the final stage key of a point; None if its values contradict each other."""
+    """Return the final stage key of a point at an end; None if its values contradict each other.
+
+    Args:
+        search: The search.
+        fixed: Values of some parameters, by path.
+        which: Value of the other parameters: 0 for the lowest, -1 for the highest.
+    """
 
     def draw(parameter: Parameter) -> Any:
         return fixed.get(parameter.path, parameter.distribution.extremes[which])
@@ -152,7 +166,7 @@ def _final_key(search: Search, fixed: Mapping[str, Any], which: int) -> str | No
 
 
 def _keep_apart(canvas: Canvas, texts: Sequence[Text]) -> None:
-    """Hide each text that would overlap an earlier one."""
+    """Hide each text that overlaps one earlier in the sequence."""
     canvas.draw_without_rendering()
     boxes: list[Bbox] = []
     for text in texts:

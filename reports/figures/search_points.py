@@ -1,4 +1,4 @@
-"""Search points: colours, texts and numbers common to all figures of a search."""
+"""Search points: colours and CSV rows of points, shared by all figures of a search."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ WINNER = "#D55E00"
 
 
 def numbers_of(searched: Searched, point: Point) -> dict[str, Any]:
-    """Return the row of a point in the CSV file of a figure."""
+    """Return the row of a point in the CSV of a figure."""
     summary = searched.summary(point.arm)
     values: Mapping[int, float] = searched.values[searched.objective][point.arm]
     return (
@@ -25,5 +25,5 @@ def numbers_of(searched: Searched, point: Point) -> dict[str, Any]:
 
 
 def spell_seeds(searched: Searched) -> str:
-    """Return the number of seeds of the study, as text for captions."""
+    """Return the number of seeds of the study as text: `5 seeds`."""
     return f"{len(searched.study.seeds)} seeds"

@@ -1,4 +1,4 @@
-"""Figures of series: metrics of each part of a run, along the axis or along the parts."""
+"""Figures of series: a metric that is measured for each part of a run, such as each feature."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -29,13 +29,15 @@ from reports.tables.table import Table
 from sweeps.state.results import RunResult
 
 _MOST_ARMS = 4
-"""Largest number of panels, one per arm; with more arms the figure of parts is left out."""
+"""Largest number of arms for which the figure of parts is drawn; each arm is one panel."""
 
 Arranged = Mapping[str, Mapping[int, RunResult]]
 
 
 def draw_series(arranged: Arranged, table: Table, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
-    """Return a figure of each series of the problem that has measurements.
+    """Return one figure for each series of the problem that was measured.
+
+    A series is a metric with a value for each part, for example for each class or feature.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
@@ -52,7 +54,11 @@ def draw_series(arranged: Arranged, table: Table, looks: Mapping[str, Look]) -> 
 
 
 def _by_part(series: Series, arranged: Arranged, table: Table) -> Figure | None:
-    """Return a panel per arm with a row of cells per part, all from one seed (seeds differ)."""
+    """Return one panel per arm, in which each part is a row of cells coloured by its value.
+
+    All rows are from one seed, the first that every arm has completed. None if there are too many
+    arms, or no such seed.
+    """
     arms = [row.arm for row in table.printed]
     complete = {arm: complete_runs(arranged[arm]) for arm in arms}
     shared = [seed for seed in arranged[arms[0]] if all(seed in complete[arm] for arm in arms)]
@@ -109,7 +115,7 @@ def _by_part(series: Series, arranged: Arranged, table: Table) -> Figure | None:
 def _along_parts(
     series: Series, arranged: Arranged, table: Table, looks: Mapping[str, Look]
 ) -> Figure | None:
-    """Return the values of the last record as a curve over the numbers that name the parts."""
+    """Return the values at the last record as curves over the parts, whose names are numbers."""
     values: dict[str, dict[int, dict[float, float]]] = {}
     for row in table.printed:
         last = {s: r.records[-1] for s, r in counted_runs(arranged[row.arm]).items()}
@@ -167,7 +173,7 @@ def _along_parts(
 def _curves(
     series: Series, records: Sequence[EpochRecord], table: Table
 ) -> dict[str, dict[float, float]]:
-    """Return the values by part and by place on the axis."""
+    """Return the values of each part, by position on the horizontal axis."""
     curves: dict[str, dict[float, float]] = {}
     for record in records:
         place = place_of(record, table.problem.axis)
