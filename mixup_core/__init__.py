@@ -1,4 +1,6 @@
-"""Mixup training without a sweep around it: laws, data, models, the training loop and its store.
+"""Core of mixsweep: mixing laws, datasets, models, the training loop and the store of results.
+
+The package trains runs without a sweep around them:
 
     from mixup_core.images.config import TrainConfig
     from mixup_core.images.mix_config import MixConfig
@@ -6,6 +8,6 @@
     from mixup_core.images.data.datasets import load
     from mixup_core.images.training import fit
 
-Needs torch, torchvision, numpy, scipy and fsspec only. The modules are imported by name, so that
-reading a configuration does not load torch.
+It needs torch, torchvision, numpy, scipy and fsspec only. Import its modules by name; a
+configuration can then be read without loading torch.
 """

@@ -1,4 +1,4 @@
-"""Addresses: find the part of a URL that can be shown and recorded without revealing secrets."""
+"""Addresses: the part of a URL that can be shown and recorded without revealing secrets."""
 
 import re
 from dataclasses import dataclass, replace
@@ -8,29 +8,29 @@ from urllib.parse import quote, unquote, unquote_plus, urlsplit
 from fsspec.utils import infer_storage_options
 
 HIDDEN = "***"
-"""Replaces a part that is not shown."""
+"""Text shown in place of a hidden part of an address."""
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+._-]{0,30}")
 _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
 _PATH = re.compile(r"(/?[\w .,+=~-]+)*/?")
 _LOGIN = re.compile(r"[^/@]*:[^@]*@")
-"""Matches the start of a path that is probably an address without its scheme."""
+"""Matches `USER:PASSWORD@` at the start of a path, a sign that the scheme of a URL is missing."""
 _ANYWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S*")
 _TRAILING = ".,;:!?'\"`)]}>"
-"""Punctuation after an address in a sentence."""
+"""Characters at the end of a URL that are punctuation of the sentence around it."""
 _WHOLE_WORD = 4
-"""Hidden words shorter than this are replaced only where they stand alone."""
+"""Minimum length of a hidden word that is also replaced inside longer words."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Address:
-    """An address without login, query and other parts that could be secret; `str` formats it.
+    """An address that is safe to show: no login, no query, no part that could be secret.
 
-    Only parts known to be harmless are kept. Unless `is_whole`, it cannot be opened.
+    `str` formats it. An address with hidden parts cannot be opened (see `is_whole`).
     """
 
     scheme: str = ""
-    """Scheme of the URL; empty for a path."""
+    """Scheme of the URL, for example `s3`; empty for a path."""
     host: str = ""
     port: int | None = None
     path: str = ""
@@ -38,11 +38,11 @@ class Address:
     has_login: bool = False
     has_query: bool = False
     is_hidden: bool = False
-    """True if the address cannot be parsed with certainty; then only the scheme is kept."""
+    """True if parsing the address was ambiguous; then only the scheme is shown."""
 
     @property
     def is_whole(self) -> bool:
-        """True if nothing was left out."""
+        """True if the address has no hidden part."""
         return not (self.is_hidden or self.has_login or self.has_query) and HIDDEN not in str(self)
 
     def __str__(self) -> str:
@@ -65,10 +65,11 @@ class Address:
         has_login: bool = False,
         query: str = "",
     ) -> "Address":
-        """Return the harmless parts of an address, given as the library that opens it parses them.
+        """Return the part of an address that is safe to show, from its parsed components.
 
-        An `@` after the login means that a secret contains an unquoted reserved character. Then any
-        part could belong to the secret, and only the scheme is kept.
+        Pass the components as the library that opens the address parses them. An `@` after the
+        login means that a secret contains an unquoted reserved character. Then any component could
+        belong to the secret, and only the scheme is kept.
         """
         scheme = scheme if _SCHEME.fullmatch(scheme) else HIDDEN
         if any("@" in part for part in (host, path, query)):
@@ -86,13 +87,13 @@ class Address:
 
     @classmethod
     def of_path(cls, path: str) -> "Address":
-        """Return the address of a path on this machine, which contains no secret."""
+        """Return the address of a local path; hidden if the path begins like `USER:PASSWORD@`."""
         is_login = _LOGIN.match(path) is not None
         return cls(is_hidden=True) if is_login else cls(path=path)
 
 
 def web_address(url: str) -> Address:
-    """Return the harmless part of a server's address; `HOST:PORT` is accepted too."""
+    """Return the part of a server's URL that is safe to show; `HOST:PORT` is accepted too."""
     scheme, mark, _ = url.partition("://")
     try:
         parts = urlsplit(url if mark else f"//{url}")
@@ -114,7 +115,10 @@ def web_address(url: str) -> Address:
 
 
 def store_address(url: str) -> Address:
-    """Return the harmless part of a path or fsspec URL; for a chained URL, of its last part."""
+    """Return the part of a path or fsspec URL that is safe to show.
+
+    Of a chained URL (`filecache::s3://...`), only the last link is shown.
+    """
     if "://" not in url:
         return Address.of_path(url)
     if url.startswith("file:///"):
@@ -148,22 +152,22 @@ def store_address(url: str) -> Address:
 
 
 _BUCKETS = {"s3", "s3a", "gcs", "gs"}
-"""Protocols for which fsspec treats the bucket as part of the path."""
+"""Protocols for which fsspec returns the bucket as the first part of the path."""
 _CONTAINERS = {"abfs", "abfss"}
-"""Protocols whose container is written in the place of a login."""
+"""Azure protocols: the container precedes an `@`, where other URLs have the login."""
 _CONTAINER = re.compile(r"[a-z0-9-]{3,63}")
 
 
 def scrubbed(text: str, url: str, shown: Address) -> str:
-    """Remove the hidden parts of an address from a text, such as a library's error message.
+    """Replace the hidden parts of an address in a text, such as a library's error message.
 
-    Libraries quote an address as a whole, unquoted, or in parts. Therefore each of its words that
-    is not shown is replaced wherever it occurs.
+    Libraries quote an address as a whole, unquoted, or in parts. Therefore each word of the address
+    that is not safe to show is replaced wherever it occurs.
 
     Args:
-        text: The text.
+        text: The text to clean.
         url: The whole address.
-        shown: Its harmless part.
+        shown: The part of `url` that is safe to show.
     """
     if shown.is_whole:
         return text
@@ -179,7 +183,7 @@ def scrubbed(text: str, url: str, shown: Address) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """Return a text in which each address is replaced by its harmless part."""
+    """Return a text in which each URL is reduced to the part that is safe to show."""
 
     def replaced(found: re.Match[str]) -> str:
         whole = found[0]
@@ -194,7 +198,10 @@ def without_secrets(text: str) -> str:
 
 
 def local_path(text: str | Path) -> Path:
-    """Return a path with a leading `~` replaced by the home folder; `~NAME` of no user stays."""
+    """Return a path with a leading `~` or `~NAME` expanded to that user's home folder.
+
+    If the user NAME does not exist, the path is returned unchanged.
+    """
     try:
         return Path(text).expanduser()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""Archives: reads zip files of arrays or tensors only if unpacking cannot exceed their own size."""
+"""Archives: zip files of arrays or tensors, read only if they unpack to no more than their size."""
 
 import io
 import math
@@ -6,21 +6,21 @@ import zipfile
 from typing import IO, Any
 
 _DAMAGES = (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, RuntimeError)
-"""Errors raised for damaged archives; RuntimeError for encrypted ones or unknown compression."""
+"""Errors raised when a damaged archive is read. RuntimeError: encryption or unknown compression."""
 
 
 class ArchiveError(ValueError):
-    """The file is not a zip file, or declares more content than it has bytes."""
+    """Error: the file is not a zip file, or declares more content than it has bytes."""
 
 
 def require_unpacked(stream: IO[bytes]) -> None:
-    """Check, before anything is read, that the members of an archive are stored uncompressed.
+    """Check that the members of a zip archive are stored uncompressed, before any is read.
 
-    NumPy and PyTorch write uncompressed members. A compressed one comes from elsewhere, and could
-    unpack to a thousand times its size.
+    NumPy and PyTorch write uncompressed members. A compressed member comes from another program,
+    and could unpack to a thousand times its size.
 
     Args:
-        stream: The archive, at any position; at its beginning afterwards.
+        stream: The archive, at any position. Afterwards it is rewound to its beginning.
 
     Raises:
         ArchiveError: If a member is compressed, or all members declare more bytes than the file
@@ -41,10 +41,10 @@ def require_unpacked(stream: IO[bytes]) -> None:
 
 
 def read_arrays(content: bytes) -> dict[str, Any]:
-    """Return the arrays of an NPZ archive by name; no code in it runs.
+    """Return the arrays of an NPZ archive by name, without unpickling.
 
     Raises:
-        ArchiveError: If it is not an archive, or declares more content than it has bytes.
+        ArchiveError: If the bytes are no archive, or declare more content than they have.
     """
     import numpy as np
     from numpy.lib import format as npy

@@ -1,4 +1,4 @@
-"""Floats: the type of NumPy arrays of double precision."""
+"""Floats: type alias of NumPy arrays of float64."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Faults: errors after which a process cannot go on: out of memory, a faulty device or kernel."""
+"""Faults: out of memory, a faulty device or a rejected kernel. The process must end after them."""
 
 import re
 from collections.abc import Iterable
@@ -24,14 +24,14 @@ _MEMORY = (
     "unable to find an engine",  # cuDNN, where no engine's workspace fits
     "running low on memory",  # Ray, of a process that it killed
 )
-"""Lower-case patterns of messages after a failed allocation."""
+"""Lower-case patterns of error messages after a failed allocation."""
 _KERNEL = (
     "device-side assert",
     r"cuda error: invalid (?:argument|configuration argument)",
     r"cublas_status_(?:invalid_value|not_supported)",
     r"cudnn_status_(?:bad_param|not_supported)",
 )
-"""Patterns of messages of a kernel that rejects its input, as it would on any device."""
+"""Lower-case patterns of error messages from a kernel that rejects its input, on any device."""
 _DEVICE = (
     r"cuda(?: driver)? error: ",
     r"cudaerror\w+",
@@ -49,13 +49,13 @@ _DEVICE = (
     "uncorrectable ecc error",
     r"hip error: ",
 )
-"""Patterns of messages about a faulty device, driver, or device state of this process."""
+"""Lower-case patterns of error messages about a faulty device, driver or CUDA context."""
 
 
 def fault_of(error: BaseException | str) -> Fault | None:
-    """Classify an error, by its type or message; return None for an ordinary error.
+    """Classify an error by its type or message; return None for an ordinary error.
 
-    After a device reports a fault, the process cannot use it again, whatever the cause.
+    After a fault of kind `device` or `kernel`, this process can no longer use the device.
     """
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return "memory"

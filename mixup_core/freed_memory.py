@@ -1,4 +1,4 @@
-"""Freed memory: lets the C library of a training process reuse freed memory."""
+"""Freed memory: makes the C library keep the memory that a training process frees, for reuse."""
 
 import ctypes
 from contextlib import suppress
@@ -7,7 +7,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Parameters of mallopt(3)."""
 _NEVER = 2**31 - 1
 _LARGEST = 32 * 2**20
-"""Largest block to keep, in bytes; glibc adapts no further either."""
+"""Largest freed block to keep, in bytes: the limit that glibc's own adaptation has, too."""
 
 
 def keep_freed_memory() -> None:

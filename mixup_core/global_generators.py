@@ -1,4 +1,4 @@
-"""Global generators: process-wide random generators, on which no result may depend."""
+"""Global generators: the process-wide random generators. No result may depend on them."""
 
 import random
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ it can be checked only in a process without such threads.
 
 @contextmanager
 def seeded_globally(seed: int) -> Iterator[None]:
-    """Seed the global generators of Python, NumPy and PyTorch, and restore them at the end."""
+    """Seed the global generators of Python, NumPy and PyTorch; restore them at exit."""
     before = random.getstate(), np.random.get_state(), torch.default_generator.get_state()  # noqa: NPY002
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002, TID251  the generator that must not matter
@@ -30,10 +30,13 @@ def seeded_globally(seed: int) -> Iterator[None]:
 
 @contextmanager
 def watched(device: str = "cpu") -> Iterator[list[str]]:
-    """Yield a list; at the end it holds the modules whose global generator was used.
+    """Context manager: detect use of global generators, and report it at exit.
+
+    It yields a list. At exit, the list contains the names of the modules (`random`, `numpy.random`,
+    `torch`) whose global generator was used.
 
     Args:
-        device: Device of the tensors; a GPU has its own generator.
+        device: Device whose PyTorch generator is watched as well.
     """
     drawn: list[str] = []
     before = _positions(device)

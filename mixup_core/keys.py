@@ -29,8 +29,8 @@ def run_key(config: Config) -> str:
         the location of the data, the device, the number of threads or the study's name.
 
     Raises:
-        RuleError: If a path that replaces another one in keys (`Keying.stands_for`) is not filled
-            in.
+        RuleError: If a path that keys replace by another path (`Keying.stands_for`) is set, and the
+            other path is not.
     """
     return _hashed(config, _content_of(config).of_run)
 
@@ -38,9 +38,10 @@ def run_key(config: Config) -> str:
 def stage_key(config: Config, epoch: int) -> str:
     """Return the name of a run's first `epoch` epochs; runs with equal names share them exactly.
 
-    Every path enters each stage key unless `Keying` lists it. Settings of an epoch enter epoch by
-    epoch (`Keying.of_epoch`): a run that mixes for 10 epochs and one that mixes for 20 have equal
-    keys up to epoch 10. The total number of epochs enters only if an epoch depends on it.
+    Every field enters each stage key unless `Keying` lists its path. Fields that act per epoch
+    enter epoch by epoch (`Keying.of_epoch`): a run that mixes for 10 epochs and one that mixes for
+    20 have equal keys up to epoch 10. The total number of epochs enters only if an epoch depends on
+    it.
 
     Args:
         config: Configuration of the run.
@@ -67,17 +68,17 @@ def stage_keys(config: Config) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Content:
-    """The content of the keys of a configuration, in one spelling; that of its seed is apart."""
+    """The values of a configuration that are hashed into its keys, all but the seed."""
 
     of_run: Mapping[str, Any]
     of_stages: Mapping[str, Any]
     has_seed: Callable[[int], bool]
-    """True for a seed that enters."""
+    """Returns True if a seed enters the keys: it is not excluded, and differs from the default."""
     at_any_seed: Any
 
 
 def _content_of(config: Config) -> _Content:
-    """Return the content of the keys of a configuration, computed once for all of its seeds."""
+    """Return the values that are hashed into the keys of a configuration, cached for all seeds."""
     kind: Any = type(config)
     fields = tuple(field.name for field in dataclass_fields(kind) if field.init)
     return _content(kind, fields, tuple(getattr(config, n) for n in fields if n != "seed"))
@@ -109,7 +110,7 @@ def _content(kind: Any, fields: tuple[str, ...], values: tuple[Any, ...]) -> _Co
 
 @lru_cache(maxsize=128)
 def _spelled_epochs(config: Config) -> tuple[str, ...]:
-    """Return the settings of each epoch as they enter stage keys; equal for every seed."""
+    """Return the per-epoch settings of each epoch as JSON, for stage keys; equal for every seed."""
     keying = problem_of(config).keying
     decided, spelled = None, ""
     found = []
@@ -129,9 +130,10 @@ def changes(config: Config) -> tuple[int, ...]:
 
 
 def paths_left_out() -> Iterator[tuple[str, str, str, str]]:
-    """Yield each path that is left out of keys: problem, path, which keys, and the reason.
+    """Yield (problem, path, keys, reason) for each field that is left out of some keys.
 
-    Every other path enters the run key and the key of every stage.
+    `path` is the dotted path of the field, `keys` names the keys that lack it. Every other field
+    enters the run key and all stage keys.
     """
     for name in PROBLEMS:
         for path, left, reason in problem_named(name).keying.left_out():
@@ -139,11 +141,14 @@ def paths_left_out() -> Iterator[tuple[str, str, str, str]]:
 
 
 def _beyond(config: Config, path: str, keying: Keying) -> tuple[Any, ...]:
-    """Return the fields of list items that `by_epoch` does not cover; empty if all are default.
+    """Return the non-default fields of list items that stage keys take whole, not per epoch.
+
+    The result has one mapping per item of the list, and is empty if all those fields have their
+    defaults.
 
     Args:
         config: Configuration of the run.
-        path: Path of the list, which is covered.
+        path: Dotted path of the list; `keying.by_epoch` lists fields of its items.
         keying: Keying of the problem.
     """
     items = attrgetter(path)(config) if keying.names_below(path) else ()
@@ -163,10 +168,10 @@ def _fields_beyond(item: Any, path: str, keying: Keying) -> Iterator[tuple[str, 
 
 
 def _keyed(config: Config) -> dict[str, Any]:
-    """Return the content of a key: the fields always in it, and others that are not default.
+    """Return the fields in a run key, path to value: those always in it, and non-default ones.
 
     Raises:
-        RuleError: If a path that replaces another one is not filled in.
+        RuleError: If a path is set that keys replace by another path, and the other path is not.
     """
     keying = problem_of(config).keying
     flat, usual = flatten(config, brief=True), defaults(config, brief=True)
@@ -184,7 +189,7 @@ def _keyed(config: Config) -> dict[str, Any]:
 
 
 def _hashed(config: Config, content: Mapping[str, Any]) -> str:
-    """Return the hash of a content in one spelling, with the seed if it enters."""
+    """Return the hash of a key's values, of the versions and, if it enters, of the seed."""
     keying = problem_of(config).keying
     own = dict(content)
     if _content_of(config).has_seed(config.seed):
@@ -206,7 +211,7 @@ def _canonical(value: Any) -> str:
 
 
 def _with_one_spelling(value: Any) -> Any:
-    """Return the value with 1.0 written as 1, so that both give the same key."""
+    """Return the value with whole floats as ints (1.0 as 1), so that equal numbers hash equally."""
     match value:
         case str():
             return value

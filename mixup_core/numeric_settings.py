@@ -1,8 +1,8 @@
-"""Numeric settings: environment variables that can change the last bits of a run.
+"""Numeric settings: environment variables that can change the last bits of a run's results.
 
-They are read by the libraries below torch: oneDNN, MKL, OpenMP, ATen, cuBLAS and cuDNN. Variables
-that choose a precision are set here, because a run's precision is part of its configuration. The
-others are recorded with every stage; they can be needed to reproduce the bits of another processor.
+The libraries below torch (oneDNN, MKL, OpenMP, ATen, cuBLAS, cuDNN) read them. Variables that
+choose a precision are set here, because a run's precision is part of its configuration. The others
+are recorded with every stage: they can be needed to reproduce exact bits on another processor.
 """
 
 import re
@@ -16,7 +16,7 @@ FIXED = {
     # The workspace with which cuBLAS repeats its bits; read once in a process.
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
 }
-"""Values of variables in a training process; None unsets the variable."""
+"""Environment variables that every training process sets, and their values; None: unset."""
 
 _FAMILIES = re.compile(
     r"(?:ONEDNN|DNNL|MKL|OMP|GOMP|ATEN|CUBLAS|CUBLASLT|CUDNN|TORCH_CUDNN|TORCH_BLAS)_[A-Z0-9_]+"
@@ -26,18 +26,29 @@ _INERT = re.compile(
     r".*(?:VERBOSE|DISPLAY|LOG|PROFILE|JIT_DUMP|AFFINITY|BLOCKTIME|PROC_BIND|PLACES|WAIT_POLICY"
     r"|NUM_THREADS|SETTINGS|WARNINGS|STACKSIZE|SPINCOUNT|ROOT).*"
 )
-"""Variables that only print, or that place and count threads; every run computes in one thread."""
+"""Matches variables that only control printing, or placement and number of threads.
+
+Thread counts change no bits, since every run computes in one thread.
+"""
 _OVERRULED = frozenset({"DNNL_DEFAULT_FPMATH_MODE", *FIXED})
 _LONGEST = 200
-"""Number of characters of a value to record."""
+"""Maximum number of characters recorded of a variable's value."""
 NOT_NUMERIC = frozenset({"host", "pid", "node", "gpus", "gpus_per_run", "tried", "resumes"})
-"""Entries of a stage's environment that cannot change results."""
+"""Entries of a stage's environment record that cannot change results."""
 BEGAN_IN = "began_in"
-"""Entry of a stage whose first epochs were trained in an environment that can give other bits."""
+"""Entry of a stage's environment record, present if the run was resumed in another environment.
+
+It lists the earlier epochs and the settings under which they were trained, which can give other
+bits.
+"""
 
 
 def fix_precision(environment: MutableMapping[str, str]) -> None:
-    """Set the variables that choose a precision. Call it before the first computation."""
+    """Set the variables that choose a precision (`FIXED`). Call it before the first computation.
+
+    Args:
+        environment: Environment to change, usually `os.environ`.
+    """
     for name, value in FIXED.items():
         if value is None:
             environment.pop(name, None)
@@ -46,7 +57,7 @@ def fix_precision(environment: MutableMapping[str, str]) -> None:
 
 
 def recorded_settings(environment: Mapping[str, str]) -> str:
-    """Return the variables that can change bits, as `NAME=value` separated by spaces."""
+    """Return the set variables that can change bits, as `NAME=value` separated by spaces."""
     return " ".join(
         f"{name}={value[:_LONGEST]}"
         for name, value in sorted(environment.items())
@@ -56,6 +67,11 @@ def recorded_settings(environment: Mapping[str, str]) -> str:
 
 
 def differences(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the entries, sorted, by which two environments of stages could give different bits."""
+    """Return the names of entries by which two environments could give different bits, sorted.
+
+    Args:
+        one: Environment record of a stage.
+        other: Environment record of another stage.
+    """
     names = sorted((one.keys() | other.keys()) - NOT_NUMERIC - {BEGAN_IN})
     return tuple(name for name in names if one.get(name, "") != other.get(name, ""))

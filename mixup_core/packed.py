@@ -1,4 +1,4 @@
-"""Packed: sequences that store numbers compactly and build each value on access."""
+"""Packed: sequences that store numbers compactly and build each element on access."""
 
 from abc import abstractmethod
 from array import array
@@ -10,16 +10,16 @@ _Value = TypeVar("_Value")
 
 
 class Packed(Sequence[_Value]):
-    """A sequence that stores only numbers and equals a tuple of the values built from them.
+    """A compact immutable sequence: stores numbers, builds its elements from them on access.
 
-    Each access builds a new, equal object.
+    Each access builds a new, equal object. The sequence equals a tuple of its elements.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def _at(self, place: int) -> _Value:
-        """Return the value at an index in 0..len - 1."""
+        """Return the element at a non-negative index below the length."""
 
     def __iter__(self) -> Iterator[_Value]:
         return map(self._at, range(len(self)))
@@ -48,10 +48,10 @@ def packed(numbers: Sequence[int]) -> Sequence[int]: ...
 @overload
 def packed(numbers: Sequence[float]) -> Sequence[float]: ...
 def packed(numbers: Sequence[float]) -> Sequence[float]:
-    """Return the numbers, bit for bit and with the same types, in as few bytes as possible.
+    """Return the numbers as a compact sequence with the same values and types.
 
-    They take 8 bytes each if all are floats, or all are 64-bit integers. Other sequences become
-    tuples.
+    A sequence of floats, or of 64-bit integers, takes 8 bytes per number. Any other sequence
+    becomes a tuple.
     """
     kinds = set(map(type, numbers))
     if kinds == {float}:

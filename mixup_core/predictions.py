@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from mixup_core.archives import read_arrays
 
 AVERAGED = "_averaged"
-"""Suffix for logits of the averaged weights, as in names of metrics."""
+"""Suffix of names that refer to the averaged weights, in logits as in metrics."""
 
 
 class PredictionsError(ValueError):
-    """The bytes are not predictions, or their parts contradict each other."""
+    """Error: the bytes are not predictions, or their parts contradict each other."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -25,9 +25,12 @@ class Split:
     labels: NDArray[np.int64]
     """Labels, (images,)."""
     images: str
-    """Digest of raw images and labels. Only predictions with equal digests can be compared."""
+    """Digest of the raw images and labels. Predictions can be compared only if their digests are
+    equal.
+    """
     logits: Mapping[str, NDArray[np.float32]]
-    """Logits, (images, classes): of the last weights under "", of averages under `AVERAGED`."""
+    """Logits, (images, classes), by weights: "" for the last weights, `AVERAGED` for averaged ones.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -35,7 +38,7 @@ class Predictions:
     """The logits of a run after its last epoch; they depend on its configuration alone."""
 
     splits: Mapping[str, Split]
-    """Splits by name: `val` and `test`, if the run has them."""
+    """Splits by name: `val` and `test`, each only if the run has it."""
 
     def to_bytes(self) -> bytes:
         """Return a NumPy archive; equal predictions give equal bytes."""

@@ -1,4 +1,4 @@
-"""EpochRecord: the metrics of one finished epoch. Records: those of a run."""
+"""EpochRecord: the metrics of one finished epoch. Records: all records of a run, packed."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,10 @@ from mixup_core.packed import Packed, packed
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpochRecord:
-    """The metrics of one epoch. They depend on the configuration alone: no times, no host names."""
+    """The metrics of one epoch.
+
+    They contain no times or host names, so that equal configurations give equal records.
+    """
 
     epoch: int
     """The epoch, 0-based."""
@@ -33,15 +36,16 @@ class EpochRecord:
 
 
 class Records(Packed[EpochRecord]):
-    """Records of a run in order, packed into 8 bytes per number and 24 per record.
+    """The records of a run, in order, in 24 bytes per record and 8 bytes per number.
 
-    A report reads a thousand runs of a hundred epochs; objects would need ten times the memory.
+    A report reads a thousand runs of a hundred epochs; plain objects would need ten times the
+    memory.
     """
 
     __slots__ = ("_ends", "_epochs", "_names", "_values")
 
     def __init__(self, records: Iterable[EpochRecord] = ()) -> None:
-        """Pack some records."""
+        """Store the given records."""
         records = tuple(records)
         self._names = tuple(_shared(tuple(record.metrics)) for record in records)
         """Names of the metrics of each record, in its order."""
@@ -66,5 +70,5 @@ class Records(Packed[EpochRecord]):
 
 @lru_cache(maxsize=128)
 def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of a record; all runs of a study share one object."""
+    """Return an equal tuple of names that all records of this process share, to save memory."""
     return names

@@ -1,9 +1,9 @@
-"""Rounding: computed numbers in the form in which they may enter a key."""
+"""Rounding: computed numbers rounded so that they can enter a key."""
 
 
 def rounded(value: float) -> float:
-    """Round a computed number to the 12 significant digits that enter keys.
+    """Round a computed number to 12 significant digits before it enters a key.
 
-    With more digits, keys would depend on the last bits of a mathematical library.
+    With more digits, keys would depend on the last bits of the mathematical library.
     """
     return float(f"{value:.12g}")

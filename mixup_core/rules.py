@@ -1,4 +1,4 @@
-"""RuleError: values break a rule."""
+"""RuleError: the error for values that break a rule, and `require`, which raises it."""
 
 import re
 from collections.abc import Mapping
@@ -8,18 +8,18 @@ _IN_WORDS = re.compile(r"\b(must|needs?|cannot)\b")
 
 
 class RuleError(ValueError):
-    """A rule does not hold. The message gives the rule, the values and a hint.
+    """Error: the values of some fields break a rule. The message has rule, values and a hint.
 
-    A formula is put into code marks (`epochs >= 1` must hold); a rule in words is a sentence with
-    `must` or `needs` and is used as it is.
+    The message puts a formula into code marks (`epochs >= 1` must hold). A rule in words is a
+    sentence with `must` or `needs`, which the message takes over unchanged.
     """
 
     rule: str
     """The rule: a formula or a sentence."""
     values: Mapping[str, Any]
-    """Values of the fields in the rule, by dotted path."""
+    """Values of the fields in the rule, by the dotted path of the field."""
     fields: tuple[str, ...]
-    """Names among `values` that can be the cause, the most likely first."""
+    """Names among `values` whose field can be the cause, the most likely first."""
 
     def __init__(
         self,
@@ -32,9 +32,10 @@ class RuleError(ValueError):
         """Create an error.
 
         Args:
-            rule: The rule that must hold.
-            values: Values of the fields in the rule, by name; empty if the rule is enough.
-            fields: The fields that can be the cause, the most likely first; all in order if empty.
+            rule: The rule that was broken: a formula or a sentence.
+            values: Values of the fields in the rule, by name; empty if the message needs no values.
+            fields: Fields that can be the cause, the most likely first. Empty: all of `values`, in
+                order.
             hint: Accepted values, or what to do.
         """
         self.rule, self.values, self.hint = rule, dict(values), hint
@@ -45,28 +46,28 @@ class RuleError(ValueError):
         super().__init__(f"{stated}{found}{'; ' * bool(hint)}{hint}.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the error with its parts, to pass it between processes."""
+        """Support pickling, so that the error can pass between processes."""
         return _again, (str(self), self.rule, self.values, self.fields, self.hint)
 
     def within(self, prefix: str) -> "RuleError":
-        """Return the error with its fields below a prefix such as `mix.`; the message stays."""
+        """Return the error with a prefix such as `mix.` before its field names; same message."""
         values = {f"{prefix}{name}": value for name, value in self.values.items()}
         fields = tuple(f"{prefix}{name}" for name in self.fields)
         return _again(str(self), self.rule, values, fields, self.hint)
 
 
 def require(holds: bool, rule: str, node: Any, *fields: str, hint: str = "") -> None:
-    """Check a rule on fields of a value.
+    """Raise a `RuleError` unless a rule on fields of an object holds.
 
     Args:
-        holds: True if the rule holds.
-        rule: As for `RuleError`.
-        node: The value whose fields were read.
-        fields: Names of the fields, the most likely cause first.
-        hint: As for `RuleError`.
+        holds: Whether the rule holds.
+        rule: The rule: a formula or a sentence (see `RuleError`).
+        node: The object that has the fields.
+        *fields: Names of the fields in the rule, the most likely cause first.
+        hint: Accepted values, or what to do.
 
     Raises:
-        RuleError: If it does not hold.
+        RuleError: If `holds` is False.
     """
     if not holds:
         raise RuleError(rule, {name: getattr(node, name) for name in fields}, hint=hint)
@@ -81,7 +82,10 @@ def _again(
 
 
 def shown(value: Any) -> str:
-    """Return a value as a message names it: `true`, `null`, `0.5`, `text 'x'`, `[1, 2]`."""
+    """Return a value formatted for messages: `null`, `the boolean true`, `text 'x'`, `0.5`.
+
+    Other types are shown by `str`, cut after 60 characters.
+    """
     match value:
         case None:
             return "null"
@@ -97,7 +101,7 @@ def shown(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """Return the text on one line, invisible and control characters escaped, the middle cut."""
+    """Return a text on one line: control characters escaped, the middle of a long text cut out."""
     if len(text) > 1000:
         text = f"{text[:700]} ... {text[-200:]}"
     return "".join(

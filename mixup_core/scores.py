@@ -1,6 +1,6 @@
 """Scores: accuracy, balanced accuracy and AUROC of predictions, without torch.
 
-B images, C classes; chances float, labels int64
+Shapes: B images, C classes. Predictions are float, labels int64.
 """
 
 from typing import Literal
@@ -16,12 +16,12 @@ _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
 def accuracy(chances: Chances, labels: Labels) -> float:
-    """Return the share of images whose largest chance or logit is that of the label, in [0, 1]."""
+    """Return the share of images whose largest probability or logit is at the label, in [0, 1]."""
     return float((chances.argmax(1) == labels).mean())
 
 
 def balanced_accuracy(chances: Chances, labels: Labels) -> float:
-    """Return the mean over classes of the accuracy on the images of each, in [0, 1].
+    """Return the mean over classes of the accuracy on that class's images, in [0, 1].
 
     A class without images is left out.
     """
@@ -31,14 +31,14 @@ def balanced_accuracy(chances: Chances, labels: Labels) -> float:
 
 
 def auroc(chances: Chances, labels: Labels) -> float | None:
-    """Return the mean over classes of the area under the curve of each against the rest.
+    """Return the mean over classes of the one-against-rest area under the ROC curve, in [0, 1].
 
-    The area of a class is the probability that one of its images has a larger chance of the class
-    than an image of another class; equal chances count as half. Of two classes both areas are the
-    same. None if some class has no image, or all images are of one class.
+    The area of a class is the probability that one of its images gets a larger probability for the
+    class than an image of another class; ties count as half. With two classes, both areas are
+    equal. The result is None if some class has no image, or all images are of one class.
 
     Args:
-        chances: (images, classes): probabilities, so that images compare.
+        chances: (images, classes), probabilities: logits of different images are not comparable.
         labels: (images,).
     """
     counts = np.bincount(labels, minlength=chances.shape[1])

@@ -37,37 +37,43 @@ Purpose = Literal[
     "probe label mixing",
     "probe images",
 ]
-"""Streams never consume from each other and none depends on the law, so at one seed every arm sees
-the same weights, images and batches."""
+"""Names of the independent random streams of a run.
+
+No stream consumes draws of another, and none depends on the mixing law. At one seed, every arm
+therefore sees the same weights, images and batches.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seeds:
-    """A seed that names the draws of some purposes, while those of the others stay the same."""
+    """Two seeds for one run: one for some purposes, another for all other purposes.
+
+    It measures how much one source of randomness matters: vary `own` and keep `others` fixed.
+    """
 
     own: int
     purposes: frozenset[Purpose]
-    """Purposes that draw by `own`."""
+    """Purposes whose draws use `own`."""
     others: int = 0
     """Seed of the draws of all other purposes."""
 
     def of(self, purpose: Purpose) -> int:
-        """Return the seed of a purpose."""
+        """Return the seed used for a purpose."""
         return self.own if purpose in self.purposes else self.others
 
 
 def stream_seed(seed: int | Seeds, purpose: Purpose, epoch: int = 0) -> int:
-    """Return a 63-bit integer that names one stream: the head of sha256("seed/purpose/epoch")."""
+    """Return the 63-bit seed of one random stream: the head of sha256("seed/purpose/epoch")."""
     number = seed.of(purpose) if isinstance(seed, Seeds) else seed
     digest = hashlib.sha256(f"{number}/{purpose}/{epoch}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
 
 def stream(seed: int | Seeds, purpose: Purpose, epoch: int = 0) -> "np.random.Generator":
-    """Return the NumPy generator (Philox) of one stream.
+    """Return the NumPy generator (Philox) of one random stream.
 
     Philox, NumPy's `random`, `integers`, `permutation` and `beta` give the same draws on every
-    platform of one NumPy version; the version is part of the environment record of a run.
+    platform for one NumPy version; the version is part of the environment record of a run.
     """
     import numpy as np  # configurations name purposes, and are read without it
 

@@ -1,11 +1,12 @@
-"""Private temporary folders: removed by their process or, once that is dead, by the next one.
+"""Temporary folders of one process. If the process is killed, a later one removes them.
 
     mixsweep-<pid>-<4 hex>~/        0700
         lock                        0600; locked with `flock` by the process; names this folder
 
-A name proves nothing: others use it too. Another process removes a folder only if the `lock` in it
-says that it was made for this very folder, and only while it holds that lock itself. The kernel
-frees a lock when its process ends. A folder without such a lock file is never touched.
+A folder's name does not prove who made it: other programs may use the same name. Another process
+therefore removes a folder only if the `lock` in it names this very folder, and only while it holds
+that lock itself. The kernel releases the lock when the owner ends. A folder without such a lock
+file is never touched.
 """
 
 import fcntl
@@ -21,24 +22,24 @@ from glob import escape
 from pathlib import Path
 
 PREFIX = "mixsweep-"
-"""Begins the names of folders in places that other programs use too."""
+"""Prefix of folder names in places that other programs use too."""
 _LOCK = "lock"
 _OWN = re.compile(r"\d+-[0-9a-f]{4}~")
-"""The rest of a name after the prefix."""
+"""Matches the part of a folder name after the prefix."""
 _LARGEST = 4096
-"""Bytes of a lock file, at most."""
+"""Maximum number of bytes read from a lock file."""
 
 
 @contextmanager
 def temporary_folder(place: Path, prefix: str = PREFIX) -> Iterator[Path]:
-    """Make a folder for this process alone and lock it.
+    """Context manager: make a private, locked folder and yield its path; remove it at exit.
 
-    Folders that killed processes of this user left under the same prefix are removed, both now and
-    at the end: their last children may be writing still.
+    Folders with the same prefix whose processes of this user were killed are removed too, both at
+    entry and at exit, because child processes of the dead may still have written in between.
 
     Args:
-        place: Where the folder is made.
-        prefix: Begins its name.
+        place: Folder in which the new folder is made.
+        prefix: Prefix of the new folder's name.
 
     Raises:
         OSError: If no folder can be made.
@@ -55,18 +56,23 @@ def temporary_folder(place: Path, prefix: str = PREFIX) -> Iterator[Path]:
 
 
 def collect(place: Path, prefix: str = PREFIX) -> None:
-    """Remove the folders that dead processes left under a prefix; all others stay."""
+    """Remove the folders that dead processes left under a prefix; all others stay.
+
+    Args:
+        place: Folder that contains them.
+        prefix: Prefix of their names.
+    """
     for folder in left_folders(place, prefix):
         with suppress(OSError):
             _clear(folder)
 
 
 def left_folders(place: Path, prefix: str = PREFIX) -> Iterator[Path]:
-    """Yield each folder whose process is proven dead; its lock is held until the next is asked for.
+    """Yield each folder whose process has ended, with its lock held until the next iteration.
 
     Args:
-        place: Where the folders are.
-        prefix: Begins their names.
+        place: Folder that contains them.
+        prefix: Prefix of their names.
     """
     for folder in place.glob(f"{escape(prefix)}*"):
         if not _OWN.fullmatch(folder.name.removeprefix(prefix)):
@@ -90,7 +96,7 @@ def _locked_folder(place: Path, prefix: str) -> tuple[Path, int]:
 
 
 def _lock(folder: Path) -> int:
-    """Make the lock file of a folder and lock it; it is proof only once it is written."""
+    """Create and lock the lock file of a folder, then write the record that proves its owner."""
     lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     os.write(lock, json.dumps(_record(folder)).encode())
@@ -116,7 +122,10 @@ def _is_of(lock: int, folder: Path) -> bool:
 
 
 def _clear(folder: Path) -> None:
-    """Remove a folder whose lock is held; the lock last, so that the rest is found again."""
+    """Remove a folder whose lock is held.
+
+    The lock file is removed last, so that a later process can finish an aborted removal.
+    """
     for entry in folder.iterdir():
         if entry.name != _LOCK:
             if entry.is_dir() and not entry.is_symlink():

@@ -1,1 +1,1 @@
-"""Measure what image training costs on a device, beside a pipeline like that of the papers."""
+"""Benchmarks of image training: its cost on a device, beside a pipeline like that of the papers."""

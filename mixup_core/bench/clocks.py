@@ -1,4 +1,4 @@
-"""Clocks: what nvidia-smi says of a GPU while it is measured; one that throttles is slower."""
+"""Clocks: nvidia-smi's readings of a GPU during a measurement, to detect throttling."""
 
 import subprocess
 from collections.abc import Iterator
@@ -17,9 +17,10 @@ _THROTTLING = "clocks_throttle_reasons.active"
 
 @contextmanager
 def watched_clocks(device: torch.device) -> Iterator[dict[str, str]]:
-    """Yield a dict that has the range of each clock, and the reasons to throttle, afterwards.
+    """Yield a dict that is filled at exit with the GPU's clocks and reasons of throttling.
 
-    The GPU is asked twice a second by a process beside this one. Without a GPU the dict is empty.
+    A child process queries the GPU twice a second. The dict maps each clock, the temperature and
+    the power to its range. Without a GPU it stays empty.
     """
     found: dict[str, str] = {}
     if device.type != "cuda":
@@ -51,7 +52,11 @@ def _range(values: tuple[str, ...]) -> str:
 
 
 def ask_nvidia_smi(names: str) -> str:
-    """Return the values of properties of the GPU, or why there are none."""
+    """Return nvidia-smi's values of some GPU properties, or the error message if it cannot run.
+
+    Args:
+        names: Property names as nvidia-smi's `--query-gpu` takes them, separated by commas.
+    """
     try:
         done = subprocess.run(_command(names), capture_output=True, text=True, check=False)
     except OSError as error:

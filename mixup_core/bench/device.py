@@ -1,10 +1,11 @@
-"""Device: what a GPU can do with the runs of table 1, in ten minutes, with PyTorch alone.
+"""Device: benchmarks the runs of table 1 on a GPU, in ten minutes, with PyTorch alone.
 
     python -m mixup_core.bench.device [FILE]
 
-Steps are timed in blocks that go through the rungs in turn, after steps that are not timed; the
-device is waited for around a block only. A part that fails says why and stops no other. On a
-machine without a GPU the same code runs at a small size: a rehearsal, whose figures say nothing.
+Steps are timed in blocks, after warm-up steps. The blocks alternate between the variants of the
+step, and the device is synchronised only before and after a block. A part that fails records its
+error; the others still run. On a machine without a GPU the same code runs at a small size as a
+rehearsal, whose figures mean nothing.
 """
 
 import json
@@ -55,11 +56,15 @@ PREDICTED = {
     ("hours of table 1", "tf32"): "2.3",
     ("hours of table 1", "bfloat16"): "1.34",
 }
-"""Part and figure to the value that was computed for one H100 before any was measured."""
+"""Figures predicted for one H100 before any was measured, by (part, figure)."""
 
 
 def measure(write: Callable[[Figures], None]) -> Figures:
-    """Measure all and return it; what is known so far is written after every part."""
+    """Run all parts of the benchmark and return their figures.
+
+    Args:
+        write: Called after every part with all figures so far.
+    """
     fix_precision(os.environ)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     size = GPU if device.type == "cuda" else REHEARSAL
@@ -84,7 +89,7 @@ def measure(write: Callable[[Figures], None]) -> Figures:
 
 
 def environment(device: torch.device) -> Figures:
-    """Return device, driver and versions."""
+    """Return name of the device, driver and library versions."""
     found: Figures = {
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -101,7 +106,7 @@ def environment(device: torch.device) -> Figures:
 
 
 def ceilings(size: Size, device: torch.device) -> Figures:
-    """Return the rates of matrix products and of copies, which no step exceeds."""
+    """Return the rates of plain matrix products and copies: upper bounds for any training step."""
     found: Figures = {}
     side = size.matrix
     precisions: Mapping[Precision, torch.dtype] = {
@@ -121,7 +126,7 @@ def ceilings(size: Size, device: torch.device) -> Figures:
 
 
 def reference_pipeline(size: Size, device: torch.device) -> Figures:
-    """Return the images per second of the papers' kind of pipeline, restated, once it is warm."""
+    """Return the images per second of a pipeline like that of the papers, after a warm-up epoch."""
     data, _ = images_of(size, size.data[0])
     views = reference.ConcatenatedViews(data.train, data.info, seed=0)
     network = size.model.initialised(
@@ -142,7 +147,7 @@ def reference_pipeline(size: Size, device: torch.device) -> Figures:
 
 
 def ladder(size: Size, device: torch.device) -> Figures:
-    """Return the images per second of whole steps, data included, and peak memory, by rung."""
+    """Return images per second (with data loading) and peak memory of each variant in `LADDER`."""
     steps: dict[str, TrainingStep] = {}
     found: Figures = {}
     for name, rung in LADDER.items():
@@ -174,7 +179,10 @@ def ladder(size: Size, device: torch.device) -> Figures:
 
 
 def silence(size: Size, device: torch.device) -> Figures:
-    """Check that a step never makes the host wait for the GPU; fail at the first wait."""
+    """Check that a training step never makes the host wait for the GPU.
+
+    PyTorch raises an error at the first synchronisation, which ends this part.
+    """
     step = build(Rung(), size, device)
     step()
     wait(device)
@@ -190,7 +198,7 @@ def silence(size: Size, device: torch.device) -> Figures:
 
 
 def checkpoint(size: Size, device: torch.device) -> Figures:
-    """Return the seconds that the bytes of a state take to be made and written, and their MB."""
+    """Return the seconds to serialise a training state and to write it to disk, and its MB."""
     config, (data, _) = config_of(size, size.data[0]), images_of(size, size.data[0])
     state = TrainingState.initial(config, data.info, device)
     list(islice(fit(config, data, state, device=device), 1))
@@ -211,7 +219,7 @@ def checkpoint(size: Size, device: torch.device) -> Figures:
 
 
 def precisions(size: Size, device: torch.device) -> Figures:
-    """Return the difference in test error between bfloat16 and float32, seed by seed."""
+    """Return the differences in test error of bfloat16 to float32, by seed, and their mean."""
     data, kind = images_of(size, size.data[0])
     errors: dict[Precision, list[float]] = {"bfloat16": [], "float32": []}
     for seed in range(size.seeds):
@@ -226,7 +234,7 @@ def precisions(size: Size, device: torch.device) -> Figures:
 
 
 def determinism(size: Size, device: torch.device) -> Figures:
-    """Return the price of deterministic kernels, and whether a resumed run then has equal bits."""
+    """Return the slowdown by deterministic kernels, and whether a resumed run has equal bits."""
     free = timed(build(Rung(), size, device), size.steps, device, warm_up=3)
     with kernels(deterministic=True):
         fixed = timed(build(Rung(), size, device), size.steps, device, warm_up=3)
@@ -245,9 +253,9 @@ def determinism(size: Size, device: torch.device) -> Figures:
 
 
 def hours(size: Size, device: torch.device) -> Figures:
-    """Return the seconds of an epoch of each dataset, and the hours of 15 runs of 100 of each.
+    """Return the seconds per epoch on each dataset, and the hours of 15 runs of 100 epochs on each.
 
-    Epochs are whole: all images, the ragged last batch, and the test images.
+    Epochs are complete: all training images, the smaller last batch, and the test images.
     """
     found: Figures = {"precision of the bundled studies": TABLE_1_PRECISION}
     for precision in DTYPES:
@@ -279,7 +287,7 @@ PARTS: Mapping[str, Callable[[Size, torch.device], Figures]] = {
 
 
 def main(arguments: list[str]) -> None:
-    """Measure all into a file, and print it."""
+    """Run the benchmark, write its figures to a file (default `device.json`) and print them."""
     file = Path(arguments[0]) if arguments else Path("device.json")
 
     def write(so_far: Figures) -> None:

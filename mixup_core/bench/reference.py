@@ -1,8 +1,8 @@
-"""Reference: the papers' kind of pipeline, restated by us: a Dataset, a DataLoader, a second fetch.
+"""Reference: a pipeline like that of the papers, rewritten here from its published description.
 
-What is published builds the concatenated images of a run beforehand, fetches each through a
-`DataLoader` without workers, scales its two views at each access, fetches the partners as a batch
-of their own, mixes, and trains with PyTorch's default Adam in float32.
+It builds the concatenated images of a run beforehand, fetches each through a `DataLoader` without
+workers, scales the two views at each access, fetches the partners as a second batch, mixes, and
+trains with PyTorch's default Adam in float32.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from mixup_core.laws import Law
 
 
 class ConcatenatedViews(Dataset[tuple[Tensor, int]]):
-    """Images beside their view partners, normalised beforehand, scaled at each access."""
+    """Dataset of images joined with a second view, normalised beforehand, scaled at each access."""
 
     def __init__(self, images: Images, info: DatasetInfo, seed: int) -> None:
         beside = draw_view_partners(images.labels, pair_classes(info.num_classes, seed), seed)
@@ -42,7 +42,7 @@ class ConcatenatedViews(Dataset[tuple[Tensor, int]]):
 def batches(
     data: ConcatenatedViews, batch_size: int, law: Law
 ) -> Iterator[tuple[Tensor, Tensor, Tensor, float]]:
-    """Yield mixed images, labels, labels of the partners and the weight of the images."""
+    """Yield (mixed images, labels, labels of the partners, weight of the images) for one epoch."""
     for images, labels in DataLoader(data, batch_size=batch_size, shuffle=True):
         lam = _weight(law)
         if not law.mixes:
@@ -65,7 +65,7 @@ def train_epoch(  # noqa: PLR0913  each is a thing of its own
     law: Law,
     device: torch.device,
 ) -> float:
-    """Train for an epoch and return the mean loss; each batch is copied to the device."""
+    """Train for one epoch and return the mean loss; each batch is copied to the device."""
     network.train()
     loss_of = nn.CrossEntropyLoss()
     total = 0.0

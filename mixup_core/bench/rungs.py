@@ -1,4 +1,4 @@
-"""Rungs: ways to compute the same training step, from the plain one to a CUDA graph."""
+"""Rungs: variants of the same training step, from the plain one to a CUDA graph."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,19 +21,19 @@ TrainingStep = Callable[[], object]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rung:
-    """A way to compute a step."""
+    """Settings of one variant of the training step."""
 
     precision: Precision = "bfloat16"
     channels_last: bool = True
     fused: bool = True
-    """One kernel for all of Adam."""
+    """True: PyTorch's fused Adam, one kernel for all parameters."""
     searched: bool = False
-    """cuDNN tries its kernels and keeps the fastest (`cudnn.benchmark`)."""
+    """True: cuDNN tries its kernels and keeps the fastest (`cudnn.benchmark`)."""
     compiled: Literal["default", "max-autotune-no-cudagraphs"] | None = None
     graphed: bool = False
     mixes: bool = True
     is_small: bool = False
-    """True for the small network of the size."""
+    """True: train `Size.small` instead of `Size.model`."""
 
 
 LADDER = {
@@ -54,15 +54,17 @@ LADDER = {
     "small network, compile": Rung(is_small=True, compiled="default"),
     "small network, CUDA graph": Rung(is_small=True, graphed=True),
 }
-"""Rung by name; one that begins with + adds to `bfloat16, channels_last`. The product stands on
-`+ fused Adam`, in the precision of its study."""
+"""Variants of the training step by name. A name that begins with + adds to the variants before it,
+from `bfloat16, channels_last` on. The product itself trains as `+ fused Adam`, in the precision of
+its study.
+"""
 
 
 def build(rung: Rung, size: Size, device: torch.device) -> TrainingStep:
-    """Return a step that takes its next whole batch from an endless row of epochs.
+    """Return a function that performs one training step on the next full batch, without end.
 
     Raises:
-        RuntimeError: If the device does not have what the rung needs.
+        RuntimeError: If the variant needs a GPU and the device is none.
     """
     if rung.graphed and device.type != "cuda":
         raise RuntimeError("a CUDA graph needs a GPU, got (device=cpu).")
@@ -97,14 +99,14 @@ def build(rung: Rung, size: Size, device: torch.device) -> TrainingStep:
 
 
 def _compiled(network: Any, rung: Rung, device: torch.device) -> Any:
-    """Return a compiled network; a rehearsal captures its graphs and generates no code."""
+    """Return the compiled network; on a CPU, graphs are captured but no code is generated."""
     if device.type == "cuda":
         return torch.compile(network, mode=rung.compiled)
     return torch.compile(network, backend="aot_eager")
 
 
 def _graphed(compute: Callable[[Batch], None], rows: Iterator[Batch]) -> TrainingStep:
-    """Return a step that is one CUDA graph over copied batches."""
+    """Return a step that replays one CUDA graph, after copying the next batch into its inputs."""
     held = next(rows)
     aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     aside.wait_stream(torch.cuda.current_stream())
@@ -132,7 +134,7 @@ def _loss(config: TrainConfig, network: Any, batch: Batch) -> torch.Tensor:
 
 
 def _endless(config: TrainConfig, images: TrainingImages) -> Iterator[Batch]:
-    """Yield whole batches for ever: the draws of an epoch are made and copied at its begin."""
+    """Yield full batches of one epoch after another, for ever. Smaller last batches are skipped."""
     how = config.in_epoch(0)
     for epoch in cycle(range(1000)):
         for batch in batches(images, Draws.for_training(config, epoch, how, images), how):

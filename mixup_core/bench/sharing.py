@@ -1,4 +1,4 @@
-"""Sharing: images per second of several processes on one device, with and without MPS."""
+"""Sharing: throughput of several processes on one GPU, with and without NVIDIA's MPS."""
 
 import os
 import subprocess
@@ -21,9 +21,9 @@ _NETWORKS = ("large", "small")
 
 
 def side_by_side(size: Size, device: torch.device) -> dict[str, float | str]:
-    """Return the images per second of all processes together, for each number of them.
+    """Return the total images per second of processes that share a device, by their number.
 
-    All are ready before the first begins, and are counted within one window of time.
+    All processes are ready before timing begins, and are counted over the same window of time.
     """
     found: dict[str, float | str] = {}
     alone: dict[str, float] = {}
@@ -43,10 +43,15 @@ def side_by_side(size: Size, device: torch.device) -> dict[str, float | str]:
 
 
 def together(count: int, window: float, variables: Mapping[str, str]) -> dict[str, float]:
-    """Return the images per second of some processes that begin at one time, by network.
+    """Return the total images per second of `count` processes that train at once, by network.
+
+    Args:
+        count: Number of processes.
+        window: Seconds during which steps are counted.
+        variables: Environment variables to add, such as those of MPS.
 
     Raises:
-        RuntimeError: If one of them ends without a figure.
+        RuntimeError: If a process ends without a figure.
     """
     workers = [
         subprocess.Popen(
@@ -64,10 +69,10 @@ def together(count: int, window: float, variables: Mapping[str, str]) -> dict[st
 
 
 def _rate(workers: "list[subprocess.Popen[str]]") -> float:
-    """Let processes that say they are ready begin together; return the sum of their rates.
+    """Start the timing of processes that are ready; return the sum of their images per second.
 
     Raises:
-        RuntimeError: If one of them ends without a figure.
+        RuntimeError: If a process ends without a figure.
     """
     inputs = [cast("IO[str]", worker.stdin) for worker in workers]
     outputs = [cast("IO[str]", worker.stdout) for worker in workers]
@@ -83,7 +88,10 @@ def _rate(workers: "list[subprocess.Popen[str]]") -> float:
 
 
 def main(arguments: list[str]) -> None:
-    """Time each network from the second read on stdin, and print images per second."""
+    """Run one worker process: time each network and print its images per second.
+
+    For each network the worker prints `ready`, reads the start time from stdin, and trains.
+    """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     size = GPU if device.type == "cuda" else REHEARSAL
     window = float(arguments[0])
@@ -109,7 +117,7 @@ def main(arguments: list[str]) -> None:
 
 @contextmanager
 def _mps(device: torch.device) -> Iterator[dict[str, str]]:
-    """Run NVIDIA's service for processes that share a GPU; yield the variables of its clients.
+    """Context manager: run NVIDIA's MPS daemon; yield the environment variables its clients need.
 
     Raises:
         RuntimeError: If there is no GPU.

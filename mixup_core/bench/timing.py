@@ -1,4 +1,4 @@
-"""Timing: seconds of steps on a device, which is waited for at both ends only."""
+"""Timing: seconds per step on a device, synchronised only at the start and the end."""
 
 import time
 from collections.abc import Callable
@@ -9,7 +9,14 @@ import torch
 def timed(
     step: Callable[[], object], times: int, device: torch.device, *, warm_up: int = 1
 ) -> float:
-    """Return the seconds of a step, the mean of some; the device is waited for at both ends."""
+    """Return the mean seconds of `times` steps; the device is synchronised only before and after.
+
+    Args:
+        step: Function that performs one step.
+        times: Number of steps timed.
+        device: Device on which the steps run.
+        warm_up: Number of steps before timing begins.
+    """
     for _ in range(warm_up):
         step()
     wait(device)
@@ -21,6 +28,6 @@ def timed(
 
 
 def wait(device: torch.device) -> None:
-    """Wait until a device has done all it was given."""
+    """Wait until a device has finished all queued work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

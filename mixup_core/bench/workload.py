@@ -1,4 +1,4 @@
-"""Workload: how much the bench of a device does, and on which images."""
+"""Workload: amount of work, datasets and configurations of the device benchmark."""
 
 from dataclasses import dataclass, replace
 
@@ -16,30 +16,30 @@ from mixup_core.problem import DataError
 
 Network = ResNet18 | NarrowResNet | Mlp
 TABLE_1_PRECISION: Precision = "float32"
-"""The precision that the bundled studies of table 1 name."""
+"""Precision of the bundled studies of table 1."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Size:
-    """The amount of work that is measured."""
+    """Size of a benchmark: numbers of steps, batch size, networks and datasets."""
 
     batch: int
     steps: int
-    """Steps of a block."""
+    """Training steps in one timed block."""
     matrix: int
-    """Side of the matrices multiplied."""
+    """Side of the square matrices that are multiplied."""
     epochs: int
     seeds: int
     processes: tuple[int, ...]
-    """Numbers of processes that share the device."""
+    """Numbers of processes to try on one device."""
     window: float
-    """Seconds in which processes side by side are counted."""
+    """Seconds during which the steps of concurrent processes are counted."""
     model: Network
     small: Network
-    """A network whose steps are so short that starting kernels decides their time."""
+    """Network with steps so short that launching kernels dominates their time."""
     data: tuple[str, ...]
     limit: int | None = None
-    """Training images at most; None: all of them."""
+    """Maximum number of training images; None: all of them."""
 
 
 GPU = Size(
@@ -70,9 +70,10 @@ REHEARSAL = Size(
 
 
 def images_of(size: Size, name: str) -> tuple[Splits, str]:
-    """Return a dataset and what its images are: the published ones, if they are on this machine.
+    """Return a dataset and a description of its images: the published images, or noise.
 
-    Others have its true numbers of images, so that the last batch is as ragged as there.
+    Noise is used if the dataset is not on this machine. It has the dataset's true number of images,
+    so that the last batch has the same size.
     """
     try:
         data, kind = load(DataConfig(name=name)), "published images"
@@ -88,7 +89,14 @@ def images_of(size: Size, name: str) -> tuple[Splits, str]:
 def config_of(
     size: Size, name: str, precision: Precision = TABLE_1_PRECISION, *, mixes: bool = True
 ) -> TrainConfig:
-    """Return the run of table 1 on a dataset, for some epochs."""
+    """Return the configuration of a run of table 1, with `size.epochs` epochs.
+
+    Args:
+        size: Size of the benchmark.
+        name: Name of the dataset.
+        precision: Arithmetic of the forward and backward pass.
+        mixes: True for the law Beta(1, 1), False for ERM.
+    """
     return TrainConfig(
         data=DataConfig(name=name, views="concat"),
         model=size.model,
@@ -100,7 +108,7 @@ def config_of(
 
 
 def _noise(name: str) -> Splits:
-    """Return noise around one pattern per class, so weak that some images are told wrongly."""
+    """Return random images around one weak pattern per class, so that the test error is above 0."""
     info, rng = CATALOG[name], torch.Generator().manual_seed(1)
     shape = (info.channels, info.image_size, info.image_size)
     patterns = torch.randint(0, 256, (info.num_classes, *shape), dtype=torch.uint8, generator=rng)

@@ -1,6 +1,6 @@
-"""Laws: distributions of the mixing weight lam. Frozen dataclasses; plugins may add more.
+"""Laws: distributions of the mixing weight lam, as frozen dataclasses. Plugins may add more.
 
-Each law has one file, which is registered here. `mixup_core.laws.schedules` changes the law during
+Each law has its own file and is registered here. `mixup_core.laws.schedules` changes the law during
 training.
 """
 

@@ -1,4 +1,4 @@
-"""Beta: a random weight, symmetric about 1/2."""
+"""Beta: a random mixing weight, symmetric about 1/2."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,17 +13,19 @@ if TYPE_CHECKING:
     from mixup_core.arrays import Floats
 
 MIN_ALPHA = 1e-6
-"""The least alpha. Images are mixed with weights in float32, where a Beta law this narrow is a fair
-coin: at 1e-6 only 6 of 100,000 weights are neither 0 nor 1, and the number is proportional to
-alpha. NumPy draws in float64, where the same happens below 1e-102.
+"""Smallest allowed alpha. Below it, a weight in float32 is practically always 0 or 1: at 1e-6 only
+6
+of 100,000 draws are neither, and the share is proportional to alpha. (In float64, the type that
+NumPy draws, this happens below 1e-102.)
 """
 MAX_ALPHA = 1e6
-"""The largest alpha. The standard deviation of lam is then below 4e-4: use `midpoint` instead."""
+"""Largest allowed alpha. There the standard deviation of lam is below 4e-4: use `midpoint` instead.
+"""
 
 Alpha = Annotated[
     float, Range(MIN_ALPHA, MAX_ALPHA, hint="for lam = 1/2 write midpoint, for lam = 1 write erm")
 ]
-"""A shape parameter of a Beta law."""
+"""Type of a shape parameter of a Beta law, limited to [MIN_ALPHA, MAX_ALPHA]."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,7 +68,7 @@ class Beta(Law):
 
     @property
     def method(self) -> str | None:
-        """`uniform` if alpha is 1, else None."""
+        """Name of the method that this law defines: `uniform` if alpha is 1, else None."""
         return "uniform" if self.alpha == 1 else None
 
     @property
@@ -83,10 +85,10 @@ class Beta(Law):
         return float(upper - lower)
 
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
-        """Return P(low <= lam <= high) and E[lam; low <= lam <= high].
+        """Return P(low <= lam <= high) and E[lam 1(low <= lam <= high)].
 
-        With I_a the regularised incomplete beta function of shapes (a, a) between the bounds, they
-        are I(a, a) and I(a + 1, a) / 2.
+        With I(a, b) the mass that a Beta(a, b) law puts on [low, high], they are I(alpha, alpha)
+        and I(alpha + 1, alpha) / 2.
         """
         from scipy.special import betainc
 

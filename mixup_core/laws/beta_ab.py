@@ -50,7 +50,7 @@ class BetaAb(Law):
 
     @property
     def is_symmetric(self) -> bool:
-        """True if both shapes are equal."""
+        """True if a equals b."""
         return self.a == self.b
 
     @property
@@ -59,9 +59,11 @@ class BetaAb(Law):
         return f"Beta({self.a:g}, {self.b:g})"
 
     def label_entropy(self, digamma: "Callable[[Floats], Floats] | None" = None) -> float:
-        """Return the mean entropy of a mixed label, in nats.
+        """Return the mean entropy of a mixed label of two different classes, in nats.
 
-        psi(a + b + 1) - (a psi(a + 1) + b psi(b + 1)) / (a + b), psi the digamma function
+            psi(a + b + 1) - (a psi(a + 1) + b psi(b + 1)) / (a + b)
+
+        psi is the digamma function.
         """
         import numpy as np
         from scipy.special import psi
@@ -71,9 +73,9 @@ class BetaAb(Law):
         return float(both - (a * first + b * second) / (a + b))
 
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
-        """Return P(low <= lam <= high) and E[lam; low <= lam <= high].
+        """Return P(low <= lam <= high) and E[lam 1(low <= lam <= high)].
 
-        With I the regularised incomplete beta function between the bounds, they are I(a, b) and the
+        With I(a, b) the mass that a Beta(a, b) law puts on [low, high], they are I(a, b) and the
         mean of lam times I(a + 1, b).
         """
         from scipy.special import betainc

@@ -1,4 +1,4 @@
-"""Discrete: a weight that takes one of a few values."""
+"""Discrete: a mixing weight that takes one of a few values."""
 
 import math
 from dataclasses import dataclass
@@ -15,23 +15,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Discrete(Law):
-    """Random weight with a few values and their probabilities: `{0.5: 0.7, 1.0: 0.3}`."""
+    """Random weight with a few values, written as value: probability, `{0.5: 0.7, 1.0: 0.3}`."""
 
     tag: ClassVar = "discrete"
     short: ClassVar = Pairs("values", "shares")
     example: ClassVar = {"values": (0.5, 1.0), "shares": (0.75, 0.25)}
 
     values: Annotated[tuple[Share, ...], Distinct()]
-    """The values of lam: at least two, increasing."""
+    """Values that lam can take: at least two, increasing."""
     shares: tuple[Annotated[float, Range(0, 1, "()")], ...]
     """The probability of each value; they sum to 1."""
 
     def check(self) -> None:
-        """Check values and probabilities together.
+        """Check that values and probabilities fit together.
 
         Raises:
-            RuleError: If there are fewer than two values, they do not increase, there is not one
-                probability for each, or the probabilities do not sum to 1.
+            RuleError: If there are fewer than two values, they do not increase, their number
+                differs
+                from that of the probabilities, or the probabilities do not sum to 1.
         """
         require(len(self.values) >= 2, "a discrete law needs two values or more", self, "values")
         grows = list(self.values) == sorted(self.values)
@@ -89,7 +90,7 @@ class Discrete(Law):
         return math.fsum(share * float(entr(v) + entr(1 - v)) for v, share in pairs)
 
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
-        """Return P(low <= lam <= high) and E[lam; low <= lam <= high]; exact."""
+        """Return P(low <= lam <= high) and E[lam 1(low <= lam <= high)]; exact."""
         pairs = zip(self.values, self.shares, strict=True)
         inside = [(v, share) for v, share in pairs if low <= v <= high]
         return math.fsum(share for _, share in inside), math.fsum(v * share for v, share in inside)

@@ -1,4 +1,4 @@
-"""Erm: no mixing."""
+"""Erm: the law of training without mixing."""
 
 from dataclasses import dataclass
 from typing import ClassVar

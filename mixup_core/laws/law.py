@@ -1,4 +1,4 @@
-"""Law: the base class of distributions of lam. Each law has one file; plugins may add more."""
+"""Law: the base class of distributions of the mixing weight lam; plugins may subclass it."""
 
 import math
 from abc import ABC, abstractmethod
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from mixup_core.arrays import Floats
 
 _NODES = 4096
-"""Number of quantiles whose mean approximates an expectation without a closed form. The label
-entropy of Beta(a, a) is then within 5e-6 of its closed form for a from 0.05 to 8.
+"""Number of quantiles over which expectations without a closed form are averaged.
+
+With 4096, the label entropy of Beta(a, a) is within 5e-6 of its closed form for a in [0.05, 8].
 """
 
 
@@ -25,15 +26,15 @@ entropy of Beta(a, a) is then within 5e-6 of its closed form for a from 0.05 to 
 class Law(Checked, ABC):
     """The distribution of the weight lam of an image, on [0, 1]; its partner has 1 - lam.
 
-    A law must define `quantiles`. Everything else is computed from them; a law with a closed form
-    overrides the method. The file of a law is imported whenever a study is read, so import NumPy
-    and SciPy inside the methods.
+    A subclass must define `quantiles`. All other methods are computed from the quantiles; override
+    those that have a closed form. The file of a law is imported whenever a study is read, so import
+    NumPy and SciPy inside the methods.
     """
 
     catalogue: ClassVar[Catalogue["Law"]] = Catalogue("law", meant={"mixup": "beta"})
 
     tag: ClassVar[str]
-    """The law's name in study files."""
+    """Name of the law in study files."""
     constant: ClassVar[float | None] = None
     """The value of lam if it is constant, else None."""
 
@@ -46,15 +47,15 @@ class Law(Checked, ABC):
         """
 
     def draw(self, shape: int | tuple[int, ...], rng: "np.random.Generator") -> "Floats":
-        """Draw weights of the given shape. A constant law does not use the generator."""
+        """Draw independent weights, an array of the given shape. A constant law ignores `rng`."""
         return self.quantiles(rng.random(shape))
 
     def nodes(self, count: int) -> "Floats":
-        """Return equally weighted values that represent the law: (count,), (1,) if constant.
+        """Return equally weighted values that represent the law: (count,), (1,) if it is constant.
 
         They are the quantiles at (i + 1/2) / count (midpoint rule). The mean of a function over
-        them is its expectation up to O(1 / count^2), if the function is smooth in the quantile
-        level.
+        them approximates its expectation with an error of O(1 / count^2), if the function is smooth
+        in the quantile level.
         """
         import numpy as np
 
@@ -67,7 +68,7 @@ class Law(Checked, ABC):
         """Return nodes that represent the law in a mean over all ordered pairs of points.
 
         Mixing a pair with weight 1 - lam equals mixing the reversed pair with lam. For a symmetric
-        law and an even count, the nodes of at least 1/2 therefore suffice.
+        law and an even count, the nodes of at least 1/2 therefore suffice: (count / 2,).
         """
         nodes = self.nodes(count)
         return nodes[nodes >= 0.5] if self.is_symmetric else nodes
@@ -90,7 +91,7 @@ class Law(Checked, ABC):
 
     @property
     def mixes(self) -> bool:
-        """True unless lam is always 1."""
+        """False only if lam is always 1 (ERM)."""
         return self.constant != 1
 
     @property
@@ -107,12 +108,13 @@ class Law(Checked, ABC):
         return f"the {self.tag} law"
 
     def label_entropy(self, digamma: "Callable[[Floats], Floats] | None" = None) -> float:
-        """Return the mean entropy of a mixed label, for two different classes, in nats.
+        """Return the mean entropy of a mixed label of two different classes, in nats.
 
             E[-lam ln lam - (1 - lam) ln(1 - lam)]
 
         Args:
-            digamma: Function to use in closed forms; None means SciPy's. Records of image runs need
+            digamma: Digamma function for closed forms; None means SciPy's. Records of image runs
+                need
                 PyTorch's function, whose last bits differ.
         """
         del digamma
@@ -122,21 +124,21 @@ class Law(Checked, ABC):
         return float((entr(nodes) + entr(1 - nodes)).mean())
 
     def has_nodes(self, count: int) -> bool:
-        """Return whether `count` equally weighted nodes can represent the law."""
+        """Return whether `count` equally weighted nodes (see `nodes`) can represent the law."""
         del count
         return True
 
     def require_nodes(self, config: Any) -> None:
-        """Check that the nodes of a configuration can represent this law, which is its `law`.
+        """Check that the nodes of a configuration (its field `nodes`) can represent this law.
 
         Raises:
-            RuleError: If they cannot.
+            RuleError: If they cannot; it names the field `law`.
         """
         rule = "every share of a discrete law must be a multiple of 1/nodes"
         require(self.has_nodes(config.nodes), rule, config, "nodes", "law")
 
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
-        """Return P(low <= lam <= high) and E[lam; low <= lam <= high]."""
+        """Return P(low <= lam <= high) and E[lam 1(low <= lam <= high)]."""
         nodes = self.nodes(_NODES)
         inside = (low <= nodes) & (nodes <= high)
         return float(inside.mean()), float((nodes * inside).mean())
@@ -144,12 +146,12 @@ class Law(Checked, ABC):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConstantLaw(Law):
-    """Base class of laws whose lam is constant; `constant` is its value."""
+    """Base class of laws whose lam is constant; the class variable `constant` is its value."""
 
     constant: ClassVar[float]
 
     def quantiles(self, levels: "Floats") -> "Floats":
-        """Return the constant in the shape of the levels."""
+        """Return an array in the shape of `levels`, filled with the constant."""
         import numpy as np
 
         return np.full(np.shape(levels), self.constant)
@@ -177,11 +179,14 @@ class ConstantLaw(Law):
         return self.constant == 0.5
 
     def label_entropy(self, digamma: object = None) -> float:
-        """Return the entropy of a mixed label in nats: 0 at lam = 1, ln 2 at lam = 1/2."""
+        """Return the entropy of a mixed label of two different classes, in nats.
+
+        It is 0 at lam = 1 and ln 2 at lam = 1/2.
+        """
         del digamma
         return -math.fsum(p * math.log(p) for p in (self.constant, 1 - self.constant) if p)
 
     @property
     def method(self) -> str | None:
-        """The law's own name."""
+        """The law's own tag, for example `midpoint`."""
         return self.tag

@@ -1,4 +1,4 @@
-"""Midpoint: equal weights."""
+"""Midpoint: the law that mixes both images with equal weights."""
 
 from dataclasses import dataclass
 from typing import ClassVar

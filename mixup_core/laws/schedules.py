@@ -1,6 +1,6 @@
-"""Schedules: change the law from epoch to epoch. Frozen dataclasses.
+"""Schedules: frozen dataclasses that choose the mixing law of each epoch.
 
-Each has a `tag` and
+Each schedule has a class variable `tag`, its name in study files, and
 
     last_change              first epoch (0-based) of the last phase; 0 without phases
     law_at(epoch, epochs)    the law of a 0-based epoch of a run of `epochs`
@@ -20,7 +20,7 @@ from mixup_core.tree.limits import Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Phase:
-    """One law of a list of phases, with the epoch where it ends."""
+    """One law of a schedule of phases, and the epoch where its phase ends."""
 
     law: Law
     until: int | None = None
@@ -29,18 +29,21 @@ class Phase:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Phases(Checked):
-    """Laws in turn, each until its own epoch: `[{law: midpoint, until: 10}, erm]`."""
+    """A schedule of several laws, one after another: `[{law: midpoint, until: 10}, erm]`."""
 
     tag: ClassVar = "phases"
 
     phases: tuple[Phase | Law, ...]
-    """At least one phase. A law without `until` lasts to the end, so it must be the last."""
+    """The phases in order, at least one. A law without `until` lasts to the end, so it must be the
+    last.
+    """
 
     def check(self) -> None:
         """Check that every epoch has exactly one law.
 
         Raises:
-            RuleError: If the list is empty, a phase before the last has no `until`, the last has
+            RuleError: If the list is empty, a phase before the last has no `until`, the last phase
+                has
                 one, or `until` does not increase.
         """
         require(len(self.phases) >= 1, "phases must not be empty", self, "phases")
@@ -60,7 +63,7 @@ class Phases(Checked):
 
     @property
     def last_change(self) -> int:
-        """First epoch of the last phase."""
+        """First epoch (0-based) of the last phase."""
         return max((part.until or 0 for part in self.phases if isinstance(part, Phase)), default=0)
 
     def law_at(self, epoch: int, epochs: int) -> Law:
@@ -73,7 +76,7 @@ class Phases(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _PowerRamp(Checked):
-    """Beta(alpha) with alpha = base ** exponent; the exponent changes linearly between two ends.
+    """Base class: Beta(alpha) with alpha = base ** exponent and an exponent linear in the epoch.
 
     Source: the exponential alpha scheduler of slides on data valuation for mixup. With the
     defaults, alpha lies in [0.1, 10]; `Easy` and `Hard` reach alpha = 1 after half of the epochs.
@@ -82,14 +85,14 @@ class _PowerRamp(Checked):
     last_change: ClassVar = 0
 
     base: Annotated[float, Range(1, math.inf, "()")] = 10.0
-    """Base of the power."""
+    """Base of the power that gives alpha."""
     low: float = -1.0
     """Exponent of the smallest alpha."""
     high: float = 1.0
     """Exponent of the largest alpha; above `low`."""
 
     def check(self) -> None:
-        """Check the exponents.
+        """Check that the exponents are ordered and in range.
 
         Raises:
             RuleError: If `low` is not below `high`, or alpha would leave the range of `Beta`.
@@ -105,13 +108,16 @@ class _PowerRamp(Checked):
             return math.inf
 
     def _between(self, share: float) -> Law:
-        """Return the law at a fraction (0 to 1) of the way from `low` to `high`."""
+        """Return the law at a fraction (0 to 1) of the way from exponent `low` to `high`."""
         return Beta(alpha=self._alpha(self.low + share * (self.high - self.low)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Easy(_PowerRamp):
-    """From hard to easy examples: alpha falls from base ** high to base ** low, `10^(1 - 2 u)`."""
+    """Schedule from hard to easy examples: alpha falls from base ** high to base ** low.
+
+    With the defaults, alpha = 10^(1 - 2 u) after the fraction u of the epochs.
+    """
 
     tag: ClassVar = "easy"
 
@@ -122,7 +128,10 @@ class Easy(_PowerRamp):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hard(_PowerRamp):
-    """From easy to hard examples: alpha grows from base ** low to base ** high, `10^(2 u - 1)`."""
+    """Schedule from easy to hard examples: alpha grows from base ** low to base ** high.
+
+    With the defaults, alpha = 10^(2 u - 1) after the fraction u of the epochs.
+    """
 
     tag: ClassVar = "hard"
 
@@ -133,7 +142,10 @@ class Hard(_PowerRamp):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EasyHardEasy(_PowerRamp):
-    """Alpha grows until half of the epochs and falls again, `10^(1 - 4 |u - 1/2|)`."""
+    """Schedule in which alpha grows until half of the epochs and falls again.
+
+    With the defaults, alpha = 10^(1 - 4 |u - 1/2|) after the fraction u of the epochs.
+    """
 
     tag: ClassVar = "easy-hard-easy"
 
@@ -144,14 +156,14 @@ class EasyHardEasy(_PowerRamp):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _LogRamp(Checked):
-    """Beta(alpha) with alpha from `start` to `end`, interpolated in log alpha."""
+    """Base class: Beta(alpha) with alpha between `start` and `end`, interpolated in log alpha."""
 
     last_change: ClassVar = 0
 
     start: Alpha
     """Alpha of the first epoch."""
     end: Alpha
-    """Alpha that the epoch after the last one would have."""
+    """Alpha that the epoch after the last one would have, which is never reached."""
 
     def _between(self, share: float) -> Law:
         """Return the law at a fraction (0 to 1) of the way from `start` to `end`."""
@@ -160,30 +172,33 @@ class _LogRamp(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinearRamp(_LogRamp):
-    """From start to end, linear in log alpha."""
+    """Schedule of Beta(alpha) from `start` to `end`, linear in log alpha."""
 
     tag: ClassVar = "linear"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch of `epochs`."""
+        """Return the law of a 0-based epoch of a run of `epochs`."""
         return self._between(epoch / epochs)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CosineRamp(_LogRamp):
-    """From start to end along half a cosine in log alpha: slow, fast, slow."""
+    """Schedule of Beta(alpha) from `start` to `end` along half a cosine in log alpha.
+
+    Alpha changes slowly at first, then fast, then slowly again.
+    """
 
     tag: ClassVar = "cosine"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch of `epochs`."""
+        """Return the law of a 0-based epoch of a run of `epochs`."""
         return self._between((1 - math.cos(math.pi * epoch / epochs)) / 2)
 
 
 Schedule = Phases | Easy | Hard | EasyHardEasy | LinearRamp | CosineRamp
-"""All schedules. To add one, write its class and add it here."""
+"""Union of all schedules. To add a schedule, write its class and add it here."""
 
 
 def epoch_after(fraction: float, epochs: int) -> int:
-    """Return `fraction` of `epochs` as a whole number of epochs, rounded; halves are rounded up."""
+    """Return `fraction * epochs`, rounded to a whole number of epochs; halves are rounded up."""
     return math.floor(fraction * epochs + 0.5)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mixup_core.arrays import Floats
 
 _LEAST_MASS = 1e-6
-"""Least probability of the interval; below it the quantiles lose digits."""
+"""Smallest allowed probability of the interval; below it the quantiles lose digits."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,17 +25,17 @@ class Truncated(Law):
     tag: ClassVar = "truncated"
 
     alpha: Alpha
-    """Both shape parameters of the law before it is restricted."""
+    """Both shape parameters of the Beta law before truncation."""
     low: Share = 0.0
-    """Smallest weight; below `high`."""
+    """Lower end of the interval; below `high`."""
     high: Share = 1.0
-    """Largest weight."""
+    """Upper end of the interval."""
 
     def check(self) -> None:
         """Check the interval.
 
         Raises:
-            RuleError: If it is empty, or its probability under the law is below 1e-6.
+            RuleError: If the interval is empty, or its probability under the law is below 1e-6.
         """
         require(self.low < self.high, "low < high", self, "low", "high")
         first, last = self._levels()
@@ -61,7 +61,7 @@ class Truncated(Law):
         return f"Beta({self.alpha:g}, {self.alpha:g}) within [{self.low:g}, {self.high:g}]"
 
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
-        """Return P(low <= lam <= high) and E[lam; low <= lam <= high]."""
+        """Return P(low <= lam <= high) and E[lam 1(low <= lam <= high)]."""
         from scipy.special import betainc
 
         a = self.alpha
@@ -74,7 +74,7 @@ class Truncated(Law):
         return float(mass / (last - first)), float(part / (last - first))
 
     def _levels(self) -> tuple[float, float]:
-        """Return the probabilities P(lam <= low) and P(lam <= high) before truncation."""
+        """Return P(x <= low) and P(x <= high) for x ~ Beta(alpha, alpha), before truncation."""
         from scipy.special import betainc
 
         return tuple(float(betainc(self.alpha, self.alpha, end)) for end in (self.low, self.high))  # type: ignore[return-value]
