@@ -48,7 +48,7 @@ from reports.tables.verdicts import verdict_table, verdicts_csv
 from sweeps.state.results import RunResult, ended_on_budget
 from sweeps.state.statements import Statement
 from sweeps.study.claims import Claim
-from sweeps.study.search import CONFIRM, SearchHistory
+from sweeps.study.search import SearchHistory
 from sweeps.study.study import Study
 
 REPLACED_FIGURES = (
@@ -348,10 +348,11 @@ def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | 
         arms = study.part(searched.baselines)
         own = [result for result in results if result.run.arm in arms.arms]
         return _Parts(study=arms, results=own, looks=looks, searched=searched, figures=figures)
+    originals = study.confirmed()
     own = [
-        replace(result, run=replace(result.run, arm=result.run.arm.removeprefix(CONFIRM)))
+        replace(result, run=replace(result.run, arm=originals[result.run.arm]))
         for result in results
-        if result.run.arm.startswith(CONFIRM)
+        if result.run.arm in originals
     ]
     return _Parts(
         study=confirmed,

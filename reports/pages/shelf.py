@@ -26,11 +26,9 @@ from mixup_core.store.notes import LARGEST, filled, read_note
 from reports.numbers.provenance import SETTLED
 from sweeps.state.ledger import spell_differences
 from sweeps.state.results import RunResult
-from sweeps.study.search import CONFIRM
+from sweeps.study.added_arm import added_among
 from sweeps.study.study import Study
 
-_JOINED = (CONFIRM, "point ")
-"""Prefixes of the names of arms that were added to a search while it ran."""
 _DIGITS = 8
 """Number of digits of the settings' digest in a folder's name."""
 _PROVENANCE, _RUNS = "provenance.json", "runs.csv"
@@ -153,6 +151,7 @@ def standing(folder: Path, study: str) -> Standing | None:
     if found is None or found.study != study:
         is_there = any((folder / name).exists() for name in _TELLING)
         return _remains(folder) if is_there else None
+    added = added_among(found.arms)
     is_over = all(run.outcome in SETTLED for run in found.runs)
     return Standing(
         folder=folder,
@@ -162,7 +161,7 @@ def standing(folder: Path, study: str) -> Standing | None:
         predicted=frozenset(run.run_key for run in found.runs if run.has_predictions),
         num_runs=len(found.runs),
         seeds=found.seeds,
-        arms={arm: of_arm for arm, of_arm in found.arms.items() if not arm.startswith(_JOINED)},
+        arms={arm: of_arm for arm, of_arm in found.arms.items() if arm not in added},
     )
 
 

@@ -162,9 +162,8 @@ def gather(study: Study, results: Sequence[RunResult], history: SearchHistory) -
         history: All points.
     """
     assert study.search is not None
-    points = set(study.points())
-    arms = [arm for arm in study.arms if arm not in study.own_seeds or arm in points]
-    part = study.part(arms)
+    confirmed = study.confirmed()
+    part = study.part(arm for arm in study.arms if arm not in confirmed)
     own = [result for result in results if result.run.arm in part.arms]
     arranged = arrange(part, own)
     return Searched(

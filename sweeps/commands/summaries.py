@@ -130,7 +130,7 @@ def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
     to_ask = search.points - asked if asks and search.strategy.sampler != "grid" else 0
     corners = [search.config_of(values) for values in search.space.corners()]
     longest = max(config.epochs for config in corners)
-    own = [config for arm, config in study.arms.items() if arm not in study.own_seeds]
+    own = [study.arms[arm] for arm in study.fixed]
     arms = [config.epochs for config in own]
     is_open = asks or any(point.state == "open" for point in history.points)
     confirms = is_open and study.confirmation() is None

@@ -199,7 +199,7 @@ class Board:
         by_arm: dict[str, list[Run]] = {arm: [] for arm in self.study.arms}
         for run in self.study.runs():
             by_arm[run.arm].append(run)
-        for arm in self.study.own_seeds:
+        for arm in self.study.added:
             if not any(run.key in self.running for run in by_arm[arm]):
                 del by_arm[arm]
         most = None if columns is None else max(12, columns // 2)

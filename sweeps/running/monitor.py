@@ -77,7 +77,7 @@ class Monitor:
             )
         self._board.outlook = self._outlook()
         self.tracker.grow(study)
-        grown = [run for arm in study.own_seeds for run in study.runs_of(arm)]
+        grown = [run for arm in study.added for run in study.runs_of(arm)]
         if new := [run for run in grown if run.key not in self._tracked]:
             self.tracker.reconcile(read_results(new, self.store))
             self._tracked |= {run.key for run in new}

@@ -319,10 +319,8 @@ class SearchSource:
             return
         self._winner = winner_of(self._bare, points, self._store)
         if self._winner is not None:
-            confirmation = self._grown().part(
-                arm for arm in self._grown().own_seeds if arm not in {p.arm for p in points}
-            )
-            self._joining += confirmation.runs()
+            grown = self._grown()
+            self._joining += grown.part(grown.confirmed()).runs()
 
     def _grown(self) -> Study:
         return self._bare.grown(self._points.values(), self._winner)

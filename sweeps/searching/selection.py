@@ -10,7 +10,8 @@ from mixup_core.problem import with_named_teacher
 from mixup_core.store.checkpoints import Store
 from sweeps.state.failures import failures_of
 from sweeps.state.results import read_results
-from sweeps.study.search import CONFIRM, Point, Search, SearchHistory
+from sweeps.study.added_arm import AddedArm
+from sweeps.study.search import Point, Search, SearchHistory
 from sweeps.study.study import Study
 
 
@@ -54,20 +55,18 @@ def foreseen_study(study: Study) -> Study:
     search = study.search
     if search is None or search.strategy.sampler != "grid":
         return study
-    arms, seeds = dict(study.arms), dict(study.own_seeds)
-    known = {
-        stage_keys(with_named_teacher(arms[arm]))[-1] for arm in arms if not arm.startswith(CONFIRM)
-    }
+    arms, added, confirmed = dict(study.arms), dict(study.added), study.confirmed()
+    known = {stage_keys(with_named_teacher(arms[arm]))[-1] for arm in arms if arm not in confirmed}
     number = len(study.points())
     for values in search.space.grid():
         config = search.config_of(values)
         content = stage_keys(with_named_teacher(config))[-1]
         if content not in known:
             point = Point(number=number, values=values, state="open")
-            arms[point.arm], seeds[point.arm] = config, study.seeds
+            arms[point.arm], added[point.arm] = config, AddedArm(seeds=study.seeds)
             known.add(content)
             number += 1
-    return replace(study, arms=arms, own_seeds=seeds)
+    return replace(study, arms=arms, added=added)
 
 
 def winner_of(study: Study, points: Sequence[Point], store: Store) -> Point | None:

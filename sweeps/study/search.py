@@ -17,6 +17,7 @@ from mixup_core.tree.building import with_values
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, Distinct, Range
 from mixup_core.tree.written_forms import plugins_of
+from sweeps.study.added_arm import name_of_point
 from sweeps.study.budget import Budget
 from sweeps.study.space import Categorical, Distribution, Integer, Real, Space
 
@@ -32,9 +33,6 @@ MAX_POINTS = 10_000
 
 SeedList = Annotated[tuple[Seed, ...], Distinct(may_be_empty=False)]
 """Distinct seeds of runs that are compared."""
-
-CONFIRM = "confirm "
-"""Prefix of the names of the arms of a confirmation."""
 
 
 class SearchError(Exception):
@@ -63,7 +61,7 @@ class Point:
     @property
     def arm(self) -> str:
         """Name of the point among the arms of its study."""
-        return f"point {self.number}"
+        return name_of_point(self.number)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

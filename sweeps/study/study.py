@@ -10,10 +10,11 @@ from mixup_core.keys import run_key, stage_keys
 from mixup_core.problem import Config, Problem, problem_of
 from mixup_core.tree.parts import leaves
 from mixup_core.tree.written_forms import flatten
+from sweeps.study.added_arm import AddedArm, name_of_confirmation
 from sweeps.study.budget import Budget
 from sweeps.study.claims import Claim
 from sweeps.study.readouts import Last, Readout
-from sweeps.study.search import CONFIRM, Point, Search, confirming
+from sweeps.study.search import Point, Search, confirming
 from sweeps.study.until_decided import UntilDecided
 
 
@@ -94,9 +95,8 @@ class Study:
     """Looks at which seeds are added until claims are decided; None: every arm gets all seeds."""
     reached: Mapping[str, int] = field(default_factory=dict)
     """Number of `seeds` that each arm has by now; absent arms have all seeds."""
-    own_seeds: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Seeds of the arms that were added during the study, in the order in which they were added;
-    used instead of `seeds`."""
+    added: Mapping[str, AddedArm] = field(default_factory=dict)
+    """Arms that its search added, in that order: points, and arms of the confirmation."""
     folder: str = field(default="", compare=False)
     """Folder that relative paths of the study file start from."""
     outside: Mapping[str, Config] = field(default_factory=dict)
@@ -133,7 +133,9 @@ class Study:
 
     def seeds_of(self, arm: str) -> tuple[int, ...]:
         """Return the seeds at which an arm is trained."""
-        return self.own_seeds.get(arm, self.seeds[: self.reached.get(arm)])
+        if arm in self.added:
+            return self.added[arm].seeds
+        return self.seeds[: self.reached.get(arm)]
 
     def runs(self) -> tuple[Run, ...]:
         """Return every run, in an order that does not change when arms are added.
@@ -153,9 +155,9 @@ class Study:
             (arm, seed)
             for place, seed in enumerate(self.seeds)
             for arm in self.arms
-            if arm not in self.own_seeds and place < self.reached.get(arm, len(self.seeds))
+            if arm not in self.added and place < self.reached.get(arm, len(self.seeds))
         ]
-        joined = [(arm, seed) for arm, seeds in self.own_seeds.items() for seed in seeds]
+        joined = [(arm, seed) for arm, added in self.added.items() for seed in added.seeds]
         return tuple(self._run(arm, seed) for arm, seed in together + joined)
 
     def _run(self, arm: str, seed: int) -> Run:
@@ -165,9 +167,10 @@ class Study:
         teacher_arm = None if teaching is None else teaching.arm(config)
         if teaching is None or teacher_arm is None:
             return Run(arm=arm, config=config)
-        confirms = f"{CONFIRM}{teacher_arm}"
-        is_confirming = arm.startswith(CONFIRM) and confirms in self._known
-        teacher = self._run(confirms if is_confirming else teacher_arm, seed).config
+        if arm in self.added and not self.added[arm].is_point:
+            confirmed = name_of_confirmation(teacher_arm)
+            teacher_arm = confirmed if confirmed in self._known else teacher_arm
+        teacher = self._run(teacher_arm, seed).config
         config = teaching.taught(config, stage_keys(teacher)[-1])
         return Run(arm=arm, config=config, teacher=teacher)
 
@@ -195,11 +198,11 @@ class Study:
     @property
     def fixed(self) -> tuple[str, ...]:
         """The arms in the study file; other arms were added during the study."""
-        return tuple(arm for arm in self.arms if arm not in self.own_seeds)
+        return tuple(arm for arm in self.arms if arm not in self.added)
 
     def keys_at(self, seed: int) -> Mapping[str, str]:
         """Return the run key of each arm at a seed, which may be outside the study."""
-        runs = replace(self, seeds=(seed,), own_seeds={}).runs()
+        runs = replace(self, seeds=(seed,), added={}).runs()
         return {run.arm: run.key for run in runs}
 
     @cached_property
@@ -214,7 +217,7 @@ class Study:
 
     def points(self) -> tuple[str, ...]:
         """Return the arms that are points of the search."""
-        return tuple(arm for arm in self.own_seeds if not arm.startswith(CONFIRM))
+        return tuple(arm for arm, added in self.added.items() if added.is_point)
 
     def primary(self) -> "Study":
         """Return the study without the arms that are trained only for variants."""
@@ -247,7 +250,7 @@ class Study:
             self,
             arms={arm: self.arms[arm] for arm in arms},
             baseline=self.baseline if self.baseline in arms else arms[0],
-            own_seeds={arm: self.own_seeds[arm] for arm in arms if arm in self.own_seeds},
+            added={arm: self.added[arm] for arm in arms if arm in self.added},
             reached={arm: self.reached[arm] for arm in arms if arm in self.reached},
             outside={**self.outside, **self.arms},
         )
@@ -262,30 +265,35 @@ class Study:
         search = self.search
         assert search is not None, "points belong to a search"
         arms = dict(self.arms)
-        seeds = {}
+        added = {}
         for point in points:
             arms[point.arm] = search.config_of(point.values)
-            seeds[point.arm] = self.seeds[: point.num_seeds]
-        if winner is not None:
-            for arm in (*self.arms, winner.arm):
-                arms[f"{CONFIRM}{arm}"] = confirming(arms[arm])
-                seeds[f"{CONFIRM}{arm}"] = search.strategy.confirm_seeds
-        return replace(self, arms=arms, own_seeds=seeds)
+            added[point.arm] = AddedArm(seeds=self.seeds[: point.num_seeds])
+        fresh = search.strategy.confirm_seeds
+        for arm in () if winner is None else (*self.arms, winner.arm):
+            name = name_of_confirmation(arm)
+            arms[name] = confirming(arms[arm])
+            added[name] = AddedArm(seeds=fresh, confirms=arm)
+        return replace(self, arms=arms, added=added)
 
     def confirmation(self) -> "Study | None":
         """Return the confirmation as a study of its own, with the original names of the arms.
 
         None if the study has none, or has not reached it yet.
         """
-        confirming_arms = [arm for arm in self.own_seeds if arm.startswith(CONFIRM)]
-        if self.search is None or not confirming_arms:
+        confirmed = self.confirmed()
+        if self.search is None or not confirmed:
             return None
         return replace(
             self,
-            arms={arm.removeprefix(CONFIRM): self.arms[arm] for arm in confirming_arms},
+            arms={original: self.arms[arm] for arm, original in confirmed.items()},
             seeds=self.search.strategy.confirm_seeds,
-            own_seeds={},
+            added={},
         )
+
+    def confirmed(self) -> Mapping[str, str]:
+        """Return the original of each arm of the confirmation; empty if there are none."""
+        return {arm: a.confirms for arm, a in self.added.items() if a.confirms is not None}
 
     def winning_run(self) -> Run | None:
         """Return the run that represents the result of a search; None before its confirmation.
@@ -293,10 +301,9 @@ class Study:
         It is the best point's run at the first seed of the confirmation, so no result selects it.
         """
         points = set(self.points())
-        for arm in self.own_seeds:
-            if arm.startswith(CONFIRM) and arm.removeprefix(CONFIRM) in points:
-                return self.runs_of(arm)[0]
-        return None
+        of_points = (arm for arm, original in self.confirmed().items() if original in points)
+        best = next(of_points, None)
+        return None if best is None else self.runs_of(best)[0]
 
     def varying(self) -> tuple[str, ...]:
         """Return the dotted paths whose values differ between arms, in the order of the tree."""

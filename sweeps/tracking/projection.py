@@ -139,7 +139,7 @@ class Projection:
                 continue
             is_complete = child.tags["outcome"] == "complete"
             is_damaged = not self._is_of(child, arm) or (is_complete and not experiment.rows(child))
-            if is_damaged or (not is_complete and arm in study.own_seeds):
+            if is_damaged or (not is_complete and arm in study.added):
                 experiment.drop(child)  # extra seeds of a point that is now pruned
             elif is_complete:
                 others.append(child)

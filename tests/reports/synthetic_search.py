@@ -7,6 +7,7 @@ from mixup_core.images.data_config import DataConfig
 from mixup_core.laws import Beta
 from mixup_core.records import EpochRecord
 from sweeps.state.results import RunResult
+from sweeps.study.added_arm import name_of_confirmation
 from sweeps.study.search import (
     Confirmation,
     Patience,
@@ -21,6 +22,7 @@ from sweeps.study.study import Run, Study
 from tests.reports.synthetic import NOISE, finish, make_study
 
 MEANS = {"erm": 0.225, "uniform": 0.2, "point 0": 0.21, "point 1": 0.18, "point 3": 0.19}
+MEANS |= {name_of_confirmation(arm): mean for arm, mean in MEANS.items()}
 
 
 def search_study(*objectives: str) -> Study:
@@ -65,8 +67,7 @@ HISTORY = SearchHistory(
 
 
 def result_of(run: Run) -> RunResult:
-    arm = run.arm.removeprefix("confirm ")
-    value = MEANS.get(arm, 0.3) + 0.1 * NOISE[run.seed % len(NOISE)]
+    value = MEANS.get(run.arm, 0.3) + 0.1 * NOISE[run.seed % len(NOISE)]
     ended = finish(run, value)
     split = "test" if run.config.data.test else "val"
     assert ended.stage is not None

@@ -11,7 +11,7 @@ import scipy.stats
 from mixup_core.tree.written_forms import flatten
 from reports.numbers.summary import summarise
 from sweeps.reading.study_file import load_study
-from sweeps.study.search import CONFIRM
+from sweeps.study.added_arm import name_of_confirmation
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = sorted(path.parent for path in (ROOT / "reports" / "published").glob("*/table.csv"))
@@ -22,7 +22,10 @@ def test_a_published_table_follows_from_its_runs(folder: Path) -> None:
     runs, arms = (_rows(folder / name) for name in ("runs.csv", "table.csv"))
     metric = _headline(arms)
     for row in arms:
-        arms_of_row = (row["arm"], f"{CONFIRM}{row['arm']}")  # only confirmations are tested
+        arms_of_row = (
+            row["arm"],
+            name_of_confirmation(row["arm"]),
+        )  # only confirmations are tested
         of_row = [run for run in runs if run["arm"] in arms_of_row and run[metric]]
         summary = summarise([float(run[metric]) for run in of_row])
         assert summary.n == int(row["n"])
@@ -151,8 +154,8 @@ def test_a_published_page_leads_to_files_and_prints_their_verdicts(page: Path) -
 
 
 def _by_seed(runs: list[dict[str, str]], arm: str, metric: str) -> dict[str, float]:
-    confirmed = any(run["arm"] == f"{CONFIRM}{arm}" for run in runs)
-    name = f"{CONFIRM}{arm}" if confirmed else arm
+    confirmed = name_of_confirmation(arm)
+    name = confirmed if any(run["arm"] == confirmed for run in runs) else arm
     return {run["seed"]: float(run[metric]) for run in runs if run["arm"] == name and run[metric]}
 
 

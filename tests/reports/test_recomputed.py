@@ -21,7 +21,7 @@ from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 from statsmodels.stats.weightstats import DescrStatsW
 
-from sweeps.study.search import CONFIRM
+from sweeps.study.added_arm import name_of_confirmation
 from sweeps.study.study import Study
 from tests.bundled import bundled
 
@@ -83,8 +83,8 @@ def facts_of(study: Study, metric: str, arm: str, *, is_rise: bool = False) -> F
 
 
 def by_seed(runs: Rows, arm: str, metric: str) -> dict[int, float]:
-    confirmed = any(run["arm"] == f"{CONFIRM}{arm}" for run in runs)
-    name = f"{CONFIRM}{arm}" if confirmed else arm
+    confirmed = name_of_confirmation(arm)
+    name = confirmed if any(run["arm"] == confirmed for run in runs) else arm
     return {
         int(run["seed"]): float(run[metric])
         for run in runs

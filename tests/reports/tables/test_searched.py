@@ -97,10 +97,11 @@ def test_a_comparison_has_one_adjusted_p_in_both_tables(
 def confirmed_table(grown: Study, grown_results: tuple[RunResult, ...]) -> Table:
     confirmed = grown.confirmation()
     assert confirmed is not None
+    originals = grown.confirmed()
     results = [
-        replace(r, run=replace(r.run, arm=r.run.arm.removeprefix("confirm ")))
+        replace(r, run=replace(r.run, arm=originals[r.run.arm]))
         for r in grown_results
-        if r.run.arm.startswith("confirm ")
+        if r.run.arm in originals
     ]
     selection = gather(grown, grown_results, HISTORY).selection("test/error")
     return tabulate(confirmed, results, selection=selection)
