@@ -1,4 +1,4 @@
-"""Arm: its summaries over seeds, its comparison with the baseline, and the choice of the best."""
+"""Arms: summaries over seeds, comparisons with the baseline, and the marks of the best arms."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,16 +25,20 @@ class ArmRow:
     seeds would be too good.
     """
     summaries: Mapping[str, Summary]
-    """Summary over the `n` seeds by metric; empty if n is 0 or a seed diverged."""
+    """Mean, sd and interval over the `n` seeds, by metric. Empty if n is 0 or a seed diverged."""
     compared: Member | None = None
-    """Headline metric minus the baseline's, over the common seeds; None if there are none."""
+    """Headline metric minus that of the baseline, over the seeds that both have; None if they share
+    none.
+    """
     tags: tuple[str, ...] = ()
-    """Remarks shown beside the arm; a tagged arm is never marked as best or close."""
+    """Remarks printed beside the arm, such as `oracle`. An arm with a tag is never marked as best
+    or close.
+    """
     is_best: bool = False
-    """True if the mean is the best of all arms whose seeds are complete."""
+    """True if the arm has the best mean of all arms whose seeds are complete."""
     is_close: bool = False
-    """True if the arm does not differ significantly from the best at the level of the table's
-    family. Also true if the two have fewer than two seeds in common.
+    """True if the arm does not differ significantly from the best one, allowing for the number of
+    comparisons in the table. Also true if the two share fewer than two seeds.
     """
 
     @property
@@ -50,11 +54,10 @@ class ArmRow:
 
 
 def equals(study: Study) -> dict[str, str]:
-    """Return, for each arm, the first arm with the same computation at the same seeds.
+    """Return, for each arm, the first arm that computes exactly the same at the same seeds.
 
-    The baseline represents all arms equal to it; another arm represents those after it. Runs with
-    the same final stage key have bit-identical results, so such arms are one arm with several
-    names.
+    The baseline comes before all other arms. Runs with the same final stage key have bit-identical
+    results, so arms that compute the same are one arm under several names.
     """
     computed = {
         arm: (study.seeds_of(arm), stage_keys(study.runs_of(arm)[0].config)[-1])
@@ -69,7 +72,7 @@ def equals(study: Study) -> dict[str, str]:
 def summarise_arm(
     study: Study, arm: str, by_seed: Mapping[int, RunResult], metrics: Sequence[str]
 ) -> ArmRow:
-    """Return the row of an arm without comparison: its counts and the summary of each metric."""
+    """Return the row of an arm, not yet compared: its counts, and a summary of each metric."""
     readout = study.readout
     counted = counted_runs(by_seed).values()
     outcomes = Counter(result.outcome for result in by_seed.values())
@@ -100,7 +103,7 @@ def mark_best(
     family: Family,
     study: Study,
 ) -> list[ArmRow]:
-    """Return the rows; the best arm, and arms not significantly worse, are marked.
+    """Return the rows with marks at the best arm and at arms that are not significantly worse.
 
     Two arms differ significantly if the interval of their difference, at the level of the table's
     family, excludes 0. The family has at least one comparison for each arm but one, so the marked

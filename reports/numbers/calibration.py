@@ -1,6 +1,6 @@
 """Calibration: how well confidence matches accuracy, before and after temperature scaling.
 
-B images, C classes; logits float, labels int64
+Shapes: B images, C classes. Logits are floats, labels int64.
 """
 
 from dataclasses import dataclass
@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 NUM_BINS = 15
-"""Number of confidence bins, of equal width, open on the left and closed on the right."""
+"""Number of confidence bins. They have equal width; each excludes its left and includes its right
+end.
+"""
 
 _LOG_TEMPERATURES = (-5.0, 5.0)
-"""Range in which the logarithm of the temperature is optimised."""
+"""Range in which the logarithm of the temperature is searched."""
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -21,7 +23,10 @@ Labels = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Reliability:
-    """Counts of images by their confidence in the predicted class, one entry per bin."""
+    """Counts of images by their confidence in the predicted class.
+
+    Each array has one entry per bin.
+    """
 
     count: Array
     confidence: Array
@@ -59,10 +64,10 @@ def negative_log_likelihood(
 
 
 def fitted_temperature(logits: NDArray[np.floating], labels: Labels) -> float:
-    """Return the temperature with the least negative log-likelihood, in [exp(-5), exp(5)].
+    """Return the temperature with the lowest negative log-likelihood, in [exp(-5), exp(5)].
 
     The log-likelihood is concave in 1 / temperature, so the optimum is unique. If every image is
-    classified correctly, it is the lowest temperature.
+    classified correctly, the result is the lowest temperature of the range.
 
     Source: Guo et al. 2017, arXiv:1706.04599, section 4.2.
     """
@@ -79,7 +84,7 @@ def fitted_temperature(logits: NDArray[np.floating], labels: Labels) -> float:
 
 
 def reliability(chances: Array, labels: Labels) -> Reliability:
-    """Return the number of correct predictions in each confidence bin."""
+    """Return number of images, confidence and correct predictions in each confidence bin."""
     predicted = chances.argmax(1)
     confidence = chances[np.arange(len(predicted)), predicted]
     bins = np.maximum(np.ceil(confidence * NUM_BINS).astype(np.int64), 1) - 1

@@ -1,4 +1,7 @@
-"""Claim looks: verdicts and seeds of a study that adds seeds until its claims are decided."""
+"""Claim looks: verdicts and seeds of a study that adds seeds at planned looks.
+
+A look tests all open claims on the seeds so far (`reports.numbers.course`).
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -37,7 +40,7 @@ def ends_of(arranged: Mapping[str, Mapping[int, RunResult]]) -> Ends:
 
 
 def ends_if_measured(study: Study, numbers: Numbers) -> Ends:
-    """Return outcomes that are `complete` for all runs with a number for some claim."""
+    """Return outcomes in which every run with a number for some claim counts as `complete`."""
     ends: dict[str, dict[int, Outcome]] = {}
     for claim in study.claims:
         for arm, by_seed in numbers(claim).items():
@@ -51,7 +54,7 @@ def verdicts_by_looks(
     ends: Ends,
     statements: Mapping[Claim, Statement],
 ) -> tuple[Verdict, ...]:
-    """Return the verdict of each claim after the looks taken (`reports.numbers.course`)."""
+    """Return the verdict of each claim after the looks taken so far (`reports.numbers.course`)."""
     answers = _answers(study, numbers, ends, statements)
     return tuple(
         replace(
@@ -68,7 +71,10 @@ def verdicts_of_looks(
     ends: Ends,
     statements: Mapping[Claim, Statement],
 ) -> list[tuple[Verdict | None, ...]]:
-    """Return the verdict of each claim at each look taken; None after the claim had ended."""
+    """Return, for each look taken, the verdict of each claim.
+
+    None for a claim that ended earlier.
+    """
     taken = _taken(study, numbers, ends, statements)
     return [
         tuple(
@@ -86,7 +92,7 @@ def _answers(
     ends: Ends,
     statements: Mapping[Claim, Statement],
 ) -> dict[ClaimTest, Answer]:
-    """Return the answer to each test among the claims after the last look taken."""
+    """Return the answer to each test after the last look; claims with the same test share one."""
     taken = _taken(study, numbers, ends, statements)
     tests = {claim_test(study, claim) for claim in study.claims}
     return taken[-1] if taken else dict.fromkeys(tests, Answer(ending="open"))
@@ -98,7 +104,7 @@ def _taken(
     ends: Ends,
     statements: Mapping[Claim, Statement],
 ) -> list[dict[ClaimTest, Answer]]:
-    """Return the answers to each test among the claims, one mapping per look taken."""
+    """Return, for each look taken, the answer to each test; claims with the same test share one."""
     assert study.until is not None
     tested = {claim_test(study, claim): claim for claim in reversed(study.claims)}
     plans = 1 + max((statement.extended for statement in statements.values()), default=0)
@@ -110,7 +116,7 @@ def _taken(
 def _question(
     study: Study, claim: Claim, numbers: Mapping[str, Mapping[int, float]], ends: Ends
 ) -> Question:
-    """Return a claim as a question, which can be evaluated with any number of seeds."""
+    """Return a claim as a `Question`, which can be asked at any number of seeds."""
 
     def has_ended(num: int) -> bool:
         outcomes = [ends.get(arm, {}).get(s) for arm in claim.that.arms for s in study.seeds[:num]]
@@ -126,7 +132,7 @@ def _question(
 def _first(
     study: Study, claim: Claim, numbers: Mapping[str, Mapping[int, float]], num: int
 ) -> Comparison | None:
-    """Return the value of a claim over the first `num` seeds; None if one of them has no number."""
+    """Return the value of a claim over the first `num` seeds; None if a run lacks the metric."""
     first = {
         arm: {seed: numbers[arm][seed] for seed in study.seeds[:num] if seed in by_seed}
         for arm in claim.that.arms
@@ -137,12 +143,12 @@ def _first(
 
 
 def _verdict_of(study: Study, claim: Claim, answer: Answer, numbers: Numbers) -> Verdict:
-    """Return the verdict of a claim after the looks taken.
+    """Return the verdict of one claim after the looks that were taken.
 
     Args:
         study: The study.
         claim: One of its claims.
-        answer: Answer to the claim's test; a claim and its opposite have the same test.
+        answer: Answer to the claim's test; a claim and its opposite share a test.
         numbers: Function that returns the numbers of the runs.
     """
     assert study.until is not None
@@ -180,11 +186,11 @@ def reached(
     ends: Ends,
     statements: Mapping[Claim, Statement] | None = None,
 ) -> Study:
-    """Return a study that adds seeds until its claims are decided, with the seeds needed so far.
+    """Return the study with the seeds that each arm needs so far, until its claims are decided.
 
-    An arm gets the seeds of the next look while a claim about it is open. An arm without claims
-    gets the seeds of the first look, an arm trained for a variant those of the arm that it varies,
-    and a teacher those of its pupils.
+    While a claim is open, its arms get the seeds of the next look. An arm that is in no claim gets
+    the seeds of the first look, an arm trained for a variant gets those of the arm that it varies,
+    and a teacher gets those of its pupils.
 
     Args:
         study: Study with `until`, and with every seed that it may use.
@@ -205,7 +211,7 @@ def reached(
 
 
 def with_companions(study: Study, wanted: Mapping[str, int]) -> dict[str, int]:
-    """Return the number of seeds of each arm, including those needed by variants and pupils."""
+    """Return the number of seeds of each arm, raised where its variants or pupils need more."""
     wanted = dict(wanted)
     for variant in study.variants:
         for arm, varied in variant.arms.items():
@@ -220,19 +226,22 @@ def with_companions(study: Study, wanted: Mapping[str, int]) -> dict[str, int]:
 
 
 def open_claims(study: Study, store: Store) -> tuple[Claim, ...]:
-    """Return the claims that need more seeds, one for each test."""
+    """Return the claims that need more seeds; of claims with the same test, one."""
     answers = _answers(study, *_stored(study, store))
     tested = {claim_test(study, claim): claim for claim in reversed(study.claims)}
     return tuple(claim for test, claim in tested.items() if answers[test].ending == "open")
 
 
 def reached_study(study: Study, store: Store) -> Study:
-    """Return `reached` for a study with `until`, from the results in a store."""
+    """Return the study with the seeds that its arms need, according to the results in a store.
+
+    This is `reached` for a study with `until`.
+    """
     return reached(study, *_stored(study, store))
 
 
 def _stored(study: Study, store: Store) -> tuple[Numbers, Ends, dict[Claim, Statement]]:
-    """Return the stored numbers and outcomes of the runs, and the statements of the claims."""
+    """Return the stored numbers of the runs, their outcomes, and when each claim was stated."""
     arranged = arrange(study, read_results(study.runs(), store))
     predicted = None
     if any(claim.that.metric in study.problem.predicted for claim in study.claims):
@@ -243,7 +252,10 @@ def _stored(study: Study, store: Store) -> tuple[Numbers, Ends, dict[Claim, Stat
 
 
 def outcome_of(study: Study, claim: Claim, low: float, high: float) -> VerdictName:
-    """Return the verdict for an interval, `equivalent` within the study's margin included."""
+    """Return the verdict on a claim for an interval of its value.
+
+    It is `equivalent` if the interval lies within the study's margin of equivalence.
+    """
     that, margin = claim.that, study.equivalence
     said: VerdictName = that.judge(low, high)
     is_margined = margin is not None and that.margin is None and that.metric == study.headline

@@ -1,4 +1,4 @@
-"""Comparison: two arms, or a weighted sum of arms, paired by seed."""
+"""Comparison: the difference of two arms, or a weighted sum of arms, paired by seed."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,31 +14,35 @@ from reports.numbers.shares import ANY, Measure, least_variance, share_limits
 from reports.numbers.summary import CONFIDENCE, ROUNDING, summarise, t_quantile
 
 MIN_SEEDS_SIGN_FLIP = 6
-"""With fewer seeds, the smallest possible two-sided p, 2 / 2^n, exceeds 0.05."""
+"""Smallest number of seeds for the sign-flip test. With fewer, its smallest possible two-sided p, 2
+/ 2^n, exceeds 0.05.
+"""
 
 MAX_SEEDS_SIGN_FLIP = 20
-"""With more seeds, the exact test is left out: it counts all 2^n sign patterns."""
+"""Largest number of seeds for the sign-flip test, which has to count all 2^n sign patterns."""
 
 _LEAST_LEVEL = 1e-12
-"""Smallest error level returned; lower levels are not distinguished."""
+"""Smallest error level that is returned; still smaller ones are reported as this."""
 
 _LEAST_CONFIDENCE = 1e-6
-"""An interval at a lower confidence is treated as a point."""
+"""An interval of lower confidence is treated as a single point."""
 
 _LEVEL_DIGITS = 1e-9
 """Precision of the bisection over the logarithm of an error level."""
 
 _LARGEST_T = 1e4
-"""Above this t, the noncentral t is not inverted; the effect counts as unbounded."""
+"""Largest t for which the noncentral t distribution is inverted. Above it, the interval of the
+effect is unbounded.
+"""
 
 
 class IncompleteStudyError(ValueError):
-    """Arms cannot be paired because a seed is missing from one of them."""
+    """Two arms cannot be paired by seed, because one of them lacks a seed of the other."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WeightedArm:
-    """One arm of a comparison: its factor, and its values over the shared seeds."""
+    """One arm of a comparison, with its factor in the sum and its values over the shared seeds."""
 
     factor: float
     mean: float
@@ -48,52 +52,57 @@ class WeightedArm:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """A weighted sum of arms minus a number, paired by seed: arm minus baseline, for example.
+    """A weighted sum of arms minus a number, paired by seed.
 
-    Fields that need a spread are None at n = 1 and at two equal values. They are also None if the
-    values of all seeds are equal up to rounding and the size of the evaluated sample is unknown.
+    In the simplest case, arm minus baseline.
+
+    Fields that need a spread are None if there is one seed, or two seeds with equal differences.
+    They are also None if all differences are equal up to rounding and the number of test images is
+    unknown.
     """
 
     n: int
     """Number of shared seeds, at least 1."""
     difference: float
-    """Mean over the seeds, in the unit of the metric."""
+    """Mean of the differences over the seeds, in the unit of the metric."""
     sd: float | None
-    """Sample standard deviation over the seeds, as observed; None at n = 1."""
+    """Sample standard deviation of the differences over the seeds; None at n = 1."""
     spread: float | None
-    """Standard deviation for intervals: `sd`, or the sampling noise if that is larger
-    (`reports.numbers.shares.least_variance`).
+    """Standard deviation used for intervals: `sd`, or the sampling noise of the test images if that
+    is larger (`reports.numbers.shares.least_variance`).
     """
     sides: tuple[WeightedArm, ...]
     number: float
-    """The number that is subtracted from the sum."""
+    """The number that is subtracted from the weighted sum."""
     is_exact: bool
-    """True if exact limits of fractions are used, because a t interval has no width or exceeds the
-    bounds.
+    """True if the interval uses exact limits of fractions, because a t interval would have no width
+    or exceed the bounds of the metric.
     """
     ci_low: float | None
     """Lower end of the 95 % interval of the mean difference."""
     ci_high: float | None
     p: float | None
-    """Two-sided p value, unadjusted: the error level whose interval ends at zero."""
+    """Two-sided p value, not adjusted for other comparisons: the error level at which the interval
+    ends at zero.
+    """
     effect: float | None
-    """Hedges' g of the differences: mean / `spread`, times `hedges_factor`. None without a t
-    interval, and at n = 1 and 2, where the factor is not defined.
+    """Standardised difference (Hedges' g): mean / `spread`, times `hedges_factor`. None if the
+    interval is no t interval, and for one or two seeds, where the factor is not defined.
     """
     effect_low: float | None
     """Lower end of the 95 % interval of the standardised difference, from the noncentral t."""
     effect_high: float | None
     sign_flip_p: float | None
-    """Two-sided p of the exact sign-flip test, for 6 to 20 seeds, else None."""
+    """Two-sided p of the exact sign-flip test, for 6 to 20 seeds; None for fewer or more."""
 
     @property
     def is_constant(self) -> bool:
-        """True if there are two or more values, all equal, and no interval is known."""
+        """True if all of several differences are equal, so that no interval is known."""
         return self.n > 1 and self.spread is None and not self.is_exact
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The least and the largest possible value of the difference."""
+        """The smallest and the largest possible value of the difference."""
         ends = [
             sorted((side.factor * side.measure.least, side.factor * side.measure.most))
             for side in self.sides
@@ -101,7 +110,10 @@ class Comparison:
         return sum(end[0] for end in ends) - self.number, sum(end[1] for end in ends) - self.number
 
     def interval(self, confidence: float) -> tuple[float, float] | None:
-        """Return the interval of the mean difference at a confidence in (0, 1)."""
+        """Return the interval of the mean difference at a confidence in (0, 1).
+
+        None without a spread.
+        """
         if self.is_exact:
             return self._exact_interval(confidence)
         if self.spread is None:
@@ -111,7 +123,10 @@ class Comparison:
         return max(least, self.difference - half), min(most, self.difference + half)
 
     def _exact_interval(self, confidence: float) -> tuple[float, float]:
-        """Return the interval from exact limits of each arm; the arms share the error equally."""
+        """Return the interval that follows from exact limits of each arm.
+
+        Arms share the error equally.
+        """
         each = 1 - (1 - confidence) / len(self.sides)
         low = high = -self.number
         for side in self.sides:
@@ -128,11 +143,14 @@ class Comparison:
         return effect_interval(t, self.n, confidence)
 
     def level(self, is_decided: Callable[[float, float], bool]) -> float | None:
-        """Return the smallest error level at which an interval is decided; None without intervals.
+        """Return the smallest error level whose interval decides a claim.
+
+        None if there are no intervals.
 
         Args:
-            is_decided: Function of the two ends of an interval. If it is true for an interval, it
-                must be true for all intervals inside.
+            is_decided: Function that returns whether an interval with these two ends decides the
+                claim. If it is
+                true for an interval, it must be true for every interval inside that one.
         """
         if self.interval(CONFIDENCE) is None:
             return None
@@ -159,13 +177,13 @@ def compare(
     ours: Measure = ANY,
     theirs: Measure = ANY,
 ) -> Comparison:
-    """Return the paired comparison of two arms over the same seeds, or of an arm and a number.
+    """Return the comparison of an arm with another arm at the same seeds, or with a number.
 
     Args:
         arm: Values by seed.
         baseline: Values by seed, for the same seeds; or the number.
-        ours: Possible values of the arm.
-        theirs: Possible values of the baseline.
+        ours: Bounds and sample size of the arm's metric.
+        theirs: Bounds and sample size of the baseline's metric.
 
     Raises:
         IncompleteStudyError: If a seed is missing from either side; the message lists all.
@@ -185,10 +203,12 @@ def compare(
 def contrast(
     terms: Sequence[tuple[float, Mapping[int, float], Measure]], number: float = 0.0
 ) -> Comparison:
-    """Return a weighted sum of arms minus a number, paired by seed.
+    """Return a weighted sum of arms minus a number, paired by seed, as a `Comparison`.
 
     Args:
-        terms: Factor, values by seed, and possible values of each arm; all with the same seeds.
+        terms: For each arm its factor, its values by seed, and bounds and sample size of its
+            metric. All arms
+            have the same seeds.
         number: Number to subtract.
 
     Raises:

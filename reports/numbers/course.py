@@ -1,14 +1,14 @@
-"""Course: a sequence of looks at claims, whose seeds are added until the claims are decided.
+"""Course: planned looks at the claims of a study, which adds seeds until the claims are decided.
 
-At each look, every open question is evaluated on all of its seeds so far, at the error level that
-the look may spend (`sweeps.study.bounds`). Holm's procedure shares 5 % between the questions: at a
-look with k open questions, the first is decided if its level over all looks is at most 5 % / k,
-the next if its level is at most 5 % / (k - 1).
+At each look, every open question is tested on all of its seeds so far, at the error level that is
+planned for this look (`sweeps.study.bounds`). Holm's procedure shares 5 % between the questions: at
+a look with k open questions, the first is decided if its level over all looks is at most 5 % / k,
+the next if its level is at most 5 % / (k - 1), and so on.
 
-The interval of an answer is a repeated interval: whatever the reason why seeds stop, the intervals
-of all looks together contain the true value with probability 1 - level (Jennison and Turnbull
-1989). The mean itself is too far from zero on average, because seeds stop earlier if chance makes
-it large.
+The interval of an answer is a repeated confidence interval: the intervals of all looks together
+contain the true value with probability 1 - level, whatever the reason why no more seeds are added
+(Jennison and Turnbull 1989). The mean itself is on average too far from zero, because a study stops
+earlier if chance makes the mean large.
 """
 
 import math
@@ -26,58 +26,69 @@ from sweeps.study.until_decided import UntilDecided
 
 _LEVEL = 1 - CONFIDENCE
 _FORESEEN = 200
-"""Number of predicted final means for futility, at equal steps of probability."""
+"""Number of predicted final means in the test of futility; they are quantiles at equal steps of
+probability.
+"""
 
 Decides = Callable[[float, float], bool]
-"""Function that returns whether an interval with these two ends decides a claim."""
+"""Function of the two ends of an interval that returns whether the interval decides a claim."""
 
 CourseEnding = Literal["decided", "futile", "last", "lost", "open"]
-"""Reason why a question gets no more seeds: it is decided; the last look is unlikely to decide it;
-the last look was taken; a run diverged or lacks the metric. `open`: it gets more.
+"""Reason why a question gets no more seeds: `decided`; `futile`, the last look is unlikely to
+decide it; `last`, the last look was taken; `lost`, a run diverged or lacks the metric. `open` means
+that it gets more.
 """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """A statistical question about some arms, with their numbers so far."""
+    """A claim as the looks see it: how to compare its arms at n seeds, and when it is decided."""
 
     is_decided: Decides
-    """Function of the two ends of an interval; true for an interval inside a decided one."""
+    """Function of the two ends of an interval that returns whether it decides the question. If an
+    interval decides it, every interval inside that one must do so too.
+    """
     has_ended: Callable[[int], bool]
-    """Function of n: true if the runs of the first n seeds are complete, or one diverged."""
+    """Function of n that returns whether the runs of the first n seeds are complete, or one has
+    diverged.
+    """
     compare: Callable[[int], Comparison | None]
-    """Function of n: the comparison over the first n seeds; None if one of them has no number."""
+    """Function of n that returns the comparison over the first n seeds; None if a run lacks the
+    metric.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """The answer to a question after the looks so far."""
+    """The state of a question after the looks that were taken."""
 
     ending: CourseEnding
     look: int = 0
-    """Number of the last look at the question, from 1; 0 if there was none."""
+    """Number of the last look that tested the question, from 1; 0 before the first look."""
     seeds: int = 0
     """Number of seeds at that look."""
     comparison: Comparison | None = None
-    """Comparison at that look."""
+    """The comparison at that look."""
     p: float | None = None
-    """The error level over all looks and questions at which it is decided, by Holm's procedure."""
+    """The p value after Holm's correction: the error level, over all looks and questions, at which
+    the question is just decided.
+    """
     confidence: float | None = None
-    """Confidence of the test at that look: 1 minus the error level that the look may spend."""
+    """Confidence of the interval at that look: 1 minus the error level planned for the look."""
 
 
 def take_looks(
     until: UntilDecided, questions: Sequence[Question], plans: int = 1
 ) -> list[tuple[Answer, ...]]:
-    """Return the answers to all questions after each look that has been taken.
+    """Return the answers to all questions after each look that was taken.
 
-    A look is taken when all runs of the open questions have ended. Its result thus depends neither
-    on interruptions nor on stored runs of later seeds.
+    A look is taken once all runs of the open questions have ended. Its result therefore depends
+    neither on interruptions nor on stored runs of later seeds.
 
     Args:
-        until: The looks, and how the error level is distributed over them.
-        questions: Different tests; they share 5 %.
-        plans: Number of plans that added seeds, one after the other; the 5 % is divided by it.
+        until: The planned looks, and how the error level is spread over them.
+        questions: Different tests, which share the 5 %.
+        plans: Number of plans of looks that the study has had; the 5 % is divided by it.
     """
     answers = [Answer(ending="open") for _ in questions]
     taken: list[tuple[Answer, ...]] = []
@@ -101,7 +112,7 @@ def _decide(
     asked: Sequence[int],
     plans: int,
 ) -> None:
-    """Set levels, intervals and endings of the questions evaluated at a look, by Holm."""
+    """Update the answers to the questions tested at a look: p, confidence and ending, by Holm."""
     levels = {
         place: min(1.0, plans * _overall(until, questions[place], answers[place]))
         for place in asked
@@ -126,7 +137,7 @@ def _decide(
 
 
 def _overall(until: UntilDecided, question: Question, answer: Answer) -> float:
-    """Return the error level over all looks at which a question is just decided at this look."""
+    """Return the error level, summed over all looks, at which this look just decides a question."""
     comparison = answer.comparison
     assert comparison is not None
     level = comparison.level(question.is_decided)
@@ -139,7 +150,7 @@ def _overall(until: UntilDecided, question: Question, answer: Answer) -> float:
 
 
 def _nominal(until: UntilDecided, answer: Answer, level: float) -> float:
-    """Return the error level of one look that corresponds to a level over all looks."""
+    """Return the error level of this look alone that belongs to a level over all looks."""
     comparison = answer.comparison
     if comparison is not None and comparison.is_exact:
         return level / len(until.sizes)
@@ -147,9 +158,9 @@ def _nominal(until: UntilDecided, answer: Answer, level: float) -> float:
 
 
 def _is_futile(until: UntilDecided, question: Question, answer: Answer, level: float) -> bool:
-    """Return whether the last look will decide with probability below `until.futility`.
+    """Return whether the last look would decide a question with probability below `until.futility`.
 
-    A question that is given up is never decided, so this can only lower the error rate.
+    A question that is given up counts as undecided, so giving up can only lower the error rate.
     """
     comparison = answer.comparison
     assert comparison is not None
@@ -168,15 +179,15 @@ def chance_at_the_end(  # noqa: PLR0913  a plan, a claim, and its numbers so far
 ) -> float:
     """Return the probability that the last look decides a claim, given its seeds so far.
 
-    The mean of the future seeds is predicted from those so far, with their sd (Student t, flat
-    prior); the sd at the last look is assumed to equal the present one.
+    The mean of the future seeds is predicted from mean and sd of those so far (Student t, flat
+    prior). The sd at the last look is assumed to equal the present one.
 
     Args:
-        until: The looks.
+        until: The planned looks.
         decide: Function that returns whether an interval with these ends decides the claim.
         n: Number of seeds so far.
-        mean: Mean of the claim's value over them.
-        spread: Standard deviation of the value.
+        mean: Mean of the claim's value over these seeds.
+        spread: Standard deviation of the value over these seeds.
         nominal: Error level of the test at the last look.
     """
     last = until.sizes[-1]

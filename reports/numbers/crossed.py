@@ -1,8 +1,8 @@
-"""Crossed designs: first-order and total indices of each source of randomness.
+"""Crossed designs: first-order and total index (variance shares) of each source of randomness.
 
-A context is a pair of random draws of all sources. In each context, run A uses the first draw of
-all sources, and run B the second. For each source there is a run that uses the second draw of this
-source and the first draw of all others.
+A context is a pair of random draws of every source. In each context, run A uses the first draw of
+all sources, and run B the second draw of all. For each source one further run uses the second draw
+of this source and the first draw of all others.
 """
 
 from collections.abc import Sequence
@@ -16,45 +16,52 @@ from reports.numbers.summary import CONFIDENCE, t_quantile
 Array = NDArray[np.float64]
 
 LEAST_CONTEXTS = 3
-"""Smallest number of contexts; with fewer, the jackknife cannot estimate a spread."""
+"""Smallest number of contexts. With fewer, the jackknife cannot estimate a spread."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Index:
-    """A part of the variance that a source makes, with a 95 % interval; all within [0, 1]."""
+    """The share of the variance that a source causes, with a 95 % interval."""
 
     value: float
-    """The end of [0, 1] that is nearest to the estimate, where noise brings that outside."""
+    """The estimate, moved to 0 or 1 if noise put it outside [0, 1]."""
     estimate: float
     low: float | None
-    """Absent, as is `high`, where the estimate is the same without any of the contexts."""
+    """Lower end of the interval. Both ends are None if leaving out any context gives the same
+    estimate.
+    """
     high: float | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Indices:
-    """The indices of one source over shared contexts."""
+    """First-order and total index of one source of randomness."""
 
     n: int
-    """Number of contexts."""
+    """Number of contexts from which the indices are estimated."""
     first: Index
-    """First-order index: part of the variance that fixing the source would remove on average."""
+    """First-order index: share of the variance that would vanish, on average, if the source were
+    fixed.
+    """
     total: Index
-    """Total index: part left if all other sources are fixed; first order and all interactions."""
+    """Total index: share that would remain if all other sources were fixed. It includes
+    interactions.
+    """
 
 
 def indices(first: Sequence[float], second: Sequence[float], moved: Sequence[float]) -> Indices:
-    """Return first-order and total indices of a source from runs in the same contexts.
+    """Return first-order and total index of a source, from runs in the same contexts.
 
         V = (var A + var B) / 2
         first = mean((B - m) (M - A)) / V, m the mean of A and B
         total = mean((A - M)^2) / (2 V)
 
-    Subtracting m changes no expectation, and without it the mean of the metric would enter the
-    noise. Intervals are of the jackknife over contexts, with t of n - 1 degrees of freedom. Since
-    an index lies in [0, 1], an estimate outside is moved to the nearer end, its interval with it,
-    and what is left outside is cut off. This can only bring the interval closer to the index, so
-    it covers the index at least as often, and it is never empty.
+    Subtracting m changes no expectation but removes noise: without it, the mean of the metric would
+    inflate the variance of the estimate. Intervals are from the jackknife over contexts, with
+    quantiles of Student's t with n - 1 degrees of freedom. An index lies in [0, 1]. So an estimate
+    outside is moved to the nearer end, its interval is moved by the same amount, and the part of
+    the interval that is still outside is cut off. The interval never becomes empty, and it covers
+    the index at least as often as before.
 
     Source: Saltelli et al. 2010, Computer Physics Communications 181, table 2 (b) and (f); (f) is
     of Jansen 1999. Intervals of a bounded number: Mandelkern and Schultz 2000, Journal of
@@ -93,7 +100,7 @@ def _index(estimate: float, half: float) -> Index:
 
 
 def _estimates(a: Array, b: Array, m: Array) -> Array:
-    """Return first-order and total index over the last axis; NaN if the variance is 0."""
+    """Return both indices, computed over the last axis of the arrays; NaN if the variance is 0."""
     variance = (a.var(-1, ddof=1) + b.var(-1, ddof=1)) / 2
     centred = b - (a.mean(-1) + b.mean(-1))[..., None] / 2
     parts = np.stack([(centred * (m - a)).mean(-1), np.square(a - m).mean(-1) / 2])

@@ -1,4 +1,4 @@
-"""Effects: standardised differences, and the differences that n seeds can detect."""
+"""Effects: standardised differences, and the difference that n seeds can detect."""
 
 import math
 
@@ -7,7 +7,7 @@ from scipy import special
 from reports.numbers.summary import CONFIDENCE
 
 POWER = 0.8
-"""A difference counts as detectable if it is found with this probability."""
+"""Probability with which a difference must be found to count as detectable."""
 
 
 def hedges_factor(n: int) -> float:
@@ -27,8 +27,8 @@ def hedges_factor(n: int) -> float:
 def effect_interval(t: float, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Return the interval of the standardised mean difference for a paired t statistic.
 
-    The ends are the noncentralities for which t is the upper and the lower quantile (97.5 % and 2.5
-    % at 95 %), divided by sqrt(n). The interval is for the true effect, without Hedges' factor; it
+    An end is the noncentrality at which t is the upper or the lower quantile (97.5 % and 2.5 % at
+    95 %), divided by sqrt(n). The interval is for the true effect, without Hedges' factor. It
     excludes zero exactly if the t interval of the same level does.
     """
     tail = (1 - confidence) / 2
@@ -56,7 +56,8 @@ def detectable_difference(n: int, comparisons: int = 1) -> float:
 def upper_sd(sd: float, n: int) -> float:
     """Return the upper 95 % limit of the true sd, for an sd estimated from n normal values.
 
-    sd sqrt((n - 1) / q), q the 5 % quantile of chi-square with n - 1 degrees of freedom; one-sided.
+    The one-sided limit is sd sqrt((n - 1) / q), with q the 5 % quantile of chi-square with n - 1
+    degrees of freedom.
 
     Args:
         sd: Estimate with n - 1 in the denominator.
@@ -66,5 +67,5 @@ def upper_sd(sd: float, n: int) -> float:
 
 
 def chi_square_quantile(level: float, freedom: int) -> float:
-    """Return the quantile of chi-square with `freedom` degrees of freedom at a probability."""
+    """Return the quantile of the chi-square distribution with `freedom` degrees of freedom."""
     return 2 * float(special.gammaincinv(freedom / 2, level))

@@ -1,4 +1,4 @@
-"""Ensembles: errors of networks that predict together, by the number of networks."""
+"""Ensembles: error, NLL, Brier score and calibration against the number of networks."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,15 +21,19 @@ SIZES = (1, 2, 3, 5, 10, 20, 50, 100)
 
 NAMES = ("error", "nll", "brier", "calibration_error")
 SCALED = ("scaled_nll", "scaled_brier", "scaled_calibration_error")
-"""Measures after temperature scaling; the temperature has the least NLL of the ensemble on the
+"""Measures after temperature scaling. The temperature minimises the NLL of the ensemble on the
 validation images.
 """
 
 _MOST_PER_SEED = 4
-"""Largest number of ensembles of one size, per network; if there are more, a subset is drawn."""
+"""At most this many ensembles per network are evaluated of one size; if more exist, some are
+chosen.
+"""
 
 _MOST_NUMBERS = 200_000_000
-"""Approximate largest number of probabilities averaged for one size of one arm."""
+"""Approximate largest number of probabilities that are averaged for one size of ensemble in one
+arm.
+"""
 
 _GROUPS = 40
 """Number of groups of test images; the jackknife leaves out one at a time."""
@@ -37,41 +41,46 @@ _GROUPS = 40
 _LEAST_PROBABILITY = 1e-300
 
 _MOST = {"error": 1.0, "calibration_error": 1.0, "brier": 2.0}
-"""Upper bounds of the measures that have one; the lower one is 0."""
+"""Upper bounds of the measures that have an upper bound. All measures are at least 0."""
 
 _ROUNDING = 1e-12
-"""A width below this part of a value is rounding."""
+"""An interval narrower than this fraction of its value is attributed to rounding."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """One measure of ensembles of one size."""
+    """One measure, such as the error, of the ensembles of one size."""
 
     mean: float
     """Mean over the ensembles."""
     low: float | None
-    """Lower end of the 95 % interval over networks, for fixed images; None with fewer than three
-    networks.
+    """Lower end of the 95 % interval over networks, for fixed test images; None with fewer than
+    three networks.
     """
     high: float | None
-    """Both ends are None, too, where each choice of networks gives the same."""
+    """Upper end. Both ends are None, too, if every choice of networks gives the same value."""
     image_low: float | None
-    """Lower end of the 95 % interval over test images, for these networks. None if all images give
-    the same value; an error of 0 in N images has exact limits instead.
+    """Lower end of the 95 % interval over test images, for fixed networks. None if all images give
+    the same value; an error of 0 has exact limits instead.
     """
     image_high: float | None
     by_seed: Mapping[int, float]
-    """Pseudo-value of each seed; their mean is `mean`. Empty with fewer than three networks."""
+    """Jackknife pseudo-value of each seed, for paired comparisons; their mean is `mean`. Empty with
+    fewer than three networks.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EnsembleSize:
-    """The ensembles of one size of an arm. They predict by the mean of the probabilities."""
+    """The ensembles of one size in one arm.
+
+    An ensemble predicts by the mean of its networks' probabilities.
+    """
 
     size: int
     num_ensembles: int
     is_complete: bool
-    """True if every subset of this size was evaluated."""
+    """True if every subset of this size was evaluated, rather than a choice of subsets."""
     measures: Mapping[str, Measured]
     """Measures by name, see `NAMES` and `SCALED`."""
 
@@ -81,9 +90,9 @@ def ensemble_sizes(
     labels: Labels,
     val: tuple[Mapping[int, Array], Labels] | None = None,
 ) -> dict[int, EnsembleSize]:
-    """Return the measures of an arm's ensembles by number of networks.
+    """Return the measures of an arm's ensembles, by number of networks.
 
-    The interval over networks is the jackknife's, which leaves out one network at a time. Its
+    The interval over networks is from the jackknife, which leaves out one network at a time. Its
     variance is on average too large rather than too small (Efron and Stein 1981, The jackknife
     estimate of variance). The interval over images leaves out one of 40 random groups of images at
     a time.
@@ -91,7 +100,7 @@ def ensemble_sizes(
     Args:
         chances: Probabilities of the test images by seed, each (images, classes).
         labels: Labels of the test images.
-        val: The same for the validation images; None: no temperature is fitted.
+        val: Probabilities and labels of the validation images; if None, no temperature is fitted.
     """
     seeds = list(chances)
     groups = np.random.default_rng(0).permutation(np.arange(len(labels)) % _GROUPS)
@@ -118,9 +127,10 @@ def ensemble_sizes(
 
 
 def chosen_subsets(n: int, size: int, most: int) -> tuple[tuple[int, ...], ...]:
-    """Return subsets of n places: all, or about `most` of them, with each place equally often.
+    """Return subsets of the numbers 0 to n - 1, in which each number occurs equally often.
 
-    If not all are returned, they are runs of neighbours on random circles, with a fixed seed.
+    If there are at most `most` subsets of this size, all are returned. Otherwise the n numbers are
+    put on random circles, with a fixed seed, and each subset is a run of neighbours on a circle.
     """
     if math.comb(n, size) <= most:
         return tuple(combinations(range(n), size))
@@ -145,7 +155,10 @@ def _measure(  # noqa: PLR0913  one ensemble on two sets of images
     groups: NDArray[np.int64],
     used: int,
 ) -> Array:
-    """Return the measures of an ensemble (first row), and those without each group of images."""
+    """Return the measures of one ensemble; the first row is over all images.
+
+    Each further row leaves out one group of images.
+    """
     together = _mean(seeds, chances)
     columns = [_of_images(together, labels, groups, used)]
     if val is not None:
@@ -166,7 +179,10 @@ def _logits(chances: Array) -> Array:
 
 
 def _of_images(chances: Array, labels: Labels, groups: NDArray[np.int64], used: int) -> Array:
-    """Return error, NLL, Brier score and calibration error: of all images, then without a group."""
+    """Return error, NLL, Brier score and calibration error over all images.
+
+    Each further row leaves out one group of images.
+    """
     own = chances[np.arange(len(labels)), labels]
     predicted = chances.argmax(1)
     confidence = chances[np.arange(len(labels)), predicted]
@@ -237,14 +253,14 @@ def _summarised(  # noqa: PLR0913  what was measured, of what
 
 
 def _ends(mean: float, half: float, most: float) -> tuple[float | None, float | None]:
-    """Return the ends of an interval within the bounds of its measure; None without a width."""
+    """Return the ends of an interval, cut at the bounds of its measure; None if it has no width."""
     if half <= _ROUNDING * abs(mean) or half == 0:
         return None, None
     return max(0.0, mean - half), min(most, mean + half)
 
 
 def sizes_of(found: Mapping[str, Mapping[int, EnsembleSize]]) -> Iterator[tuple[str, EnsembleSize]]:
-    """Yield each arm with its ensembles, from the smallest to the largest."""
+    """Yield each arm with each of its ensemble sizes, the smallest size first."""
     for arm, by_size in found.items():
         for of_size in by_size.values():
             yield arm, of_size

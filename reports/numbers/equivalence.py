@@ -22,12 +22,12 @@ class Equivalence:
 def equivalence(comparison: Comparison, margin: float) -> Equivalence | None:
     """Return the probabilities that the true difference is below, within or above a margin.
 
-    The posterior is that of the mean of independent normal differences under a flat prior of the
-    mean and the log sd: Student t with n - 1 degrees of freedom around the mean, scaled by spread /
-    sqrt(n).
+    The differences are taken as independent and normal, with a flat prior on the mean and on the
+    logarithm of the sd. The posterior of the mean is then Student t with n - 1 degrees of freedom
+    around the observed mean, scaled by spread / sqrt(n).
 
-    Source: Benavoli et al. 2017, Time for a change, JMLR 18(77), section 4, with correlation 0:
-    seeds are independent, unlike folds.
+    Source: Benavoli et al. 2017, Time for a change, JMLR 18(77), section 4, with correlation 0,
+    because seeds are independent, unlike folds.
 
     Args:
         comparison: Paired differences.
@@ -35,7 +35,7 @@ def equivalence(comparison: Comparison, margin: float) -> Equivalence | None:
             the metric.
 
     Returns:
-        None at n = 1, or if the spread is unknown.
+        The probabilities; None at n = 1, or if the spread is unknown.
     """
     if comparison.spread is None:
         return None

@@ -1,4 +1,4 @@
-"""Family: the comparisons of one metric that a report prints, adjusted for their number."""
+"""Families: the comparisons of one metric that a report prints, adjusted for their number."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -8,14 +8,17 @@ from reports.numbers.shares import ANY, Measure
 from reports.numbers.summary import CONFIDENCE
 
 Pair = tuple[str, str | float]
-"""An arm, and the arm or number with which it is compared."""
+"""An arm, and the arm or number that it is compared with."""
 
 BySeed = Mapping[int, float]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """One comparison of a family, adjusted. Fields that need a spread are None at n = 1."""
+    """One comparison of a family, with adjusted p and interval.
+
+    They are None if there is one seed.
+    """
 
     comparison: Comparison
     p: float | None
@@ -26,12 +29,12 @@ class Member:
     """Lower end of the simultaneous 95 % interval; it excludes zero exactly if `p` <= 5 %."""
     high: float | None
     effect_low: float | None
-    """Lower end of the interval of `comparison.effect` at the same level."""
+    """Lower end of the interval of the standardised difference, at the same adjusted level."""
     effect_high: float | None
 
     @property
     def is_told(self) -> bool:
-        """True if the difference is significant at 5 % over the family."""
+        """True if the difference is significant at 5 %, after adjustment for the family."""
         return self.p is not None and self.p <= 1 - CONFIDENCE
 
 
@@ -54,10 +57,10 @@ _UNADJUSTED = {
 
 
 def record_of(member: Member | None) -> dict[str, float | None]:
-    """Return the columns of a comparison in CSV files; each is None if there is no comparison.
+    """Return a comparison as columns of a CSV file; all are None if there is no comparison.
 
-    Intervals and p are simultaneous over the family, as in the printed table. Columns that end in
-    `_unadjusted` are for one comparison alone.
+    Intervals and p are adjusted for the family, as in the printed table. Columns that end in
+    `_unadjusted` are for the comparison alone.
     """
     alone = None if member is None else member.comparison
     means = {"difference": "difference", "difference_sd": "sd", "d": "effect"}
@@ -70,26 +73,30 @@ def record_of(member: Member | None) -> dict[str, float | None]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Family:
-    """Comparisons that are printed together, with Bonferroni's adjustment.
+    """Comparisons that are printed together, adjusted by Bonferroni's method.
 
-    p <= 5 % exactly if the interval at the level 1 - 5 % / size excludes zero, and all intervals
-    together have 95 % coverage for any dependence between the comparisons. Holm's p is never
-    larger, but no interval around each mean agrees with it and keeps the 95 %. Dunnett's test would
-    assume equal variances, which different arms do not have.
+    p is at most 5 % exactly if the interval at the level 1 - 5 % / size excludes zero, and all
+    intervals together have 95 % coverage, however the comparisons depend on each other. Holm's p is
+    never larger, but there are no intervals around the means that agree with it and keep the 95 %.
+    Dunnett's test would assume equal variances, which different arms do not have.
     """
 
     size: int
-    """Number of tests: comparisons of different arms over two seeds or more."""
+    """Number of tests: comparisons of arms that compute different things, over two seeds or more.
+    """
     members: Mapping[Pair, Member]
-    """Comparisons of the pairs with a common seed, in the given order."""
+    """Comparison of each pair that shares a seed, in the given order."""
 
     @property
     def confidence(self) -> float:
-        """The confidence of each interval, so that all together have 95 %."""
+        """The confidence of each interval at which all intervals together have 95 % coverage."""
         return 1 - (1 - CONFIDENCE) / max(1, self.size)
 
     def member(self, comparison: Comparison) -> Member:
-        """Return a comparison adjusted for this family; it need not be one of its members."""
+        """Return a comparison with p and interval adjusted as for this family.
+
+        The comparison need not be one of the family's own.
+        """
         interval = comparison.interval(self.confidence) or (None, None)
         effect = comparison.effect_interval(self.confidence) or (None, None)
         return Member(
@@ -109,15 +116,15 @@ def family_of(
     equal: Mapping[str, str],
     measures: Mapping[str, Measure] | None = None,
 ) -> Family:
-    """Return the comparisons of some pairs, each test counted once.
+    """Return the comparisons of some pairs as a family, with each test counted once.
 
-    Repeated pairs, reversed pairs, and pairs of arms with the same computations are one test.
+    Repeated pairs, reversed pairs, and pairs of arms that compute the same count as one test.
 
     Args:
         pairs: The pairs to print.
         values: Values by arm and seed.
-        equal: For each arm, the first arm with the same computation (see `arms.equals`).
-        measures: Possible values of each arm (`reports.numbers.runs.measures_of`).
+        equal: For each arm, the first arm that computes the same (see `arms.equals`).
+        measures: Bounds and sample size of each arm's metric (`reports.numbers.runs.measures_of`).
     """
     compared = {
         pair: comparison
@@ -135,12 +142,13 @@ def family_of(
 
 
 def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> list[str]:
-    """Return a sentence for each comparison whose sign or decision differs between families.
+    """Return a sentence for each comparison that changes its sign or its decision between families.
 
     Args:
         pairs: The comparisons.
-        families: Family by the words that begin its sentence, such as `By the last epoch`. The
-            others are compared with the first.
+        families: Families of the same comparisons, by the words that begin a sentence about them,
+            such as `By
+            the last epoch`. The first family is the one that the others are compared with.
     """
     (_, first), *others = families.items()
     sentences = []
@@ -166,7 +174,7 @@ def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> 
 def compare_pair(
     pair: Pair, values: Mapping[str, BySeed], measures: Mapping[str, Measure] | None = None
 ) -> Comparison | None:
-    """Return the comparison over the common seeds; None if there are none."""
+    """Return the comparison of a pair over the seeds that both have; None if they share none."""
     arm, against = pair
     known = measures or {}
     ours, own = values.get(arm, {}), known.get(arm, ANY)
@@ -181,7 +189,7 @@ def compare_pair(
 
 
 def _test(pair: Pair, equal: Mapping[str, str]) -> frozenset[str | float]:
-    """Return the identity of a test: two arms, or an arm and a number."""
+    """Return what identifies a test: the two arms, or the arm and the number."""
     return frozenset(equal.get(side, side) if isinstance(side, str) else side for side in pair)
 
 

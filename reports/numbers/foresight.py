@@ -1,4 +1,4 @@
-"""Foresight: simulation of the number of seeds that planned looks are likely to need."""
+"""Foresight: simulated studies that show how many seeds planned looks are likely to need."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,27 +14,27 @@ from sweeps.study.bounds import nominal_levels
 from sweeps.study.until_decided import UntilDecided
 
 STUDIES = 300
-"""Number of simulated studies; a mean number of seeds then has a standard error of at most 0.5 of
-20.
+"""Number of simulated studies. The standard error of a mean number of seeds is then at most 0.5, if
+the plan has 20 seeds.
 """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Foreseen:
-    """The number of seeds and the decision of each claim in simulated studies."""
+    """The number of seeds and the decision of each claim, in each simulated study."""
 
     seeds: NDArray[np.int64]
-    """(studies, claims): number of seeds at the last look at a claim."""
+    """Number of seeds at the last look at a claim; shape (studies, claims)."""
     is_decided: NDArray[np.bool_]
-    """(studies, claims): true if that look decided the claim."""
+    """True if the last look decided the claim; shape (studies, claims)."""
 
     def reached(self, arms: Sequence[frozenset[str]], arm: str, at_least: int) -> NDArray[np.int64]:
-        """Return the number of seeds of an arm in each study.
+        """Return the number of seeds that an arm gets in each simulated study.
 
         Args:
             arms: The arms of each claim.
             arm: The arm.
-            at_least: Number of seeds if no claim is about the arm.
+            at_least: Number of seeds of the arm if it is in no claim.
         """
         places = [place for place, of_claim in enumerate(arms) if arm in of_claim]
         found = self.seeds[:, places].max(axis=1, initial=at_least)
@@ -49,15 +49,16 @@ def foresee(
     tests: int | None = None,
     after: int = 0,
 ) -> Foreseen:
-    """Return the last look at each claim in simulated studies; claims share the 5 % equally.
+    """Simulate the looks: return when each claim ends in each simulated study, and whether decided.
 
-    Holm's procedure gives a claim more once others are decided, so real studies need no more seeds.
+    All claims share the 5 % equally. In a real study, Holm's procedure gives a claim more of it
+    once others are decided, so real studies need no more seeds than this.
 
     Args:
-        until: The looks.
+        until: The planned looks.
         decides: For each claim, a function that returns whether an interval decides it.
-        values: (studies, claims, largest number of seeds).
-        tests: Number of claims that share the 5 %; None: the number of `decides`.
+        values: Simulated values, (studies, claims, largest number of seeds).
+        tests: Number of claims that share the 5 %; None means as many as `decides`.
         after: Number of seeds at the last look taken, which decided none of these claims.
     """
     level = (1 - CONFIDENCE) / (tests or len(decides))
@@ -83,7 +84,7 @@ def foresee(
 def draw_effects(
     until: UntilDecided, effects: Sequence[float], studies: int = STUDIES, seed: int = 0
 ) -> Floats:
-    """Return values of independent claims with the given means and standard deviation 1."""
+    """Draw values of independent claims with the given means and standard deviation 1."""
     drawn = np.random.default_rng(seed).standard_normal((studies, len(effects), until.sizes[-1]))
     return np.asarray(drawn + np.asarray(effects)[:, None])
 
@@ -91,15 +92,15 @@ def draw_effects(
 def draw_after(
     until: UntilDecided, pilot: Sequence[Mapping[int, float]], studies: int = STUDIES
 ) -> Floats:
-    """Return simulated values of claims: the pilot's values, followed by new ones.
+    """Draw values of claims: those of a pilot, followed by simulated values of further seeds.
 
-    Means and spread are drawn from their posterior under the flat prior; new seeds have the same
-    correlation between claims as the pilot seeds.
+    Mean and spread are drawn from their posterior under the flat prior. The simulated seeds have
+    the same correlation between claims as the seeds of the pilot.
 
     Args:
-        until: The looks.
-        pilot: Values by seed of each claim, all at the same two seeds or more.
-        studies: Number of draws.
+        until: The planned looks.
+        pilot: Values by seed of each claim, all at the same seeds, two or more.
+        studies: Number of simulated studies.
     """
     number = until.sizes[-1]
     known = np.array([[by_seed[seed] for seed in sorted(by_seed)] for by_seed in pilot])[:, :number]

@@ -1,4 +1,4 @@
-"""Holm: p values adjusted for the size of their family."""
+"""Holm's procedure: p values adjusted for the size of their family."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 def holm(ps: Sequence[float]) -> tuple[float, ...]:
     """Return Holm's adjusted p values, in the given order; the family is all of `ps`.
 
-    In rising order, the i-th of m (i from 0) is multiplied by m - i. A running maximum preserves
-    the order, and values are at most 1.
+    Sorted in rising order, the i-th of m values (i from 0) is multiplied by m - i. A running
+    maximum keeps the order, and values are limited to 1.
 
     Source: Holm 1979, A simple sequentially rejective multiple test procedure.
     """

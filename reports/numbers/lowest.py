@@ -1,4 +1,4 @@
-"""Lowest: the mean best value of a search with n random points."""
+"""Expected lowest: the mean of the best value that a random search with n points finds."""
 
 import math
 from collections.abc import Sequence
@@ -7,12 +7,12 @@ from collections.abc import Sequence
 def expected_lowest(values: Sequence[float]) -> tuple[float, ...]:
     """Return, for each n, the mean of the lowest of n values, over all choices of n of them.
 
-    With N values in rising order, the i-th (i from 1) is the lowest of n in C(N - i, n - 1) of C(N,
-    n) choices. This is the mean result of a search with n random points; it does not describe
-    searches whose points depend on earlier ones.
+    With N values in rising order, the i-th (i from 1) is the lowest in C(N - i, n - 1) of the C(N,
+    n) choices. This is the mean result of a search with n random points. It does not describe
+    searches in which a point depends on earlier ones.
 
-    Source: Dodge et al. 2019, arXiv:1909.03004, section 3; drawn without replacement, as Tang et
-    al. 2020, arXiv:2004.13705, propose.
+    Source: Dodge et al. 2019, arXiv:1909.03004, section 3; without replacement, as Tang et al.
+    2020, arXiv:2004.13705, propose.
     """
     rising, total = sorted(values), len(values)
     return tuple(

@@ -1,7 +1,7 @@
-"""machine_paths: replacement of paths of this machine by paths that are valid elsewhere.
+"""Machine paths: paths of this machine are replaced before a text is published.
 
-A path in the working directory becomes relative to it, one in the user's home folder begins with
-`~`, and of any other absolute path the last part is kept.
+A path in the working directory becomes relative to that directory, one in the home folder begins
+with `~`, and any other absolute path is cut to its last part.
 """
 
 import os
@@ -11,11 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 
 _PATH = re.compile(r"(?<![\w.:/~*-])/[^\s'\",;:{}()\[\]]*[^\s'\",;:{}()\[\].]")
-"""An absolute path within a text, but not the end of a URL or of a relative path."""
+"""Regular expression of an absolute path within a text; it excludes parts of URLs and of relative
+paths.
+"""
 
 
 def path_elsewhere(path: str) -> str:
-    """Return a path without the folders of this machine."""
+    """Return a path without folders that exist only on this machine."""
     if not path.startswith(os.sep):
         return path
     absolute = Path(os.path.normpath(path))
@@ -29,14 +31,14 @@ def path_elsewhere(path: str) -> str:
 
 
 def text_elsewhere(text: str) -> str:
-    """Return a text in which absolute paths are without the folders of this machine."""
+    """Return a text whose absolute paths are replaced as described above."""
     if text.startswith(os.sep):
         return path_elsewhere(text)
     return _PATH.sub(lambda found: path_elsewhere(found[0]), text)
 
 
 def command_elsewhere(command: str) -> str:
-    """Return a command line in which absolute paths are without the folders of this machine."""
+    """Return a command line whose absolute paths are replaced as described above."""
     try:
         words = shlex.split(command)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Power: number of seeds and detectable differences of a claim, before or after a pilot."""
+"""Power: how many seeds a claim needs, or which difference its seeds can detect."""
 
 import math
 from collections.abc import Sequence
@@ -12,21 +12,24 @@ from reports.numbers.summary import CONFIDENCE
 from sweeps.study.until_decided import UntilDecided
 
 MOST_SEEDS = 10_000
-"""Largest number of seeds considered."""
+"""Largest number of seeds that is tried."""
 _STUDIES = 200
-"""Number of simulated studies per difference; the detectable difference is then exact to 5 %."""
+"""Number of simulated studies for each difference tried; the detectable difference is then exact to
+5 %.
+"""
 
 
 def seeds_to_find(distance: float, tests: int = 1, *, is_between: bool = False) -> int | None:
     """Return the smallest number of seeds that decides a claim with probability 0.8.
 
-    Two-sided paired t test at 5 % over the tests (Bonferroni). For a value between two ends, the
-    power is at least one minus both misses, so the number is at most a little too large.
+    The test is a two-sided paired t test at 5 %, adjusted for the number of tests (Bonferroni). For
+    a value between two ends, the power is at least one minus the sum of both misses, so the number
+    may be slightly too large.
 
     Args:
         distance: From the true value to the end of the allowed values, in sd over seeds.
         tests: Size of the family of claims.
-        is_between: True if the value lies in the middle between two ends at this distance.
+        is_between: True if the value lies in the middle between two ends, each at this distance.
 
     Returns:
         The number; None if it exceeds `MOST_SEEDS`.
@@ -50,10 +53,10 @@ def seeds_to_find(distance: float, tests: int = 1, *, is_between: bool = False) 
 
 @cache
 def found_by_looks(until: UntilDecided, tests: int) -> float:
-    """Return the difference that planned looks find with probability 0.8, in sd; simulated.
+    """Return the difference that planned looks find with probability 0.8, in sd, by simulation.
 
     Args:
-        until: The looks.
+        until: The planned looks.
         tests: Size of the family of claims.
     """
     drawn = draw_effects(until, [0.0], _STUDIES)
@@ -72,7 +75,7 @@ def found_by_looks(until: UntilDecided, tests: int) -> float:
 
 
 def sd_of(values: Sequence[float]) -> float | None:
-    """Return the sd of paired values; None with fewer than two, or if all are equal."""
+    """Return the sd of paired differences; None if there are fewer than two, or all are equal."""
     if len(values) < 2:
         return None
     mean = math.fsum(values) / len(values)

@@ -1,4 +1,4 @@
-"""Predicted: measures computed from the predictions of a study's runs, by arm."""
+"""Predicted: measures that a report computes from stored predictions (logits), by arm and run."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -27,17 +27,17 @@ from sweeps.state.results import RunResult
 from sweeps.study.readouts import Averaged, Readout
 
 ReadPredictions = Callable[[RunResult], Predictions | None]
-"""Function that returns the predictions of a complete run; None if they are not stored."""
+"""Function that returns the stored predictions of a complete run; None if there are none."""
 
 MOST_PAIRED = 20
-"""Largest number of seeds of an arm that are paired with each other (20 have 190 pairs)."""
+"""Largest number of seeds of an arm whose runs are compared in pairs (20 seeds have 190 pairs)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PredictedRun:
     """Measures of one run on its test images.
 
-    Those that need a temperature are None without validation images.
+    Measures at a fitted temperature are None if the run has no validation images.
     """
 
     error: float
@@ -51,7 +51,7 @@ class PredictedRun:
     temperature: float | None = None
     """Temperature fitted on the validation images."""
     scaled: Reliability | None = None
-    """Reliability at that temperature."""
+    """Reliability at the fitted temperature."""
     brier_scaled: float | None = None
     nll_scaled: float | None = None
 
@@ -71,12 +71,14 @@ MEASURES: Mapping[str, Callable[[PredictedRun], float | None]] = {
     "balanced_accuracy": lambda run: run.balanced_accuracy,
     "auroc": lambda run: run.auroc,
 }
-"""Function that returns a measure of a run, by name; problems name it `predicted/NAME`."""
+"""Function that computes a measure of a run, by the measure's name. Its metric is named
+`predicted/NAME`.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PredictedArm:
-    """The runs of one arm, alone and as ensembles. Ensembles average probabilities, not logits."""
+    """Measures of one arm, run by run and as ensembles, which average probabilities, not logits."""
 
     images: str
     """Digest of the test images."""
@@ -85,17 +87,19 @@ class PredictedArm:
     ensemble_error: float
     """Error of the ensemble of all runs."""
     gain: float
-    """Mean error of the runs minus `ensemble_error`."""
+    """Advantage of the ensemble: mean error of the runs minus `ensemble_error`."""
     gain_half_width: float
-    """Half the 95 % interval of `gain` over test images, for these networks. If the gain is equal
-    on all images, the interval is that of one image with another gain.
+    """Half the width of the 95 % interval of `gain` over test images, for fixed networks. If every
+    image has the same gain, the width assumes that one image has another.
     """
     pair_gain: Mapping[int, float]
-    """Gain of two runs by seed: the mean of their errors minus the error of their mean prediction,
-    as `pseudo_values`; empty with fewer than three seeds.
+    """Advantage of ensembles of two: mean error of two runs minus the error of their mean
+    prediction. One jackknife pseudo-value per seed (`pseudo_values`); empty with fewer than three
+    seeds.
     """
     disagreement: Mapping[int, float]
-    """Fraction of images that two runs classify differently, as `pseudo_values` by seed."""
+    """Fraction of images that two runs classify differently, as a jackknife pseudo-value per seed.
+    """
     sizes: Mapping[int, EnsembleSize]
     """Measures of ensembles by number of networks."""
     spread: Spread | None
@@ -111,22 +115,23 @@ class PredictedArm:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Predicted:
-    """Measures computed from the predictions of a study."""
+    """Measures computed from all stored predictions of a study."""
 
     arms: Mapping[str, PredictedArm]
-    """Arms with the predictions of at least one run, in the order of the study."""
+    """Each arm with at least one run whose predictions are stored, in the order of the study."""
     num_runs: int
     """Number of runs whose predictions were read."""
     num_complete: int
-    """Number of complete runs that may have predictions."""
+    """Number of complete runs that could have predictions."""
     weights: str
-    """Name of the weights that predicted, for captions."""
+    """Name of the weights that made the predictions, for captions: the last or the averaged ones.
+    """
 
     def values(self, metric: str) -> dict[str, dict[int, float]]:
-        """Return a measure of each run by arm and seed; runs without the measure are left out.
+        """Return a measure of each run, by arm and seed; runs without the measure are left out.
 
         Args:
-            metric: `predicted/NAME` of one of `MEASURES`.
+            metric: `predicted/NAME`, with NAME one of `MEASURES`.
         """
         measure = MEASURES[metric.removeprefix("predicted/")]
         return {
@@ -135,12 +140,12 @@ class Predicted:
         }
 
     def values_together(self, metric: str, arm: str, networks: int) -> dict[int, float]:
-        """Return a measure of ensembles of one arm, as a pseudo-value of each seed.
+        """Return a measure of ensembles of one arm, as a jackknife pseudo-value of each seed.
 
         Args:
             metric: `predicted/NAME`, one of `sweeps.study.claims.TOGETHER`.
             arm: Arm whose networks predict together; an unknown arm has no values.
-            networks: Size of an ensemble; no values if the arm has too few seeds.
+            networks: Number of networks in an ensemble; no values if the arm has too few seeds.
         """
         name = metric.removeprefix("predicted/")
         of_arm = self.arms.get(arm)
@@ -154,19 +159,21 @@ class Predicted:
 
     @property
     def counts(self) -> str:
-        """The number of runs with predictions, as text."""
+        """The number of runs with predictions, as text: `predictions of 14 of 15 runs`."""
         return f"predictions of {self.num_runs} of {self.num_complete} runs"
 
 
 def gather_predictions(
     arranged: Mapping[str, Mapping[int, RunResult]], readout: Readout, read: ReadPredictions
 ) -> Predicted:
-    """Return the measures of complete runs' predictions; one arm at a time is kept in memory.
+    """Read the predictions of all complete runs, and return the measures computed from them.
+
+    The predictions of one arm at a time are in memory.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
-        readout: Read-out of the study; it selects the averaged weights or the last ones.
-        read: Function that reads predictions.
+        readout: Read-out of the study; it decides between the averaged and the last weights.
+        read: Function that reads the predictions of a run.
     """
     weights = AVERAGED if isinstance(readout, Averaged) else ""
     arms, num_runs, num_complete = {}, 0, 0
@@ -191,17 +198,17 @@ def gather_predictions(
 
 
 def pseudo_values(by_pair: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a jackknife pseudo-value of each of n seeds, for the mean over all pairs of seeds.
+    """Return the jackknife pseudo-value of each of n seeds, for the mean U over all pairs of seeds.
 
-        n U - (n - 1) U without the seed; their mean is U, the mean over pairs
+        n U - (n - 1) (U without the seed)
 
-    They replace the seeds in intervals and paired comparisons, and so account for the dependence of
-    pairs that have a seed in common.
+    The mean of the pseudo-values is U. In intervals and paired comparisons they take the place of
+    values by seed, which accounts for the dependence between pairs that share a seed.
 
     Source: Arvesen 1969, Jackknifing U-statistics, Annals of Mathematical Statistics 40.
 
     Args:
-        by_pair: (n, n), symmetric; the diagonal is ignored. n is at least 3.
+        by_pair: Value of each pair, (n, n), symmetric; the diagonal is ignored. n is at least 3.
     """
     n = len(by_pair)
     off = by_pair * ~np.eye(n, dtype=bool)
@@ -273,7 +280,7 @@ def _of_pairs(
     predicted: NDArray[np.int64],
     labels: NDArray[np.int64],
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """Return gain and disagreement of pairs, as pseudo-values by seed."""
+    """Return gain and disagreement of pairs of runs, as jackknife pseudo-values by seed."""
     n = min(len(seeds), MOST_PAIRED)
     if n < 3:
         return {}, {}

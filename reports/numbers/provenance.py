@@ -1,4 +1,4 @@
-"""Provenance: the origin of a report's numbers, as stored in `provenance.json`."""
+"""Provenance: where the numbers of a report come from, as stored in `provenance.json`."""
 
 import hashlib
 import json
@@ -38,7 +38,7 @@ PACKAGES = (
 """Packages whose versions can change a number or the report."""
 
 SETTLED = frozenset({"complete", "diverged"})
-"""Outcomes that another launch would not change."""
+"""Outcomes of a run that another launch would not change."""
 
 JOB_VARIABLE = "MIXSWEEP_JOB"
 """Environment variable with the id of the cluster job that this process belongs to."""
@@ -52,7 +52,9 @@ _OF_STUDY_FILE = {"source", "description"}
 
 _SOURCE = Path(mixup_core.__file__).resolve().parent.parent
 _BUILT_FROM = "reports/built_from.json"
-"""File in which `setup.py` records the commit, for a package outside its repository."""
+"""File in which `setup.py` records the commit, for a package that is installed without its
+repository.
+"""
 
 
 def describe(  # noqa: PLR0913  each is a source of facts of its own
@@ -65,18 +67,18 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
     history: SearchHistory | None = None,
     predicted: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return the provenance of a report, ready for JSON.
+    """Return the content of `provenance.json`.
 
-    It contains no environment variables, credentials or absolute paths: a file is named by its path
-    in the working directory, else by the last part of its path.
+    It contains no environment variables, credentials or absolute paths: a file in the working
+    directory is named by its relative path, any other by the last part of its path.
 
     Args:
         study: The resolved study.
-        results: One per run, in the order to be listed.
+        results: Results of its runs, one per run, in the order to be listed.
         selection_rule: How the reported numbers were chosen.
-        data_checksums: Checksum of each file of each data set.
+        data_checksums: Checksum of each file of each dataset.
         command: The command line that made the report.
-        history: Points of the study's search, if it is one.
+        history: The points of the study's search, if it has one.
         predicted: Keys of the runs whose predictions the report uses.
     """
     times = [
@@ -138,7 +140,7 @@ def _renamed(text: str, folders: Collection[str]) -> str:
 
 
 def _plugins(study: Study) -> list[dict[str, str]]:
-    """Return name, version (of a package) and full digest of each plugin that a study needs."""
+    """Return name, version (of a package) and sha256 of each plugin that a study uses."""
     origins = dict.fromkeys(o for config in study.arms.values() for o in origins_in(config))
     return [
         {"plugin": origin.plugin, "version": origin.version, "sha256": origin.digest}
@@ -149,7 +151,10 @@ def _plugins(study: Study) -> list[dict[str, str]]:
 def is_finished(
     study: Study, results: Iterable[RunResult], history: SearchHistory | None = None
 ) -> bool:
-    """Return whether no run is left to train; a diverged run counts, as it would diverge again."""
+    """Return whether a study has no run left to train.
+
+    A diverged run counts as finished, because training it again would diverge again.
+    """
     if any(result.outcome not in SETTLED for result in results):
         return False
     search = study.search
@@ -176,8 +181,9 @@ def _describe_search(search: Search, history: SearchHistory | None) -> dict[str,
 def describe_code() -> dict[str, Any] | None:
     """Return commit, branch and whether tracked files are modified; None if unknown.
 
-    The repository is the one that this program runs from or was built from. If there is none, it is
-    the one that the job was submitted from, or else the one of the working directory.
+    They are those of the repository that this program runs from or was built from. If there is
+    none, they are those that the cluster job was submitted with, or else those of the working
+    directory.
     """
     if (_SOURCE / ".git").exists():
         return describe_repository(_SOURCE)
@@ -197,7 +203,10 @@ def describe_code() -> dict[str, Any] | None:
 
 
 def describe_repository(folder: Path) -> dict[str, Any] | None:
-    """Return commit, branch and whether tracked files are modified; None without git."""
+    """Return commit, branch and whether tracked files are modified.
+
+    None if it is no git repository.
+    """
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None:
         return None
@@ -209,14 +218,14 @@ def describe_repository(folder: Path) -> dict[str, Any] | None:
 
 
 def code_variables(code: Mapping[str, Any]) -> dict[str, str]:
-    """Return environment variables that pass the submitted commit to a job: Ray uploads no .git."""
+    """Return environment variables that pass the commit to a cluster job: Ray uploads no .git."""
     return {variable: str(code[name]) for name, variable in _CODE_VARIABLES.items()}
 
 
 def origin_tags() -> dict[str, str]:
-    """Return the tags that record code and job of each run in MLflow.
+    """Return the MLflow tags that name the commit and the cluster job of a run.
 
-    MLflow's own tags of the commit are among them, because its client does not set them.
+    MLflow's own tags for the commit are among them, because its client does not set them.
     """
     code, job = describe_code(), os.environ.get(JOB_VARIABLE)
     tags = {} if job is None else {"submission_id": job}
@@ -227,7 +236,7 @@ def origin_tags() -> dict[str, str]:
 
 
 def spell_origin(provenance: Mapping[str, Any]) -> str:
-    """Return devices, torch version and commit in one line, for captions."""
+    """Return devices, torch version and commit as one line of a caption, with warnings if any."""
     environments = provenance["environments"]
     parts = sorted({spell_machine(environment) for environment in environments} - {""})
     versions = sorted({environment.get("torch", "") for environment in environments} - {""})
@@ -239,11 +248,13 @@ def spell_origin(provenance: Mapping[str, Any]) -> str:
 
 
 _DEVICE_BEFORE = re.compile(r"\bdevice='([^']*)'")
-"""Device in a stage's record of the environment in which its first epochs were trained."""
+"""Regular expression of the device in the record of an earlier environment: a run that was moved
+has the environment of its first epochs in its stages.
+"""
 
 
 def _spell_mixture(environments: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return warnings if the runs of a table were computed in different environments."""
+    """Return a warning for each way in which runs of a table were trained in mixed environments."""
     first, *others = environments or [{}]
     names = sorted({name for other in others for name in differences(first, other)})
     noted = []
@@ -266,7 +277,10 @@ def _spell_mixture(environments: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def spell_machine(environment: Mapping[str, str]) -> str:
-    """Return the machine as text: `Intel Xeon (AVX512, oneDNN at most AVX2)`; empty if unknown."""
+    """Return device, instruction set and settings as text; empty if unknown.
+
+    For example `Intel Xeon (AVX512, oneDNN at most AVX2)`.
+    """
     limit = environment.get("onednn_at_most")
     settings = " ".join(
         part
@@ -280,17 +294,17 @@ def spell_machine(environment: Mapping[str, str]) -> str:
 
 
 def spell_code(code: Mapping[str, Any]) -> str:
-    """Return a commit, and whether files are modified: `commit 0123456 with changes`."""
+    """Return a commit as text, with a note if files are modified: `commit 0123456 with changes`."""
     return f"commit {code['commit'][:7]}" + (" with changes" if code["dirty"] else "")
 
 
 def public(text: str) -> str:
-    """Return the text without credentials in addresses, and with the home folder as `~`."""
+    """Return a text without credentials in addresses, and with `~` for the home folder."""
     return _without_home(without_secrets(text))
 
 
 def _written_by_user(text: str) -> str:
-    """Return the text of a study file without logins in its addresses."""
+    """Return the text of a study file without logins in addresses; the home folder becomes `~`."""
     return _without_home(re.sub(r"(?<=://)[^\s\"']*@", "", text))
 
 

@@ -1,4 +1,4 @@
-"""Reachable: the verdicts that a number of seeds can give at all, whatever the runs measure."""
+"""Reachable verdicts: whether n seeds can lead to `holds` or `fails`, for any measured values."""
 
 import math
 from collections.abc import Mapping
@@ -11,31 +11,36 @@ from sweeps.study.claims import Claim, Decision, StatedComparison
 from sweeps.study.study import Study
 
 _PARTS = (0.0, 1.0, 0.5)
-"""Places between the bounds of a metric at which the seeds of an arm stand."""
+"""Values that are tried for an arm, as fractions of the way from the lower to the upper bound of
+the metric.
+"""
 
 _SPREAD = 1e-6
-"""Spread over seeds, as a part of the width between the bounds, of a metric that counts nothing:
-without any spread its interval is that of few things."""
+"""Spread over seeds of the values that are tried, as a fraction of the width between the bounds of
+the metric. Used for metrics that are no counts: without a spread, their interval would be that of a
+count.
+"""
 
 
 def planned_seeds(study: Study, claim: Claim) -> int:
-    """Return the number of seeds at which a study plans to judge a claim, at most."""
+    """Return the largest number of seeds with which a study plans to judge a claim."""
     if study.until is not None:
         return study.until.sizes[-1]
     return len(set.intersection(*(set(study.seeds_of(arm)) for arm in claim.that.terms)))
 
 
 def reachable(that: StatedComparison, measures: Mapping[str, Measure], n: int) -> set[Decision]:
-    """Return the verdicts, `holds` and `fails`, that some results at n seeds lead to.
+    """Return the verdicts (`holds`, `fails`) that at least one set of results at n seeds leads to.
 
-    The results tried have all seeds of an arm at nearly one value, which gives the narrowest
-    intervals that counting and exact limits allow: the bounds of the metric, the middle, and where
-    an arm alone has the allowed values or their middle. Intervals are of one test, the best that
-    Holm's procedure can give. A metric without bounds can give both.
+    In the results that are tried, all seeds of an arm have nearly the same value, because this
+    gives the narrowest intervals. The values are the bounds of the metric and their middle; a claim
+    about one arm alone also tries the ends and the middle of the values that the claim allows.
+    Intervals are those of a single test, the narrowest that Holm's procedure can give. A metric
+    without bounds can lead to both verdicts.
 
     Args:
-        that: The claim.
-        measures: Arm to the values that the metric of one run can take.
+        that: The comparison that the claim states.
+        measures: Bounds and sample size of the metric, by arm.
         n: Number of seeds.
     """
     if n < 2:
@@ -62,10 +67,10 @@ def reachable(that: StatedComparison, measures: Mapping[str, Measure], n: int) -
 
 
 def _seeds(value: float, measure: Measure, n: int, place: int) -> dict[int, float]:
-    """Return the value of each seed.
+    """Return a value for each of n seeds, all equal or nearly equal to a given value.
 
-    Seeds of a metric that counts nothing differ a little. Two seeds of one arm differ by one thing
-    that is counted, since two equal differences say nothing.
+    Seeds of a metric that is no count differ by a tiny amount. If there are two seeds, those of the
+    first arm differ by one counted item, because two equal differences have no interval.
     """
     width = measure.most - measure.least
     step = _SPREAD * width * (place + 1)
@@ -76,7 +81,10 @@ def _seeds(value: float, measure: Measure, n: int, place: int) -> dict[int, floa
 
 
 def _places(measure: Measure, that: StatedComparison) -> list[float]:
-    """Return the values to try for an arm; for one arm alone the allowed values give more."""
+    """Return the values that are tried for an arm.
+
+    If the claim is about one arm alone, they include the ends of the allowed values.
+    """
     width = measure.most - measure.least
     places = [measure.least + width * part for part in _PARTS]
     if len(that.terms) == 1:

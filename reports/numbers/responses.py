@@ -1,4 +1,4 @@
-"""Response: the dependence of a result on a number that varies between the arms."""
+"""Responses: how a result depends on a number that varies between the arms."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,56 +11,60 @@ from reports.numbers.runs import settings_of
 from sweeps.study.study import Study
 
 LEAST_VALUES = 3
-"""Smallest number of values for which a response is drawn."""
+"""Smallest number of values of a setting for which its curve is drawn."""
 
 _LEAST_CELLS = 6
-"""Smallest number of cells for which a map is drawn; a table shows fewer better."""
+"""Smallest number of cells for which a map is drawn; fewer are easier to read in a table."""
 
 Flat = Mapping[str, Any]
 
 Coordinates = tuple[float | None, ...]
-"""Values of some numbers; None for an optional number that is not set."""
+"""Values of two (or one) numeric settings; None for an optional setting that is not set."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Response:
-    """Arms that differ in one number, as lines along it."""
+    """Arms that differ in one numeric setting, grouped into lines of a figure."""
 
     path: str
-    """Dotted path of the number."""
+    """Dotted path of the setting."""
     lines: Mapping[str, Mapping[float, str]]
-    """Lines, by the common settings of their arms: the arm at each value, ascending. A
-    line may have one value.
+    """For each line of the figure, the arm at each value of the setting, ascending. The label of a
+    line is what its arms have in common. A line may have a single value.
     """
     levels: tuple[str, ...] = ()
-    """Arms without this number, which have one result for all its values."""
+    """Arms that do not have this setting, drawn as horizontal lines."""
 
     @property
     def values(self) -> tuple[float, ...]:
-        """Every value of the number, ascending."""
+        """Every value that the setting takes, ascending."""
         return tuple(sorted({value for line in self.lines.values() for value in line}))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResponsePlane:
-    """Arms that differ in two numbers, as a grid of both."""
+    """Arms that differ in two numeric settings, arranged on a grid."""
 
     across: str
     up: str
-    """Dotted path of the vertical number; that of the horizontal one is `across`."""
+    """Dotted path of the setting on the vertical axis; `across` is that on the horizontal axis."""
     maps: Mapping[str, Mapping[Coordinates, str]]
-    """Maps, by the common settings of their arms: the arm at each pair of values."""
+    """For each map of the figure, the arm at each pair of values. The label of a map is what its
+    arms have in common.
+    """
 
 
 def response_of(study: Study, arms: Sequence[str]) -> Response | None:
-    """Return arms along the number with the most values; None if no number makes a line.
+    """Return the arms along the numeric setting that takes the most values.
 
-    Settings that are determined by the number do not separate lines: for example, the kind of law
-    that has an alpha, or a length that a `zip` varies together with it.
+    None if there is no line.
+
+    Settings that follow from this number do not split a line: for example the kind of law that has
+    an alpha, or a length that a `zip` varies together with it.
 
     Args:
         study: Study with the configurations.
-        arms: The arms shown.
+        arms: The arms to be drawn.
     """
     flats = {arm: settings_of(study.arms[arm]) for arm in arms}
     paths = leaves(study.problem.config)
@@ -84,9 +88,12 @@ def response_of(study: Study, arms: Sequence[str]) -> Response | None:
 
 
 def plane_of(study: Study, arms: Sequence[str]) -> ResponsePlane | None:
-    """Return the arms on a grid of the first two numeric settings that the study crosses, or None.
+    """Return the arms on the grid of two numeric settings that the study crosses.
 
-    For an optional number, None counts as a value, placed after all others.
+    None if it has none.
+
+    If several pairs are crossed, the first one is used. None is a value of an optional setting,
+    after all others.
     """
     flats = {arm: settings_of(study.arms[arm]) for arm in arms}
     numbers = _numbers(flats, leaves(study.problem.config), 2, with_unset=True)
@@ -103,12 +110,12 @@ def plane_of(study: Study, arms: Sequence[str]) -> ResponsePlane | None:
 
 
 def ascending(place: Coordinates) -> list[tuple[bool, float]]:
-    """Return the sort key of coordinates: values ascending, unset ones last."""
+    """Return a key by which coordinates are sorted: values ascending, unset ones last."""
     return [(value is None, value or 0.0) for value in place]
 
 
 def is_geometric(values: Sequence[float]) -> bool:
-    """Return whether the logarithms of the values are more evenly spaced than the values."""
+    """Return whether values are spaced more evenly on a logarithmic than on a linear axis."""
     if len(values) < LEAST_VALUES or values[0] <= 0:
         return False
     return _unevenness([math.log(value) for value in values]) < _unevenness(values)
@@ -117,13 +124,13 @@ def is_geometric(values: Sequence[float]) -> bool:
 def _numbers(
     flats: Mapping[str, Flat], paths: Iterable[str], least: int, *, with_unset: bool = False
 ) -> list[str]:
-    """Return the paths of numbers with at least so many values, most values first.
+    """Return the paths of numeric settings that take at least `least` values, most values first.
 
     Args:
-        flats: Values of each arm by path.
-        paths: The paths considered.
-        least: Smallest number of values of a path.
-        with_unset: Whether None, beside numbers, counts as a value.
+        flats: Settings of each arm, by dotted path.
+        paths: The paths to consider.
+        least: Smallest number of values.
+        with_unset: Whether None counts as a value, beside numbers.
     """
     counts = {}
     for path in paths:
@@ -137,9 +144,10 @@ def _numbers(
 
 
 def _having(flats: Mapping[str, Flat], paths: tuple[str, ...]) -> dict[str, Flat]:
-    """Return the arms that set some numbers, and arms that differ only by leaving one unset.
+    """Return the arms that have the given settings, without arms that differ in other ways too.
 
-    An arm with other differences, such as another law, is not on the scale of the number.
+    An arm that leaves one of the settings unset is kept if all its other values occur among arms
+    that set both. An arm with another law, for example, is left out.
     """
     having = {arm: flat for arm, flat in flats.items() if flat.keys() >= set(paths)}
     setting = [flat for flat in having.values() if all(flat[path] is not None for path in paths)]
@@ -156,7 +164,10 @@ def _having(flats: Mapping[str, Flat], paths: tuple[str, ...]) -> dict[str, Flat
 def _grouped(
     flats: Mapping[str, Flat], paths: tuple[str, ...]
 ) -> dict[str, dict[Coordinates, str]]:
-    """Return arms by their values of some numbers, grouped by the settings independent of these."""
+    """Return the arms by their values of some settings, grouped by all their other settings.
+
+    Other settings that follow from the given ones do not split a group.
+    """
     places: dict[str, Coordinates] = {
         arm: tuple(None if flat[path] is None else float(flat[path]) for path in paths)
         for arm, flat in flats.items()
@@ -189,14 +200,14 @@ def _is_decided(path: str, flats: Mapping[str, Flat], places: Mapping[str, Coord
 
 
 def _label(arms: Sequence[str], apart: Flat) -> str:
-    """Return the words common to the names of all arms, else their common values."""
+    """Return the words that the names of all arms share; if none, their common settings."""
     shared = [word for word in arms[0].split() if all(word in arm.split() for arm in arms)]
     named = [f"{path.rpartition('.')[2]} {value}" for path, value in apart.items()]
     return " ".join(shared) or ", ".join(named) or "all"
 
 
 def _is_plane(cells: Mapping[Coordinates, str]) -> bool:
-    """Return whether the cells fill more than half of a grid with several values of each number."""
+    """Return whether the cells fill over half of a grid with several values on both axes."""
     across, up = ({cell[which] for cell in cells} for which in (0, 1))
     is_broad = min(len(across), len(up)) > 1 and len(cells) >= _LEAST_CELLS
     return is_broad and 2 * len(cells) > len(across) * len(up)

@@ -1,4 +1,4 @@
-"""Runs: a study's results by arm and seed, and the rows of `runs.csv`."""
+"""Runs: the results of a study by arm and seed, and the rows of `runs.csv`."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +15,9 @@ from sweeps.study.study import Study
 
 
 def arrange(study: Study, results: Iterable[RunResult]) -> dict[str, dict[int, RunResult]]:
-    """Return the results by arm and seed, in the order of the study; absent ones count as missing.
+    """Return the results by arm and seed, in the order of the study.
+
+    A run without result counts as missing.
 
     Raises:
         ValueError: If a result belongs to no run of the study.
@@ -31,7 +33,7 @@ def arrange(study: Study, results: Iterable[RunResult]) -> dict[str, dict[int, R
 
 
 def primary_of(study: Study, results: Iterable[RunResult]) -> tuple[Study, tuple[RunResult, ...]]:
-    """Return a study and its results without the arms that are trained for variants only."""
+    """Return a study and its results, without the arms that are trained only for variants."""
     beside = set(study.beside)
     return study.primary(), tuple(result for result in results if result.run.arm not in beside)
 
@@ -50,7 +52,10 @@ def counted_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
 def values_of(
     arranged: Mapping[str, Mapping[int, RunResult]], metric: str, readout: ClaimReadout
 ) -> dict[str, dict[int, float]]:
-    """Return the value of a metric by arm and seed, for the runs of `counted_runs` that have it."""
+    """Return the read-out of a metric by arm and seed, for the runs that count (`counted_runs`).
+
+    Runs that lack the metric are left out.
+    """
     return {
         arm: {
             seed: value
@@ -62,12 +67,12 @@ def values_of(
 
 
 def measures_of(study: Study, metric: str, readout: ClaimReadout) -> dict[str, Measure]:
-    """Return, by arm, the values that the metric of one run can take."""
+    """Return bounds and sample size of a metric, by arm."""
     return {arm: measure_of(study, arm, metric, readout) for arm in study.arms}
 
 
 def measure_of(study: Study, arm: str, metric: str, readout: ClaimReadout) -> Measure:
-    """Return the values that the metric of one run of an arm can take."""
+    """Return bounds and sample size of a metric for one arm."""
     least, most = readout.bounds(*study.problem.metric(metric).bounds)
     is_share = (least, most) == (0, 1) and arm in study.arms
     size = study.problem.sample_size(study.arms[arm], metric) if is_share else None
@@ -77,7 +82,11 @@ def measure_of(study: Study, arm: str, metric: str, readout: ClaimReadout) -> Me
 def summariser(
     study: Study, arm: str
 ) -> Callable[[Sequence[Mapping[str, float]]], dict[str, float]]:
-    """Return the function from the metrics of complete runs of an arm to those of the arm."""
+    """Return the function that MLflow's parent run of an arm needs.
+
+    It turns the metrics of the arm's complete runs into their means, standard deviations and
+    intervals.
+    """
 
     def summarise(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
         return summarise_runs(runs, lambda name: measure_of(study, arm, name, Last()))
@@ -86,9 +95,11 @@ def summariser(
 
 
 def metrics_of(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> tuple[str, ...]:
-    """Return the headline and all other metrics of the complete runs, in the order of columns.
+    """Return the metrics of a study's complete runs, in the order of columns.
 
-    Metrics without a value in the study's read-out are left out.
+    The headline is included.
+
+    Metrics that have no value in the study's read-out are left out.
     """
     found = {study.headline}
     for by_seed in arranged.values():
@@ -104,7 +115,10 @@ def metrics_of(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) ->
 
 
 def settings_of(config: Config) -> dict[str, Any]:
-    """Return the values of a configuration by dotted path; lists, such as phases, as JSON."""
+    """Return the settings of a configuration by dotted path.
+
+    A list, such as phases, is JSON text.
+    """
     flat = flatten(config)
     return {p: json.dumps(v) if isinstance(v, tuple) else v for p, v in flat.items()}
 
@@ -142,5 +156,8 @@ def runs_csv(study: Study, results: Iterable[RunResult]) -> str:
 
 
 def _column(path: str) -> str:
-    """Return the column of a dotted path; `epochs` is the column of finished epochs."""
+    """Return the column name of a dotted path.
+
+    The setting `epochs` has another name, because the column `epochs` counts finished epochs.
+    """
     return "epochs_expected" if path == "epochs" else path

@@ -1,4 +1,4 @@
-"""Measure: possible values of a metric; exact limits of metrics that are fractions of few items."""
+"""Shares: bounds of a metric, and exact intervals of metrics that are fractions of few items."""
 
 import math
 from dataclasses import dataclass
@@ -8,14 +8,12 @@ from scipy import special
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measure:
-    """The bounds of a metric, and the number of items of which it is a fraction."""
+    """Bounds of a metric, and the number of items (images, classes) of which it is a fraction."""
 
     least: float = -math.inf
     most: float = math.inf
     size: int | None = None
-    """Number of images, classes or points counted in one run; None if it is unknown or the metric
-    is no fraction.
-    """
+    """Number of items counted in one run; None if it is unknown or the metric is no fraction."""
 
     @property
     def is_bounded(self) -> bool:
@@ -24,18 +22,19 @@ class Measure:
 
 
 _MOST_EFFECTIVE = 1e8
-"""Largest effective number of items; above it the incomplete beta function loses precision."""
+"""Largest effective number of items. Above it, the incomplete beta function loses precision."""
 
 ANY = Measure()
-"""Measure without bounds."""
+"""A metric without bounds that is no fraction."""
 
 
 def least_variance(mean: float, size: int, *, is_difference: bool) -> float:
-    """Return the least variance over seeds that is credible for fractions of `size` items.
+    """Return the smallest credible variance over seeds of a fraction of `size` items.
 
-    A fraction p of N items has sampling variance p (1 - p) / N. Two runs on the same items whose
-    fractions differ by d disagree on at least N |d| of them, so their difference has variance of at
-    least |d| / N (McNemar 1947). At least one item is assumed to count.
+    Observed values may vary less by chance. A fraction p of N items has sampling variance p (1 - p)
+    / N. Two runs on the same items whose fractions differ by d disagree on at least N |d| items, so
+    their difference has variance at least |d| / N (McNemar 1947). At least one item is assumed to
+    count.
     """
     share = abs(mean) if is_difference else max(0.0, min(1.0, mean)) * (1 - min(1.0, mean))
     return max(share, 1 / size) / size
@@ -44,19 +43,20 @@ def least_variance(mean: float, size: int, *, is_difference: bool) -> float:
 def share_limits(
     mean: float, sd: float, n: int, measure: Measure, confidence: float
 ) -> tuple[float, float]:
-    """Return the exact interval of a mean of fractions over seeds, within the bounds.
+    """Return the exact interval of a mean over seeds of fractions, within the bounds of the metric.
 
-    Clopper and Pearson's limits for the effective number of items. That number is N n if seeds vary
-    no more than sampling allows, and less if the items of one seed are correlated (Korn and
-    Graubard 1998, Survey Methodology 24). If no items are counted, it follows from the spread over
-    seeds alone; without a spread, each seed counts as one item. Correlation that does not show as
-    spread over seeds (such as all 6 classes correct in each of 10 seeds) is not detected.
+    The limits are those of Clopper and Pearson for an effective number of items. That number is N n
+    if seeds vary no more than sampling allows, and smaller if items of one seed are correlated
+    (Korn and Graubard 1998, Survey Methodology 24). If the metric is no fraction of counted items,
+    the number follows from the spread over seeds; without a spread, each seed counts as one item. A
+    correlation that does not show as spread over seeds (such as all 6 classes correct in each of 10
+    seeds) is not detected.
 
     Args:
-        mean: Over the seeds, within the bounds.
+        mean: Mean over the seeds, within the bounds.
         sd: Sample standard deviation over the seeds.
         n: Number of seeds, at least 2.
-        measure: Measure with two finite bounds.
+        measure: Metric with two finite bounds.
         confidence: Level of the interval.
     """
     width = measure.most - measure.least

@@ -1,4 +1,4 @@
-"""Spelling: numbers, p values and cells as text, in Markdown, LaTeX and CSV."""
+"""Spelling: numbers, p values and table cells as text, in Markdown, LaTeX and CSV."""
 
 import csv
 import io
@@ -14,21 +14,23 @@ _LONGEST_NAME, _LONGEST_HEADING = 16, 20
 """Longest first cell and heading, in characters; longer ones are broken into lines in LaTeX."""
 
 _MOST_DIGITS = 18
-"""Digits after the point beyond which a width is rounding."""
+"""Largest number of digits after the point. A width that would need more is attributed to rounding.
+"""
 
 DASH = "—"
-"""Text of a missing number."""
+"""Text in the place of a missing number."""
 
 
 def spell_number(value: float, digits: int) -> str:
-    """Return a number rounded to some digits; zero has no sign."""
+    """Return a number rounded to the given number of digits; zero never has a sign."""
     return f"{value:z.{digits}f}"
 
 
 def spell_interval(low: float | None, high: float | None, scale: float, digits: int) -> str:
-    """Return ` [low, high]`, scaled and rounded; nothing without an interval.
+    """Return ` [low, high]`, scaled and rounded; an empty text if there is no interval.
 
-    Both ends get more digits where they would round to one number: no interval looks empty.
+    If both ends would round to the same number, they get more digits, so that no interval looks
+    empty.
     """
     if low is None or high is None:
         return ""
@@ -40,7 +42,10 @@ def spell_interval(low: float | None, high: float | None, scale: float, digits: 
 
 
 def spell_half(half: float, scale: float, digits: int) -> str:
-    """Return half the width of an interval, scaled; with more digits where it would round to 0."""
+    """Return half the width of an interval, scaled and rounded.
+
+    More digits if it would round to 0.
+    """
     if half <= 0:
         return DASH
     while digits < _MOST_DIGITS and float(text := spell_number(half * scale, digits)) == 0:
@@ -55,7 +60,7 @@ def spell_amount(difference: float, metric: Metric) -> str:
 
 
 def spell_heading(text: str, metric: Metric) -> str:
-    """Return the heading of a column of differences, with their unit: `minus erm, points`."""
+    """Return the heading of a column of differences with its unit: `minus erm, points`."""
     return f"{text}, {metric.difference_unit}" if metric.difference_unit else text
 
 
@@ -67,14 +72,14 @@ def spell_p(p: float | None) -> str:
 
 
 def upper_first(text: str) -> str:
-    """Return a text with its first letter in upper case and the others unchanged."""
+    """Return a text with its first letter in upper case; the others stay as they are."""
     return text[:1].upper() + text[1:]
 
 
 def spell_csv(records: Iterable[Mapping[str, Any]]) -> str:
-    """Return records as CSV at full precision; spreadsheets run no cell as a formula.
+    """Return records as CSV at full precision. Cells are escaped so that no spreadsheet runs them.
 
-    The first record names the columns. Records are consumed one by one.
+    The first record gives the names of the columns. Records are consumed one by one.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -86,7 +91,7 @@ def spell_csv(records: Iterable[Mapping[str, Any]]) -> str:
 
 
 def markdown_grid(grid: Sequence[Sequence[str]]) -> str:
-    """Return escaped cells as a Markdown table, the first line as its header."""
+    """Return rows of cells as a Markdown table, escaped; the first row is its header."""
     widths = [max(3, *map(len, column)) for column in zip(*grid, strict=True)]
     lines = [grid[0], ["-" * width for width in widths], *grid[1:]]
     return "\n".join("| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines)

@@ -1,4 +1,4 @@
-"""Spread: the part of the spread of errors over seeds that is due to the finite test set."""
+"""Spread: how much of the spread of errors over seeds is noise of a finite test set."""
 
 import math
 from dataclasses import dataclass
@@ -19,24 +19,31 @@ class Spread:
     """Number of seeds."""
     images: int
     total: float
-    """On these test images."""
+    """Standard deviation on these test images."""
     total_low: float | None
-    """Absent, as is `total_high`, where all seeds give the same."""
+    """Lower end of the 95 % interval of `total`. Both ends are None if all seeds have the same
+    error.
+    """
     total_high: float | None
     noise: float
     """Part of `total` that is sampling noise of the finite test set."""
     distribution: float
-    """Part of `total` that infinitely many test images would leave; 0 where noise explains all."""
+    """Standard deviation that would remain with infinitely many test images; 0 if noise explains
+    all of `total`.
+    """
     distribution_low: float | None
-    """Absent, as is `distribution_high`, where noise explains even the upper end of `total`."""
+    """Lower end of the 95 % interval of `distribution`. Both ends are None if noise explains even
+    the upper end of `total`.
+    """
     distribution_high: float | None
 
 
 def sd_interval(sd: float, n: int) -> tuple[float, float]:
     """Return the 95 % interval of the true sd, for an sd estimated from n normal values.
 
-    sd sqrt((n - 1) / q), q the 97.5 % and the 2.5 % quantile of chi-square with n - 1 degrees of
-    freedom. It is more sensitive to non-normal values than the interval of a mean.
+    The ends are sd sqrt((n - 1) / q), with q the 97.5 % and the 2.5 % quantile of chi-square with n
+    - 1 degrees of freedom. This interval is more sensitive to values that are not normal than the
+    interval of a mean is.
     """
     tail = (1 - CONFIDENCE) / 2
     upper, lower = (chi_square_quantile(level, n - 1) for level in (1 - tail, tail))
@@ -59,14 +66,15 @@ def share_interval(share: float, n: int, n_all: int) -> tuple[float, float]:
 def split_spread(is_wrong: NDArray[np.bool_]) -> Spread:
     """Return the spread of the error over seeds, split into noise of the test images and the rest.
 
-    With N images, s^2 the variance of the error over seeds, and v the mean variance of an image
-    over seeds:
+    With N images, s^2 the variance of the error over seeds, and v the variance over seeds of being
+        wrong on one
+    image, averaged over images:
 
         noise^2 = v / N,    distribution^2 = (s^2 - v / N) N / (N - 1)
 
-    The second is an unbiased estimate of the variance of the error on the distribution of the test
-    images, whatever their dependence; if it is negative, 0 is shown. Its interval is that of s
-    (from chi-square) minus the noise, which many images estimate well.
+    distribution^2 is an unbiased estimate of the variance on the distribution of the test images,
+    even if seeds agree on which images are hard; a negative estimate is shown as 0. Its interval is
+    that of s (from chi-square) minus the noise, which many images estimate well.
 
     Source: Jordan 2023, arXiv:2304.01910.
 

@@ -1,4 +1,4 @@
-"""Summary: mean, standard deviation and interval of one metric of one arm over its seeds."""
+"""Summary: mean, standard deviation and interval of a metric over the seeds of one arm."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +10,7 @@ from scipy import special
 from reports.numbers.shares import ANY, Measure, share_limits
 
 CONFIDENCE = 0.95
-"""Confidence of every interval; 1 minus it is the level of every test."""
+"""Confidence of every interval. The error level of every test is 1 minus this."""
 
 SUMMARY_COLUMNS = ("mean", "sd", "ci_low", "ci_high")
 """Columns of a `Summary`; in files, each follows the name of its metric."""
@@ -19,12 +19,12 @@ ROUNDING = 1e-12
 """A spread below this fraction of the values is attributed to rounding."""
 
 _ROOT_BITS = 2 * 55
-"""Number of bits kept of a fraction, so that its root has two bits more than a float."""
+"""Number of bits of a fraction that are kept, so that its root has two bits more than a float."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Summary:
-    """Summary of one metric of one arm over its seeds, in the unit of the metric."""
+    """Mean, sd and interval of a metric over the seeds of one arm, in the unit of the metric."""
 
     n: int
     """Number of seeds, at least 1."""
@@ -34,7 +34,7 @@ class Summary:
     ci_low: float | None
     """Lower end of the 95 % interval of the mean; None at n = 1 and if the spread is unknown."""
     ci_high: float | None
-    """Upper end of that interval; None as for `ci_low`."""
+    """Upper end of that interval; None in the same cases."""
 
     @property
     def half_width(self) -> float | None:
@@ -47,7 +47,7 @@ class Summary:
 
 @cache
 def t_quantile(n: int, confidence: float) -> float:
-    """Return half the width of the t interval of a mean of n values, in standard errors."""
+    """Return half the width of the t interval for the mean of n values, in standard errors."""
     return float(special.stdtrit(n - 1, (1 + confidence) / 2))
 
 
@@ -55,8 +55,8 @@ def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
     """Return mean, sample sd and the t interval `mean +- t(0.975, n - 1) sd / sqrt(n)`.
 
     If that interval has no width or exceeds the bounds of the metric, the exact interval of a
-    fraction replaces it (`reports.numbers.shares.share_limits`). If values without bounds have no
-    spread, there is no interval.
+    fraction replaces it (`reports.numbers.shares.share_limits`). If the metric has no bounds and
+    all values are equal, there is no interval.
 
     The t interval assumes nearly normal values: at n = 5 it covers 93 % for uniform noise and 88 %
     for exponential. Mean and sd are correctly rounded, so they do not depend on the order of the
@@ -64,7 +64,7 @@ def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
 
     Args:
         values: One per seed.
-        measure: Possible values.
+        measure: Bounds and sample size of the metric.
 
     Raises:
         ValueError: If there is no value, or one is not finite.
@@ -89,11 +89,11 @@ def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
 
 
 def prediction_interval(summary: Summary, seeds: int) -> tuple[float, float] | None:
-    """Return the 95 % interval of the mean of further seeds; None at n = 1.
+    """Return the 95 % interval for the mean of further seeds of the same arm; None at n = 1.
 
-    `mean +- t(0.975, n - 1) sd sqrt(1 / n + 1 / seeds)`, for normal seeds of the same arm. At n =
-    5, it is 2.4 times as wide as the interval of the mean for one further seed, and equally wide
-    for many.
+    It is `mean +- t(0.975, n - 1) sd sqrt(1 / n + 1 / seeds)`, for normal values. At n = 5 it is
+    2.4 times as wide as the interval of the mean for one further seed, and equally wide for very
+    many.
 
     Args:
         summary: Summary of the known seeds.
@@ -113,15 +113,16 @@ def prediction_interval(summary: Summary, seeds: int) -> tuple[float, float] | N
 def summarise_runs(
     last: Sequence[Mapping[str, float]], measure_of: Callable[[str], Measure] = lambda _: ANY
 ) -> dict[str, float]:
-    """Return mean, sd and interval of the metrics of complete runs of one arm.
+    """Return mean, sd and interval of every metric over complete runs of one arm.
 
     Args:
         last: Metrics of the last epoch of each run.
-        measure_of: Returns the values that a metric can take.
+        measure_of: Function that returns bounds and sample size of a metric, by its name.
 
     Returns:
         `test/error_mean`, `_sd`, `_ci_low`, `_ci_high`, and so on for every metric that all runs
-        have; only the mean at n = 1.
+            have; only the
+        mean at n = 1.
     """
     numbers: dict[str, float | None] = {}
     for metric in last[0] if last else ():
@@ -132,10 +133,10 @@ def summarise_runs(
 
 
 def _moments(values: Sequence[float]) -> tuple[float, float | None]:
-    """Return mean and sample standard deviation, correctly rounded; None as deviation at n = 1.
+    """Return mean and sample standard deviation, correctly rounded; the latter is None at n = 1.
 
-    The results equal those of the `statistics` module, twenty times as fast: all values are written
-    as integers over a common denominator, so that their sums and sums of squares are exact.
+    The results equal those of the `statistics` module, twenty times as fast. All values are written
+    as integers over a common denominator, so their sums and sums of squares are exact.
     """
     n = len(values)
     if n == 1:
@@ -149,7 +150,7 @@ def _moments(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 def _root(above: int, below: int) -> float:
-    """Return the square root of a non-negative fraction, correctly rounded.
+    """Return the square root of the fraction above / below, correctly rounded.
 
     The integer root has more digits than a float. Its last bit is set if digits were cut off, so
     that the final rounding is correct.

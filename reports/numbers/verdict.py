@@ -1,4 +1,4 @@
-"""Verdict: the result of one claim, and the test that the claim stands for."""
+"""Verdict: the result of one claim, and the statistical test that the claim is."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -18,37 +18,40 @@ VerdictName = Decision | Literal["equivalent", "unfinished"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """A claim and its result. Numbers are in the unit of storage, errors as fractions."""
+    """A claim with its result. Numbers are in the stored unit, so errors are fractions."""
 
     claim: Claim
     verdict: VerdictName
-    """`unfinished` while a seed of an arm is missing or lacks the metric. `undecided` if the runs
-    do not decide the claim. `equivalent`, if seeds are added until claims are decided, and the
-    whole interval lies within the study's margin around the bound of the claim.
+    """`holds` or `fails`, or one of three others. `unfinished`: a run of an arm is missing or lacks
+    the metric. `undecided`: the runs do not decide the claim. `equivalent`, only with planned
+    looks: the whole interval lies within the study's margin around the bound of the claim.
     """
     value: float | None = None
-    """Left minus right of two arms (the right times its factor), else the mean of the left."""
+    """Left side minus right side of the claim, the right one times the claim's factor; only the
+    left if the right is a number.
+    """
     low: float | None = None
-    """Lower end of the interval of `value`, at the level `confidence`."""
+    """Lower end of the interval of `value`, at the confidence given below."""
     high: float | None = None
     reference: float | None = None
-    """The source's value: the number in the claim, or the difference of the study's references;
-    None if there is none.
+    """The source's value: the number in the claim, or the difference of the paper values that the
+    study lists; None if there is none.
     """
     n: int = 0
     """Number of seeds."""
     p: float | None = None
-    """Error level of the whole family of claims at which this one is decided, by Holm's procedure:
-    at most 5 % exactly if the verdict is `holds` or `fails`. None without an interval.
+    """The p value after Holm's correction over all claims of the study. It is at most 5 % exactly
+    if the verdict is `holds` or `fails`; None without an interval.
     """
     confidence: float | None = None
-    """Confidence of the interval, from Holm's procedure. If seeds are added until claims are
-    decided, it is the confidence at the look, for intervals that hold over all looks together.
+    """Confidence of the interval, from Holm's procedure. With planned looks it is the confidence at
+    one look; the intervals of all looks hold together.
     """
     looks: str = ""
-    """Look at which the claim was decided or given up, as text; empty without planned looks."""
+    """Look at which the claim was decided or given up, as text; empty if the study plans no looks.
+    """
     stated: str = ""
-    """Text that states whether the claim was recorded before its runs; empty if not known."""
+    """Text that says whether the claim was stated before its runs; empty if unknown."""
 
     @property
     def spelled(self) -> str:
@@ -57,7 +60,9 @@ class Verdict:
 
 
 Numbers = Callable[[Claim], Mapping[str, Mapping[int, float]]]
-"""Function from a claim to numbers by arm and seed, in the metric and read-out of the claim."""
+"""Function from a claim to its numbers by arm and seed: the claim's metric, in the claim's
+read-out.
+"""
 
 
 def numbers_by(
@@ -65,7 +70,7 @@ def numbers_by(
     arranged: Mapping[str, Mapping[int, RunResult]],
     predicted: Predicted | None = None,
 ) -> Numbers:
-    """Return a function that reads the numbers of a claim from results and predictions."""
+    """Return a function that looks up the numbers of a claim in results and predictions."""
 
     def numbers(claim: Claim) -> Mapping[str, Mapping[int, float]]:
         that = claim.that
@@ -82,9 +87,9 @@ def numbers_by(
 
 
 def difference_of_references(study: Study, claim: Claim) -> float | None:
-    """Return a claim's value computed from the study's references; None if it does not follow.
+    """Return the value of a claim that follows from the paper values listed in the study.
 
-    References are in the study's own read-out.
+    None if a paper value is missing, or the claim uses a factor or another read-out than the study.
     """
     that = claim.that
     if that.readout not in (None, study.readout) or that.times != 1:
@@ -97,7 +102,7 @@ def difference_of_references(study: Study, claim: Claim) -> float | None:
 
 
 def can_be_judged(claim: Claim, study: Study) -> bool:
-    """Return whether the study has all arms of a claim, evaluated on the same data."""
+    """Return whether a study has all arms of a claim, and evaluates them on the same data."""
     arms = claim.that.arms
     if not study.arms.keys() >= set(arms):
         return False
@@ -113,7 +118,10 @@ ClaimTest = tuple[object, ...]
 
 
 def claim_test(study: Study, claim: Claim) -> ClaimTest:
-    """Return the identity of a claim's test: same arms and same allowed values are one test."""
+    """Return what identifies a claim's test: metric, read-out, arms, factors, allowed values.
+
+    Two claims with the same identity are one test; so are a claim and its opposite.
+    """
     that = claim.that
     terms = sorted(that.terms.items())
     sign = 1.0 if terms[0][1] > 0 else -1.0
@@ -126,7 +134,10 @@ def claim_test(study: Study, claim: Claim) -> ClaimTest:
 def measured(
     study: Study, claim: Claim, values: Mapping[str, Mapping[int, float]]
 ) -> Comparison | None:
-    """Return the value of a claim over the common seeds of its arms; None if there is none."""
+    """Return the comparison that a claim is about, over the seeds that its arms share.
+
+    None if they share no seed, or the claim cannot be judged.
+    """
     that = claim.that
     if not can_be_judged(claim, study):
         return None

@@ -1,4 +1,4 @@
-"""Verdicts: the result of each claim of a study; the claims are one family of tests."""
+"""Verdicts: the result of each claim of a study. All claims of a study are one family of tests."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -35,28 +35,33 @@ def verdicts_of(
     """Return the verdict of each claim, in the order of the study.
 
     A claim is decided at an error level if the interval of its value at that level lies wholly
-    within the allowed values, or wholly outside. Holm's procedure over all claims of the study, of
-    all metrics and including those without runs yet, keeps the probability of any wrong verdict at
-    5 %. Claims with the same test count once.
+    inside the allowed values, or wholly outside. Holm's procedure keeps the probability of any
+    wrong verdict at 5 %. It covers all claims of the study, whatever their metric, and those whose
+    runs are missing. Claims with the same test count once.
 
     Args:
         study: Study with the claims.
         arranged: Its results (`reports.numbers.runs.arrange`).
-        predicted: Measures from predictions, for claims about these; None: they are not available.
-        statements: The store's record of when each claim was stated. Each launch that adds seeds
-            after a look divides the error level: 5 % / (1 + such launches). The first look used 5 %
-            already, so this bounds the error of the verdict shown, not of the whole sequence:
-            without a difference, some look decides in 6.3 % (5, then 10 seeds) and 7.6 % (5, 10,
-            20) of 20,000 simulated studies, against 8.3 % and 11.9 % without the correction.
+        predicted: Measures from predictions, for claims about these; None if not available.
+        statements: When each claim was stated, as the store records it. If seeds were added after
+            results were
+            seen, the error level is divided: 5 % / (1 + number of launches that added seeds). The
+                first report used
+            5 % already, so this bounds the error of the verdict shown, not of the whole sequence:
+                without a
+            difference, some report decides in 6.3 % (5, then 10 seeds) and 7.6 % (5, 10, 20) of
+                20,000 simulated
+            studies, against 8.3 % and 11.9 % without the correction.
     """
     numbers = numbers_by(study, arranged, predicted)
     return judge(study, numbers, statements, ends=ends_of(arranged))
 
 
 def varied_verdicts(study: Study, results: Iterable[RunResult]) -> dict[str, tuple[Verdict, ...]]:
-    """Return the verdicts in each variant, by its label; without claims about predictions.
+    """Return the verdicts in each variant of a study's settings, by the label of the variant.
 
-    Each variant is judged as a separate study, so its claims are a separate family.
+    Each variant is judged like a separate study, so its claims are a family of their own. Claims
+    about predictions are left out.
     """
     results = tuple(results)
     found = {}
@@ -75,7 +80,7 @@ def varied_verdicts(study: Study, results: Iterable[RunResult]) -> dict[str, tup
 
 
 def spell_variants(verdict: Verdict, varied: Mapping[str, tuple[Verdict, ...]]) -> str:
-    """Return, as text, whether sign and decision of a verdict are the same in each variant."""
+    """Return a text on whether a verdict keeps its sign and its decision in each variant."""
     told: list[str] = []
     same: list[str] = []
     for label, verdicts in varied.items():
@@ -106,13 +111,14 @@ def judge(
     *,
     ends: Ends | None = None,
 ) -> tuple[Verdict, ...]:
-    """Return the verdict of each claim from the numbers of its runs.
+    """Return the verdict of each claim, from a function that gives the numbers of the runs.
 
     Args:
         study: Study with the claims, judged as in `verdicts_of`.
-        numbers: Function that returns the numbers of its runs.
+        numbers: Function that returns the numbers of a claim by arm and seed.
         statements: When each claim was stated, as in `verdicts_of`.
-        ends: Outcomes of its runs, for planned looks; None: runs with a number are complete.
+        ends: Outcomes of the runs, for planned looks; None means that runs with a number are
+            complete.
     """
     known = statements or {}
     if study.until is not None:
@@ -167,13 +173,12 @@ def _level(that: StatedComparison, comparison: Comparison) -> float:
 def _holm_steps(
     levels: Mapping[ClaimTest, float], looks: int
 ) -> dict[ClaimTest, tuple[float, float]]:
-    """Return, for each test, p after Holm's correction and the level of its interval.
+    """Return, for each test, p after Holm's correction and the confidence of its interval.
 
-    `levels` are already multiplied by the number of looks; the error levels of intervals are
-    divided by it.
-
-    In rising order, the i-th of m (from 0) is decided at 5 % / (m - i) if all before it are. All
-    tests that are not decided have the level of the first undecided one.
+    Sorted in rising order, the i-th of m levels (i from 0) is decided if it is at most 5 % / (m -
+    i), and all before it are decided. Every undecided test gets the interval of the first undecided
+    one. `levels` are already multiplied by `looks`, and the error levels of intervals are divided
+    by it.
     """
     steps: dict[ClaimTest, tuple[float, float]] = {}
     reached, own = 0.0, None
@@ -212,5 +217,5 @@ def _verdict(
 
 
 def _seeds_needed(study: Study, claim: Claim) -> int:
-    """Return the number of common seeds of a claim's arms in a finished study."""
+    """Return how many seeds the arms of a claim share once the study is finished."""
     return len(set.intersection(*(set(study.seeds_of(arm)) for arm in claim.that.arms)))
