@@ -71,9 +71,9 @@ def verdicts_of_looks(
     ends: Ends,
     statements: Mapping[Claim, Statement],
 ) -> list[tuple[Verdict | None, ...]]:
-    """Return, for each look taken, the verdict of each claim.
+    """Return the verdict of each claim at each look that was taken.
 
-    None for a claim that ended earlier.
+    The verdict is None at looks after the end of the claim.
     """
     taken = _taken(study, numbers, ends, statements)
     return [

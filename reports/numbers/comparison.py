@@ -110,9 +110,10 @@ class Comparison:
         return sum(end[0] for end in ends) - self.number, sum(end[1] for end in ends) - self.number
 
     def interval(self, confidence: float) -> tuple[float, float] | None:
-        """Return the interval of the mean difference at a confidence in (0, 1).
+        """Return the interval of the mean difference; None if the spread is unknown.
 
-        None without a spread.
+        Args:
+            confidence: Confidence of the interval, in (0, 1).
         """
         if self.is_exact:
             return self._exact_interval(confidence)

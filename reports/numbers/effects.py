@@ -39,11 +39,11 @@ def effect_interval(t: float, n: int, confidence: float = CONFIDENCE) -> tuple[f
 
 
 def detectable_difference(n: int, comparisons: int = 1) -> float:
-    """Return the paired difference found with probability 0.8, in sd of the differences.
+    """Return the difference that n seeds find with probability 0.8, in sd of paired differences.
 
-    Two-sided t test at 5 % over `comparisons`. The power is computed from the noncentral t;
-    rejections on the wrong side, below one in a million here, are ignored. It assumes that the true
-    sd is known: with an sd estimated at n = 5, the power is 0.69 on average, not 0.8 (`upper_sd`).
+    The test is two-sided at 5 %, adjusted for `comparisons`. Power is computed from the noncentral
+    t; rejections on the wrong side, below one in a million here, are ignored. The true sd is taken
+    as known. With an sd estimated at n = 5, the power is 0.69 on average, not 0.8 (`upper_sd`).
 
     Args:
         n: Number of seeds, at least 2.

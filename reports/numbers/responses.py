@@ -29,8 +29,8 @@ class Response:
     path: str
     """Dotted path of the setting."""
     lines: Mapping[str, Mapping[float, str]]
-    """For each line of the figure, the arm at each value of the setting, ascending. The label of a
-    line is what its arms have in common. A line may have a single value.
+    """Lines of the figure, each with the arm at each value of the setting, ascending. A line is
+    labelled by the settings that its arms share, and may have a single value.
     """
     levels: tuple[str, ...] = ()
     """Arms that do not have this setting, drawn as horizontal lines."""
@@ -49,8 +49,8 @@ class ResponsePlane:
     up: str
     """Dotted path of the setting on the vertical axis; `across` is that on the horizontal axis."""
     maps: Mapping[str, Mapping[Coordinates, str]]
-    """For each map of the figure, the arm at each pair of values. The label of a map is what its
-    arms have in common.
+    """Maps of the figure, each with the arm at each pair of values. A map is labelled by the
+    settings that its arms share.
     """
 
 
@@ -88,12 +88,12 @@ def response_of(study: Study, arms: Sequence[str]) -> Response | None:
 
 
 def plane_of(study: Study, arms: Sequence[str]) -> ResponsePlane | None:
-    """Return the arms on the grid of two numeric settings that the study crosses.
+    """Return the arms on the grid of two numeric settings that a study crosses.
 
-    None if it has none.
+    None without a grid.
 
-    If several pairs are crossed, the first one is used. None is a value of an optional setting,
-    after all others.
+    If several pairs of settings are crossed, the first pair is used. None is a value of an optional
+    setting, and comes after all others.
     """
     flats = {arm: settings_of(study.arms[arm]) for arm in arms}
     numbers = _numbers(flats, leaves(study.problem.config), 2, with_unset=True)

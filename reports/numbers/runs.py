@@ -44,7 +44,7 @@ def complete_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
 
 
 def counted_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
-    """Return the runs that enter summaries: the complete ones, but none if a seed diverged."""
+    """Return the runs that enter an arm's mean: all complete ones, or none if a seed diverged."""
     has_diverged = any(result.outcome == "diverged" for result in results.values())
     return {} if has_diverged else complete_runs(results)
 

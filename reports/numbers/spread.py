@@ -66,15 +66,14 @@ def share_interval(share: float, n: int, n_all: int) -> tuple[float, float]:
 def split_spread(is_wrong: NDArray[np.bool_]) -> Spread:
     """Return the spread of the error over seeds, split into noise of the test images and the rest.
 
-    With N images, s^2 the variance of the error over seeds, and v the variance over seeds of being
-        wrong on one
-    image, averaged over images:
+    N is the number of images, s^2 the variance of the error over seeds, and v the variance over
+    seeds of being wrong on one image, averaged over images.
 
         noise^2 = v / N,    distribution^2 = (s^2 - v / N) N / (N - 1)
 
-    distribution^2 is an unbiased estimate of the variance on the distribution of the test images,
-    even if seeds agree on which images are hard; a negative estimate is shown as 0. Its interval is
-    that of s (from chi-square) minus the noise, which many images estimate well.
+    The second is an unbiased estimate of the variance on the distribution of the test images,
+    however they depend on each other; a negative estimate is shown as 0. Its interval is that of s
+    (from chi-square) minus the noise, which many images estimate well.
 
     Source: Jordan 2023, arXiv:2304.01910.
 

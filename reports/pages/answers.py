@@ -1,10 +1,11 @@
-"""Answers: the questions of the sources, with the studies that test them and their verdicts.
+"""Answers: what papers on mixup say, beside the verdicts of the studies that test it.
 
     python -m reports.pages.answers > reports/published/answers.md
     python -m reports.pages.answers --studies    # names of the published studies that can run here
 
-The template states what the sources say, in this project's words. Verdicts, numbers, seeds and
-figures come from the published reports, judged by the present claims and rules.
+The template `answers.md` paraphrases the sentences of the papers and calls the methods of `Answers`
+where a number belongs. Verdicts, numbers, seeds and figures come from the published reports, judged
+by the present claims and rules.
 """
 
 import argparse
@@ -28,25 +29,28 @@ from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.study import Study
 
 _OWN = ("no source", "open question")
-"""Prefixes of the sources of claims that no publication makes."""
+"""Beginnings of the `source` of claims that were stated here and come from no publication."""
 
 TEMPLATE = Path(__file__).parent / "manuscripts" / "answers.md"
 
 
 @dataclass(kw_only=True)
 class Answers:
-    """Builder of the page."""
+    """The page of answers.
+
+    Its template calls these methods, each of which returns a piece of Markdown.
+    """
 
     published: Path = PUBLISHED
     counts: Counter[str] = field(default_factory=Counter)
-    """Number of rows by verdict."""
+    """Number of table rows by verdict."""
     _asked: dict[str, "Asked"] = field(default_factory=dict)
 
     def page(self, template: Path = TEMPLATE) -> str:
-        """Return the page as Markdown.
+        """Return the whole page as Markdown.
 
         Raises:
-            KeyError: If the words in the template begin no claim, or more than one.
+            KeyError: If words in the template begin no claim of their study, or more than one.
         """
         # The page is Markdown, not HTML; each function escapes its own output.
         environment = Environment(  # noqa: S701
@@ -62,12 +66,12 @@ class Answers:
         return text.replace("TOTAL", self.total())
 
     def asked(self, sentence: str, study: str, *begins: str) -> str:
-        """Return the table rows of a sentence: one for each claim that tests it.
+        """Return the table rows of a sentence, one for each claim that tests it.
 
         Args:
-            sentence: The sentence of the source, in this project's words.
-            study: Name of a bundled study.
-            begins: First words of each claim; none: all claims of the study.
+            sentence: The sentence of the paper, paraphrased.
+            study: Name of the bundled study that tests it.
+            begins: First words of each claim to show; if none are given, all claims of the study.
         """
         found = self._of(study)
         asked = [found.verdict(words) for words in begins] or found.verdicts
@@ -78,7 +82,10 @@ class Answers:
         return "\n".join(lines)
 
     def waits(self, sentence: str, *studies: str) -> str:
-        """Return the table rows of studies that need a GPU: one each until a report is out."""
+        """Return the table rows of a sentence that is tested by studies too large for a CPU.
+
+        A study without a report has one row, which says that it was not run.
+        """
         lines = []
         for name in studies:
             found = self._of(name)
@@ -106,12 +113,17 @@ class Answers:
         return "\n".join(lines)
 
     def lacks(self, sentence: str, reason: str) -> str:
-        """Return the table row of a sentence that no study tests."""
+        """Return the table row of a sentence that no study tests, with the reason."""
         self.counts["not done"] += 1
         return f"| {sentence} | {DASH} | {reason} | **not done** | {DASH} | {DASH} | {DASH} |"
 
     def value(self, study: str, begins: str) -> str:
-        """Return the value of a claim with its interval and n, for use in a sentence."""
+        """Return the value of a claim with its interval and n, to be put into a sentence.
+
+        Args:
+            study: Name of a bundled study.
+            begins: First words of the claim.
+        """
         found = self._of(study)
         verdict = found.verdict(begins)
         if found.report is None:
@@ -119,12 +131,12 @@ class Answers:
         return f"{spell_numbers(found.study, verdict)[0]} (n = {verdict.n})"
 
     def verdict(self, study: str, begins: str) -> str:
-        """Return the verdict of a claim, for use in a sentence."""
+        """Return the verdict of a claim, to be put into a sentence; arguments as for `value`."""
         found = self._of(study)
         return "not run" if found.report is None else found.verdict(begins).verdict
 
     def figure(self, study: str, name: str) -> str:
-        """Return a published report's figure with its caption, or a note if it has none."""
+        """Return a figure of a published report with its caption; a note if there is no report."""
         report = self._of(study).report
         if report is None or report.folder is None:
             return f"*`{study}` has no published report.*"
@@ -134,7 +146,10 @@ class Answers:
         return f"![{study}: {name}]({place})\n\n*`{study}`*: {escape_markdown(caption)}"
 
     def cost(self) -> str:
-        """Return the number of runs in published reports and their hours; each run counts once."""
+        """Return the number of runs in all published reports and their hours, as text.
+
+        A run that several studies share counts once.
+        """
         seconds: dict[str, float] = {}
         reports = (latest_report(self.published, name) for name in bundled_names())
         folders = [report.folder for report in reports if report is not None]
@@ -145,7 +160,7 @@ class Answers:
         return f"{len(seconds):,} runs of {len(folders)} studies, {hours:.1f} hours of one core"
 
     def costs(self) -> str:
-        """Return a table of the published studies, the longest first: cost, machine and code."""
+        """Return a table of hours, machine and commit of the published studies, longest first."""
         rows = []
         for name in bundled_names():
             found = self._of(name)
@@ -163,7 +178,7 @@ class Answers:
         return markdown_grid([header, *(line for _, line in sorted(rows, reverse=True))])
 
     def contradicted(self) -> str:
-        """Return a table of the claims of sources that fail, with the numbers of both."""
+        """Return a table of the claims of papers that fail, with our value and the paper's."""
         header = "study, claim, source, metric, runs say, source says, n, other settings"
         grid = [header.split(", ")]
         for found, verdict in self._judged():
@@ -176,9 +191,10 @@ class Answers:
         return markdown_grid([[*line[:1], *map(escape_markdown, line[1:])] for line in grid])
 
     def turned(self) -> str:
-        """Return a table of the claims whose verdict or sign is reversed under another setting.
+        """Return a table of the claims that come out the other way under another setting.
 
-        A verdict that only becomes undecided under another setting is not among them.
+        A claim is listed if its verdict or its sign is reversed, but not if it only becomes
+        undecided.
         """
         grid = [["study", "claim", "verdict", "value", "n", "rate", "other setting"]]
         for found, verdict in self._judged():
@@ -191,14 +207,14 @@ class Answers:
         return markdown_grid([[*line[:1], *map(escape_markdown, line[1:])] for line in grid])
 
     def _judged(self) -> Iterator[tuple["Asked", Verdict]]:
-        """Yield the claims of published studies with their present verdicts."""
+        """Yield each claim of the published studies with its study and its present verdict."""
         for name in bundled_names():
             found = self._of(name)
             if found.report is not None:
                 yield from ((found, verdict) for verdict in found.verdicts)
 
     def total(self) -> str:
-        """Return the number of rows with each verdict, as text."""
+        """Return the number of rows with each verdict as text: `12 holds, 3 undecided`."""
         return ", ".join(f"{number} {verdict}" for verdict, number in sorted(self.counts.items()))
 
     def _of(self, name: str) -> "Asked":
@@ -224,21 +240,21 @@ class Answers:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A bundled study and its published report."""
+    """A bundled study together with its published report, if it has one."""
 
     study: Study
     report: Published | None
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """The verdicts by the present rules, in the order of the claims."""
+        """The verdicts under the present rules, in the order of the study's claims."""
         return verdicts_of_today(self.study, self.report)
 
     def verdict(self, begins: str) -> Verdict:
-        """Return the verdict of the only claim that begins with some words.
+        """Return the verdict of the claim that begins with the given words.
 
         Raises:
-            KeyError: If there is none, or more than one.
+            KeyError: If no claim, or more than one, begins with them.
         """
         found = [verdict for verdict in self.verdicts if verdict.claim.says.startswith(begins)]
         if len(found) != 1:
@@ -250,7 +266,10 @@ class Asked:
 
     @property
     def all_rates(self) -> str:
-        """The schedules of the learning rates of all arms; a dash for theory."""
+        """The learning-rate schedules of all arms, as text.
+
+        A dash for problems without learning rates.
+        """
         names = {str(flatten(config).get("lr_schedule", "")) for config in self.study.arms.values()}
         return ", ".join(sorted(filter(None, names))) or DASH
 
@@ -261,19 +280,19 @@ class Asked:
         return f"[{self.study.name}]({self.report.folder.relative_to(published).as_posix()}/)"
 
     def variants(self, verdict: Verdict) -> str:
-        """Return how a verdict differs under other settings; empty if none was trained."""
+        """Return how a verdict differs in the study's variants, as text; empty if it has none."""
         told = {} if self.report is None else self.report.told
         return told.get(verdict.claim.says, {}).get("variants") or ""
 
     def rates(self, verdict: Verdict) -> str:
-        """Return the learning rate schedules of a claim's arms; empty for problems without them."""
+        """Return the learning-rate schedules of a claim's arms; empty for problems without them."""
         configs = [self.study.arms[arm] for arm in verdict.claim.that.terms]
         names = {str(flatten(config).get("lr_schedule", "")) for config in configs}
         return ", ".join(sorted(filter(None, names)))
 
 
 def runnable(published: Path = PUBLISHED) -> Iterator[str]:
-    """Yield the names of the studies with a published report whose data are on this machine."""
+    """Yield the names of the published studies whose datasets are on this machine."""
     for name in bundled_names():
         if latest_report(published, name) is None:
             continue
@@ -284,7 +303,7 @@ def runnable(published: Path = PUBLISHED) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print the page, or the names of the studies that make it."""
+    """Print the page of answers, or with `--studies` the names of the studies that can run here."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--studies", action="store_true", help="print names of studies instead")
     if parser.parse_args().studies:

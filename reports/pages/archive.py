@@ -1,10 +1,10 @@
-"""Archive: one published folder per study, and the index of all.
+"""Archive: the folder `reports/published`, with one report per study, and its indexes.
 
     python -m reports.pages.archive [REPORT ...]
 
-Each REPORT is a folder written by `mixsweep report`. Its files replace the published folder of its
-study; the verdicts of the first report of a study are kept in `first_verdicts.jsonl`. Then the
-index, the claims and the answers are written anew.
+Each REPORT is a folder written by `mixsweep report`. Its files replace the published report of the
+same study; the verdicts of a study's first report are kept in `first_verdicts.jsonl`. Then the
+index, the claims and the answers are written again.
 """
 
 import argparse
@@ -26,7 +26,7 @@ _HEADER = ("folder", "study", "runs ended", "commit", "machine", "runs", "verdic
 
 
 def replace_published(report: Path, published: Path = PUBLISHED) -> Path:
-    """Replace the published folder of a study by a copy of a report, and return the folder."""
+    """Replace the published report of a study by a new one, and return its published folder."""
     target = published / str(provenance_of(report)["study"])
     if target.is_dir():
         record_first(published, target)
@@ -40,7 +40,7 @@ def replace_published(report: Path, published: Path = PUBLISHED) -> Path:
 
 
 def archive_index(published: Path = PUBLISHED) -> str:
-    """Return the index of the published folders as Markdown, from their provenance."""
+    """Return the index of all published folders as Markdown, made from their provenance."""
     files = sorted(published.glob("**/provenance.json"))
     grid = [list(_HEADER), *(_row(file.parent, published) for file in files)]
     pages = sorted(published.glob("*/README.md"))
@@ -79,7 +79,7 @@ def _row(folder: Path, published: Path) -> list[str]:
 
 
 def _columns(provenance: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the provenance of each study; a report has one study, a joined table several."""
+    """Yield the provenance of each study in a folder; a joined table has several studies."""
     yield from [provenance] if "study" in provenance else provenance["columns"]
 
 
@@ -88,14 +88,14 @@ def _machine(place: Mapping[str, str]) -> str:
 
 
 def _verdicts(folder: Path) -> str:
-    """Return the number of claims with each verdict in a folder, as text."""
+    """Return how many claims of a published folder have each verdict, as text."""
     file = next(iter(folder.glob("*verdicts.csv")), None)
     counts = Counter(row["verdict"] for row in rows_of(file)) if file else Counter()
     return ", ".join(f"{number} {verdict}" for verdict, number in sorted(counts.items())) or DASH
 
 
 def main() -> None:
-    """Replace the published folders of the reports in the command line, and write all indexes."""
+    """Publish the reports named on the command line, and write all indexes again."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("reports", nargs="*", type=Path, metavar="REPORT")
     for report in parser.parse_args().reports:

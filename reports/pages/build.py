@@ -1,4 +1,4 @@
-"""draft_report: the files of a report (tables, figures, provenance) of a study and its results."""
+"""Build: all files of a study's report (tables, figures, page, provenance), from its results."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -60,16 +60,16 @@ REPLACED_LISTINGS = (
     "ensembles", "equivalence", "looks", "points", "references", "seeds", "sensitivity", "spread",
     "variation",
 )  # fmt: skip
-"""Files of an earlier report that are deleted if a new report lacks them; other files are kept."""
+"""Tables that a new report deletes if it lacks them; other files of an earlier report stay."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """A written report."""
+    """The files of a report that was written."""
 
     table: Table
     markdown: str
-    """The part of the report that is shown on the console."""
+    """The part that is printed on the console."""
     folder: Path
     files: tuple[Path, ...]
     """All files written, sorted; they are below `folder`."""
@@ -77,7 +77,7 @@ class Report:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Draft:
-    """A report that is not yet written."""
+    """The content of a report, before it is written to files."""
 
     table: Table
     markdown: str
@@ -87,11 +87,10 @@ class Draft:
     """Keys of the runs whose predictions the report uses."""
 
     def write(self, out: Path) -> Report:
-        """Write the report. Each file is replaced atomically.
+        """Write the report to a folder; each file is replaced atomically.
 
-        Files of an earlier report that this one lacks are deleted, but only if the folder contained
-        a
-        report: elsewhere, files of these names belong to somebody else.
+        Files of an earlier report that this one lacks are deleted, but only if the folder holds a
+        report of this program. In any other folder, files of these names belong to somebody else.
 
         Args:
             out: Folder to write to; created if missing.
@@ -137,18 +136,18 @@ def draft_report(  # noqa: PLR0913  what a report is made from
 ) -> Draft:
     """Return the report of a study from the results so far; there may be none.
 
-    Times appear only in `report.html` and `provenance.json`: all other files have the same bytes
+    Times appear only in `report.html` and `provenance.json`. All other files have the same bytes
     for the same results, device, versions and commit.
 
     Args:
         study: Defines arms, seeds and their order.
         results: Results of its runs, in any order.
-        data_checksums: Checksum of each file of each data set, for the provenance.
+        data_checksums: Checksum of each file of each dataset, for the provenance.
         command: The command line, for the provenance.
-        history: Points of the study's search, if it is one.
-        predictions: Function that reads the predictions of a complete run; None: not available.
-        tracked: Links to the runs in MLflow, for the page; None: no links.
-        statements: The store's record of when each claim was stated; None: no record.
+        history: The points of the study's search, if it has one.
+        predictions: Function that reads the predictions of a complete run; None if not available.
+        tracked: Links to the runs in MLflow, for the page; None for a page without links.
+        statements: When each claim was stated, as the store records it; None if there is no record.
 
     Raises:
         ValueError: If a result belongs to no run of the study.
@@ -238,12 +237,12 @@ def draft_report(  # noqa: PLR0913  what a report is made from
 def draw_report(
     study: Study, results: Sequence[RunResult], history: SearchHistory | None = None
 ) -> tuple[Figure, ...]:
-    """Return the figures of a report without writing files.
+    """Return the figures of a report without writing any file.
 
     Args:
         study: Defines arms, seeds and their order.
         results: Results of its runs, in any order.
-        history: Points of the study's search, if it is one.
+        history: The points of the study's search, if it has one.
     """
     parts = _parts(study, results, history)
     return _drawn(parts, _tabulated(parts, "", None), None)
@@ -274,7 +273,7 @@ def _predicts(config: Config) -> bool:
 def _read_of(
     predicted: Predicted | None, arranged: Mapping[str, Mapping[int, RunResult]]
 ) -> frozenset[str]:
-    """Return the keys of the runs whose predictions were read."""
+    """Return the keys of the runs whose predictions the report uses."""
     if predicted is None:
         return frozenset()
     return frozenset(
@@ -298,7 +297,7 @@ def _of_predictions(predicted: Predicted, table: Table, study: Study) -> tuple[L
 
 
 def _tabulated(parts: "_Parts", made_with: str, predicted: Predicted | None) -> Table:
-    """Return the main table, with notes on read-outs, missing predictions and an early end."""
+    """Return the main table, with notes on read-outs, missing predictions and a study cut short."""
     is_short = predicted is not None and predicted.num_runs < predicted.num_complete
     short = [predicted.counts] if predicted and is_short else []
     reason = ended_on_budget(parts.study, parts.results)
@@ -324,7 +323,7 @@ def _blocks(listings: Sequence[Listing]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Parts:
-    """The study of the main table of a report, and the tables and figures beside it."""
+    """The study whose arms the main table shows, and the tables and figures that go with it."""
 
     study: Study
     results: Sequence[RunResult]
@@ -335,7 +334,10 @@ class _Parts:
 
 
 def _parts(study: Study, results: Sequence[RunResult], history: SearchHistory | None) -> _Parts:
-    """Return the parts of a report; for a search, its confirmation or else its arms come first."""
+    """Return the parts of a report.
+
+    The main table of a search shows its confirmation; before there is one, its arms.
+    """
     study, results = primary_of(study, results)
     if study.search is None or history is None:
         return _Parts(study=study, results=results, looks=arm_looks(study.arms))

@@ -1,4 +1,4 @@
-"""Files: atomic replacement of the files of a report."""
+"""Files: a report's files replace those of an earlier report, each atomically."""
 
 import errno
 import os
@@ -8,11 +8,11 @@ from pathlib import Path
 from mixup_core.temporary import temporary_folder
 
 Content = str | bytes | Iterable[str]
-"""Content of a file: the whole content, or pieces of text that are written one after the other."""
+"""Content of a file: all of it, or pieces of text that are written one after the other."""
 
 
 def replace_files(folder: Path, contents: Mapping[str, Content]) -> None:
-    """Write all files to a temporary folder, then move each into place; other files are kept.
+    """Write all files to a temporary folder, then move each into place; other files stay.
 
     Args:
         folder: Target folder; created if missing.

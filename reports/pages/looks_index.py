@@ -19,13 +19,13 @@ from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.until_decided import UntilDecided
 
 LEAST_SEEDS = 5
-"""Smallest number of seeds of a study; looks begin at 3 seeds."""
+"""Smallest number of seeds of a study that is replayed; the first look is at 3 seeds."""
 
 _HEADER = ("study", "looks", "claims", "runs", "with looks", "saved", "verdicts that differ")
 
 
 def looks_index(published: Path = PUBLISHED) -> str:
-    """Return the index as a Markdown document."""
+    """Return the page on saved runs as a Markdown document."""
     lines = list(_lines(published))
     before, after = (sum(int(line[column]) for line in lines) for column in (3, 4))
     text = (

@@ -1,8 +1,8 @@
-"""Manuscript: a page of text with the verdicts, numbers and figures of studies filled in.
+"""Manuscript: a page of text into which verdicts, numbers and figures of studies are filled.
 
-A manuscript is a Jinja template of Markdown. Its text states what sources say; measured results
-are inserted by functions: `verdicts`, `results`, `again`, `number`, `first`, `cost`, `figure`, and
-`winner` for the point selected by a search (its parameters, mean, and points with the same mean).
+A manuscript is a Jinja template of Markdown. The text says what sources state. Measured results are
+inserted by functions of the template: `verdicts`, `results`, `again`, `number`, `first`, `cost`,
+`figure` and `winner`, the point selected by a search.
 
     python -m reports.pages.manuscript reports/pages/manuscripts/theory.md --home runs --out FOLDER
 """
@@ -45,24 +45,24 @@ from sweeps.state.results import RunResult, read_results
 from sweeps.study.study import Study
 
 _KEPT = ("table.csv", "runs.csv", "verdicts.csv", "points.csv", "provenance.json")
-"""Files of each report that are published beside the page."""
+"""Files of each report that are copied beside the page."""
 
 
 @dataclass(kw_only=True)
 class Manuscript:
-    """Builder of a page, and the studies that it used."""
+    """The page of one manuscript. Its template calls these methods, which return Markdown."""
 
     home: Home
     out: Path
     used: set[str] = field(default_factory=set)
-    """Studies whose results appear in the page."""
+    """Names of the studies whose results appear on the page."""
     _read: dict[str, Mapping[str, Mapping[int, RunResult]]] = field(default_factory=dict)
 
     def write(self, template: Path) -> Path:
-        """Write the page and all files that it links to; return the page's path.
+        """Write the page and copy all files that it links to; return the path of the page.
 
         Args:
-            template: The manuscript.
+            template: File of the manuscript.
 
         Raises:
             FileNotFoundError: If a study has no report in the home.
@@ -94,15 +94,14 @@ class Manuscript:
         return page
 
     def has(self, study: str) -> bool:
-        """Return whether the home has a report of a study."""
+        """Return whether the home contains a report of a study."""
         return self._report(study).exists()
 
     def verdicts(self, study: str) -> str:
-        """Return the claims of a study with their verdicts, from `verdicts.csv`; empty if none.
+        """Return a table of a study's claims and verdicts; an empty text if it has none.
 
-        The column `compared` contains the claim's metric and comparison; `value` contains the mean
-        over seeds of the judged value (left minus right, if both sides are arms) in the metric's
-        unit.
+        The column `compared` names metric and comparison. The column `value` is the mean over seeds
+        of left minus right (or of the left alone, compared with a number), in the metric's unit.
         """
         rows = self._rows(study, "verdicts.csv")
         if not rows:
@@ -123,10 +122,10 @@ class Manuscript:
         return markdown_grid([[escaped(cell) for cell in line] for line in grid])
 
     def winner(self, study: str) -> str:
-        """Return the point that a search selected, from `points.csv`, for use in a sentence.
+        """Return the point that a search selected, from `points.csv`, to be put into a sentence.
 
-        `point 3 has network.init = 0.13, network.neurons = 4; 2 other points have the same mean
-        (features not learned, %: 1.2 ± 0.4 over 3 seeds; 20 points tried)`.
+        For example: `point 3 has network.init = 0.13, network.neurons = 4; 2 other points have the
+        same mean (features not learned, %: 1.2 ± 0.4 over 3 seeds; 20 points tried)`.
         """
         search, problem = _study(study).search, _study(study).problem
         assert search is not None, "asked of searches"
@@ -146,9 +145,9 @@ class Manuscript:
         )
 
     def results(self, study: str, *metrics: str) -> str:
-        """Return a table of arms and metrics from `table.csv`: mean ± half of the 95 % interval.
+        """Return a table of metrics by arm, from `table.csv`: mean ± half of the 95 % interval.
 
-        If all seeds have the same value, `100 (all 5)` is written instead of an interval.
+        If all seeds have the same value, the cell is `100 (all 5)` instead of an interval.
         """
         problem = _study(study).problem
         grid = [["arm", "n", *(problem.metric(metric).heading for metric in metrics)]]
@@ -165,19 +164,21 @@ class Manuscript:
         rows: Mapping[str, str],
         printed_seeds: int | None = None,
     ) -> str:
-        """Return a table of a source, measured again: our number, and in brackets the printed one.
+        """Return a table that a paper printed, with our number and the printed one in each cell.
 
-        `=`: ours rounds to the printed digits. `≈`: the printed number is within our 95 % interval
-        or 10 % of ours. `≠`: neither. If all seeds have the same value, no ± is written.
+        A mark compares them. `=`: our number rounds to the printed digits. `≈`: the printed number
+        lies in our 95 % interval or within 10 % of our number. `≠`: neither. If all seeds have the
+        same value, no ± is written.
 
         Args:
             study: The study that measures it again.
-            columns: The quantity in each column.
-            rows: Printed numbers of each arm, one word for each column; `-` for a missing number.
+            columns: What each column measures.
+            rows: Printed numbers of each arm, separated by spaces; `-` for a missing number.
             printed_seeds: Number of seeds behind each printed number, if it varies over seeds like
-                ours: `≈` then uses the 95 % prediction interval of a mean of so many seeds, `mean ±
-                t s sqrt(1/n + 1/printed_seeds)`. None: the printed number has no spread, and `≈`
-                uses the interval of our mean.
+                ours. `≈` then uses
+                the 95 % prediction interval of a mean of so many seeds, `mean ± t s sqrt(1/n +
+                    1/printed_seeds)`.
+                None if the printed number has no spread; `≈` then uses the interval of our mean.
         """
         measured = _study(study)
         counts: Counter[str] = Counter()
@@ -206,15 +207,23 @@ class Manuscript:
     def number(
         self, study: str, arm: str, metric: str, place: float | None = None, scale: float = 1.0
     ) -> str:
-        """Return the mean of a metric over an arm's seeds, for use in a sentence."""
+        """Return the mean of a metric over the seeds of an arm, to be put into a sentence.
+
+        Args:
+            study: Name of the study.
+            arm: Name of the arm.
+            metric: Name of the metric.
+            place: Position on the axis at which to read it; None for the read-out of the study.
+            scale: Factor from the stored to the printed value.
+        """
         column = MeasuredColumn(heading="", metric=metric, place=place, scale=scale)
         found = self._measured(study, arm, column)
         return DASH if found is None else spell_number(found.mean)
 
     def first(self, study: str, arm: str, metric: str, level: float) -> str:
-        """Return the first place on the axis where the mean over seeds is at most a level.
+        """Return the first position on the axis at which the mean over seeds is at most `level`.
 
-        If it never is, return `> ` and the last place.
+        If the mean never is, the result is `> ` and the last position.
         """
         runs = counted_runs(self._arranged(study)[arm]).values()
         told = DASH
@@ -227,7 +236,7 @@ class Manuscript:
         return told
 
     def cost(self, study: str, *metrics: str) -> str:
-        """Return a table of the seconds per run of each arm, beside metrics of its last records."""
+        """Return a table of seconds per run for each arm, beside metrics at the end of training."""
         seconds: dict[str, list[float]] = {}
         provenance = json.loads((self._report(study) / "provenance.json").read_text())
         self.used.add(study)
@@ -248,7 +257,7 @@ class Manuscript:
         return markdown_grid([[escaped(cell) for cell in line] for line in grid])
 
     def figure(self, study: str, name: str) -> str:
-        """Return a figure of a report with its caption; its picture and numbers are copied."""
+        """Return a figure of a report with its caption, and copy its picture and numbers."""
         source, title = self._report(study) / "figures", _study(study).name
         self.used.add(study)
         target = self.out / "figures"
@@ -300,7 +309,7 @@ def _study(name: str) -> Study:
 
 
 def _place_of(study: Study, record: EpochRecord) -> float:
-    """Return the place of a record on the axis of its problem."""
+    """Return the position of a record on the axis of its problem."""
     axis = study.problem.axis.metric
     return record.epoch + 1 if axis is None else record.metrics[axis]
 

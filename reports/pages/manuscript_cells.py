@@ -1,4 +1,4 @@
-"""Cells of a manuscript: our numbers, formatted and compared with the printed ones."""
+"""Manuscript cells: our numbers as text, compared with those that a paper printed."""
 
 import json
 from collections.abc import Mapping
@@ -14,30 +14,30 @@ from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 
 _CLOSE = 0.1
-"""Largest relative distance between a printed number and ours that counts as close."""
+"""Largest relative difference between a printed number and ours at which they count as close."""
 
 _ROUNDING = 1e-9
-"""Half an interval below this fraction of the value is attributed to rounding."""
+"""An interval narrower than this fraction of its value is attributed to rounding."""
 
 SAME, NEAR, OTHER = "=", "≈", "≠"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeasuredColumn:
-    """A column of a source's table, to be measured again."""
+    """A column of a paper's table that is measured again."""
 
     heading: str
     metric: str
     place: float | None = None
-    """Place on the axis of the problem at which to read the metric; None: the read-out of the
+    """Position on the axis of the problem at which to read the metric; None for the read-out of the
     study.
     """
     scale: float = 1.0
-    """Factor that converts the stored value to the printed one."""
+    """Factor from the stored value to the printed one."""
 
 
 def mark_of(ours: Summary, printed: str, seeds: int | None) -> str:
-    """Return the mark that compares our mean with a printed number: equal, near or other."""
+    """Return the mark that compares our mean with a printed number: `=`, `≈` or `≠`."""
     number = Decimal(printed)
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int), "a printed number is finite"
@@ -52,7 +52,7 @@ def mark_of(ours: Summary, printed: str, seeds: int | None) -> str:
 
 
 def spell_summary(row: Mapping[str, str], metric: str, problem: Problem) -> str:
-    """Return a metric's mean from a row of a report's CSV, ± half of its 95 % interval."""
+    """Return a metric's mean ± half of its 95 % interval, from a row of a report's CSV."""
     scale = problem.metric(metric).scale
     mean, low, high = (row.get(f"{metric}_{name}", "") for name in ("mean", "ci_low", "ci_high"))
     if not mean:
@@ -77,7 +77,7 @@ def spell_number(value: float) -> str:
 def spell_mean(mean: float, half: float | None, n: str = "") -> str:
     """Return `0.3312 ± 0.0021`, or `100 (all 5)` if all n values are equal.
 
-    An interval without width would state that further seeds give the same value, which is unknown.
+    An interval without width would claim that further seeds give the same value, which is unknown.
     """
     if half is None:
         return spell_number(mean)
@@ -87,7 +87,7 @@ def spell_mean(mean: float, half: float | None, n: str = "") -> str:
 
 
 def spell_claim(study: Study, claim: Claim, reference: str) -> str:
-    """Return the comparison of a claim as text, with the source's difference if it has one."""
+    """Return the comparison of a claim as text, with the value in the source if it gives one."""
     compared = spell_compared(study, claim)
     if not reference or claim.that.number is not None:
         return compared
@@ -96,7 +96,7 @@ def spell_claim(study: Study, claim: Claim, reference: str) -> str:
 
 
 def spell_judged_value(study: Study, claim: Claim, row: Mapping[str, str]) -> str:
-    """Return `uniform minus erm: -1.67 [-2.1, -1.2] points`."""
+    """Return the value of a claim as text: `uniform minus erm: -1.67 [-2.1, -1.2] points`."""
     value, low, high = (row[name] for name in ("value", "low", "high"))
     if not value:
         return DASH
@@ -120,6 +120,6 @@ def spell_in(value: float, unit: str) -> str:
 
 
 def escaped(cell: str) -> str:
-    """Return a cell escaped for Markdown, except for a bold cell."""
+    """Return a cell escaped for Markdown; a cell that is bold stays as it is."""
     is_bold = cell.startswith("**") and cell.endswith("**")
     return cell if is_bold else escape_markdown(cell)

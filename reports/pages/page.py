@@ -1,4 +1,4 @@
-"""report.html: the tables, figures and provenance of a study in one self-contained file."""
+"""Page: `report.html`, with the tables, figures and provenance of a study in one file."""
 
 import base64
 import re
@@ -18,29 +18,30 @@ from sweeps.study.study import Study
 
 _TEMPLATE = Path(__file__).with_name("page.html")
 _PIECE = 3 * 2**14
-"""Bytes of a piece of a data URL; a multiple of three, which base64 encodes without padding."""
+"""Bytes that are encoded at a time in a data URL; a multiple of three, so base64 needs no padding.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tracked:
-    """Links to the runs of a report in MLflow."""
+    """Links from a report to its runs in MLflow."""
 
     command: str
-    """Command that serves MLflow's pages."""
+    """Command that starts MLflow's pages."""
     links: Mapping[str, str]
-    """Address of each link, by the subject of the link."""
+    """Address of each link, by its text."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
-    """A page rendered piece by piece, because the figures of a large study are long."""
+    """A page that is rendered piece by piece, because the figures of a large study are long."""
 
     template: Template
     values: Mapping[str, Any]
-    """Values for the template."""
+    """Values that the template shows."""
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the pieces of its text in order."""
+        """Yield the text of the page in pieces, in order."""
         return self.template.generate(self.values)
 
 
@@ -55,17 +56,18 @@ def render_page(  # noqa: PLR0913  what a page is made of
     files: Mapping[str, str] | None = None,
     tracked: Tracked | None = None,
 ) -> Page:
-    """Return the page as HTML. All inserted text is escaped.
+    """Return the page of a report as HTML; all inserted text is escaped.
 
     Args:
         study: The study.
         table: Its main table.
         figures: Figures, inserted as SVG.
-        provenance: Result of `reports.numbers.provenance.describe`; the only source of times.
+        provenance: Result of `reports.numbers.provenance.describe`; all times on the page come from
+            here.
         leading: Tables before the main table.
-        listings: Tables after it.
+        listings: Tables after the main table.
         files: Content of the files that the page offers for download, by name.
-        tracked: Links to the same runs in MLflow; None: no links.
+        tracked: Links to the same runs in MLflow; None for a page without links.
     """
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -95,12 +97,12 @@ def render_page(  # noqa: PLR0913  what a page is made of
 
 
 def _coded(text: str) -> Markup:
-    """Return a text escaped for HTML, with the parts in backticks as code."""
+    """Return a text escaped for HTML, in which words in backticks are set as code."""
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704
 
 
 def _sentences(caption: str) -> list[str]:
-    """Return the sentences of a caption, each with a capital and a full stop."""
+    """Return the parts of a caption as sentences with a capital and a full stop."""
     statements = (part.strip() for part in re.split(r"; |(?<=\.) ", caption))
     return [f"{part[0].upper()}{part[1:].rstrip('.')}." for part in statements if part]
 
@@ -114,7 +116,7 @@ def _minutes_per_run(study: Study, arm: str, runs: Sequence[Mapping[str, Any]]) 
 
 
 def _addressed(content: str | bytes, kind: str) -> Iterator[str]:
-    """Yield a data URL of a content, in pieces."""
+    """Yield a file as a data URL, in pieces."""
     yield f"data:{kind};base64,"
     plain = content.encode() if isinstance(content, str) else content
     for start in range(0, len(plain), _PIECE):

@@ -1,4 +1,4 @@
-"""Published report: the committed files of a study's report, and its first verdicts."""
+"""Published reports: the reports in `reports/published`, and the verdicts of first reports."""
 
 import csv
 import json
@@ -15,40 +15,44 @@ from sweeps.study.study import Study
 PUBLISHED = Path(__file__).parents[1] / "published"
 
 FIRST = "first_verdicts.jsonl"
-"""File of the first reports that newer ones replaced: study, source and verdicts per line."""
+"""File with the verdicts of first reports that were replaced; one study per line."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Published:
-    """A published report: its claims at that time, their verdicts, and its runs."""
+    """A published report: its claims as they were then, their verdicts, and its runs."""
 
     told: Mapping[str, Mapping[str, str]]
-    """Row of `verdicts.csv` of each claim, by its sentence."""
+    """Row of each claim in `verdicts.csv`, by the sentence of the claim."""
     source: Mapping[str, Any]
-    """Content of the study file."""
+    """The parsed study file of the report."""
     runs: tuple[Mapping[str, str], ...] = ()
     """The rows of `runs.csv`; empty for a first report that was replaced."""
     folder: Path | None = None
     """Folder of the report; None for a first report that was replaced."""
     ended_at_ms: int | None = None
-    """Time at which the last epoch was stored, in ms; equal in reports of the same runs."""
+    """Time in ms at which the last epoch was stored. Reports of the same runs have the same time.
+    """
 
     @property
     def written(self) -> tuple[Mapping[str, Any], ...]:
-        """The claims of the study file."""
+        """The claims as the report's study file has them."""
         return tuple(self.source.get("claims") or ())
 
     def setting(self, arm: str) -> tuple[Any, Any]:
-        """Return the common settings of all arms in the study file, and those of one arm."""
+        """Return the base settings in the report's study file, and the settings of one arm."""
         return self.source.get("base"), (self.source.get("arms") or {}).get(arm)
 
     @property
     def is_of_today(self) -> bool:
-        """True if its verdicts were made by the present rules."""
+        """True if the verdicts were made by the present rules."""
         return all("confidence" in row for row in self.told.values())
 
     def values(self, claim: Claim, study: Study) -> dict[str, dict[int, float]]:
-        """Return the values in `runs.csv` by arm and seed; empty if the read-out differs."""
+        """Return the values of a claim's metric in `runs.csv`, by arm and seed.
+
+        Empty if the claim uses another read-out than the study.
+        """
         that = claim.that
         if that.readout not in (None, study.readout):
             return {}
@@ -63,8 +67,9 @@ class Published:
 def latest_report(published: Path, study: str) -> Published | None:
     """Return the published report of a study; None if there is none.
 
-    A folder named after the study takes precedence over one within a page. Among pages, the report
-    that decides the most claims is chosen; among equals, the one whose runs ended last.
+    A folder with the name of the study comes before one that is part of a page. Of several on
+    pages, the one that decides the most claims is used; of equal ones, the one whose runs ended
+    last.
     """
     own, within_pages = published / study, published.glob(f"*/{study}/")
     folders = [own] if (own / "verdicts.csv").is_file() else list(within_pages)
@@ -79,7 +84,7 @@ def latest_report(published: Path, study: str) -> Published | None:
 
 
 def read_report(folder: Path) -> Published:
-    """Return the report in a folder with `provenance.json` and `verdicts.csv`."""
+    """Read a report from a folder with `provenance.json` and `verdicts.csv`."""
     provenance = provenance_of(folder)
     return Published(
         told={row["says"]: row for row in rows_of(folder / "verdicts.csv")},
@@ -91,7 +96,7 @@ def read_report(folder: Path) -> Published:
 
 
 def first_reports(published: Path) -> dict[str, Published]:
-    """Return the first report of each study, for studies whose first report was replaced."""
+    """Return the first report of each study whose first report was replaced."""
     lines = (json.loads(line) for line in (published / FIRST).read_text("utf-8").splitlines())
     return {
         line["study"]: Published(
@@ -104,7 +109,7 @@ def first_reports(published: Path) -> dict[str, Published]:
 
 
 def record_first(published: Path, folder: Path) -> None:
-    """Record the verdicts of a report before it is replaced, unless older ones are recorded."""
+    """Keep the verdicts of a report that is about to be replaced, unless an older one is kept."""
     provenance = provenance_of(folder)
     if provenance["study"] in first_reports(published) or not (folder / "verdicts.csv").is_file():
         return

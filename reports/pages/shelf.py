@@ -1,13 +1,13 @@
-"""Shelf: the choice of a report's folder, so that no finished report is lost to another study's.
+"""Shelf: the choice of a folder for a report, so that no report overwrites more finished results.
 
     STUDY                 the newest finished report; if there is none, the newest report
     STUDY@SETTINGS        an unfinished report beside a finished one, or one of other settings
     STUDY@SETTINGS.1      the same, if a finished report with other runs has that folder
     STUDY@earlier         a report of an earlier version, or one whose settings are unknown
 
-A report belongs to the resolved study in its `provenance.json`. A report replaces another if it has
-all of the other's finished runs and predictions, and is finished if the other is. If the provenance
-is lost, or names another study, the report counts as finished, with the runs in `runs.csv`.
+A report belongs to the study that its `provenance.json` names. It may replace another report if it
+has all finished runs and predictions of that one, and is finished if that one is. If the provenance
+is lost, or names another study, a report counts as finished, with the runs in `runs.csv`.
 """
 
 import csv
@@ -30,61 +30,60 @@ from sweeps.study.added_arm import added_among
 from sweeps.study.study import Study
 
 _DIGITS = 8
-"""Number of digits of the settings' digest in a folder's name."""
+"""Number of digits of the hash of the settings in the name of a folder."""
 _PROVENANCE, _RUNS = "provenance.json", "runs.csv"
 _TELLING = ("table.csv", "report.html", _RUNS)
-"""Files that identify a report's folder; every report has at least one."""
+"""Files by which the folder of a report is recognised; every report has at least one of them."""
 _UNKNOWN = frozenset({""})
-"""Placeholder for unknown runs; no report contains all of them."""
+"""Placeholder for unknown run keys. No other report has this key, so none may replace a report that
+has it.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """A report that was written earlier, as its provenance describes it."""
+    """A report in the home that was written earlier, as its provenance describes it."""
 
     folder: Path
     settings: str
     """`Study.settings`; empty for a report of an earlier version."""
     is_finished: bool
     complete: frozenset[str]
-    """Keys of its complete runs."""
+    """Run keys of its complete runs."""
     predicted: frozenset[str] = frozenset()
-    """Keys of the runs whose predictions it uses."""
+    """Run keys of the runs whose predictions it uses."""
     num_runs: int = 0
     seeds: tuple[int, ...] = ()
     arms: Mapping[str, Mapping[str, Any]]
     """Configuration of each arm, flattened, without the seed."""
     is_known: bool = True
-    """False if the provenance cannot be read or is another study's."""
+    """False if the provenance cannot be read or names another study."""
 
     def is_within(self, complete: frozenset[str], predicted: frozenset[str]) -> bool:
-        """Return whether the given keys include all its complete runs and all its predictions."""
+        """Return whether the given keys include all complete runs and predictions of the report."""
         is_known = self.complete.isdisjoint(_UNKNOWN)
         return is_known and self.complete <= complete and self.predicted <= predicted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReportPlace:
-    """The folder chosen for a report, and the changes needed before it is written."""
+    """The folder chosen for a new report, and what has to be moved or deleted first."""
 
     folder: Path
     stays: Standing | None = None
-    """The finished report that keeps the study's own folder; None if the new report gets it."""
+    """The finished report that keeps the folder `STUDY`; None if the new report gets it."""
     num_lacking: int = 0
-    """Number of runs whose predictions the kept report has and the new one lacks; 0 if their runs
-    differ.
+    """Number of runs whose predictions only the kept report has; 0 if the two have different runs.
     """
     moved: Standing | None = None
-    """A finished report of other runs, which must first be moved out of the folder."""
+    """A finished report with other runs that has to be moved out of the folder first."""
     moves: Path | None = None
-    """Folder to which that report is moved."""
+    """Folder to which `moved` is moved."""
     outdated: tuple[Path, ...] = ()
-    """Folders of reports of the same settings that contain nothing this report lacks; to be
-    deleted.
-    """
+    """Folders to delete: reports of the same settings with nothing that the new report lacks."""
 
     def clear(self) -> None:
-        """Delete outdated reports and move the earlier report, to free the folder.
+        """Delete outdated reports and move the earlier one, so that the new one can be written.
 
         Raises:
             OSError: If a folder cannot be moved.
@@ -105,10 +104,10 @@ def place_of(
     is_finished: bool,
     predicted: Collection[str] = frozenset(),
 ) -> ReportPlace:
-    """Return the folder for a report; nothing is moved yet.
+    """Return the folder for a new report; nothing is moved or deleted yet.
 
     Args:
-        folder: The study's own folder.
+        folder: The folder `STUDY`.
         study: The study with its present arms.
         results: Results of its runs.
         is_finished: Whether no run is left to train (`reports.numbers.provenance.is_finished`).
@@ -143,9 +142,9 @@ def place_of(
 
 
 def standing(folder: Path, study: str) -> Standing | None:
-    """Return the report of a study in a folder; None if there is none.
+    """Return the report that a folder has of a study; None if it has no report.
 
-    If its provenance cannot be read, or is another study's, it counts as finished.
+    If its provenance cannot be read, or names another study, the report counts as finished.
     """
     found = filled(_Provenance, read_note(folder / _PROVENANCE))
     if found is None or found.study != study:
@@ -171,7 +170,7 @@ def holds_report(folder: Path) -> bool:
 
 
 def standings(folder: Path, study: str) -> tuple[Standing, ...]:
-    """Return the reports of a study: the one in its own folder, then those beside it."""
+    """Return all reports of a study: that in the folder `STUDY`, then those in `STUDY@...`."""
     beside = sorted(p for p in folder.parent.glob("*") if p.name.startswith(f"{folder.name}@"))
     return tuple(
         found for path in (folder, *beside) if (found := standing(path, study)) is not None
@@ -179,7 +178,7 @@ def standings(folder: Path, study: str) -> tuple[Standing, ...]:
 
 
 def spell_place(place: ReportPlace, study: Study) -> str | None:
-    """Return which report is kept or moved, as text; None if the folder was free."""
+    """Return a message on the report that was kept or moved; None if the folder was free."""
     if place.moved is not None:
         why = _spell_moved(place.moved, study)
         return f"the report that stood in {place.folder} is in {place.moves}: {why}"
@@ -216,7 +215,7 @@ def _spell_kept(place: ReportPlace, here: Standing, study: Study) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Run:
-    """A run in `provenance.json`."""
+    """The entry of a run in `provenance.json`."""
 
     run_key: str
     outcome: str
@@ -225,7 +224,10 @@ class _Run:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Provenance:
-    """The entries of `provenance.json` used here; old files lack those with a default."""
+    """The entries of `provenance.json` that are needed here.
+
+    Those with a default are not in old files.
+    """
 
     study: str
     seeds: tuple[int, ...]
@@ -236,7 +238,10 @@ class _Provenance:
 
 
 def _remains(folder: Path) -> Standing:
-    """Return a report whose provenance is lost; finished unless `runs.csv` lists open runs."""
+    """Return a report whose provenance is lost, as far as `runs.csv` describes it.
+
+    The report counts as finished unless `runs.csv` has a run that is not.
+    """
     outcomes = _listed(folder / _RUNS) or dict.fromkeys(_UNKNOWN, "complete")
     return Standing(
         folder=folder,
@@ -249,7 +254,7 @@ def _remains(folder: Path) -> Standing:
 
 
 def _listed(file: Path) -> dict[str, str]:
-    """Return the outcomes in a `runs.csv` by run key; empty if the file is damaged."""
+    """Return the outcome of each run in a `runs.csv`, by run key; empty if the file is damaged."""
     try:
         lines = list(csv.DictReader(StringIO(read_regular(file, LARGEST).decode())))
         found = {line["run_key"]: line["outcome"] for line in lines}
@@ -262,7 +267,7 @@ def _listed(file: Path) -> dict[str, str]:
 def _beside(
     folder: Path, study: str, settings: str, may_replace: Callable[[Standing], bool]
 ) -> Path:
-    """Return the first folder for a report with some settings that is free or may be replaced."""
+    """Return the first folder `STUDY@SETTINGS` that is free or whose report may be replaced."""
     name = f"{folder.name}@{settings[:_DIGITS] or 'earlier'}"
     paths = (folder.with_name(f"{name}.{number}" if number else name) for number in count())
     return next(path for path in paths if _is_free(path, study, may_replace))

@@ -1,4 +1,4 @@
-"""Site: a static website with the reports of all studies of a home, and an index of verdicts.
+"""Site: a static website with the reports of all studies of a home, and an index of their verdicts.
 
 index.html          one card per study: its verdicts, n, dates, commit
 STUDY/              a copy of the study's report folder
@@ -23,7 +23,7 @@ from reports.pages.shelf import holds_report
 
 _TEMPLATE = Path(__file__).with_name("site.html")
 _LARGEST = 2**30
-"""Largest size of a copied file, in bytes."""
+"""Largest size of a file that is copied, in bytes."""
 _MARK, _FORMER_MARK = b'content="mixsweep publish"', b"<title>mixsweep studies</title>"
 """Texts that identify a page of this program; pages of version 0.2.0 have only the second."""
 _HEAD = 2**12
@@ -42,26 +42,28 @@ class SiteEntry:
     num_complete: int
     """Number of runs whose last epoch is stored."""
     seeds: int
-    """Number of seeds."""
+    """Number of seeds of the study."""
     commit: str
-    """First digits of the commit that wrote the report; empty if unknown."""
+    """First digits of the commit that made the report; empty if unknown."""
     date: str
     """UTC date on which the last epoch was stored; empty if there is none."""
     verdicts: tuple[tuple[str, str], ...]
-    """Each claim with its verdict."""
+    """The sentence of each claim, with its verdict."""
 
 
 def write_site(reports: Path, out: Path) -> tuple[SiteEntry, ...]:
-    """Write a website of all reports in a folder, and return its entries by name.
+    """Write a website of all reports in a folder; return its entries, sorted by name.
 
-    Files of an earlier site that are not written again are kept.
+    Files of an earlier site that are not written again stay.
 
     Args:
         reports: `reports/` of a home.
         out: The folder of the site; created if missing.
 
     Raises:
-        FileExistsError: If a page of another website, or a folder without a report, is in the way.
+        FileExistsError: If the folder has a page of another website, or a study's name is that of a
+            folder without
+            a report.
         OSError: If a file cannot be read or written.
         UnreadableError: If a report contains anything but regular files, or its provenance or
             verdicts are damaged.
@@ -76,10 +78,10 @@ def write_site(reports: Path, out: Path) -> tuple[SiteEntry, ...]:
 
 
 def _require_own(out: Path, names: Sequence[str]) -> None:
-    """Check that the folder is empty or a site of this program, so that files may be replaced.
+    """Check that a folder is empty or was written by this program, so that it may be overwritten.
 
     Raises:
-        FileExistsError: If a file of something else would be replaced.
+        FileExistsError: If a file that this program did not write would be replaced.
     """
     index = out / "index.html"
     if index.exists() and not any(

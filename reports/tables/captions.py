@@ -1,4 +1,4 @@
-"""Caption: the data, seeds, selection rule and tests behind a table."""
+"""Captions: what a table is made from: data, seeds, selection rule, tests, device and versions."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,25 +16,25 @@ from reports.numbers.spelling import spell_amount
 from sweeps.study.study import Study
 
 SELECTION_RULE = "none"
-"""No selection: the arms and the read-out were fixed in advance."""
+"""Name of the rule if nothing was selected: the arms and the read-out were fixed in advance."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Selection:
-    """The rule by which arms were selected for a table."""
+    """The way in which the arms of a table were selected, for its caption."""
 
     rule: str = SELECTION_RULE
-    """Name of the rule: `none`, `val-mean`, ..."""
+    """Name of the rule: `none`, or `val-mean` for the lowest mean on validation images, ..."""
     found: str = ""
-    """Sentence of the caption on the selection of the winner; empty if all arms were fixed."""
+    """Sentence on how the winner was selected; empty if all arms were fixed in advance."""
     tried: Mapping[str, int] = field(default_factory=dict)
-    """Number of configurations tried, by arm: the arm is the best of them."""
+    """Number of configurations of which an arm is the best, by arm."""
     winner: str | None = None
-    """The arm that a search selected; None if all arms were fixed."""
+    """The arm that a search selected; None if all arms were fixed in advance."""
 
     @property
     def brief(self) -> str:
-        """Return the selection rule in short form, for captions of figures."""
+        """Return the selection rule in a few words, for captions of figures."""
         if self.winner is None:
             return f"Selection rule {self.rule}: arms fixed in advance"
         return (
@@ -44,7 +44,7 @@ class Selection:
 
 
 FIXED_ARMS = Selection()
-"""No selection: the arms were fixed in advance."""
+"""The selection of a study whose arms were all fixed in advance."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,11 +60,11 @@ class Captioned:
     selection: Selection
     made_with: str
     notes: Sequence[str] = ()
-    """Further notes; they follow the explanation of the comparisons."""
+    """Further notes, which come after the explanation of the comparisons."""
 
 
 def caption_of(table: Captioned) -> str:
-    """Return the caption: data, seeds, selection rule, tests, marks, device and versions."""
+    """Return the caption of a table: data, seeds, selection rule, tests, marks and versions."""
     study, rows = table.study, table.rows
     shown = study.problem.metric(study.headline)
     readout = str(study.readout)
@@ -112,7 +112,7 @@ def has_differing_populations(study: Study) -> bool:
 
 
 def spell_unpaired(configs: Iterable[Config]) -> str:
-    """Return the settings because of which configurations use different data: `data.val_size`."""
+    """Return the settings that give configurations different data, as text: `data.val_size`."""
     first, *others = configs
     problem = problem_of(first)
     own = flatten(first)
@@ -127,7 +127,7 @@ def spell_unpaired(configs: Iterable[Config]) -> str:
 
 
 def spell_family(family: Family) -> str:
-    """Return a sentence on how the intervals and p values of a family are adjusted."""
+    """Return a phrase on how intervals and p values are adjusted for the number of comparisons."""
     if family.size == 0:
         return "no two seeds to pair, so no tests"
     if family.size == 1:
@@ -139,7 +139,7 @@ def spell_family(family: Family) -> str:
 
 
 def few_seeds(comparisons: Iterable[Comparison]) -> list[str]:
-    """Return a warning if a comparison has two seeds only; an empty list otherwise."""
+    """Return a warning if a comparison has only two seeds, as a list of one text; else empty."""
     if not any(comparison.n == 2 and comparison.p is not None for comparison in comparisons):
         return []
     return [
@@ -151,8 +151,9 @@ def few_seeds(comparisons: Iterable[Comparison]) -> list[str]:
 def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> list[str]:
     """Return a phrase on the differences that the comparisons detect with power 0.8.
 
-    It gives the smallest and the largest of these differences, at the observed sd and at the upper
-    95 % limit of the sd. The list is empty if no comparison has a spread.
+    It names the smallest and the largest of these differences, at the observed sd and at the upper
+    95 % limit of the sd. The result is a list of one text; it is empty if no comparison has a
+    spread.
 
     Args:
         tested: Comparisons by arm, each of two seeds or more.
@@ -184,9 +185,9 @@ def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> l
 
 
 def spell_settings(study: Study, metric: str) -> str:
-    """Return the data on which the arms are evaluated, with the number of examples.
+    """Return a phrase on the data on which the arms are evaluated, and the number of examples.
 
-    Text common to several settings is written once: `k = 4/6/8, flow time 1e+07`.
+    Words common to several settings are written once: `k = 4/6/8, flow time 1e+07`.
     """
     setting = study.problem.setting
     found = dict.fromkeys(text for c in study.arms.values() if (text := setting(c, metric)))
@@ -214,7 +215,7 @@ def spell_seeds(seeds: Sequence[int]) -> str:
 
 
 def spell_seeds_of(study: Study) -> str:
-    """Return the seeds of a study for a caption, with its planned looks if there are any."""
+    """Return the seeds of a study for a caption, and its planned looks if it has any."""
     if study.until is None:
         return spell_seeds(study.seeds)
     sizes = ", ".join(map(str, study.until.sizes))
@@ -268,7 +269,7 @@ def _spell_equals(equal: Mapping[str, str]) -> list[str]:
 
 
 def _spell_noise(study: Study, rows: Sequence[ArmRow]) -> str:
-    """Return the largest sampling noise of a fraction, sqrt(p (1 - p) / N), as text."""
+    """Return a phrase on the largest sampling noise of a fraction, sqrt(p (1 - p) / N)."""
     shown = study.problem.metric(study.headline)
     noises = [
         math.sqrt(p * (1 - p) / size)

@@ -1,4 +1,4 @@
-"""Crossed: the parts of the variance over seeds that each source of randomness causes."""
+"""Crossed designs: table of the share of variance that each source of randomness causes."""
 
 from collections.abc import Mapping
 from typing import Any

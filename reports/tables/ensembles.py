@@ -1,4 +1,4 @@
-"""Tables of ensembles by their size, and of the spread over seeds."""
+"""Ensembles: tables of ensembles by their size, and of the spread over seeds."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,12 +25,12 @@ _SHOWN = {
 
 
 def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) -> Listing | None:
-    """Return the measures of ensembles by number of networks; None if no arm has two runs.
+    """Return the table of ensemble measures by number of networks; None if no arm has two runs.
 
     Args:
         predicted: Measures computed from predictions.
         baseline: The arm that others are compared with.
-        equal: For each arm, the first arm with the same computation.
+        equal: For each arm, the first arm that computes the same.
     """
     arms = {arm: of_arm for arm, of_arm in predicted.arms.items() if len(of_arm.runs) > 1}
     if not arms:
@@ -94,7 +94,10 @@ def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) ->
 
 
 def spread_table(predicted: Predicted) -> Listing | None:
-    """Return the spread of the error over seeds, in two parts; None if no arm has two runs."""
+    """Return the table of the spread of the error over seeds, split into two parts.
+
+    The parts are noise of the test images and the rest. None if no arm has two runs.
+    """
     found = {
         arm: of_arm.spread for arm, of_arm in predicted.arms.items() if of_arm.spread is not None
     }
@@ -144,7 +147,7 @@ def _row(arm: str, size: int) -> str:
 
 
 def _families(predicted: Predicted, name: str, baseline: str, equal: Mapping[str, str]) -> Family:
-    """Return the comparisons with the baseline at equal numbers of networks, as one family."""
+    """Return the comparisons with the baseline, at equal numbers of networks, as one family."""
     images = predicted.arms[baseline].images if baseline in predicted.arms else None
     values, pairs, alike = {}, [], {}
     for arm, of_arm in predicted.arms.items():

@@ -1,4 +1,4 @@
-"""Equivalence: the probabilities that an arm is better, equivalent or worse, within a margin."""
+"""Equivalences: table of the probabilities that an arm is better, equivalent or worse."""
 
 from typing import Any
 
@@ -11,10 +11,11 @@ from reports.tables.table import Table
 def equivalence_table(table: Table, margin: float | None) -> Listing | None:
     """Return P(better), P(equivalent) and P(worse) of each arm against the baseline.
 
+    None if the study declares no margin, or no seeds are paired.
+
     Args:
-        table: Table with the comparisons.
-        margin: Margin that the study declares. None gives None; so does a table without paired
-            seeds.
+        table: Main table with the comparisons.
+        margin: The margin of equivalence that the study declares.
     """
     if margin is None:
         return None

@@ -1,4 +1,4 @@
-"""Frames: a study's results as DataFrames; metrics are fractions, NaN if missing."""
+"""Frames: results of a study as pandas DataFrames; metrics are fractions, NaN if missing."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from sweeps.study.study import Study
 _OF_EPOCHS = (
     "study", "arm", "seed", "run_key", "outcome", "epoch", "seconds", "stored_at_ms",
 )  # fmt: skip
-"""Columns of `epochs_frame` for a study without results."""
+"""Columns that `epochs_frame` has even for a study without results."""
 
 
 def arms_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
@@ -32,7 +32,10 @@ def runs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
 def classes_frame(
     study: Study, results: Iterable[RunResult], read: ReadPredictions
 ) -> pd.DataFrame:
-    """Return the columns of `classes.csv`, one row per class and arm; empty without predictions."""
+    """Return a frame with one row per class and arm and the columns of `classes.csv`.
+
+    The frame is empty if no predictions are stored.
+    """
     predicted = gather_predictions(arrange(study, results), study.readout, read)
     names = {arm: study.problem.classes(study.arms[arm]) for arm in predicted.arms}
     table = class_table(predicted, names)
@@ -40,11 +43,11 @@ def classes_frame(
 
 
 def epochs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
-    """Return one row per run and stored epoch, runs in the order of arms and seeds.
+    """Return a frame with one row per run and stored epoch, in the order of arms and seeds.
 
-    Columns: `study`, `arm`, `seed`, `run_key`, `outcome`, `epoch` (1 for the first, as in figures),
-    `seconds` (wall time of the epoch), `stored_at_ms` (Unix time), `config.PATH` of every setting
-    that differs between arms (a list as JSON), and each metric that at least one epoch has.
+    Columns: `study`, `arm`, `seed`, `run_key`, `outcome`; `epoch` (1 for the first, as in figures);
+    `seconds` (wall time of the epoch); `stored_at_ms` (Unix time); `config.PATH` for every setting
+    that differs between arms (a list as JSON); and each metric that at least one epoch has.
     """
     varying = study.varying()
     rows = []
@@ -71,14 +74,14 @@ def epochs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
 def prediction_frames(
     study: Study, results: Iterable[RunResult], read: ReadPredictions
 ) -> Iterator[pd.DataFrame]:
-    """Yield the predictions of each run, one row per image, in the order of arms and seeds.
+    """Yield the predictions of each run as a frame, one row per image, by arms and then seeds.
 
-    Columns: `study`, `arm`, `seed`, `run_key`, `split` (`val`, `test`), `weights` (`last`; also
-    `averaged` if the run averaged its weights), `images` (a digest of the images: equal digests
-    mean the same images), `index` (position of the image in its split, from 0), `file` (CLASS/FILE
-    in an image folder, else empty), `label`, `class` (its name, empty if unnamed) and `logits`, one
-    float32 per class: `np.stack(frame["logits"])` is (rows, classes) if all rows have equally many
-    classes. Runs without predictions are left out.
+    Columns: `study`, `arm`, `seed`, `run_key`; `split` (`val` or `test`); `weights` (`last`; also
+    `averaged` if the run averaged its weights); `images` (a hash: equal hashes mean the same
+    images); `index` (position of the image in its split, from 0); `file` (CLASS/FILE in an image
+    folder, else empty); `label`; `class` (its name, empty if unnamed); and `logits`, one float32
+    per class. `np.stack(frame["logits"])` has shape (rows, classes) if all rows have the same
+    number of classes. Runs without predictions are left out.
 
     Args:
         study: Defines arms, seeds and their order.

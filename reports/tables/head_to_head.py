@@ -1,4 +1,4 @@
-"""Head to head: two arms compared on one metric, paired by seed; from one study or two."""
+"""Head to head: table of two arms compared on one metric, paired by seed; from one study or two."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from sweeps.study.study import Study
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StudyArm:
-    """An arm of a study, with the results of the study."""
+    """An arm together with its study and the results of the study."""
 
     study: Study
     arm: str
     results: tuple[RunResult, ...]
-    """Results of all runs of the study."""
+    """Results of all runs of the study, not of this arm alone."""
 
     def values(self, metric: str) -> Mapping[int, float]:
         """Return the value of each finished run of the arm, by seed, in the study's read-out."""
@@ -32,18 +32,18 @@ class StudyArm:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeadToHead:
-    """The comparison of two arms."""
+    """Two arms compared with each other."""
 
     names: tuple[str, str]
     metric: str
     shown: Metric
     values: tuple[Mapping[int, float], Mapping[int, float]]
-    """The values by seed, of the first arm and of the second."""
+    """Values by seed of the first arm, and of the second."""
     comparison: Comparison
-    """The first arm minus the second, over their common seeds."""
+    """First arm minus second, over the seeds that both have."""
 
     def record(self) -> dict[str, Any]:
-        """Return names, values and comparison as a JSON-ready mapping."""
+        """Return names, values and comparison as a mapping that can be written as JSON."""
         return {
             "arms": list(self.names),
             "metric": self.metric,
@@ -66,7 +66,7 @@ class HeadToHead:
         }
 
     def listings(self) -> tuple[Listing, Listing]:
-        """Return the table of the comparison and the table of values by seed."""
+        """Return two tables: the comparison, and the values by seed."""
         first, second = self.names
         c, shown = self.comparison, self.shown
         effect = DASH
@@ -122,11 +122,12 @@ class HeadToHead:
 
 
 def head_to_head(first: StudyArm, second: StudyArm, metric: str) -> HeadToHead:
-    """Compare two arms.
+    """Compare two arms on a metric.
 
     Raises:
         ValueError: If the arms have different problems, data or read-outs, if one has no finished
-            run that measured the metric, or if they have no seed in common.
+            run that measured
+            the metric, or if they have no seed in common.
     """
     sides = (first, second)
     studies = [side.study for side in sides]
@@ -163,7 +164,7 @@ def head_to_head(first: StudyArm, second: StudyArm, metric: str) -> HeadToHead:
 def _compared(
     sides: tuple[StudyArm, StudyArm], metric: str, values: Sequence[Mapping[int, float]]
 ) -> Comparison:
-    """Return the comparison of two arms over their common seeds."""
+    """Return the comparison of two arms over the seeds that both have."""
     shared = values[0].keys() & values[1].keys()
     ours, theirs = ({seed: of[seed] for seed in sorted(shared)} for of in values)
     own, other = (measures_of(s.study, metric, s.study.readout)[s.arm] for s in sides)
@@ -171,7 +172,7 @@ def _compared(
 
 
 def _why_none(side: StudyArm, metric: str) -> str:
-    """Return the reason why an arm has no value to compare."""
+    """Return the reason why an arm has no value of a metric."""
     by_seed = arrange(side.study, side.results)[side.arm]
     diverged = [str(seed) for seed, run in by_seed.items() if run.outcome == "diverged"]
     if diverged:

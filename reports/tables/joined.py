@@ -1,4 +1,4 @@
-"""Joined table: studies side by side, one column each, for several data sets or machines.
+"""Joined table: several studies side by side, one column each, for example one per dataset.
 
 joined.md, joined.tex       arms, differences, verdicts and paper values by column
 joined.csv                  the rows of every `table.csv`, with their column
@@ -43,26 +43,30 @@ from reports.tables.verdicts import spell_numbers
 from sweeps.study.study import Study
 
 _LATEX_COLUMNS = {"means": (1, 3), "differences": (2, 2)}
-"""Columns per study, and studies that fit the text width, of each listing in LaTeX."""
+"""Columns per study, and number of studies that fit the width of the text, for two of the LaTeX
+tables.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Joined:
-    """A table of several studies. Every rendering is a function of it."""
+    """A table of several studies. Markdown, LaTeX and CSV are all made from this value."""
 
     heads: tuple[str, ...]
-    """Distinct heading of each study."""
+    """Heading of each study's column; all differ."""
     columns: tuple[JoinedColumn, ...]
     tables: tuple[Table, ...]
     """The main table of each study's report."""
     verdicts: tuple[tuple[Verdict, ...], ...]
-    """The verdicts of each study."""
+    """The verdicts of each study's claims."""
     provenances: tuple[Mapping[str, Any], ...]
 
     def listings(self) -> tuple[Listing, ...]:
-        """Return the arms, then differences, verdicts, paper values and equal runs, if any.
+        """Return tables of arms, differences, verdicts, paper values and equal runs.
 
-        The records of the first are the rows of `joined.csv`, those of the verdicts
+        Empty ones are left out.
+
+        The records of the first are the rows of `joined.csv`, those of the verdicts the rows of
         `joined_verdicts.csv`.
         """
         found = (
@@ -75,11 +79,11 @@ class Joined:
         return tuple(listing for listing in found if listing is not None)
 
     def markdown(self) -> str:
-        """Return every listing under its title, as Markdown."""
+        """Return all tables as Markdown, each below its title."""
         return "\n".join(f"{listing.title}\n\n{listing.markdown()}" for listing in self.listings())
 
     def latex(self) -> str:
-        """Return arms and differences as LaTeX, split into tables that fit the text width."""
+        """Return arms and differences as LaTeX tables that fit the width of the text."""
         label = "-".join(dict.fromkeys(column.study.name for column in self.columns))
         texts = []
         for listing in self.listings():
@@ -105,7 +109,7 @@ class Joined:
         return "\n".join(texts)
 
     def files(self) -> dict[str, str]:
-        """Return the files of a joined table: their contents by name."""
+        """Return the content of each file of a joined table, by its name."""
         told = self._verdict_records()
         by_column = zip(self.heads, self.provenances, strict=True)
         provenance = {"columns": [{"column": head, **facts} for head, facts in by_column]}
@@ -247,7 +251,7 @@ class Joined:
         return "; ".join((*families, *power))
 
     def _told(self) -> dict[tuple[str, str], list[tuple[Study, Verdict] | None]]:
-        """Return the verdicts in each column, by sentence and source of the claim."""
+        """Return the verdict in each column for each claim, named by its sentence and source."""
         told: dict[tuple[str, str], list[tuple[Study, Verdict] | None]] = {}
         for place, verdicts in enumerate(self.verdicts):
             for verdict in verdicts:
@@ -325,14 +329,14 @@ class Joined:
 
 
 def join(columns: Sequence[JoinedColumn], *, command: str) -> Joined:
-    """Return studies side by side.
+    """Return a table of several studies, side by side.
 
-    The studies may differ in their data sets (`Problem.data_paths`) and in the machines that
-    trained them, and one may have arms and seeds that another lacks. The problem, headline metric,
-    read-out, baseline and all other settings of an arm must be equal.
+    The studies may differ in their datasets (`Problem.data_paths`) and in the machines that trained
+    them, and one may have arms and seeds that another lacks. Problem, headline metric, read-out,
+    baseline and all other settings of an arm must be equal.
 
     Args:
-        columns: Two or more.
+        columns: Two studies or more.
         command: The command line, for the provenance.
 
     Raises:
@@ -367,7 +371,7 @@ def join(columns: Sequence[JoinedColumn], *, command: str) -> Joined:
 
 
 def _evened(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the records with equal fields; a field that a record lacks is None."""
+    """Return records that all have the same fields; a field that a record lacked is None."""
     records = list(records)
     names = dict.fromkeys(name for record in records for name in record)
     return [{name: record.get(name) for name in names} for record in records]
@@ -381,7 +385,7 @@ def _spell_member(member: Member | None, table: Table, expected: int) -> str:
 
 
 def _spell_reference(record: Mapping[str, Any], metric: Metric) -> tuple[str, str]:
-    """Return a paper's value, and our value minus it, with the interval of our value."""
+    """Return a paper's value, and our value minus the paper's with its interval, as text."""
     scale, digits, paper = metric.scale, metric.digits, record["paper"]
     printed = spell_number(paper * scale, digits)
     if record["difference"] is None:
@@ -393,5 +397,5 @@ def _spell_reference(record: Mapping[str, Any], metric: Metric) -> tuple[str, st
 
 
 def _numbers(member: Member | None) -> dict[str, Any]:
-    """Return all numbers of a comparison; if there is no comparison, every number is None."""
+    """Return all numbers of a comparison as columns; all are None if there is no comparison."""
     return {"n": member and member.comparison.n, **record_of(member)}

@@ -1,4 +1,4 @@
-"""Joined column: a study and the place of its runs, for a table of several studies."""
+"""Joined columns: the studies of a joined table, and the check that they can stand side by side."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,25 +16,25 @@ from sweeps.study.study import Study
 
 
 class MixedProtocolsError(ValueError):
-    """Studies to be joined differ in more than their data sets and machines."""
+    """Studies cannot stand side by side: they differ in more than datasets and machines."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JoinedColumn:
-    """A study with its results and the place where they are stored."""
+    """A study with its results and the home or store that has them."""
 
     study: Study
     results: tuple[RunResult, ...]
     """Results of all runs of the study."""
     place: str
-    """Home or store of the study, as the user named it."""
+    """Home or store of the results, as the user named it."""
     data_checksums: Mapping[str, Mapping[str, str]]
-    """Checksum of each file of each data set, for the provenance."""
+    """Checksum of each file of each dataset, for the provenance."""
     predictions: ReadPredictions | None = None
     """Function that reads the predictions of a complete run; None if there are no predictions."""
 
     def judge(self) -> tuple[Verdict, ...]:
-        """Return the verdict of each claim, as the study's own report does."""
+        """Return the verdict of each claim, as in the study's own report."""
         study, predicted = self.study, None
         arranged = arrange(study, self.results)
         is_asked = any(claim.that.metric in study.problem.predicted for claim in study.claims)
@@ -43,20 +43,23 @@ class JoinedColumn:
         return verdicts_of(study, arranged, predicted)
 
     def environments(self, name: str) -> str:
-        """Return one property of the machines that trained the runs; empty if not recorded."""
+        """Return a property of the machines that trained the runs, as text.
+
+        Empty if not recorded.
+        """
         stages = [result.stage for result in self.results if result.stage is not None]
         found = {stage.environment.get(name, "") for stage in stages}
         return " and ".join(sorted(found - {""}))
 
     @property
     def data(self) -> str:
-        """The names of the data sets of its arms."""
+        """The names of the datasets on which the arms are trained."""
         names = map(self.study.problem.dataset, self.study.arms.values())
         return " and ".join(dict.fromkeys(filter(None, names)))
 
 
 def require_one_protocol(columns: Sequence[JoinedColumn]) -> None:
-    """Check that columns differ only in their data sets, machines, arms and seeds.
+    """Check that studies differ only in their datasets, machines, arms and seeds.
 
     Raises:
         MixedProtocolsError: If anything else differs; the message lists all differences.
@@ -68,10 +71,10 @@ def require_one_protocol(columns: Sequence[JoinedColumn]) -> None:
 
 
 def heads_of(columns: Sequence[JoinedColumn]) -> tuple[str, ...]:
-    """Return the shortest headings that distinguish the columns.
+    """Return the shortest heading for each column with which no two columns look alike.
 
     Raises:
-        ValueError: If no heading distinguishes them.
+        ValueError: If no heading tells two columns apart.
     """
     limits = [column.environments("onednn_at_most") for column in columns]
     facets = [
@@ -98,7 +101,7 @@ def settings_of(
     columns: Sequence[JoinedColumn],
     provenances: Sequence[Mapping[str, Any]],
 ) -> list[str]:
-    """Return the data and the machine of each column, for captions."""
+    """Return data and machine of each column as text, for captions."""
     parts = []
     for head, column, facts in zip(heads, columns, provenances, strict=True):
         study = column.study
@@ -113,7 +116,7 @@ def settings_of(
 
 
 def _faults(first: Study, other: Study) -> list[str]:
-    """Return the differences between the protocols of two studies, one text each."""
+    """Return the settings in which two studies may not differ but do, as texts."""
     names = (first.name, other.name)
     general = {
         "problem": (first.problem.name, other.problem.name),

@@ -1,4 +1,4 @@
-"""Listing: a table beside the main one, and the text of its cells."""
+"""Listings: the tables beside the main one, and the text of their cells."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,10 @@ from reports.numbers.summary import Summary
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listing:
-    """A table beside the main one: its cells as text, and its full data as CSV."""
+    """A table beside the main one.
+
+    Its cells are text; its records have all numbers, for the CSV.
+    """
 
     name: str
     """File name without its suffix."""
@@ -33,9 +36,9 @@ class Listing:
     caption: str
     records: tuple[Mapping[str, Any], ...]
     bold: frozenset[tuple[int, int]] = frozenset()
-    """Row and column of the `cells` that are printed in bold."""
+    """Row and column of each bold cell of `cells`."""
     is_long: bool = False
-    """True for a long table, which is not printed on the console and is folded on a page."""
+    """True for a table that is too long for the console; a page shows it folded."""
 
     def markdown(self) -> str:
         """Return the table and its caption as Markdown."""
@@ -56,9 +59,9 @@ class Listing:
 
 
 def spell_summary(summary: Summary | None, metric: Metric) -> str:
-    """Format a mean with its interval: `22.22 ± 1.63`; `100.00 [88.43, 100.00]` if asymmetric.
+    """Return a mean with its interval: `22.22 ± 1.63`, or `100.00 [88.43, 100.00]` if asymmetric.
 
-    A dash replaces a missing summary or an unknown width.
+    A dash stands for a missing mean or an unknown width.
     """
     if summary is None:
         return DASH
@@ -73,13 +76,16 @@ def spell_summary(summary: Summary | None, metric: Metric) -> str:
 
 
 def digits_of(n: int, metric: Metric | int) -> int:
-    """Return the number of decimals to print; one less for two seeds, whose spread is uncertain."""
+    """Return the number of decimals to print.
+
+    With two seeds one fewer, as the spread is uncertain.
+    """
     usual = metric if isinstance(metric, int) else metric.digits
     return max(0, usual - 1) if n == 2 else usual
 
 
 def spell_difference(comparison: Comparison | None, metric: Metric) -> str:
-    """Format a difference with its interval, as in `-2.45 [-4.01, -0.89]`; a dash for None."""
+    """Return a difference with its interval: `-2.45 [-4.01, -0.89]`; a dash for None."""
     if comparison is None:
         return DASH
     scale, digits = metric.scale, digits_of(comparison.n, metric)
@@ -88,7 +94,7 @@ def spell_difference(comparison: Comparison | None, metric: Metric) -> str:
 
 
 def spell_member(member: Member, metric: Metric) -> str:
-    """Format a difference with the simultaneous interval of its family: `-2.45 [-4.41, -0.49]`."""
+    """Return a difference with the adjusted interval of its family: `-2.45 [-4.41, -0.49]`."""
     scale, digits = metric.scale, digits_of(member.comparison.n, metric)
     interval = spell_interval(member.low, member.high, scale, digits)
     return f"{spell_number(member.comparison.difference * scale, digits)}{interval}"

@@ -1,4 +1,4 @@
-"""Looks table: the planned looks of a study that adds seeds until its claims are decided."""
+"""Looks: table of the planned looks of a study that adds seeds until its claims are decided."""
 
 from collections.abc import Mapping
 
@@ -20,7 +20,9 @@ def looks_table(
     predicted: Predicted | None = None,
     statements: Mapping[Claim, Statement] | None = None,
 ) -> Listing | None:
-    """Return the result of every look at every undecided claim; None if no looks are planned.
+    """Return the result of each look at each claim; None if the study plans no looks.
+
+    A claim has no row after the look that decided it or gave it up.
 
     Args:
         study: Study with the claims.

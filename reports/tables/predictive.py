@@ -1,4 +1,4 @@
-"""Tables from predictions: calibration, ensembles over seeds, error of each class."""
+"""Predictive: tables from stored predictions: calibration, ensembles, error of each class."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -25,20 +25,20 @@ _ERROR = Metric(label="error", unit="%")
 _SHARE, _GAIN = Measure(least=0.0, most=1.0), Measure(least=-1.0, most=math.inf)
 _PLAIN = Metric(label="")
 _MOST_CLASSES = 20
-"""Number of classes printed at most; the CSV contains all."""
+"""Largest number of classes that are printed; the CSV has all."""
 
 
 def calibration_table(
     predicted: Predicted, baseline: str, equal: Mapping[str, str]
 ) -> Listing | None:
-    """Return calibration error and Brier score, raw and with temperature scaling.
+    """Return the table of calibration error and Brier score, before and after temperature scaling.
 
-    None if there are no predictions.
+    None if no predictions are stored.
 
     Args:
         predicted: Measures computed from predictions.
         baseline: The arm that others are compared with.
-        equal: For each arm, the first arm with the same computation.
+        equal: For each arm, the first arm that computes the same.
     """
     if not predicted.arms:
         return None
@@ -92,7 +92,7 @@ def calibration_table(
 
 
 def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) -> Listing | None:
-    """Return the table of ensembles over the seeds of each arm; None if no arm has two runs."""
+    """Return the table of the ensemble of all seeds of each arm; None if no arm has two runs."""
     arms = {arm: of_arm for arm, of_arm in predicted.arms.items() if len(of_arm.runs) > 1}
     if not arms:
         return None
@@ -161,7 +161,7 @@ def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]
 
 
 def class_table(predicted: Predicted, names: Mapping[str, Sequence[str]]) -> Listing | None:
-    """Return the error of each class in each arm; None if there are no predictions.
+    """Return the table of the error of each class; None if no predictions are stored.
 
     Args:
         predicted: Measures computed from predictions.
@@ -221,12 +221,14 @@ def class_differences(
     equal: Mapping[str, str],
     names: Mapping[str, Sequence[str]],
 ) -> Listing | None:
-    """Return the error of each class minus the baseline's, as one family; None if there are none.
+    """Return the table of each class's error minus that of the baseline; None without differences.
+
+    All classes and arms are one family of comparisons.
 
     Args:
         predicted: Measures computed from predictions.
         baseline: The arm that others are compared with.
-        equal: For each arm, the first arm with the same computation.
+        equal: For each arm, the first arm that computes the same.
         names: Class names of each arm; empty if the classes have numbers only.
     """
     if baseline not in predicted.arms:
@@ -316,7 +318,7 @@ def _against_baseline(
 
 
 def _adjusted(before: str, family: Family) -> str:
-    """Return `before` and how the differences are adjusted; empty if there are no differences."""
+    """Return `before`, followed by how the differences are adjusted; empty without differences."""
     return before + spell_family(family) if family.size else ""
 
 

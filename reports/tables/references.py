@@ -1,4 +1,4 @@
-"""Reference table: values printed in papers, beside the values measured here."""
+"""References: table of the values printed in papers, beside the values measured here."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,16 +11,16 @@ from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 
 NOT_TRAINED = "not trained"
-"""Cell in the place of the number of runs of a method that the study has no arm of."""
+"""Cell in the column of runs for a method that the study lists but does not train."""
 
 
 def reference_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]]
 ) -> Listing | None:
-    """Return each paper value with ours and the difference; None if the study declares none.
+    """Return the table of paper values, our values and differences; None if the study lists none.
 
     Args:
-        study: Study with the paper values; those of arms it lacks are ignored.
+        study: Study with the paper values; those of arms that it lacks are ignored.
         arranged: Its results (`reports.numbers.runs.arrange`).
     """
     cells, records = [], []
@@ -67,7 +67,7 @@ def reference_table(
 
 
 def spell_differing(study: Study) -> str:
-    """Return the differences between a study and the source of its paper values; empty if none."""
+    """Return a phrase on how the study differs from the source of its paper values; else empty."""
     if not study.differs:
         return ""
     return f" Otherwise than in the source: {'; '.join(study.differs)}."

@@ -1,4 +1,4 @@
-"""Equal runs: differences between the results of one run key on different machines."""
+"""Equal runs: table of runs that two columns have in common, trained on different machines."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,10 @@ from reports.tables.table import Table
 def same_runs(
     heads: Sequence[str], columns: Sequence[JoinedColumn], table: Table
 ) -> Listing | None:
-    """Return the differences between equal runs of two columns; None if there are no equal runs."""
+    """Return the table of differences between equal runs of two columns; None without equal runs.
+
+    Runs are equal if they have the same run key, so their results should be nearly identical.
+    """
     shown = table.shown
     first, *others = zip(heads, columns, strict=True)
     cells, records = [], []

@@ -1,4 +1,4 @@
-"""Searched: the points that a search has tried, their results, and the tables of them."""
+"""Searched: the points that a search has tried, their results, and tables of them."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -21,18 +21,18 @@ from sweeps.study.search import START_UP, Point, Search, SearchHistory
 from sweeps.study.study import Study
 
 _MOST_POINTS = 10
-"""Number of points printed at most; the CSV contains all."""
+"""Largest number of points that are printed; the CSV has all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """The points and arms of a search, with the values of its objectives."""
+    """The points and arms of a search, with the values of its objectives at every seed."""
 
     study: Study
-    """The study with the points as arms, without the confirmation."""
+    """The study with its points as arms, without the confirmation."""
     history: SearchHistory
     values: Mapping[str, Mapping[str, Mapping[int, float]]]
-    """Value after the last epoch by objective, arm and seed; complete runs only."""
+    """Value after the last epoch, by objective, arm and seed; only of complete runs."""
 
     @property
     def search(self) -> Search:
@@ -42,23 +42,23 @@ class Searched:
 
     @property
     def objective(self) -> str:
-        """The objective by which the winner is selected."""
+        """The metric by which the winner is selected."""
         return self.search.strategy.objectives[0]
 
     @property
     def shown(self) -> Metric:
-        """The display form of the objective."""
+        """Label, unit and digits with which that metric is displayed."""
         return self.study.problem.metric(self.objective)
 
     @property
     def baselines(self) -> tuple[str, ...]:
-        """The arms that are not points of the search."""
+        """The arms of the study file, which are not points of the search."""
         points = set(self.study.points())
         return tuple(arm for arm in self.study.arms if arm not in points)
 
     @cached_property
     def winner(self) -> Point | None:
-        """The complete point selected by the rule of the search; None if there is none."""
+        """The complete point that the rule of the search selects; None if no point is complete."""
         errors = {}
         for point in self.history.points:
             summary = self.summary(point.arm)
@@ -80,7 +80,10 @@ class Searched:
 
     @property
     def won(self) -> str:
-        """`point 1 has mix.law.alpha = 0.4; 2 other points have the same mean`."""
+        """The parameters of the winner as text, and the number of points with the same mean.
+
+        For example `point 1 has mix.law.alpha = 0.4; 2 other points have the same mean`.
+        """
         if self.winner is None:
             return ""
         idle = self.search.without_effect(self.winner.values)
@@ -88,7 +91,7 @@ class Searched:
 
     @property
     def ranked(self) -> tuple[Point, ...]:
-        """All points: complete ones by mean, then pruned, open and failed ones."""
+        """All points: first complete ones by their mean, then pruned, open and failed ones."""
         order = ("complete", "pruned", "open", "failed")
         return tuple(
             sorted(
@@ -98,18 +101,24 @@ class Searched:
         )
 
     def summary(self, arm: str, objective: str | None = None) -> Summary | None:
-        """Return the summary of an objective over an arm's seeds; None if no seed is complete."""
+        """Return mean and interval of an objective over an arm's seeds.
+
+        None if no seed is complete.
+        """
         values = self.values[objective or self.objective].get(arm, {})
         return summarise(list(values.values())) if values else None
 
     @property
     def known(self) -> str:
-        """A phrase for captions: the number of points known before the search; empty if none."""
+        """Phrase for captions on the number of points known before the search.
+
+        Empty if there are none.
+        """
         known = sum(point.is_known for point in self.history.points)
         return f" ({known} of them known before)" if known else ""
 
     def selection(self, metric: str) -> Selection:
-        """Return how the winner was selected, for the caption of its confirmation by a metric."""
+        """Return how the winner was selected, for the caption of a table of its confirmation."""
         tried, seeds = len(self.history.points), len(self.study.seeds)
         label, rule = self.study.problem.metric(metric).label, self.search.strategy.select
         counted = dict.fromkeys(self.baselines, 1)
@@ -137,12 +146,12 @@ _RULES = {
 def spell_winner(
     arm: str, values: Mapping[str, Any], num_tied: int, idle: Collection[str] = ()
 ) -> str:
-    """Return a winner's parameters, and the number of other points with the same mean.
+    """Return the parameters of a winner as text, and the number of points with the same mean.
 
     Args:
         arm: Name of the point.
-        values: Its value at each path.
-        num_tied: Number of other points with its mean.
+        values: Value of each parameter, by its path.
+        num_tied: Number of other points with the same mean.
         idle: Paths whose values have no effect (`Search.without_effect`).
     """
     named = ", ".join(
@@ -157,9 +166,9 @@ def gather(study: Study, results: Sequence[RunResult], history: SearchHistory) -
     """Return the points of a search with their results.
 
     Args:
-        study: A study with a search, including the points of the history as arms.
+        study: A study with a search; the points of the history are among its arms.
         results: Results of its runs; those of a confirmation are ignored.
-        history: All points.
+        history: All points that the search has proposed.
     """
     assert study.search is not None
     confirmed = study.confirmed()
@@ -183,7 +192,7 @@ def gather(study: Study, results: Sequence[RunResult], history: SearchHistory) -
 
 
 def points_table(searched: Searched) -> Listing:
-    """Return a table of the best points and of the other arms; the CSV contains all points."""
+    """Return the table of the best points and of the arms; the CSV has all points."""
     search, objective = searched.search, searched.objective
     metric = searched.study.problem.metric
     paths = [parameter.path for parameter in search.space.parameters]
@@ -256,7 +265,7 @@ def points_table(searched: Searched) -> Listing:
 
 
 def winner_table(searched: Searched, table: Table) -> Listing:
-    """Return the winner minus each other arm, from the table of the confirmation."""
+    """Return the table of the winner minus each arm, on the fresh seeds of the confirmation."""
     winner, shown = table.selection.winner, table.shown
     assert winner is not None
     found = {

@@ -1,4 +1,4 @@
-"""Seeds: the value of every run, and its difference from the baseline at the same seed."""
+"""Seeds: table of every run, and its difference from the baseline's run at the same seed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,9 @@ from sweeps.state.results import RunResult
 
 
 def seeds_table(arranged: Mapping[str, Mapping[int, RunResult]], table: Table) -> Listing | None:
-    """Return the values and differences of each arm, one column per seed; None without values.
+    """Return the table of values and differences of each arm, one column per seed.
+
+    None without values.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).

@@ -1,4 +1,4 @@
-"""Sensitivity: the comparisons of a table, repeated with every available read-out."""
+"""Sensitivity: the comparisons of the main table, repeated with every available read-out."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,13 +13,15 @@ from sweeps.study.readouts import Averaged, Last, MeanOfLast, Readout
 from sweeps.study.study import Study
 
 _FEW = 3
-"""Number of last evaluations to average, if the study does not set it."""
+"""Number of last evaluations that are averaged, if the study does not set it."""
 
 
 def sensitivity_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]], table: Table
 ) -> Listing | None:
-    """Return the differences from the baseline in each read-out; None if only one is available.
+    """Return the differences from the baseline in each read-out.
+
+    None if there is only one read-out.
 
     Args:
         study: The study of the table.
@@ -74,16 +76,16 @@ def sensitivity_table(
 
 
 def changed_by_readout(listing: Listing | None) -> list[str]:
-    """Return a phrase for the caption if a sign or decision depends on the read-out."""
+    """Return a phrase for the caption if a sign or decision depends on the read-out; else empty."""
     if listing is None or listing.caption.endswith("changes."):
         return []
     return ["a sign or a decision at 5 % depends on the read-out (sensitivity table)"]
 
 
 def _readouts(table: Table) -> dict[Readout, None]:
-    """Return the read-outs to compare, the primary first.
+    """Return the read-outs to compare, that of the study first.
 
-    A mean of the last records is included only if records follow each other by epoch.
+    A mean of the last records is among them only if records are taken epoch by epoch.
     """
     primary = table.readout
     mean = primary if isinstance(primary, MeanOfLast) else MeanOfLast(evaluations=_FEW)

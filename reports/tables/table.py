@@ -1,4 +1,4 @@
-"""Table: one row per arm, with its comparison to the baseline."""
+"""Table: the main table of a report, with one row per arm and its difference from the baseline."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,12 +35,13 @@ from sweeps.study.readouts import Readout
 from sweeps.study.study import Study
 
 _MOST_NAMES = 3
-"""Up to this number, arms with equal computations are named in their row; above, counted."""
+"""Up to this many arms that compute the same are named in their common row; more are only counted.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnfinishedRun:
-    """A run that is missing from the table."""
+    """A run without a result in the table, and the reason."""
 
     arm: str
     seed: int
@@ -51,7 +52,7 @@ class UnfinishedRun:
     unit: str
     """Word for one epoch, for example `epoch`."""
     reason: str
-    """Last line of the error, or a note that there is no error."""
+    """Last line of the error; a note if no error is recorded."""
 
     def __str__(self) -> str:
         """Return one line that names the run and says why it is missing."""
@@ -61,13 +62,13 @@ class UnfinishedRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
-    """The main table of a study. Every rendering is a function of it; none reads the clock."""
+    """The main table of a study. Markdown, LaTeX and CSV are made from this value alone."""
 
     study: str
     problem: Problem
-    """Problem that defines how metrics are shown."""
+    """The study's problem, which defines how metrics are displayed."""
     metric: str
-    """The metric compared: the study's headline."""
+    """The metric by which arms are compared: the study's headline."""
     metrics: tuple[str, ...]
     """All metrics of the complete runs, in the order of the columns."""
     baseline: str
@@ -75,16 +76,16 @@ class Table:
     rows: tuple[ArmRow, ...]
     """One row per arm, in the order of the study."""
     equal: Mapping[str, str]
-    """The arm in whose printed row an arm is shown, by arm (`reports.numbers.arms.equals`)."""
+    """The arm in whose row an arm is printed, by arm (`reports.numbers.arms.equals`)."""
     family: Family
-    """All comparisons of the metric that the report prints."""
+    """All comparisons of the metric that the report prints, adjusted together."""
     unfinished: tuple[UnfinishedRun, ...]
     caption: str
     selection: Selection = FIXED_ARMS
 
     @property
     def shown(self) -> Metric:
-        """The display form of the compared metric."""
+        """Label, unit and digits with which the compared metric is displayed."""
         return self.problem.metric(self.metric)
 
     @property
@@ -99,16 +100,16 @@ class Table:
 
     @property
     def cells(self) -> tuple[tuple[str, ...], ...]:
-        """The cells of the `printed` rows: text without markup, except for the dagger."""
+        """The text of the `printed` rows, without markup; a dagger marks arms close to the best."""
         return tuple(self._cells_of(row) for row in self.printed)
 
     @property
     def printed(self) -> tuple[ArmRow, ...]:
-        """The printed rows: one row for all arms with the same computation."""
+        """The rows to print; arms that compute the same share one row."""
         return tuple(row for row in self.rows if self.equal[row.arm] == row.arm)
 
     def markdown(self) -> str:
-        """Return the table, its caption and the list of missing runs, as Markdown."""
+        """Return the table, its caption and the list of missing runs as Markdown."""
         lines = [self.header, *self.cells]
         grid = [[escape_markdown(cell) for cell in line] for line in lines]
         for row, line in zip(self.printed, grid[1:], strict=True):
@@ -129,9 +130,9 @@ class Table:
         return [self._record_of(row) for row in self.rows]
 
     def latex(self) -> str:
-        """Return two LaTeX tables that need the package booktabs, at most one text column wide.
+        """Return two LaTeX tables that need the package booktabs and fit one text column.
 
-        The first contains the arms with their differences, the second the other columns.
+        The first has the arms with their differences, the second the other columns.
         """
         num_narrow = self.header.index("p") + 1
         narrow, rest = range(num_narrow), (0, *range(num_narrow, len(self.header)))
@@ -155,7 +156,10 @@ class Table:
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of arms compared, each once; equal arms are represented by the first."""
+        """The pairs of arms that are compared, each once.
+
+        The first of equal arms stands for all of them.
+        """
         found: dict[frozenset[str], tuple[str, str]] = {}
         for arm, against in self.family.members:
             if isinstance(against, str):
@@ -166,7 +170,7 @@ class Table:
 
     @property
     def further(self) -> tuple[str, ...]:
-        """Metrics shown in further columns beside the compared metric."""
+        """The other metrics, which have columns of their own."""
         head = self.metric.partition("/")[0]
         beside = (metric.replace("*", head) for metric in self.problem.beside)
         return tuple(m for m in beside if m in self.metrics and m != self.metric)
@@ -206,7 +210,7 @@ class Table:
         return spell_member(row.compared, self.shown) + shared
 
     def title_of(self, arm: str) -> str:
-        """Return the title of an arm in figures: its name and its tags."""
+        """Return the name of an arm with its tags, for figures."""
         return next(row.title for row in self.rows if row.arm == arm)
 
     def _name_of(self, row: ArmRow) -> str:
@@ -253,11 +257,11 @@ def tabulate(
     selection: Selection = FIXED_ARMS,
     notes: Sequence[str] = (),
 ) -> Table:
-    """Return the table of a study from the results so far; there may be none.
+    """Return the main table of a study from the results so far; there may be none.
 
     Args:
         study: Defines the arms, the seeds and their order.
-        results: Results of its runs, in any order; runs without a result count as missing.
+        results: Results of its runs, in any order; a run without a result counts as missing.
         made_with: Device, versions and commit, for the end of the caption.
         selection: How the arms were selected.
         notes: Further sentences for the caption.
@@ -312,10 +316,10 @@ def tabulate(
 
 
 def printed_pairs(study: Study, winner: str | None) -> tuple[tuple[str, str], ...]:
-    """Return the pairs of arms compared on the headline in a report: one family of tests.
+    """Return the pairs of arms that a report compares on the headline metric: one family of tests.
 
-    Each arm is compared with the baseline, and the winner of a search with each arm. There are none
-    if the arms are evaluated on different data. Claims form a separate family.
+    Each arm is compared with the baseline, and the winner of a search with each arm. There are no
+    pairs if the arms are evaluated on different data. Claims are a separate family.
     """
     if has_differing_populations(study):
         return ()

@@ -1,4 +1,4 @@
-"""Variation: the part of the spread over seeds that each source of randomness causes."""
+"""Variation: table of the spread over seeds that each source of randomness causes alone."""
 
 import json
 import math
@@ -23,7 +23,7 @@ _ALL = "all"
 def variation_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]]
 ) -> Listing | None:
-    """Return the spread that each source causes alone; None if no arm isolates a source."""
+    """Return the spread that each source of randomness causes; None if no arm isolates a source."""
     groups = settings_by_source(study, arranged, study.problem.source)
     if not any(source != _ALL for of_group in groups.values() for source in of_group):
         return None
@@ -76,12 +76,15 @@ def variation_table(
 def settings_by_source(
     study: Study, arms: Iterable[str], source: Callable[[Config], tuple[str, Config]]
 ) -> dict[str, dict[str, str]]:
-    """Return the arms by setting and source; a setting is named after its method or first arm.
+    """Return the arms by setting and source of randomness.
+
+    A setting is all of a configuration but the source. Its name is that of its method or of its
+    first arm.
 
     Args:
         study: Study with these arms.
         arms: The arms to group.
-        source: Function from a configuration to the source that varies in it and to the rest of it.
+        source: Function that splits a configuration into the source that varies and the rest.
     """
     by_setting: dict[str, dict[str, str]] = {}
     names: dict[str, str] = {}
@@ -134,7 +137,10 @@ def _spell(record: Mapping[str, Any], name: str, scale: float, digits: int) -> s
 
 
 def _test_noise(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> float | None:
-    """Return sqrt(p (1 - p) / N) at the mean error of the baseline; None if it is not known."""
+    """Return the sampling noise sqrt(p (1 - p) / N) at the baseline's mean error.
+
+    None if unknown.
+    """
     row = summarise_arm(study, study.baseline, arranged[study.baseline], (study.headline,))
     size = study.problem.sample_size(study.arms[study.baseline], study.headline)
     summary = row.summaries.get(study.headline)

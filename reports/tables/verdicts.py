@@ -1,4 +1,4 @@
-"""Verdict table: the claims of a study, their comparisons and their verdicts."""
+"""Verdicts: table of the claims of a study, their comparisons and their verdicts."""
 
 import math
 from collections.abc import Mapping
@@ -17,12 +17,12 @@ def verdict_table(
     verdicts: tuple[Verdict, ...],
     varied: Mapping[str, tuple[Verdict, ...]] | None = None,
 ) -> Listing:
-    """Return the verdicts as a table.
+    """Return the table of claims and verdicts.
 
     Args:
         study: Study with the claims.
         verdicts: Verdicts of its claims, in order.
-        varied: Verdicts in each variant of the settings, by the variant's label.
+        varied: Verdicts in each variant of the study's settings, by the label of the variant.
     """
     found = varied or {}
     return Listing(
@@ -68,7 +68,7 @@ def verdict_table(
 
 
 def _spell_looks(study: Study) -> str:
-    """Return how the verdicts account for planned looks; empty if there are none."""
+    """Return a phrase on how the verdicts allow for planned looks; empty if there are none."""
     if study.until is None:
         return ""
     sizes = ", ".join(map(str, study.until.sizes))
@@ -86,7 +86,7 @@ def _spell_looks(study: Study) -> str:
 
 
 def spell_claims_family(study: Study) -> str:
-    """Return how the verdicts of a study are adjusted for their number."""
+    """Return a phrase on how the verdicts of a study are adjusted for the number of its claims."""
     size = family_size(study)
     if size < 2:
         return "One claim, so nothing is adjusted."
@@ -98,7 +98,7 @@ def spell_claims_family(study: Study) -> str:
 
 
 def spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:
-    """Return the measured value of a verdict with its interval, and the value in the source."""
+    """Return two texts: the measured value of a claim with its interval, and the source's value."""
     shown = study.problem.metric(verdict.claim.that.metric)
     scale, digits = shown.scale, digits_of(verdict.n, shown)
     value = reference = DASH
@@ -111,7 +111,7 @@ def spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:
 
 
 def spell_compared(study: Study, claim: Claim) -> str:
-    """Return a claim as text: `test error, %: uniform less than erm`."""
+    """Return the comparison of a claim as text: `test error, %: uniform less than erm`."""
     that = claim.that
     shown = study.problem.metric(that.metric)
     margin = "" if that.margin is None else f" ± {_spell_written(that.margin, shown)}"
@@ -124,7 +124,7 @@ def spell_compared(study: Study, claim: Claim) -> str:
 
 
 def spell_judged(study: Study, claim: Claim) -> str:
-    """Return the meaning of a verdict's value: `uniform minus erm`, or one arm if it is a mean."""
+    """Return what the value of a claim is, as text: `uniform minus erm`, or the name of one arm."""
     shown = study.problem.metric(claim.that.metric)
     left, right = _spell_side(claim.that.left, shown), _spell_right(claim, shown)
     judged = left if claim.that.number is not None else f"{left} minus {right}"
@@ -167,7 +167,7 @@ def _spell_side(side: Side, shown: Metric) -> str:
 
 
 def _spell_written(value: float, metric: Metric) -> str:
-    """Format a number of a study file; with all of its digits if rounding would change it."""
+    """Return a number of a study file as text, with all its digits if rounding would change it."""
     shown = spell_number(value * metric.scale, metric.digits)
     is_whole = math.isclose(float(shown), value * metric.scale, rel_tol=1e-9)
     return shown if is_whole else f"{value * metric.scale:g}"
