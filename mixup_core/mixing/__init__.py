@@ -1,6 +1,6 @@
-"""Mixing: draws weights and partners, mixes pairs of images, and computes the mixed loss.
+"""Mixing: draws mixing weights and partners, mixes pairs of images, and computes the mixed loss.
 
-Each operation has one file, which is registered here.
+Each operation (linear interpolation, CutMix, ...) has its own file and is registered here.
 """
 
 from mixup_core.mixing.cutmix import CutMix

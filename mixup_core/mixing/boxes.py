@@ -1,4 +1,4 @@
-"""Boxes: rectangles in an image, clipped at its borders."""
+"""Boxes: axis-aligned rectangles of pixels in an image, clipped at its borders."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +10,12 @@ if TYPE_CHECKING:
 
 
 def sides(share: NDArray[np.float64], size: tuple[int, int]) -> NDArray[np.int64]:
-    """Return height and width of boxes whose sides are fractions of the image's, rounded down.
+    """Return height and width, in pixels, of boxes whose sides are fractions of the image's sides.
+
+    Results are rounded down.
 
     Args:
-        share: Fraction for each box, (boxes,), in [0, 1].
+        share: Fraction of each box, (boxes,), in [0, 1].
         size: Height and width of the image.
 
     Returns:
@@ -24,7 +26,7 @@ def sides(share: NDArray[np.float64], size: tuple[int, int]) -> NDArray[np.int64
 
 
 def draw_centres(count: int, size: tuple[int, int], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw pixels uniformly from the image: (count, 2), row and column."""
+    """Draw pixels uniformly from an image, as centres of boxes: (count, 2), row and column."""
     return rng.integers(np.asarray(size), size=(count, 2))
 
 
@@ -33,11 +35,11 @@ def boxes(
 ) -> NDArray[np.int64]:
     """Return first row, end row, first column and end column of each box: (boxes, 4).
 
-    A box extends half of its side (rounded down) in both directions from its centre and is clipped
-    at the borders. Ends are exclusive.
+    A box extends by half of its side (rounded down) in both directions from its centre and is
+    clipped at the borders. Ends are exclusive.
 
     Args:
-        centres: (boxes, 2).
+        centres: Row and column, (boxes, 2).
         lengths: Height and width, (boxes, 2).
         size: Height and width of the image.
     """
@@ -51,8 +53,8 @@ def outside(drawn: "Tensor", own: "Tensor") -> "Tensor":
     """Return a mask that is 1 outside the boxes and 0 inside: (boxes, height, width).
 
     Args:
-        drawn: Boxes, (boxes, 4).
-        own: Images, (batch, channels, height, width); the mask has their type and device.
+        drawn: Result of `boxes`, (boxes, 4).
+        own: Images, (batch, channels, height, width). They set size, type and device of the mask.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""CutMix: replaces a box of the image by the same box of its partner."""
+"""CutMix: replaces a box of pixels by the same box of the partner."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CutMix(Operation):
-    """Replaces a box by that of the partner; the label weight is the share of pixels that remain.
+    """Replaces a box of pixels by the partner's; the label weight is the share of kept pixels.
 
     The sides of the box are sqrt(1 - lam) times those of the image. Its centre is uniform, and it
-    is clipped at the borders. The infimum of the loss is not known.
+    is clipped at the borders. No formula for the infimum of the expected loss is known.
 
     Source: Yun et al. 2019, arXiv:1905.04899, section 3 and algorithm A1.
     """
@@ -26,7 +26,7 @@ class CutMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a box for each weight, (weights, 4)."""
+        """Draw a box for each weight, (weights, 4): its first and end row, first and end column."""
         import numpy as np
 
         from mixup_core.mixing.boxes import boxes, draw_centres, sides
@@ -36,7 +36,7 @@ class CutMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the images and the share of pixels that each keeps."""
+        """Return the mixed images and the share of pixels kept of each `own` image."""
         from mixup_core.mixing.boxes import outside
         from mixup_core.mixing.masks import masked
 

@@ -1,4 +1,4 @@
-"""FMix: two images joined along a random mask of low frequencies."""
+"""FMix: joins two images along a random mask of low frequencies."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,17 +12,18 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _MASKS_AT_A_TIME = 4096
-"""Masks computed at once: for 32 x 32 pixels, the Fourier transform then takes 70 MB."""
+"""Number of masks computed at once. For 32 x 32 pixels, the Fourier transform then takes 70 MB."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FMix(Operation):
-    """Takes each pixel from one of two images, by a random mask of low frequencies.
+    """Takes each pixel from one of two images, by a random binary mask of low frequencies.
 
     A random surface is drawn: Gaussian noise whose Fourier coefficients are divided by
-    frequency^decay. The fraction lam of pixels where it is highest keeps the own image; the others
-    show the partner. Label weight: lam. The authors' code mixes up the axes of its coefficients, so
-    that along one side its surfaces have only the frequencies 0 and 1; this one is isotropic.
+    frequency^decay. The fraction lam of pixels where the surface is highest shows the image itself,
+    the rest its partner. The label weight is lam. The authors' code mixes up the axes of the
+    coefficients, so that its surfaces have only the frequencies 0 and 1 along one side; surfaces of
+    this class are isotropic.
 
     Source: Harris et al. 2020, arXiv:2002.12047, section 4.
     """
@@ -30,12 +31,14 @@ class FMix(Operation):
     tag: ClassVar = "fmix"
 
     decay: NonNegative = 3.0
-    """Power of the frequency by which Fourier coefficients are divided."""
+    """Exponent of the frequency by which Fourier coefficients are divided; larger gives larger
+    shapes.
+    """
 
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a mask for each weight, (weights, height, width), bool: True keeps the own pixel."""
+        """Draw a bool mask for each weight, (weights, height, width); True keeps the own pixel."""
         import numpy as np
 
         masks = np.empty((len(lam), *size), dtype=bool)
@@ -50,19 +53,20 @@ class FMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the images and lam."""
+        """Return the mixed images and lam."""
         from mixup_core.mixing.masks import masked
 
         return masked(own, beside, drawn.to(own.dtype))[0], lam
 
 
 def low_frequency(noise: "NDArray[np.float64]", decay: float) -> "NDArray[np.float64]":
-    """Divide the Fourier coefficients of noise by frequency^decay.
+    """Return noise smoothed by dividing its Fourier coefficients by frequency^decay; same shape.
 
     Args:
         noise: (surfaces, height, width).
-        decay: The power. Frequencies are in periods per pixel; frequencies below one period per
-            image are raised to it.
+        decay: Exponent of the frequency, which is in periods per pixel. Frequencies below one
+            period
+            per image are set to one period per image.
     """
     import numpy as np
 
@@ -77,7 +81,7 @@ def highest(surface: "NDArray[np.float64]", count: "NDArray[Any]") -> "NDArray[n
 
     Args:
         surface: (surfaces, height, width).
-        count: (surfaces,), each at most the number of values.
+        count: Number of values to select, (surfaces,); at most height * width.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""GridMix: takes each cell of a grid from one of two images."""
+"""GridMix: takes each cell of a regular grid from one of two images."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GridMix(Operation):
-    """Keeps each cell with probability lam; the label weight is the share of pixels that remain.
+    """Keeps each grid cell with probability lam; the label weight is the share of kept pixels.
 
-    The grid has `cells` x `cells` cells, of sizes as equal as the pixels allow. The same operation
-    is called `cutmix` in the problem rare-features, where cells are patches. The source's second
-    loss, which classifies each cell, is not implemented.
+    The grid has `cells` x `cells` cells, of sizes as equal as the pixels allow. In the problem
+    rare-features, where cells are patches, the same operation is called `cutmix`. The source's
+    second loss, which classifies each cell, is not implemented.
 
     Source: Baek, Bang and Shim 2021, Pattern Recognition 109, 107594; only its abstract was read.
     """
@@ -26,12 +26,12 @@ class GridMix(Operation):
     tag: ClassVar = "gridmix"
 
     cells: Count = 4
-    """Cells along each side of the image; at most one per pixel is used."""
+    """Number of cells along each side of the image, limited to one per pixel."""
 
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw which cells are kept, (weights, cells, cells), bool."""
+        """Draw which cells are kept for each weight, (weights, cells, cells), bool."""
         from mixup_core.mixing.cells import draw_kept
 
         del size
@@ -40,7 +40,7 @@ class GridMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the images and the share of pixels that each keeps."""
+        """Return the mixed images and the share of pixels kept of each `own` image."""
         import torch
 
         from mixup_core.mixing.masks import masked

@@ -8,11 +8,11 @@ from mixup_core.laws import Law
 
 
 def draw_lambdas(law: Law, count: int, rng: np.random.Generator) -> Tensor:
-    """Draw weights from a law: (count,), float32, in [0, 1].
+    """Draw independent mixing weights from a law: (count,), float32, in [0, 1].
 
     Args:
-        law: A constant law does not use the generator.
-        count: Number of batches of the epoch, or of images; `mix.lam_scope` decides which.
+        law: Distribution of the weights; a constant law does not use the generator.
+        count: Number of weights: one per batch of the epoch or one per image (`mix.lam_scope`).
         rng: Random generator.
     """
     return torch.from_numpy(law.draw(count, rng).astype(np.float32))

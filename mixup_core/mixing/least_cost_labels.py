@@ -1,28 +1,29 @@
-"""least_cost_labels: finds the cheapest labelling of a grid by a minimum cut."""
+"""least_cost_labels: labels the cells of a grid at the lowest total cost, by a minimum cut."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 _SCALE = 2**20
-"""Factor by which costs are scaled before rounding; SciPy's maximum flow takes integers."""
+"""Factor by which costs are multiplied before rounding: SciPy's maximum flow takes integers."""
 _NEVER = 2**30
-"""Capacity so large that a minimum cut never crosses the arc."""
+"""Capacity of arcs that a minimum cut must not cross."""
 
 
 def least_cost_labels(
     costs: NDArray[np.float64], below: NDArray[np.float64], beside: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Return the labels of the cells of a grid with the smallest total cost: (rows, columns).
+    """Return the label of each cell of a grid that minimises the total cost: (rows, columns).
 
         sum of costs[cell, label] + sum of weight ((label - label') / (labels - 1))^2
 
-    The second sum runs over pairs of neighbours. The minimum is exact up to the rounding of costs.
-    If several labellings cost the same, the one with the lowest labels is returned.
+    The second sum runs over pairs of neighbours, with labels `label` and `label'`. The minimum is
+    exact up to the rounding of costs. Among labellings of equal cost, the one with the lowest
+    labels is returned.
 
     Source: Ishikawa 2003, IEEE TPAMI 25(10), the cut for convex functions of ordered labels.
 
     Args:
-        costs: (rows, columns, labels).
+        costs: Cost of each label in each cell, (rows, columns, labels).
         below: Weight of each cell and the cell below it, (rows - 1, columns), non-negative.
         beside: Weight of each cell and the cell to its right, (rows, columns - 1), non-negative.
     """

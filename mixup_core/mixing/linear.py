@@ -1,4 +1,4 @@
-"""Linear: interpolates between two images (mixup)."""
+"""Linear: interpolates between two images (the original mixup)."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Linear(Operation):
-    """Mixup: lam x + (1 - lam) x', label weight lam.
+    """Mixup: lam x + (1 - lam) x' for an image x and its partner x'; the label weight is lam.
 
     Source: Zhang et al. 2018, arXiv:1710.09412, section 2.
     """
@@ -37,7 +37,7 @@ def mix(
         images: (batch, ...), float.
         partner_images: As `images`.
         lam: Weight of `images`, in [0, 1]; () for one weight per batch, (batch,) for one each.
-        out: Tensor to write the result to; None allocates one.
+        out: Tensor to which the result is written; None allocates a new one.
     """
     import torch
 

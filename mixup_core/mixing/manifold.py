@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifold(Operation):
-    """Manifold mixup: linear interpolation at a random layer, drawn once per batch.
+    """Manifold mixup: linear interpolation of activations at a layer drawn for each batch.
 
-    The layers before it are applied to images and partners separately. Label weight: lam. The
-    infimum of the loss is not known, since these layers can move the points that are mixed.
+    The layers before the drawn one process images and partners separately. The label weight is lam.
+    No formula for the infimum of the expected loss is known, since those layers can move the points
+    that are mixed.
 
     Source: Verma et al. 2019, arXiv:1806.05236, section 2.
     """
@@ -36,7 +37,7 @@ class Manifold(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a layer for each weight, (weights, 1); a batch uses the first one."""
+        """Draw a layer for each weight, (weights, 1); a batch uses its first weight's layer."""
         import numpy as np
 
         del size
@@ -45,17 +46,17 @@ class Manifold(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the interpolated images (layer 0) and lam."""
+        """Return the interpolated images and lam; called only for batches whose layer is 0."""
         from mixup_core.mixing.linear import mix
 
         del drawn
         return mix(own, beside, lam), lam
 
     def layer(self, drawn: "Tensor") -> int:
-        """Return the layer drawn for the batch."""
+        """Return the layer that was drawn for a batch."""
         return int(drawn[0, 0])
 
     @property
     def deepest_layer(self) -> int:
-        """The deepest layer that can be drawn."""
+        """The deepest layer that can be drawn: the maximum of `layers`."""
         return max(self.layers)

@@ -7,12 +7,12 @@ if TYPE_CHECKING:
 
 
 def masked(own: "Tensor", beside: "Tensor", mask: "Tensor") -> "tuple[Tensor, Tensor]":
-    """Return `mask * own + (1 - mask) * beside` and the mean of each mask.
+    """Return `mask * own + (1 - mask) * beside`, and the mean of each mask as label weight.
 
     Args:
-        own: (batch, channels, height, width).
-        beside: As `own`.
-        mask: (batch or 1, height, width), in [0, 1].
+        own: Images, (batch, channels, height, width).
+        beside: Their partners, as `own`.
+        mask: Weight of each pixel of `own`, (batch or 1, height, width), in [0, 1].
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Mixed losses: losses with a label mixed from two."""
+"""Mixed losses: losses of a classifier whose target is mixed from two labels."""
 
 import torch
 from torch import Tensor
@@ -25,7 +25,7 @@ def mixed_cross_entropies(  # noqa: PLR0913  each is a thing of its own
     Args:
         logits: (batch, classes), float.
         labels: (batch,), int64, each in [0, classes).
-        partner_labels: (batch,), as `labels`, for the partners.
+        partner_labels: Labels of the partners, (batch,), as `labels`.
         lam: Weight of `labels`, in [0, 1]; () for one weight per batch, (batch,) for one each.
         smoothing: Label smoothing: share of each target that is spread evenly over all classes.
         class_weights: Weight of each class, (classes,); None means 1 for all.
@@ -42,7 +42,7 @@ def mixed_squared_errors(
 ) -> Tensor:
     """Return the squared error of each image of a mixed batch, (batch,).
 
-    It is the squared distance of the logits, with no softmax, from the mixed one-hot target:
+    It is the squared distance between the logits (without softmax) and the mixed one-hot target:
 
         loss = sum over classes of (logit - (lam e_y + (1 - lam) e_y'))^2
 
@@ -51,8 +51,8 @@ def mixed_squared_errors(
     Args:
         logits: (batch, classes), float.
         labels: (batch,), int64, each in [0, classes).
-        partner_labels: (batch,), as `labels`, for the images mixed in.
-        lam: As for `mixed_cross_entropies`.
+        partner_labels: Labels of the partners, (batch,), as `labels`.
+        lam: Weight of `labels`, in [0, 1]; () for one weight per batch, (batch,) for one each.
     """
     classes = torch.arange(logits.shape[1], device=labels.device)  # one_hot would look at labels
     own, partner = (

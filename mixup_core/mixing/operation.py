@@ -1,4 +1,4 @@
-"""Operation: base class of operations that mix two images, one file each; plugins may add more."""
+"""Operation: base class of operations that mix two images; plugins may subclass it."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Operation(Checked, ABC):
-    """Mixes two images and returns the label weight of the first.
+    """Base class of operations that mix two images and weight the label of the first.
 
     A weight lam applies to a batch or to a single image (`mix.lam_scope`). `draw` is called once
-    per epoch with all weights, `mix` once per batch. They must use no other source of randomness,
+    per epoch with all weights, `mix` once per batch. Both must use no other source of randomness,
     so that a resumed run has the same bits. The file of an operation is imported whenever a study
     is read, so import torch inside the methods.
     """
@@ -26,17 +26,18 @@ class Operation(Checked, ABC):
     catalogue: ClassVar[Catalogue["Operation"]] = Catalogue("operation", meant={"mixup": "linear"})
 
     tag: ClassVar[str]
-    """The operation's name in study files."""
+    """Name of the operation in study files."""
     is_linear: ClassVar[bool] = False
     """True if the result is lam times the image plus 1 - lam times its partner. Batches are then
-    assembled in one pass, and `mix` is not called."""
+    assembled in one pass, and `mix` is not called.
+    """
     has_linear_floor: ClassVar[bool] = False
-    """True if the infimum of the loss is that of linear interpolation
-    (`mixup_core.mixing.loss_floor`). If False, the infimum and the excess of the loss over it are
-    not recorded.
+    """True if the infimum of the expected loss is that of linear interpolation
+    (`mixup_core.mixing.loss_floor`). If False, runs record neither the infimum nor the excess of
+    the loss over it.
     """
     needs_saliency: ClassVar[bool] = False
-    """True if `mix_salient` must be called instead of `mix`."""
+    """True if `mix_salient` is to be called instead of `mix`."""
 
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
@@ -60,9 +61,9 @@ class Operation(Checked, ABC):
         """Return the mixed images and the weight of the label of `own`, in [0, 1].
 
         Args:
-            own: (batch, channels, height, width), float32; must not be modified.
+            own: Images, (batch, channels, height, width), float32; must not be modified.
             beside: The partners, as `own`.
-            lam: (batch,), float32.
+            lam: Mixing weights, (batch,), float32.
             drawn: Rows returned by `draw`, on the device of the images; one for the batch or one
                 for each image.
 
@@ -76,26 +77,27 @@ class Operation(Checked, ABC):
         """Mix as `mix` does, given how strongly the loss depends on each pixel.
 
         Args:
-            own: As for `mix`; so are `beside`, `lam` and `drawn`.
-            beside: The partners.
-            lam: Weight of each image.
-            drawn: Rows returned by `draw`.
-            saliency: Absolute gradient of the loss at each pixel of the images and their partners,
-                (2, batch, height, width), float32, non-negative.
+            own: Images, as for `mix`.
+            beside: The partners, as for `mix`.
+            lam: Mixing weights, as for `mix`.
+            drawn: Rows returned by `draw`, as for `mix`.
+            saliency: Absolute gradient of the loss at each pixel of the images (index 0) and of
+                their
+                partners (index 1), (2, batch, height, width), float32, non-negative.
         """
         del saliency
         return self.mix(own, beside, lam, drawn)
 
     def layer(self, drawn: "Tensor") -> int:
-        """Return the hidden layer whose output is mixed in a batch; 0: `mix` makes its images.
+        """Return the hidden layer whose outputs are mixed in a batch; 0: `mix` mixes the images.
 
         Args:
-            drawn: As for `mix`, but on the CPU.
+            drawn: Rows returned by `draw` for this batch, on the CPU.
         """
         del drawn
         return 0
 
     @property
     def deepest_layer(self) -> int:
-        """The deepest layer that `layer` may return: a network must have as many."""
+        """The deepest layer that `layer` may return; networks with fewer layers are refused."""
         return 0

@@ -1,4 +1,4 @@
-"""Partner: where the image that is mixed into another one comes from."""
+"""Partner: rules by which the partner of each image is drawn."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,11 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FromDataset:
-    """Uniform over the training set with replacement: an image may be its own partner."""
+    """Draws partners uniformly from the training set, with replacement.
+
+    An image can be its own partner.
+    """
 
     tag: ClassVar = "dataset"
     pairing: ClassVar[Literal["dataset", "permutation"] | None] = "dataset"
-    """Argument of `mixup_core.mixing.loss_floor.loss_floor`; None: no floor is known."""
+    """Value of `partner` for `mixup_core.mixing.loss_floor.loss_floor`; None: no formula is known.
+    """
 
     def draw(
         self,
@@ -30,13 +34,13 @@ class FromDataset:
         rng: "np.random.Generator",
         shown: "Shown",
     ) -> "Tensor":
-        """Return the partner of each image along `order`: (images,), int64, on the CPU.
+        """Draw the partner of each image of an epoch: indices, (images,), int64, on the CPU.
 
         Args:
-            order: (images,), int64, on the CPU; the images in the order of the epoch.
+            order: Indices of the images in the order of the epoch, (images,), int64, on the CPU.
             batch_sizes: Length of each batch along `order`.
-            rng: Source of the draws.
-            shown: Returns images by their indices.
+            rng: Random generator.
+            shown: Function from indices to images, for rules that depend on pixels.
         """
         import torch
 
@@ -46,7 +50,10 @@ class FromDataset:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FromBatch:
-    """A random permutation of the batch: one image of each is expected to meet itself."""
+    """Draws partners as a random permutation of the batch.
+
+    On average, one image of each batch is its own partner.
+    """
 
     tag: ClassVar = "permutation"
     pairing: ClassVar[Literal["dataset", "permutation"] | None] = "permutation"
@@ -58,7 +65,7 @@ class FromBatch:
         rng: "np.random.Generator",
         shown: "Shown",
     ) -> "Tensor":
-        """Return the partner of each image along `order`; see `FromDataset.draw`."""
+        """Draw the partner of each image of an epoch; see `FromDataset.draw`."""
         import torch
 
         del shown
@@ -70,21 +77,21 @@ class FromBatch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Similar(Checked):
-    """Another image of the batch, the more likely the closer its pixels are.
+    """Draws another image of the batch as partner, more likely if its pixels are similar.
 
         P(j | i) ~ exp(-|x_i - x_j|^2 / (2 bandwidth^2 m))
 
-    m is the mean squared distance of two images of the batch. A wide kernel makes all equally
-    likely. No floor of the loss is known.
+    m is the mean squared distance between two images of the batch. A large bandwidth makes all
+    images equally likely. No formula for the infimum of the expected loss is known.
 
-    Source: the kernel is that of Yao et al. 2022, arXiv:2210.05775, taken there of labels.
+    Source: the kernel is that of Yao et al. 2022, arXiv:2210.05775, where it applies to labels.
     """
 
     tag: ClassVar = "similar"
     pairing: ClassVar[Literal["dataset", "permutation"] | None] = None
 
     bandwidth: Positive = 0.5
-    """Width of the kernel, in units of the root mean squared distance."""
+    """Width of the kernel, in units of the root mean squared distance of the batch."""
 
     def draw(
         self,
@@ -93,7 +100,7 @@ class Similar(Checked):
         rng: "np.random.Generator",
         shown: "Shown",
     ) -> "Tensor":
-        """Return the partner of each image along `order`; see `FromDataset.draw`."""
+        """Draw the partner of each image of an epoch; see `FromDataset.draw`."""
         import torch
 
         batches = torch.split(order, list(batch_sizes))
@@ -108,11 +115,13 @@ class Similar(Checked):
         return order[torch.cat(found).cpu()]
 
     def chosen(self, square: "Tensor", place: "Tensor") -> "Tensor":
-        """Return which image each image of a batch meets, (batch,); itself if it is alone.
+        """Return the index of each image's partner in the batch, (batch,).
+
+        The image of a batch of one is its own partner.
 
         Args:
-            square: Squared distances, (batch, batch), double.
-            place: (batch,), uniform in [0, 1).
+            square: Squared distances between the images, (batch, batch), double.
+            place: Uniform random numbers in [0, 1), (batch,).
         """
         import torch
 
@@ -131,4 +140,4 @@ class Similar(Checked):
 
 
 Partner = FromDataset | FromBatch | Similar
-"""Add a member by writing its class and naming it here."""
+"""Union of all rules for drawing partners. To add one, write its class and add it here."""

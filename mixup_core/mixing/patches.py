@@ -1,4 +1,4 @@
-"""Patches: the rectangles that a grid cuts images into, and images put together from them."""
+"""Patches: means over the patches of a regular grid, and images with rearranged patches."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ def patch_means(values: "Tensor", grid: tuple[int, int]) -> "Tensor":
 
     Args:
         values: (..., height, width).
-        grid: Rows and columns of patches; they divide height and width.
+        grid: Numbers of rows and columns of patches; they divide height and width.
     """
     rows, columns = grid
     split = values.reshape(*values.shape[:-2], rows, values.shape[-2] // rows, columns, -1)
@@ -19,12 +19,12 @@ def patch_means(values: "Tensor", grid: tuple[int, int]) -> "Tensor":
 
 
 def arranged(images: "Tensor", sources: "Tensor", grid: tuple[int, int]) -> "Tensor":
-    """Return images whose patches are moved.
+    """Return images with their patches rearranged; same shape.
 
     Args:
         images: (batch, channels, height, width).
-        sources: The patch that each place shows, (batch, places), row by row.
-        grid: Rows and columns of patches.
+        sources: Index of the patch to show at each position, (batch, positions), row by row.
+        grid: Numbers of rows and columns of patches.
     """
     rows, columns = grid
     count, channels = images.shape[:2]

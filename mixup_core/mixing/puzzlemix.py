@@ -1,4 +1,4 @@
-"""PuzzleMix: the parts of both images on which the loss depends most, moved together."""
+"""PuzzleMix: combines the salient parts of two images, moved so that they do not overlap."""
 
 import math
 from dataclasses import dataclass
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 GRIDS = (2, 4, 8, 16)
-"""Blocks along a side: one of those that divide it is drawn."""
+"""Possible numbers of blocks along a side. One that divides the side is drawn at random."""
 _TINY = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PuzzleMix(Operation):
-    """Blocks of two images, chosen by the saliency of both and moved to where they are shown.
+    """Combines blocks of two images: a mask chosen by saliency, and blocks moved to be visible.
 
-    The mask takes the value of least cost in each block: the saliency it hides, jumps of the mask
-    and of pixels between neighbours, and its distance from lam. Then the blocks of each image move,
-    so that salient ones are shown. Label weight: the mean of the mask. Saliency is the root mean
-    square over channels of the gradient of the loss at a pixel, of the network in evaluation mode:
-    two further passes for each batch. No floor of the loss is known.
+    The mask minimises a cost per block: the saliency that it hides, differences of mask and pixels
+    between neighbouring blocks, and its distance from lam. Then the blocks of each image are moved
+    so that salient ones are visible. The label weight is the mean of the mask. The saliency of a
+    pixel is the root mean square over channels of the loss gradient, for the network in evaluation
+    mode, which takes two more passes per batch. No formula for the infimum of the expected loss is
+    known.
 
-    It differs from the authors' code in this: both minima are exact (theirs are approximate: swaps
-    of two labels, and rounds of a matching that may lose blocks); jumps of pixels count in the
-    units of the network's input, and a jump is never rewarded; adversarial noise and the loss on
-    clean images are left out. Where no network is at hand, pixels tell the saliency
-    (`mixup_core.mixing.saliency`). The minima are found on the CPU: a GPU waits for them.
+    Differences from the authors' code: both minima are exact (theirs are approximate); pixel
+    differences count in the units of the network's input and never lower the cost; adversarial
+    noise and the loss on clean images are left out. Without a network, saliency is computed from
+    pixels (`mixup_core.mixing.saliency`). The minima are computed on the CPU, so a GPU has to wait.
 
     Source: Kim, Choo and Song 2020, arXiv:2009.06962, sections 3 and 4.
     """
@@ -41,27 +41,31 @@ class PuzzleMix(Operation):
     needs_saliency: ClassVar = True
 
     levels: Annotated[int, Range(2, 4)] = 3
-    """Values that the mask may take: 3 stands for 0, 1/2 and 1."""
+    """Number of values that the mask can take; 3 means 0, 1/2 and 1."""
     mask_smoothness: NonNegative = 1.2
-    """beta of the source: weight of jumps of the mask."""
+    """Weight of mask differences between neighbouring blocks (beta of the source)."""
     pixel_smoothness: NonNegative = 0.125
-    """gamma of the source: weight of jumps of pixels, as a multiple of beta. The authors' 0.5 is
-    for pixels in [0, 1]; those that a network takes are spread about four times as far."""
+    """Weight of pixel differences between neighbouring blocks, as a multiple of `mask_smoothness`
+    (gamma of the source). The authors' 0.5 is for pixels in [0, 1]; the normalised inputs here have
+    about four times the spread.
+    """
     prior: NonNegative = 0.2
-    """eta of the source: weight of the distance from lam."""
+    """Weight of the mask's distance from lam (eta of the source)."""
     neighbourhood: Count = 4
     """Side, in pixels, of the squares whose means are compared across the borders of blocks."""
     moves: bool = True
-    """True if blocks are moved."""
+    """True: move the blocks of both images after the mask is chosen."""
     transport_cost: NonNegative = 0.8
-    """Cost of moving a block over the whole side of the image, squared distances in between."""
+    """Cost of moving a block by the whole side of the image; it grows with the squared distance."""
     transport_size: Count = 4
-    """Side of the blocks that are moved, in pixels, where it divides those of the mask."""
+    """Side, in pixels, of the moved blocks. If it does not divide the blocks of the mask, those
+    move.
+    """
 
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Return the blocks along a side for each weight, (weights, 1)."""
+        """Draw the number of blocks along a side for each weight, (weights, 1)."""
         import numpy as np
 
         known = [count for count in GRIDS if all(side % count == 0 for side in size)]
@@ -71,7 +75,7 @@ class PuzzleMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the images and the mean of each mask, with saliency as pixels tell it."""
+        """Return the mixed images and the mean of each mask, with saliency computed from pixels."""
         import torch
 
         from mixup_core.mixing.saliency import fine_grained
@@ -82,7 +86,7 @@ class PuzzleMix(Operation):
     def mix_salient(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor", saliency: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the images and the mean of each mask."""
+        """Return the mixed images and the mean of each mask, with the given saliency."""
         import torch
 
         counts = drawn[:, 0].expand(len(own)).tolist()
@@ -105,8 +109,8 @@ class PuzzleMix(Operation):
 
         Args:
             pair: Images and partners, (2, batch, channels, height, width).
-            saliency: (2, batch, height, width).
-            lam: (batch,).
+            saliency: Saliency of each pixel, (2, batch, height, width).
+            lam: Mixing weights, (batch,).
             count: Number of blocks along a side.
         """
         import numpy as np
@@ -136,11 +140,19 @@ class PuzzleMix(Operation):
     def _costs(
         self, pair: "Tensor", shares: "Tensor", count: int
     ) -> "tuple[Tensor, Tensor, Tensor]":
-        """Return the cost of showing either image in each block, and the weights of label changes.
+        """Return the cost of showing either image in each block, and of mask changes in between.
+
+        Args:
+            pair: Images and partners, (2, batch, channels, height, width).
+            shares: Share of each block in its image's saliency, (2, batch, count, count).
+            count: Number of blocks along a side.
 
         Returns:
-            Costs of showing only the own image and only the partner, (batch, 2, count, count);
-            weights of changes to the block below and to the block on the right, both (batch, ...).
+            Cost of showing only the image itself or only the partner, (batch, 2, count, count);
+                weights
+            of a change to the block below, (batch, count - 1, count), and to the block on the
+                right,
+            (batch, count, count - 1).
         """
         import torch
 
@@ -165,11 +177,11 @@ class PuzzleMix(Operation):
         below: "NDArray[np.float64]",
         beside: "NDArray[np.float64]",
     ) -> "NDArray[np.float64]":
-        """Return the cheapest mask, (count, count): 1 shows the own image.
+        """Return the mask of lowest cost, (count, count): 1 shows the image itself, 0 its partner.
 
         Args:
-            lam: Weight of the own image, ().
-            costs: Costs of showing only the own image and only the partner, (2, count, count).
+            lam: Weight of the image itself, ().
+            costs: Cost of showing only the image itself or only the partner, (2, count, count).
             below: Weight of changes to the block below, (count - 1, count).
             beside: Weight of changes to the block on the right, (count, count - 1).
         """
@@ -193,7 +205,10 @@ class _Size:
 
 
 def _on_host(*parts: "Tensor") -> "list[NDArray[np.float64]]":
-    """Copy tensors of equal first length to the CPU in one transfer; return arrays."""
+    """Copy tensors to the CPU in one transfer and return them as arrays.
+
+    All must have the same first length.
+    """
     import numpy as np
     import torch
 
@@ -205,7 +220,7 @@ def _on_host(*parts: "Tensor") -> "list[NDArray[np.float64]]":
 
 
 def _shares(saliency: "Tensor", grid: tuple[int, int]) -> "Tensor":
-    """Return each block's share of an image's total saliency, (..., rows, columns).
+    """Return each block's share of its image's total saliency, (..., rows, columns).
 
     If the total is 0, all shares are equal.
     """
@@ -217,11 +232,12 @@ def _shares(saliency: "Tensor", grid: tuple[int, int]) -> "Tensor":
 
 
 def _jumps(pair: "Tensor", count: int, neighbourhood: int, axis: int) -> "Tensor":
-    """Return the mean difference of pixels across the borders between blocks, along an axis.
+    """Return the mean absolute pixel difference across each border between blocks, along an axis.
 
     Returns:
-        (2, 2, batch, ...): the image before the border, the image behind it, and the borders, one
-        fewer than blocks along the axis.
+        (2, 2, batch, ...): index of the image before the border, index of the image behind it,
+            batch,
+        rows and columns of blocks, with one less along `axis`.
     """
     import torch
 

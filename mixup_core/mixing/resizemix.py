@@ -1,4 +1,4 @@
-"""ResizeMix: pastes the whole partner, made smaller, into a box."""
+"""ResizeMix: pastes the whole partner, scaled down, into a box."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -17,12 +17,12 @@ Scale = Annotated[float, Range(0, 1, "(]")]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResizeMix(Operation):
-    """Resizes the partner into a box; the label weight is the share of pixels outside the box.
+    """Scales the partner down into a box; the label weight is the share of pixels outside it.
 
     The sides of the box are `smallest + (largest - smallest) (1 - lam)` times those of the image.
-    For the uniform law this factor is uniform between both, as in the source. The centre is
-    uniform. A box that crosses the border is made smaller and still shows the whole partner
-    (nearest pixels).
+    With the uniform law this factor is uniform in [smallest, largest], as in the source. The centre
+    is uniform. A box that crosses the border is clipped and still shows the whole partner
+    (nearest-neighbour sampling).
 
     Source: Qin et al. 2020, arXiv:2012.11101, section 3.
     """
@@ -30,15 +30,15 @@ class ResizeMix(Operation):
     tag: ClassVar = "resizemix"
 
     smallest: Scale = 0.1
-    """Side of the box at lam = 1, relative to the image's."""
+    """Side of the box at lam = 1, as a fraction of the image's side."""
     largest: Scale = 0.8
-    """Side of the box at lam = 0, relative to the image's."""
+    """Side of the box at lam = 0, as a fraction of the image's side."""
 
     def check(self) -> None:
-        """Check the order of the fields.
+        """Check that `smallest` is not above `largest`.
 
         Raises:
-            RuleError: If `smallest` is above `largest`.
+            RuleError: If it is.
         """
         is_sorted = self.smallest <= self.largest
         require(is_sorted, "smallest <= largest", self, "smallest", "largest")
@@ -46,7 +46,7 @@ class ResizeMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a box for each weight, (weights, 4)."""
+        """Draw a box for each weight, (weights, 4): its first and end row, first and end column."""
         from mixup_core.mixing.boxes import boxes, draw_centres, sides
 
         share = self.smallest + (self.largest - self.smallest) * (1 - lam)
@@ -55,7 +55,7 @@ class ResizeMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the images and the share of pixels that each keeps."""
+        """Return the mixed images and the share of pixels kept of each `own` image."""
         import torch
 
         from mixup_core.mixing.boxes import outside

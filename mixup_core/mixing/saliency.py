@@ -1,11 +1,11 @@
-"""fine_grained: computes how much each pixel differs from its surroundings."""
+"""fine_grained: saliency from pixels alone, how much each differs from its surroundings."""
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 REACHES = (12, 24, 28, 48, 56, 112)
-"""Half the sides, in pixels, of the squares with which a pixel is compared."""
+"""Half the sides, in pixels, of the squares around a pixel with which it is compared."""
 
 
 def fine_grained(images: Tensor) -> Tensor:
@@ -13,8 +13,8 @@ def fine_grained(images: Tensor) -> Tensor:
 
     The intensity is the mean over channels, smoothed twice by [1 2 1] / 4 along both sides. It is
     compared with the mean of the other pixels in squares around the pixel, clipped at the borders.
-    Positive differences are summed over the squares and divided by their maximum; negative ones
-    likewise. Both are added and divided by the maximum of the sum.
+    Positive differences are summed over the squares and divided by their maximum, and so are
+    negative ones. The two maps are added and divided by the maximum of the sum.
 
     Source: Montabone and Soto 2010, Image and Vision Computing 28(3), with the constants of OpenCV,
     which rounds every step to 8 bits.

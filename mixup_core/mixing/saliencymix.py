@@ -16,7 +16,7 @@ class SaliencyMix(Operation):
     """CutMix with the box centred at the partner's most salient pixel.
 
     Saliency is computed from pixels alone (`mixup_core.mixing.saliency`). Each partner has its own
-    box; the authors' code uses the box of the batch's first partner for all.
+    box; the authors' code uses the box of the batch's first partner for the whole batch.
 
     Source: Uddin et al. 2021, arXiv:2006.01791, section 3.
     """
@@ -26,7 +26,7 @@ class SaliencyMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Return height and width of the box of each weight, (weights, 2)."""
+        """Return height and width of each weight's box, in pixels, (weights, 2), without `rng`."""
         import numpy as np
 
         from mixup_core.mixing.boxes import sides
@@ -37,7 +37,7 @@ class SaliencyMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the images and the share of pixels that each keeps."""
+        """Return the mixed images and the share of pixels kept of each `own` image."""
         import torch
 
         from mixup_core.mixing.boxes import outside

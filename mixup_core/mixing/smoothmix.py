@@ -1,4 +1,4 @@
-"""SmoothMix: blends the partner in through a spot with a soft edge."""
+"""SmoothMix: blends the partner in through a round spot with a soft edge."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SmoothMix(Operation):
-    """Gives the partner the weight exp(-d^2 / (2 sigma^2)) at distance d from a uniform pixel.
+    """Gives the partner the weight exp(-d^2 / (2 sigma^2)) at distance d from a random pixel.
 
-    sigma is `widest - (widest - narrowest) lam` times the image's height. For the uniform law this
-    factor is uniform between both, as in the source. Label weight: the mean weight of the own
-    pixels.
+    sigma is `widest - (widest - narrowest) lam` times the image's height. With the uniform law,
+    sigma is uniform between both ends, as in the source. The label weight is the mean weight of the
+    image's own pixels.
 
     Source: Lee et al. 2020, CVPR workshops, SmoothMix with circles, in the ranges of OpenMixup's
     code (which gives that weight to the partner's label instead).
@@ -28,15 +28,15 @@ class SmoothMix(Operation):
     tag: ClassVar = "smoothmix"
 
     narrowest: Positive = 0.25
-    """sigma at lam = 1, relative to the image's height."""
+    """sigma at lam = 1, as a fraction of the image's height."""
     widest: Positive = 0.5
-    """sigma at lam = 0, relative to the image's height."""
+    """sigma at lam = 0, as a fraction of the image's height."""
 
     def check(self) -> None:
-        """Check the order of the fields.
+        """Check that `narrowest` is not above `widest`.
 
         Raises:
-            RuleError: If `narrowest` is above `widest`.
+            RuleError: If it is.
         """
         is_sorted = self.narrowest <= self.widest
         require(is_sorted, "narrowest <= widest", self, "narrowest", "widest")
@@ -55,7 +55,7 @@ class SmoothMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the images and the mean weight of their own pixels."""
+        """Return the mixed images and the mean weight of each image's own pixels."""
         import torch
 
         from mixup_core.mixing.masks import masked

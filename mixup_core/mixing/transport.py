@@ -1,4 +1,4 @@
-"""least_cost_transport: moves the patches of an image so that salient ones are shown."""
+"""least_cost_transport: rearranges the patches of an image so that salient ones are visible."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,14 +7,15 @@ from numpy.typing import NDArray
 def least_cost_transport(
     shares: NDArray[np.float64], shown: NDArray[np.float64], cost: float
 ) -> NDArray[np.int64]:
-    """Return the index of the patch that each place shows, (places,), row by row; a permutation.
+    """Return the index of the patch to show at each position, (positions,), row by row.
 
-    It minimises the sum over patches of `cost` times the squared distance of the move (in units of
-    the longer side of the grid), minus the saliency of the patches that move to a shown place.
+    The result is a permutation. It minimises the sum over patches of `cost` times the squared
+    distance of the move (in units of the longer side of the grid), minus the saliency of the
+    patches at visible positions.
 
     Args:
         shares: Share of each patch in the saliency of the image, (rows, columns).
-        shown: Weight of the image in each place, (rows, columns); above 0 counts as shown.
+        shown: Weight of the image at each position, (rows, columns); above 0 it is visible there.
         cost: Cost of a move over the whole side.
     """
     from scipy.optimize import linear_sum_assignment

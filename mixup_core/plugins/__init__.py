@@ -1,1 +1,1 @@
-"""Plugins: entries of open catalogues that come from a user's file or an installed package."""
+"""Plugins: models, laws, datasets, problems and the like from a user's file or a package."""

@@ -1,4 +1,7 @@
-"""Checking: a plugin's entries are held to the contracts that ours keep, on tiny made-up images."""
+"""Checking: tests that a plugin's entries keep the same contracts as the built-in ones.
+
+Runs of a few epochs on tiny made-up images are trained for it (`mixsweep check`).
+"""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -48,11 +51,11 @@ _INFO = DatasetInfo(
     mean=(0.25,), std=(0.2,), smallest_class=16,
 )  # fmt: skip
 _MOST_TRAINED = 3
-"""Values of a field with equal stage keys whose bits are compared."""
+"""Maximum number of values per field that are trained to compare results under equal stage keys."""
 
 
 def check_plugin(plugin: Plugin) -> Iterator[Finding]:
-    """Yield the findings of each check for each entry of a plugin."""
+    """Yield the result of each check of each entry of a plugin."""
     is_whole = True
     for register, entry in plugin.entries:
         name = f"{register.noun} {kind_name(entry)}"
@@ -80,7 +83,10 @@ def _loaded_again(plugin: Plugin) -> None:
 
 
 def _result(entry: Any) -> object:
-    """Return what an entry computes, for comparisons; None of problems and absent datasets."""
+    """Return an entry's results, to compare two loads of it: pixels, or the final state of a run.
+
+    The result is None for problems, and for datasets that are not on this machine.
+    """
     if isinstance(entry, Dataset):
         return pixels_of(entry)
     return None if isinstance(entry, Problem) else _trained(_usual(entry)[0])[-1]
@@ -116,7 +122,7 @@ def _of_member(noun: str, kind: Any) -> Checks:
 
 
 def _usual(kind: Any) -> tuple[TrainConfig, str, Any]:
-    """Return a configuration that uses a member, the path that holds it, and the member."""
+    """Return a configuration that uses a plugin's class, the path of its field, and its value."""
     path, member = _place(kind), parsed(kind, spellings(kind)[0])
     if isinstance(member, Guided):
         member = replace(member, teacher_key=stage_keys(_teacher().config)[-1])
@@ -124,10 +130,10 @@ def _usual(kind: Any) -> tuple[TrainConfig, str, Any]:
 
 
 def _place(kind: Any) -> str:
-    """Return the first path of a configuration that may hold a member.
+    """Return the path of the first configuration field that can hold an instance of a class.
 
     Raises:
-        BrokenError: If there is none.
+        BrokenError: If no field can.
     """
     for path, leaf in leaves(TrainConfig).items():
         if kind in leaf.part.options.values():
@@ -139,7 +145,7 @@ def _place(kind: Any) -> str:
 
 
 def _with(config: TrainConfig, path: str, member: Any) -> TrainConfig:
-    """Return a configuration that uses a member, with the views that it is for."""
+    """Return a configuration with `member` at `path`, and the data views that `member` needs."""
     is_list = path not in leaves(TrainConfig) or not leaves(TrainConfig)[path].part.options
     is_list = is_list and f"{path}.name" not in leaves(TrainConfig)
     views = getattr(member, "views", None)
@@ -155,10 +161,13 @@ def _written(config: TrainConfig) -> None:
 
 
 def _keyed(config: TrainConfig, path: str, member: Any) -> str:
-    """Check that changes of a field move the keys, and that equal stage keys mean equal bits.
+    """Check that each field of a member changes the keys of the results that it changes.
+
+    Another value of a field must change the run key. Where it leaves a stage key unchanged, the
+    trained weights must be equal, bit for bit.
 
     Raises:
-        BrokenError: If they do not, or no other value of a field could be found.
+        BrokenError: If a field breaks a rule, or no other value of it could be found.
     """
     fields = leaves(type(member))
     for field, leaf in fields.items():
@@ -183,7 +192,7 @@ def _keyed(config: TrainConfig, path: str, member: Any) -> str:
 def _pairs(
     config: TrainConfig, path: str, member: Any, field: str
 ) -> Iterator[tuple[TrainConfig, TrainConfig]]:
-    """Yield pairs of configurations that differ in one field of a member, or below one."""
+    """Yield pairs of configurations that differ only in one field of a member."""
     part = leaves(type(member))[field].part
     whole = field.removesuffix(".name") if part.is_named else field
     of_choice = [value for kind in part.options.values() for value in spellings(kind)]
@@ -202,7 +211,7 @@ def _pairs(
 
 
 def _with_each_choice(member: Any, field: str) -> Iterator[Any]:
-    """Yield a member with every value of each choice that a field lies below; itself first."""
+    """Yield a member, then its variants with other options of the fields that contain `field`."""
     yield member
     for path, leaf in leaves(type(member)).items():
         whole = path.removesuffix(".name") if leaf.part.is_named else path
@@ -273,7 +282,7 @@ _CONTRACTS: Mapping[str, tuple[str, Callable[[Any], None]]] = {
     "law": ("quantiles rise within [0, 1], and draws have them", _law),
     "operation": ("weights of labels are in [0, 1], and the images given stay", _mixing),
 }
-"""Contracts of one kind of entry, by its noun."""
+"""Additional contract by noun of the entry: statement and function that checks it."""
 
 
 def _seeded(config: TrainConfig) -> None:
@@ -335,7 +344,7 @@ def _seconds(config: TrainConfig) -> float:
 def _trained(
     config: TrainConfig, *, splits: Splits | None = None, resume: TrainingState | None = None
 ) -> list[tuple[bytes, list[EpochRecord]]]:
-    """Return the state and the records so far after each epoch."""
+    """Train a configuration; return the state and all records so far after each epoch."""
     state = resume or TrainingState.initial(config, _INFO, torch.device("cpu"))
     teacher = _teacher() if isinstance(config.objective, Guided) else None
     records = fit(config, splits or _splits(), state, teacher=teacher)
@@ -344,7 +353,7 @@ def _trained(
 
 @cache
 def _teacher() -> Teacher:
-    """Return the finished run that objectives with a teacher learn from."""
+    """Return a finished run that serves as teacher of objectives that need one."""
     config = built(TrainConfig, _BASE)
     state = TrainingState.initial(config, _INFO, torch.device("cpu"))
     for _ in fit(config, _splits(), state):
@@ -353,10 +362,10 @@ def _teacher() -> Teacher:
 
 
 def _splits(*, noise: bool = False) -> Splits:
-    """Return made-up images: a bright pixel tells the class.
+    """Return made-up training and test images in which the position of a bright pixel is the class.
 
     Args:
-        noise: Whether the test images are noise.
+        noise: True: the test images are noise.
     """
 
     def split(count: int, seed: int, blank: bool) -> Images:

@@ -1,4 +1,4 @@
-"""dataset_checks: the contracts of a dataset that a plugin adds."""
+"""dataset_checks: the contracts that a plugin's dataset must keep, with their checks."""
 
 import torch
 
@@ -13,10 +13,10 @@ from mixup_core.plugins.findings import BrokenError, Checks
 
 
 def checks_of_dataset(config: TrainConfig) -> Checks:
-    """Yield the contracts of a dataset with their checks.
+    """Yield each contract of a dataset with the function that checks it.
 
     Args:
-        config: A run of one epoch on it.
+        config: Configuration of a run of one epoch on the dataset.
     """
     name = config.data.name
     if not is_present(name, data_root()):
@@ -31,7 +31,7 @@ def checks_of_dataset(config: TrainConfig) -> Checks:
 
 
 def pixels_of(dataset: Dataset) -> bytes | None:
-    """Return the pixels of the training images; None if they are not here."""
+    """Return the bytes of a dataset's training images; None if they are not on this machine."""
     if not is_present(dataset.name, data_root()):
         return None
     return load(DataConfig(name=dataset.name)).train.pixels.numpy().tobytes()

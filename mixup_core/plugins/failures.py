@@ -1,4 +1,4 @@
-"""Failures: the line of a plugin at which an error arose, as a message tells it."""
+"""Failures: error messages that name the plugin and the line at which an error arose."""
 
 import traceback
 from collections.abc import Collection, Iterable
@@ -11,11 +11,13 @@ _MODULE = "<module>"
 
 
 def what_happened(error: BaseException, place: str | Path) -> str:
-    """Return ` in line 60 (read): RuntimeError: no images`; without a line if no frame lies there.
+    """Return the text of an error for messages: ` in line 60 (read): RuntimeError: no images`.
+
+    The line is left out if the traceback does not pass through the plugin.
 
     Args:
-        error: The error; it may be one whose text cannot be made.
-        place: The file of the plugin, or the folder of its package.
+        error: The error. Its `str` may fail.
+        place: File of the plugin, or folder of its package.
     """
     frames = [f for f in traceback.extract_tb(error.__traceback__) if _is_below(f.filename, place)]
     line, function = (frames[-1].lineno, frames[-1].name) if frames else (None, _MODULE)
@@ -30,15 +32,15 @@ def what_happened(error: BaseException, place: str | Path) -> str:
 def failure_of_plugin(
     error: BaseException, loaded: Iterable[Source], used: Collection[str] = ()
 ) -> str | None:
-    """Return the message of an error that arose in a plugin; None if no plugin has part in it.
+    """Return the message of an error that a plugin caused; None if no plugin is involved.
 
-    The plugin of the innermost frame that belongs to one is named, though it may have called us. An
-    error without such a frame, as of a layer that a network of a plugin is made of, names those
-    that the run uses.
+    The message names the plugin of the innermost frame that belongs to one, even if that plugin
+    called back into this package. If no frame belongs to a plugin (a layer of a plugin's network
+    fails inside torch, for example), it names the plugins that the run uses.
 
     Args:
         error: The error, with its traceback.
-        loaded: The plugins that are loaded in this process.
+        loaded: Plugins loaded in this process.
         used: Names of the plugins that the run uses.
     """
     sources, frames = tuple(loaded), traceback.extract_tb(error.__traceback__)

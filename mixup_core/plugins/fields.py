@@ -1,4 +1,4 @@
-"""Fields: checks that a study file can set the fields of a plugin's dataclasses."""
+"""Fields: checks that a study file can set every field of a plugin's dataclasses."""
 
 import inspect
 from collections.abc import Iterable, Iterator
@@ -13,15 +13,19 @@ from mixup_core.tree.spelling_errors import SpellingError, expected
 
 
 class UnreadableFieldError(Exception):
-    """Study files cannot give a field of a plugin."""
+    """Error: a study file cannot set a field of a plugin's class."""
 
 
 def check_fields(entries: Iterable[tuple[Register[Any], Any]]) -> None:
-    """Check that study files can give every field of the new members.
+    """Check that a study file can set every field of newly registered classes.
+
+    Args:
+        entries: Pairs of registry and class.
 
     Raises:
-        UnreadableFieldError: If one has no type, a type that they cannot give, or a default of
-            another type.
+        UnreadableFieldError: If a field has no type annotation, a type that YAML cannot express, or
+            a
+            default that is not of its type.
     """
     for register, kind in entries:
         if isinstance(kind, type):
@@ -63,7 +67,10 @@ def _require_defaults(kind: Any, noun: str) -> None:
 
 
 def _hints(kind: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the name of each field, and each type that it is made of."""
+    """Yield (field name, type) for each type that occurs in the annotations of a class.
+
+    Type arguments and dataclasses inside the class are included.
+    """
     for holder in (kind, *_dataclasses_in(kind)):
         for name, hint in get_type_hints(holder, include_extras=True).items():
             if get_origin(hint) is not ClassVar:
@@ -71,7 +78,7 @@ def _hints(kind: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _ambiguous(hint: Any) -> str:
-    """Return why two values of a type may have one spelling, so one key; empty if none may."""
+    """Return why two values of a type could be written alike, so share a key; empty if none can."""
     if get_origin(hint) is tuple and (len(get_args(hint)) != 2 or get_args(hint)[1] is not ...):
         return f"is a tuple of fixed length; write `tuple[{_name(get_args(hint)[:1])}, ...]`"
     if get_origin(hint) is Literal:
@@ -93,7 +100,7 @@ def _name(hints: tuple[Any, ...]) -> str:
 
 
 def _dataclasses_in(kind: Any, seen: frozenset[Any] = frozenset()) -> Iterator[Any]:
-    """Yield the dataclasses of the same module that fields of a dataclass may hold."""
+    """Yield the dataclasses of the same module that occur in the fields of a dataclass."""
     for hint in get_type_hints(kind, include_extras=True).values():
         for inner in _types_in(hint):
             is_own = getattr(inner, "__module__", None) == kind.__module__
@@ -109,9 +116,9 @@ def _types_in(hint: Any) -> Iterator[Any]:
 
 
 def _untyped(kind: Any) -> list[str]:
-    """Return the names that a class gives a value and no type, as a field that was meant would be.
+    """Return class attributes that have a value but no type: probably fields without annotation.
 
-    What a base class declares, methods, capitals and names with a leading underscore are none.
+    Methods, inherited names, names in capitals and names with a leading underscore are skipped.
     """
     bases = inspect.getmro(kind)
     known = {"tag", "name", *(name for base in bases for name in inspect.get_annotations(base))}

@@ -1,4 +1,4 @@
-"""Findings: what the checks of a plugin find, and how a check says that a contract is broken."""
+"""Findings: results of the checks of a plugin, and the errors that checks raise."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -6,16 +6,19 @@ from dataclasses import dataclass
 from mixup_core.plugins.loading import message_of
 
 Checks = Iterable[tuple[str, Callable[[], str | None]]]
-"""Contracts, each as a statement, with the function that checks it. What the function returns is
-added to the statement."""
+"""Pairs of a contract, as a statement, and the function that checks it.
+
+The function raises BrokenError if the contract is broken. Text that it returns is appended to the
+statement.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """The result of one check of one entry."""
+    """The result of one check of one entry of a plugin."""
 
     entry: str
-    """`model tiny`."""
+    """Noun and name of the entry, for example `model tiny`."""
     contract: str
     """The contract that was checked, as a statement."""
     broken: str = ""
@@ -23,17 +26,18 @@ class Finding:
 
 
 class BrokenError(Exception):
-    """A contract is broken; the text says how."""
+    """Error: an entry breaks a contract. The text says how."""
 
 
 class BaselessError(BrokenError):
-    """A contract is broken on which those after it rest, so that they are not checked."""
+    """Error: an entry breaks a contract that all later checks rely on, so they are skipped."""
 
 
 def findings(entry: str, checks: Checks) -> Iterator[Finding]:
-    """Yield the result of each check of an entry.
+    """Run the checks of an entry and yield the result of each.
 
-    An exception of the plugin breaks a contract and ends the checks: the next would meet it too.
+    Any other exception breaks the contract too and ends the checks, because later checks would
+    raise it again.
     """
     for statement, check in checks:
         contract, broken, goes_on = statement, "", True

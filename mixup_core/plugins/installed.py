@@ -1,12 +1,12 @@
-"""Installed: plugins of packages, found by entry points and loaded when a study asks for a name.
+"""Installed: plugins in installed packages, found by entry points, loaded when a study names them.
 
 A package registers each of its entries in the group `mixsweep` under `NOUN.NAME`:
 
     [project.entry-points.mixsweep]
     "model.tiny" = "package.networks:Tiny"
 
-Names, distributions and files are known without importing anything. A name of ours is never taken
-from a package, and a package that cannot be loaded breaks only the studies that name its entries.
+Names, distributions and files are read without importing the package. A built-in name always means
+the built-in entry. A package that cannot be loaded breaks only the studies that name its entries.
 """
 
 from collections.abc import Collection
@@ -23,13 +23,13 @@ GROUP = "mixsweep"
 
 
 def load_installed(names: Collection[str]) -> None:
-    """Load the entries of installed packages that have one of some names.
+    """Load the entries of installed packages that have one of the given names.
 
     Args:
         names: Every word of a study that may be a name.
 
     Raises:
-        PluginError: If an entry cannot be loaded, or two packages have one of a name.
+        PluginError: If an entry cannot be loaded, or two packages have an entry of the same name.
     """
     found: dict[str, Source] = {}
     for entry in _asked(names):
@@ -59,10 +59,10 @@ def load_distribution(name: str) -> Plugin:
 
 
 def _asked(names: Collection[str]) -> list[EntryPoint]:
-    """Return the entry points of some names, but for names of ours or of a plugin file.
+    """Return the entry points with given names, except names that are registered already.
 
     Raises:
-        PluginError: If two packages have an entry of one noun and name.
+        PluginError: If two packages have an entry of the same noun and name.
     """
     asked: dict[str, EntryPoint] = {}
     for entry in entry_points(group=GROUP):
@@ -77,7 +77,10 @@ def _asked(names: Collection[str]) -> list[EntryPoint]:
 
 
 def _is_taken(register: Register[Any], name: str) -> bool:
-    """Return whether we or a plugin file have an entry, so that no package is asked for it."""
+    """Return whether a name is registered by a built-in entry or a plugin file.
+
+    Such a name is not searched in installed packages.
+    """
     origin = register.origins.get(name)
     return name in register and (origin is None or origin.digest in loaded_files())
 

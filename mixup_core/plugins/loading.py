@@ -1,4 +1,4 @@
-"""Loading: a plugin's source is run, and what it defines joins the catalogues, all or nothing."""
+"""Loading: runs a plugin and registers all its entries, or none if one is rejected."""
 
 import ast
 import importlib
@@ -33,39 +33,39 @@ from mixup_core.tree.catalogue import (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plugin:
-    """A plugin that was loaded."""
+    """A loaded plugin: its source and the entries that it registered."""
 
     source: Source
     entries: tuple[tuple[Register[Any], Any], ...]
-    """The entries that it added, each with its register."""
+    """Pairs of registry and entry (a class, a dataset or a problem) that the plugin added."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of its entries, for people: `model tiny`, `dataset roses`."""
+        """Noun and name of each entry, for messages: `model tiny`, `dataset roses`."""
         return tuple(f"{register.noun} {kind_name(entry)}" for register, entry in self.entries)
 
 
 _ENDINGS = (Exception, SystemExit, GeneratorExit)
-"""Exceptions by which the source of a plugin may end; an interrupt is the user's."""
+"""Exceptions that count as a failure of the plugin; KeyboardInterrupt is passed on."""
 
 _loaded: dict[str, Plugin] = {}
-"""Place to the plugin that was last loaded from there."""
+"""Plugins loaded in this process, by path of the file or name of the package."""
 
 
 def use(path: str | Path) -> Plugin:
     """Load a plugin file; an edited file replaces its earlier entries.
 
     Raises:
-        PluginError: If it cannot be loaded; nothing is added then.
+        PluginError: If it cannot be loaded; then nothing is registered.
     """
     return load(read_source(path))
 
 
 def load(source: Source) -> Plugin:
-    """Load a plugin unless it is loaded already.
+    """Load a plugin from its source, unless the same source is loaded already.
 
     Raises:
-        PluginError: If it cannot be loaded; nothing is added then.
+        PluginError: If it cannot be loaded; then nothing is registered.
     """
     before = _loaded.get(source.place)
     if before is not None and before.source.digest == source.digest:
@@ -95,25 +95,25 @@ def load(source: Source) -> Plugin:
 
 
 def loaded_again(plugin: Plugin) -> Plugin:
-    """Load a plugin file anew, as another process does."""
+    """Unregister a plugin and run its source again, as a second process would."""
     _take_out(_loaded.pop(plugin.source.place))
     return load(plugin.source)
 
 
 def sources_of(origins: Iterable[Origin]) -> tuple[Source, ...]:
-    """Return the sources of plugins that were loaded in this process."""
+    """Return the sources of the loaded plugins to which the given origins refer."""
     wanted = {origin.digest for origin in origins}
     return tuple(p.source for p in _loaded.values() if p.source.digest in wanted)
 
 
 def loaded_files() -> frozenset[str]:
-    """Return the digests of the plugin files of this process."""
+    """Return the digests of the plugin files (not packages) that this process has loaded."""
     sources = (plugin.source for plugin in _loaded.values())
     return frozenset(source.digest for source in sources if source.content is not None)
 
 
 def message_of(error: BaseException, used: Collection[str] = ()) -> str | None:
-    """Return the message of an error that a plugin of this process caused; None if none did.
+    """Return the message of an error that a loaded plugin caused; None if none did.
 
     Args:
         error: The error, with its traceback.
@@ -128,22 +128,22 @@ def _take_out(plugin: Plugin | None) -> None:
 
 
 class _Loader:
-    """Gives tracebacks and `inspect.getsource` the lines of a file that a worker was sent."""
+    """Import loader that gives tracebacks the source lines of a plugin file sent to a worker."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
 
     def get_source(self, name: str) -> str:
-        """Return the source, as the import system's loaders do."""
+        """Return the source text; tracebacks and `inspect.getsource` call this method."""
         del name
         return self._content.decode()
 
 
 def _run_file(source: Source) -> Iterator[tuple[Register[Any], Any]]:
-    """Run a file as a module of its own and yield what it defines for our registers.
+    """Run a plugin file as a module; yield (registry, entry) for each entry that it defines.
 
     Raises:
-        PluginError: If it cannot be run, or defines nothing for them.
+        PluginError: If the file fails, imports a file beside it, or defines no entry.
     """
     assert source.content is not None, "a file has a content"
     name = f"mixsweep_plugin_{source.name.removesuffix('.py')}_{source.digest[:8]}"
@@ -176,9 +176,9 @@ def _run_file(source: Source) -> Iterator[tuple[Register[Any], Any]]:
 
 
 def _imported_from_beside(source: Source) -> str | None:
-    """Return a module that a plugin file imports, anywhere in it, from its own folder.
+    """Return the name of a module in the plugin file's own folder that the file imports, or None.
 
-    Packages that are installed are none, even if they lie there, as in an environment.
+    Installed packages do not count, even if their environment is in that folder.
     """
     folder = Path(source.place).parent
     names: set[str] = set()
@@ -203,7 +203,7 @@ def _compiled(source: Source) -> CodeType:
 
 
 def _import_hint(error: BaseException, folder: Path) -> str:
-    """Return advice on a missing module that a plugin file imports."""
+    """Return advice for a plugin file that imports a missing module; empty for other errors."""
     if not isinstance(error, ModuleNotFoundError):
         return ""
     module = (error.name or "").partition(".")[0]
@@ -215,7 +215,7 @@ def _import_hint(error: BaseException, folder: Path) -> str:
 
 
 def _entries(values: Iterable[Any], module: str) -> Iterator[tuple[Register[Any], Any]]:
-    """Yield the entries that a module defines: public classes, and datasets."""
+    """Yield (registry, entry) for each public class, dataset and problem that a module defines."""
     for value in values:
         if isinstance(value, Dataset):
             yield PUBLISHED, value
@@ -228,15 +228,17 @@ def _entries(values: Iterable[Any], module: str) -> Iterator[tuple[Register[Any]
 
 
 def _register_of(kind: type[Any]) -> Register[Any] | None:
-    """Return the catalogue of the open choice that a class extends."""
+    """Return the registry of the extensible base class that a class extends; None without one."""
     return next(filter(None, map(catalogue_of, inspect.getmro(kind)[1:])), None)
 
 
 def _imported(source: Source) -> Iterator[tuple[Register[Any], Any]]:
-    """Import the entries of an installed package and yield them.
+    """Import the listed entries of an installed package; yield (registry, entry) for each.
 
     Raises:
-        PluginError: If the package here is another one, cannot be imported, or lacks an entry.
+        PluginError: If the installed package differs from the one the study was read with, cannot
+            be
+            imported, or lacks an entry.
     """
     here = package_digest(source.place, source.name)
     if here != source.digest:

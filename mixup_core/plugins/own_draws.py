@@ -1,4 +1,4 @@
-"""require_own_draws: check that numbers come from the generators that a plugin is given."""
+"""require_own_draws: checks that results depend on no global random generator."""
 
 from collections.abc import Callable
 
@@ -7,13 +7,13 @@ from mixup_core.plugins.findings import BaselessError
 
 
 def require_own_draws(run: Callable[[], object]) -> None:
-    """Check that two runs of one seed are equal whatever the global generators hold.
+    """Check that two runs give equal results although the global generators have different seeds.
 
     Args:
-        run: Runs from the start and returns what is to be equal.
+        run: Runs from the start and returns the results to compare.
 
     Raises:
-        BaselessError: If they are not, or if something drew from a global generator.
+        BaselessError: If the results differ, or a global generator was used.
     """
     found = []
     for seed in (1, 2):

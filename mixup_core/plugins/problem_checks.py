@@ -1,4 +1,4 @@
-"""problem_checks: the contracts of a problem, checked on its smallest configuration."""
+"""problem_checks: the contracts that a plugin's problem must keep, with their checks."""
 
 import time
 from collections.abc import Iterator
@@ -20,14 +20,14 @@ from mixup_core.tree.written_forms import flatten
 
 _EPOCHS = 3
 _MOST_TRAINED = 3
-"""Values of a path with equal stage keys whose results are compared."""
+"""Maximum number of values per path that are run to compare results under equal stage keys."""
 
 Stages = list[tuple[EpochRecord, bytes]]
-"""The record of each epoch, and the state after it."""
+"""Record of each epoch, with the state after it."""
 
 
 def checks_of_problem(problem: Problem) -> Checks:
-    """Yield the contracts of a problem with their checks."""
+    """Yield each contract of a problem with the function that checks it."""
     config = smallest(problem)
     if problem.data is not None:
         needs = problem.data()
@@ -47,10 +47,10 @@ def checks_of_problem(problem: Problem) -> Checks:
 
 
 def smallest(problem: Problem) -> Any:
-    """Return a configuration of at most three epochs that can run.
+    """Return a valid configuration of the problem with at most three epochs.
 
     Raises:
-        BrokenError: If none of the values that were tried makes one.
+        BrokenError: If no tried combination of values is valid.
     """
     for epochs in ({"epochs": _EPOCHS}, {"epochs": 2}, {}):
         for given in spellings(problem.config):
@@ -70,10 +70,12 @@ def _written(config: Any) -> None:
 
 
 def _keyed(problem: Problem, config: Any) -> str:
-    """Check that changes of a path move the keys, and that equal stage keys mean equal results.
+    """Check that each field of a configuration changes the keys of the results that it changes.
+
+    Another value of a field must change the run key. Results under equal stage keys must be equal.
 
     Raises:
-        BrokenError: If they do not, or no other value of a path could be found.
+        BrokenError: If a field breaks a rule, or no other value of it could be found.
     """
     named = {*problem.keying.never, *problem.keying.stands_for}
     known = leaves(problem.config)
@@ -106,7 +108,7 @@ def _compare(problem: Problem, config: Any, path: str, others: list[Any]) -> Non
 
 
 def _others(config: Any, path: str) -> Iterator[Any]:
-    """Yield configurations that differ in one path."""
+    """Yield valid configurations that differ from `config` only in the field at `path`."""
     part = leaves(type(config))[path].part
     whole = path.removesuffix(".name") if part.is_named else path
     kinds = [value for kind in part.options.values() for value in spellings(kind)]

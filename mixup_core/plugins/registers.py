@@ -1,4 +1,4 @@
-"""Registers: what plugins may add to, by the noun that entry points and messages use."""
+"""Registers: the registries to which plugins can add, by noun (`model`, `law`, `dataset`, ...)."""
 
 from collections.abc import Mapping
 from typing import Any

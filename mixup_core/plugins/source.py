@@ -1,4 +1,4 @@
-"""Source: the bytes of a plugin, and the digest that stands for them in keys."""
+"""Source: the code of a plugin, and the digest by which it enters the keys of results."""
 
 import hashlib
 import importlib.util
@@ -15,7 +15,7 @@ _CACHES = "__pycache__"
 
 
 class PluginError(Exception):
-    """A plugin cannot be used; the text names it and says what to do."""
+    """Error: a plugin cannot be used. The text names the plugin and says what to do."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,24 +25,26 @@ class Source:
     name: str
     """Name of the file, or of the distribution."""
     place: str
-    """The absolute path of the file; for a package its top-level name."""
+    """Absolute path of the file, or top-level name of the package."""
     digest: str
-    """sha256 of the content, in hexadecimal."""
+    """sha256 of the content, in hexadecimal; enters the keys of runs that use the plugin."""
     content: bytes | None = field(default=None, repr=False)
-    """Content of the file, which is sent to every worker; None: a package, installed on every
-    node."""
+    """Content of the file, which is sent to every worker. None for a package, which must be
+    installed
+    on every node.
+    """
     version: str = ""
     """Version of the distribution; empty for a file."""
     entries: tuple[str, ...] = ()
-    """`module:attribute` of each entry that is used of a package."""
+    """`module:attribute` of each entry to load from a package; empty for a file."""
 
     @property
     def origin(self) -> Origin:
-        """Reference to the plugin that its entries keep."""
+        """Reference to this plugin (see `Origin`), which is stored with each of its entries."""
         return Origin(plugin=self.name, digest=self.digest, version=self.version)
 
     def holds(self, file: str) -> Path | None:
-        """Return the file or folder of the plugin if a file belongs to it, else None."""
+        """Return the plugin's file or folder if `file` belongs to it, else None."""
         if self.content is not None:
             return Path(file) if file == self.place else None
         top = getattr(sys.modules.get(self.place), "__file__", None)
@@ -53,10 +55,10 @@ class Source:
 
 
 def read_source(path: str | Path) -> Source:
-    """Return the source of a plugin file, read once: the same bytes are hashed and run.
+    """Return the source of a plugin file. It is read once, so the hashed bytes are those that run.
 
     Raises:
-        PluginError: If it is no readable Python file.
+        PluginError: If the file cannot be read, is too large, or its name does not end in .py.
     """
     file = Path(path)
     if file.suffix != ".py":
@@ -77,7 +79,7 @@ def read_source(path: str | Path) -> Source:
 
 
 def package_source(entry: EntryPoint) -> Source:
-    """Return the source of an installed package, found by an entry point; no code of it is run.
+    """Return the source of an entry point's installed package, without running its code.
 
     Raises:
         PluginError: If the package is not there or its files cannot be read.
@@ -95,14 +97,14 @@ def package_source(entry: EntryPoint) -> Source:
 
 
 def package_digest(package: str, name: str) -> str:
-    """Return the sha256 over names and contents of every file of an installed package.
+    """Return the sha256 over names and contents of all files of an installed package.
 
-    Line ends of Python files count as LF. Every file below the top-level package counts, for any
-    of them may change what an entry computes.
+    Line ends of Python files count as LF. Every file below the top-level package counts, because
+    any of them may change what an entry computes.
 
     Args:
-        package: Top-level package.
-        name: The plugin, for messages.
+        package: Top-level name of the package.
+        name: Name of the plugin, for messages.
 
     Raises:
         PluginError: If the package is not installed, is a namespace package, or cannot be read.

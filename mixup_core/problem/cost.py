@@ -7,26 +7,29 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
-    """Estimates of the time, memory and disk that a run of a problem needs."""
+    """Functions that estimate the time, memory and disk that a run of a problem needs."""
 
     work: Callable[[Any], int] = lambda config: 1
-    """Units of work in one epoch, for rates and the remaining time."""
+    """Returns the units of work in one epoch of a configuration, for rates and the remaining time.
+    """
     work_unit: str = "epochs"
-    """Name of a unit of work, plural."""
+    """Name of a unit of work, plural, for messages."""
     memory: Callable[[Any], Mapping[str, int]] = lambda config: {}
-    """Bytes of each dataset, by name, that a machine holds in memory once for all its runs."""
+    """Returns bytes by dataset name: memory that a machine needs once for all its runs."""
     most_bytes: Callable[[Any], int] = lambda config: 0
-    """Upper bound of a run's memory in bytes without its data, computed without building the
-    network.
+    """Returns an upper bound, in bytes, of a run's memory without its data.
+
+    It is computed from the configuration, without building the network.
     """
     peak_bytes: Callable[[Any, str], int] | None = None
-    """Measures memory: (configuration, device) to the peak bytes of this process after one training
-    step, without the data. None: runs are small and need no measurement.
+    """Measures memory: takes configuration and device, runs one training step, and returns the peak
+    bytes of this process without the data. None: runs are small and need no measurement.
     """
     evaluations: Callable[[Any], int] = lambda config: int(config.epochs)
-    """Number of a run's records that contain its headline metric."""
+    """Returns the number of a run's records that contain its headline metric."""
     prediction_bytes: Callable[[Any], int] = lambda config: 0
-    """Approximate bytes of the predictions of a finished run. 0 means that it stores none;
-    otherwise its process must be a `Predicting`. Predictions enter no key: a run without them is
-    finished, too.
+    """Returns the approximate bytes of the predictions that a finished run stores.
+
+    0 means that it stores none; otherwise its process must be a `Predicting`. Keys do not depend on
+    predictions: a run whose predictions are missing counts as finished.
     """

@@ -1,10 +1,10 @@
-"""Errors that end a run: diverged numbers, unusable data, or the state of another run."""
+"""Errors that end a run: numbers that diverge, unusable data, or the state of another run."""
 
 from typing import Any
 
 
 class DivergedError(ArithmeticError):
-    """A value is not finite. Training the run again would give the same."""
+    """Error: a value is not finite. Training the run again would give the same result."""
 
     def __init__(self, message: str, epoch: int) -> None:
         super().__init__(message)
@@ -12,12 +12,12 @@ class DivergedError(ArithmeticError):
         """0-based epoch in which it happened."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the error with its epoch, to pass it between processes."""
+        """Support pickling, so that the error can pass between processes."""
         return type(self), (str(self), self.epoch)
 
 
 class DataError(Exception):
-    """Data are missing, damaged or not as expected. The message says what, where and what to do."""
+    """Error: data are missing, damaged or unexpected. The text says which, and what to do."""
 
     def __init__(self, message: str, fields: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -28,4 +28,4 @@ class DataError(Exception):
 
 
 class StateError(ValueError):
-    """The bytes are not a state of this run, or contain more than tensors and plain values."""
+    """Error: bytes are not a state of this run, or contain more than tensors and plain values."""

@@ -1,4 +1,4 @@
-"""HeldOut: keeps a search from reading numbers that only the confirmation may read."""
+"""HeldOut: hides from a search the numbers that only the confirmation may read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeldOut:
-    """Keeps a search from reading numbers (test images) that only the confirmation may read."""
+    """Hides from a search the numbers (test images) that only the confirmation may read."""
 
     hidden: Callable[[Any], Any]
     """Returns the configuration that a search trains; raises RuleError if it cannot be searched."""
     revealed: Callable[[Any], Any]
-    """Returns the configuration with which a winner is confirmed."""
+    """Returns the configuration with which the winner of a search is confirmed."""

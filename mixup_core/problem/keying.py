@@ -1,4 +1,4 @@
-"""Keying: rules by which a configuration enters the keys of its results."""
+"""Keying: rules that say which fields of a configuration enter the keys of its results."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,10 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Keying:
-    """The rules by which a configuration enters the keys of its results (`mixup_core.keys`)."""
+    """Rules that say which fields of a configuration enter the run key and the stage keys.
+
+    `mixup_core.keys` computes the keys. A path is the dotted name of a field, such as `mix.law`.
+    """
 
     is_named: bool = True
     """True if the problem's name enters the keys. It does not for images, which were the only
@@ -15,27 +18,27 @@ class Keying:
     """
     numerics: int = 0
     """Version of this problem's numerics. Raise it when the same configuration computes other
-    numbers, so that old results are not reused. 0 enters no key. `NUMERICS_VERSION` does this for
-    all problems.
+    numbers, so that old results are not reused. 0 does not enter keys. `NUMERICS_VERSION` does the
+    same for all problems.
     """
 
     first: Mapping[str, Any] = field(default_factory=dict)
     """Paths that are in every key, with the value to use if the configuration lacks them. All other
-    paths enter a key only if they differ from their default, so that adding a field orphans no
-    result.
+    paths enter a key only if they differ from their default; a new field thus leaves the keys of
+    stored results unchanged.
     """
     never: Mapping[str, str] = field(default_factory=dict)
     """Exact paths that enter no key, each with the reason why it does not change the numbers."""
     stands_for: Mapping[str, str] = field(default_factory=dict)
-    """Paths that are replaced in the keys by another path (`data.folder` by `data.digest`). A
+    """Paths that keys replace by another path, by path: `data.folder` by `data.digest`. A
     configuration that sets the first has no key until the second is filled in.
     """
     by_epoch: Mapping[str, str] = field(default_factory=dict)
     """Exact paths that enter stage keys only through `of_epoch`, each with the reason.
 
-    The path of a choice covers the fields of its members, and the path of a list the fields of its
-    items; but if some of these fields are listed too, only those are covered. All other paths, and
-    so every new field, enter the key of every stage.
+    The path of a field with several options covers the fields of each option, and the path of a
+    list the fields of its items; but if some of these fields are listed too, only those are
+    covered. All other paths, and so every new field, enter the key of every stage.
     """
     of_epoch: Callable[[Any, int], Any] = lambda config, epoch: None
     """Function of configuration and 0-based epoch; returns the values of the `by_epoch` paths in
@@ -44,7 +47,7 @@ class Keying:
     """
 
     def __post_init__(self) -> None:
-        """Check the named paths.
+        """Check the listed paths.
 
         Raises:
             ValueError: If a path ends in a dot or has no reason.
@@ -59,7 +62,7 @@ class Keying:
                 raise ValueError(f"Keying: {path!r} needs a reason why the keys leave it out.")
 
     def left_out(self) -> Iterator[tuple[str, str, str]]:
-        """Yield each path that is left out of keys, which keys those are, and the reason."""
+        """Yield (path, keys, reason): each path left out of keys, which keys lack it, and why."""
         for path, reason in self.never.items():
             yield path, "all keys", reason
         for path, stand_in in self.stands_for.items():
@@ -77,5 +80,5 @@ class Keying:
         return bool(above) and not self.names_below(above)
 
     def names_below(self, path: str) -> bool:
-        """Return whether `by_epoch` lists fields below a path individually."""
+        """Return whether `by_epoch` lists single fields below a path."""
         return any(named.startswith(f"{path}.") for named in self.by_epoch)

@@ -16,7 +16,8 @@ class Metric:
     """One sentence that explains the metric in captions of figures."""
     least: float | None = None
     """Lower bound of all possible values. None: 0 if the unit is `%`, else no bound. A claim that
-    is decided by a bound is refused.
+    the
+    bound alone decides is refused.
     """
     most: float | None = None
     """Upper bound of all possible values. None: 1 if the unit is `%`, else no bound."""
@@ -41,10 +42,10 @@ class Metric:
 
     @property
     def difference_unit(self) -> str:
-        """Unit of a difference: `points` for percentages."""
+        """Unit of a difference: `points` for percentages, else `unit`."""
         return "points" if self.unit == "%" else self.unit
 
     @property
     def digits(self) -> int:
-        """Digits after the decimal point in tables."""
+        """Number of digits after the decimal point in tables."""
         return 2 if self.unit == "%" else 3

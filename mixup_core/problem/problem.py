@@ -1,4 +1,4 @@
-"""Problem: a kind of run. Describes its configuration, process, metrics and needs."""
+"""Problem: a kind of run, described by its configuration, process, metrics and needs."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,13 +22,13 @@ from mixup_core.tree.parts import places
 
 
 class _Problems(Register["str | Problem"]):
-    """Registry of problems: import paths of built-in ones, and objects of plugins."""
+    """Registry of problems: built-in ones as import paths, those of plugins as objects."""
 
     def check(self, entry: "str | Problem") -> None:
         """Check a plugin's problem before it is registered.
 
         Raises:
-            CatalogueError: If its name is taken, or its configuration names another problem.
+            CatalogueError: If its name is taken, or its configuration class names another problem.
         """
         super().check(entry)
         assert isinstance(entry, Problem), "ours are given when the register is made"
@@ -40,7 +40,7 @@ class _Problems(Register["str | Problem"]):
             )
 
     def put(self, entry: "str | Problem", origin: Origin | None) -> None:
-        """Register a problem that was checked."""
+        """Register a problem that passed `check`."""
         super().put(entry, origin)
         if isinstance(entry, Problem) and origin is not None:
             note_origin(entry.config, origin)
@@ -63,7 +63,7 @@ PROBLEMS: Register["str | Problem"] = _Problems("problem", {
     "gaussian-features": "mixup_core.theory.gaussian_features:GAUSSIAN_FEATURES",
     "mixup-expansion": "mixup_core.theory.mixup_expansion:MIXUP_EXPANSION",
 })  # fmt: skip
-"""Problems by the name that `problem:` of a study file gives. A built-in problem is imported when
+"""Problems by name, the value of `problem:` in a study file. A built-in problem is imported when
 it is first used.
 """
 
@@ -75,12 +75,12 @@ DEFAULT_PROBLEM = "images"
 class Problem:
     """A kind of run that studies can contain.
 
-    Importing it does not import torch; only workers import its process.
+    Importing a problem does not import torch; only workers import the module of its process.
     """
 
     name: str
     title: str
-    """One line: what is computed, and whose experiment it is."""
+    """One line: the quantity that is computed, and the source of the experiment."""
     config: type
     """Class of the configurations: a frozen, keyword-only dataclass (see `Config`)."""
     process: str
@@ -90,11 +90,14 @@ class Problem:
     `teaching`, teacher: Teacher | None.
     """
     network: str | None = None
-    """`module:function` from (config, state after the last epoch) to the trained network (a torch
-    module in evaluation mode) and an example input. None: runs train no network.
+    """`module:function` that takes configuration and final state, and returns the trained network
+    (a
+    torch module in evaluation mode) and an example input. None: runs train no network.
     """
     metrics: Mapping[str, Metric]
-    """Metrics by name, in the order of table columns. Other metrics are shown as plain numbers."""
+    """Metrics by name, in the order of table columns. Other recorded metrics are shown without a
+    unit.
+    """
     predicted: Mapping[str, Metric] = field(default_factory=dict)
     """Metrics computed from the predictions of the last epoch (`reports.numbers.predicted`). Claims
     can use them; records do not contain them.
@@ -102,25 +105,25 @@ class Problem:
     headline: tuple[str, ...]
     """Metrics by which reports compare arms; the first one that the arms measure is used."""
     beside: tuple[str, ...] = ()
-    """Further metrics of the printed table. `*` stands for the prefix of the headline metric."""
+    """Further metrics in the printed table. `*` stands for the prefix of the headline metric."""
     curves: tuple[tuple[str, ...], ...] = ()
-    """Further panels of the figure of curves; each shows the first of its metrics that was
+    """Further panels of the figure of curves. Each panel lists metrics and shows the first that was
     measured.
     """
     series: tuple[Series, ...] = ()
-    """Groups of metrics, each drawn in its own figure."""
+    """Groups of metrics; each group is drawn in a figure of its own."""
     objectives: tuple[str, ...] = ()
     """Metrics that a search can minimise."""
     baseline: str = "erm"
     """Arm that the others are compared with, if the study has an arm of this name and sets no
-    baseline.
+    baseline itself.
     """
     axis: Axis = field(default_factory=Axis)
     keying: Keying = field(default_factory=Keying)
     data: Callable[[], DataNeeds] | None = None
-    """Factory; returns a `DataNeeds` with empty caches. None: the problem needs no data."""
+    """Returns a new `DataNeeds`, with empty caches. None: the problem needs no data."""
     held_out: HeldOut | None = None
-    """Numbers that a search must not read; None: it may read everything."""
+    """Rules that hide numbers from a search; None: a search may read every number."""
     teaching: Teaching | None = None
     """Rules of distillation; None: no run learns from another run."""
     feasibility: Callable[[Any], Iterator[RuleError]] = lambda config: iter(())
@@ -128,70 +131,83 @@ class Problem:
     infeasible_at: Callable[[Any, Sequence[int]], Iterator[RuleError]] = lambda config, seeds: iter(
         ()
     )
-    """(prepared configuration, seeds): yields the reasons why the draws of a seed would make its
-    run fail.
+    """Takes a prepared configuration and seeds; yields the reasons why the random draws of a seed
+    would make its run fail.
     """
     at_seed: Callable[[Any, int], Any] = lambda config, seed: replace(config, seed=seed)
-    """(configuration of an arm, seed) to the configuration of a run."""
+    """Takes the configuration of an arm and a seed; returns the configuration of the run."""
     reserved: Mapping[str, str] = field(default_factory=dict)
     """Paths that the program fills in, with the message for a user who sets them."""
     other_names: Mapping[str, str] = field(default_factory=dict)
-    """Names of other programs for our paths, by name; messages suggest the path."""
+    """Names that other programs use for fields, with the path of the field here, for error
+    messages.
+    """
     unsearchable: tuple[str, ...] = ()
-    """Paths that a search must not vary, because points would not be comparable."""
+    """Paths that a search must not vary, because results would not be comparable."""
     tags: Callable[[Any], tuple[str, ...]] = lambda config: ()
     """Returns remarks that every table, figure and record of a run must show, such as `oracle` for
-    a run that has seen its test data. A run with a tag is never selected.
+    a run that has seen its test data. A run with such a remark is never selected.
     """
     measures: Callable[[Any, str], bool] = lambda config, metric: True
-    """Returns whether a run of a configuration measures a metric of `headline`."""
+    """Takes a configuration and a `headline` metric; returns True if its run measures the metric.
+    """
     observed: Callable[[Any, str], Any] = lambda config, metric: config
-    """(configuration, metric) to the configuration without fields that only decide which other
-    metrics are measured. Two runs for which the results are equal end with the same metric."""
+    """Takes a configuration and a metric; returns the configuration without the fields that only
+    decide which other metrics are measured. If the results are equal for two runs, both end with
+    the same value of the metric.
+    """
     lacks: Callable[[Any, str, int], str | None] = lambda config, metric, records: None
-    """(configuration, metric, number) to a phrase that says what to set so that a run ends with so
-    many records of a metric; None if it does. A claim needs the metric."""
+    """Takes a configuration, a metric that a claim needs, and a number of records. Returns a phrase
+    that says what to set so that the run ends with that many records of the metric; None if it does
+    already.
+    """
     setting: Callable[[Any, str], str] = lambda config, metric: ""
     """Returns the data on which a metric is measured, for captions: `Fashion-MNIST, 10 000 test
     images`.
     """
     classes: Callable[[Any], Sequence[str]] = lambda config: ()
-    """Returns the names of the classes in the order of the logits; empty if classes have only
-    numbers.
+    """Returns the names of the classes in the order of the logits; empty if they have only numbers.
     """
     examples: Callable[[Any, str], Sequence[str]] = lambda config, split: ()
-    """(configuration, `val` or `test`) to the names of the examples in the order of the
-    predictions; empty if examples have no names.
+    """Takes a configuration and a split (`val` or `test`); returns the names of the examples in the
+    order of the predictions; empty if they have no names.
     """
     remarks: Callable[[Any, Sequence[int]], Iterator[str]] = lambda config, seeds: iter(())
-    """(configuration, seeds): yields phrases on the data that plans and captions must show, such as
-    test images that are also training images, or a class without images.
+    """Takes a configuration and seeds; yields phrases on the data that plans and captions must
+    show,
+    such as test images that are also training images, or a class without images.
     """
     sample_size: Callable[[Any, str], int | None] = lambda config, metric: None
     """Returns the number N of examples if the metric is a share of N independent examples, so that
-    its sampling error is sqrt(p (1 - p) / N). Otherwise None.
+    its sampling error is sqrt(p (1 - p) / N). Otherwise it returns None.
     """
     population: Callable[[Any], Hashable] = lambda config: None
-    """Returns a value that is equal for runs that may be compared: the same test images and
+    """Returns a value that is equal for runs whose results may be compared: same test images, same
     setting.
     """
     data_paths: frozenset[str] = frozenset()
-    """Paths that select the dataset. Studies with the same protocol may differ in these alone."""
+    """Paths that select the dataset. Studies with the same protocol may differ in these only."""
     law_at: Callable[[Any, int], Law] | None = None
-    """(config, 0-based epoch) to the mixing law in force. None: the law never changes."""
+    """Takes a configuration and a 0-based epoch; returns the mixing law in that epoch. None: the
+    law
+    never changes.
+    """
     method: Callable[[Any], str | None] = lambda config: getattr(
         getattr(config, "law", None), "method", None
     )
     """Returns the name of the method (`erm`, `midpoint`, `uniform`) that a configuration uses, or
-    None. A method has the same colour in all figures. By default, that of the field `law`.
+    None. A method has the same colour in all figures. The default reads the configuration's field
+    `law`.
     """
     source: Callable[[Any], tuple[str, Any]] = lambda config: ("all", config)
-    """Returns the only source of randomness that differs between seeds, or `all`; and the
-    configuration in which all sources differ.
+    """Returns the only source of randomness that differs between seeds, or `all`, with the
+    configuration in which all sources differ. It serves studies of one source of variance.
     """
     redrawn: Callable[[Any], tuple[str, Any]] = lambda config: ("nothing", config)
-    """Returns the source of randomness that the second seed draws (or `nothing`, or `all`), and the
-    configuration without it. These are the rows of a crossed design.
+    """Returns the source of randomness that the configuration's second seed controls (or `nothing`,
+    or
+    `all`), with the configuration without the second seed. The source is the row of a crossed
+    design.
     """
     dataset: Callable[[Any], str] = lambda config: ""
     """Returns the name of the dataset, by which MLflow's tables can be grouped."""
@@ -199,7 +215,7 @@ class Problem:
     cost: Cost = field(default_factory=Cost)
 
     def __post_init__(self) -> None:
-        """Check that each path left out of the keys is the path of a value.
+        """Check that each path left out of the keys is the path of a single field.
 
         Raises:
             ValueError: If a path names no field, or a group of fields.
@@ -213,7 +229,7 @@ class Problem:
             )
 
     def metric(self, name: str) -> Metric:
-        """Return a metric by name; for an unknown name, one with that label."""
+        """Return a metric by name; a metric that is not declared gets its name as label."""
         return self.metrics.get(name) or self.predicted.get(name) or Metric(label=name)
 
     def start(
@@ -222,7 +238,7 @@ class Problem:
         """Return the process of a run before its first epoch, with data and network loaded.
 
         Args:
-            config: The configuration of the run, of type `config`.
+            config: The configuration of the run, an instance of the class `self.config`.
             data_root: Folder of datasets; None means the default of this machine.
             device: `cpu` or `cuda`.
             teacher: The run to learn from, if the configuration names one.
@@ -232,7 +248,7 @@ class Problem:
         return process
 
     def trained(self, config: Any, state: bytes) -> tuple[Any, Any]:
-        """Return the network of a finished run and an example input (see `network`)."""
+        """Return the trained network of a finished run, and an example input for it."""
         assert self.network is not None, "asked of problems that train one"
         found: tuple[Any, Any] = _found(self.network)(config, state)
         return found
@@ -255,7 +271,10 @@ def _of_ours(place: str) -> Problem:
 
 
 def all_data_needs() -> Mapping[str, DataNeeds]:
-    """Return the data needs by problem name; problems with the same datasets appear once."""
+    """Return one `DataNeeds` per group of datasets, by problem name.
+
+    Problems that use the same datasets appear once.
+    """
     first: dict[Callable[[], DataNeeds], str] = {}
     for problem in map(problem_named, PROBLEMS):
         if problem.data is not None:
@@ -269,10 +288,10 @@ def problem_of(config: Config) -> Problem:
 
 
 def with_named_teacher(config: Config) -> Config:
-    """Return a configuration whose teacher is replaced by the name of the teacher's arm.
+    """Return a configuration in which the teacher's key is replaced by the name of its arm.
 
-    Its keys exist before the teacher is trained. They tell the configurations of one study apart;
-    results are stored under other keys.
+    The keys of the result exist before the teacher is trained. They tell the configurations of one
+    study apart; results are stored under other keys.
     """
     teaching = problem_of(config).teaching
     arm = None if teaching is None else teaching.arm(config)

@@ -1,4 +1,4 @@
-"""Config, Process: the configuration of a run, and a run in progress."""
+"""Config, Process: the interfaces of a run's configuration and of a run in progress."""
 
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Protocol, runtime_checkable
@@ -12,11 +12,14 @@ Seed = Annotated[int, Range(0, MAX_SEED)]
 """Seed of all random draws of a run."""
 
 OneRecord = Annotated[int, Range(1, 1, hint="there is one record")]
-"""Epochs of a problem that computes everything at once."""
+"""Type of `epochs` for problems that compute everything at once: always 1."""
 
 
 class Config(Protocol):
-    """The configuration of one run, which decides all its numbers: a tree of frozen dataclasses."""
+    """Interface of the configuration of one run: a tree of frozen dataclasses.
+
+    It decides all numbers of the run.
+    """
 
     problem: ClassVar[str]
     """Name of the problem, a key of `PROBLEMS`."""
@@ -33,8 +36,8 @@ class Config(Protocol):
 class Process(Protocol):
     """A run in progress: an iterator of records, one per epoch, that can be stopped and resumed.
 
-    Between two records the state is consistent: the caller reports or stores it, or stops by not
-    asking for the next record. Every random draw depends only on (seed, purpose, epoch), so that a
+    Between two records the state is consistent: the caller may store it, or stop by not requesting
+    the next record. Every random draw depends only on (seed, purpose, epoch), so that a
     process that loads a state yields the same records as one that never stopped, bit for bit on the
     same machine.
     """
@@ -51,30 +54,30 @@ class Process(Protocol):
         """
 
     def to_bytes(self) -> bytes:
-        """Return the state that the next epochs need. On a CPU, equal states give equal bytes."""
+        """Return the state that the next epoch needs. On a CPU, equal states give equal bytes."""
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Load a state written by `to_bytes`, with the records up to it.
+        """Load a state that `to_bytes` returned, and the records of the epochs before it.
 
         Raises:
             StateError: If the bytes are not a state of this run. This process must not be used
-                then.
+                afterwards.
         """
 
 
 class Predicting(Process, Protocol):
-    """A process that can store predictions (`Problem.prediction_bytes`)."""
+    """Interface of a process that can return its predictions (see `Cost.prediction_bytes`)."""
 
     def predictions(self) -> bytes:
-        """Return the current predictions of the run, in the format of `Predictions.to_bytes`."""
+        """Return the current predictions, in the format of `Predictions.to_bytes`."""
 
 
 @runtime_checkable
 class Gradual(Protocol):
-    """A process that reports progress within an epoch, for long epochs."""
+    """Interface of a process that reports progress within an epoch, for long epochs."""
 
     def gradually(self) -> Iterator[EpochRecord | float]:
-        """Yield records as iteration does, and between them the finished fraction of the epoch.
+        """Yield records like iteration does, and between them the finished fraction of the epoch.
 
-        After a fraction, the state is not consistent.
+        After a fraction was yielded, the state must not be stored.
         """

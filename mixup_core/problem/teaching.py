@@ -21,12 +21,12 @@ class Teaching:
     """Rules by which a run learns from the run of another arm with the same seed."""
 
     arm: Callable[[Any], str | None]
-    """Returns the arm that a configuration names as its teacher, or None."""
+    """Returns the name of the arm that a configuration names as its teacher, or None."""
     taught: Callable[[Any, str], Any]
-    """(configuration, final stage key of the teacher) to the configuration with this key filled in.
-    The key identifies the teacher in all keys of the run.
+    """Takes a configuration and the final stage key of its teacher's run; returns the configuration
+    with the key filled in. The key identifies the teacher in all keys of the run.
     """
     unfit: Callable[[Any, Any], Iterator[RuleError]] = lambda config, teacher: iter(())
-    """(configuration, configuration of its teacher): yields the reasons why it cannot learn from
-    it.
+    """Takes a configuration and that of its teacher; yields the reasons why the teacher does not
+    fit.
     """

@@ -1,1 +1,1 @@
-"""The store of trained results: files under content keys, on a disk or in a bucket."""
+"""The store of trained results: files named by hashes of configurations, on disk or in a bucket."""

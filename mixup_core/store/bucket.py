@@ -1,4 +1,4 @@
-"""The objects of a store in a bucket."""
+"""Bucket: a store's files as objects in cloud storage, through fsspec."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -11,11 +11,11 @@ from mixup_core.addresses import scrubbed, store_address
 from mixup_core.store.errors import StoreError, StoreFullError, UnreadableError
 
 _ATOMIC_CREATE = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"}
-"""Protocols whose fsspec package creates an object by one conditional put."""
+"""Protocols whose fsspec package can create an object by one conditional put, without a race."""
 _BATCH = 256
-"""Objects requested in parallel, so that one slow answer does not delay the others."""
+"""Number of objects requested in parallel, so that one slow answer does not delay the others."""
 _FULL = {"QuotaExceeded", "InsufficientStorage", "StorageFull", "XMinioStorageFull"}
-"""Error codes of S3 servers that are full."""
+"""Error codes with which S3 servers report that they are full."""
 
 
 class Bucket:
@@ -49,7 +49,8 @@ class Bucket:
         """Return an object's content.
 
         Raises:
-            FileNotFoundError: If there is no such object.
+            FileNotFoundError: If the object does not exist.
+            StoreError: If the server cannot be reached.
         """
         with self._told():
             content: bytes = self._files.cat_file(self._path(name))
@@ -97,7 +98,7 @@ class Bucket:
         """Write an object, replacing one of the same name.
 
         Raises:
-            StoreError: If the server cannot be reached or will not take it.
+            StoreError: If the server cannot be reached or refuses the object.
         """
         try:
             with self._told():
@@ -114,10 +115,11 @@ class Bucket:
     def create(self, name: str, data: bytes) -> bool:
         """Create an object; return False if one with other content exists.
 
-        Where `creates_atomically` is false, the test and the put are two requests.
+        If `creates_atomically` is False, test and put are two requests, between which another
+        process can create the object.
 
         Raises:
-            StoreError: If the server cannot be reached or will not take it.
+            StoreError: If the server cannot be reached or refuses the object.
         """
         try:
             with self._told():
@@ -162,13 +164,13 @@ class Bucket:
         return False
 
     def age(self, name: str) -> float:
-        """Return the seconds since an object was put, by the clocks of server and caller."""
+        """Return the seconds since an object was put, from the clocks of server and caller."""
         with self._told():
             return time.time() - float(self._files.modified(self._path(name)).timestamp())
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Turn the errors of many packages into one of ours, its text one line."""  # noqa: DOC501
+        """Turn errors that fsspec's packages raise inside into a `StoreError` of one line."""
         try:
             yield
         except (FileNotFoundError, FileExistsError, StoreError):

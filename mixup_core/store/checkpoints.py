@@ -1,4 +1,4 @@
-"""Store: trained results under stage keys, on a disk or in a bucket.
+"""Store: trained results, by stage key, on a disk or in a bucket.
 
     stages/         records of the first epochs of runs: see manifest_store
     states/         model and optimizer after these epochs: see state_store
@@ -35,15 +35,15 @@ from mixup_core.store.sealed_files import SealedFiles
 from mixup_core.store.state_store import StateStore, name_of_state
 
 _TRIES = 10
-"""Attempts to store a stage whose file other processes damage or remove meanwhile."""
+"""Number of attempts to store a stage if other processes keep damaging or removing its file."""
 
 _logger = logging.getLogger(__name__)
 
 
 class Store:
-    """Stages, states, predictions and failures below one URL.
+    """Stages, states, predictions and failures of runs, in files below one URL.
 
-    The object itself is stateless, so it may be shared between threads. A write is durable when
+    The object itself is stateless, so threads may share it. A write is durable when
     its method returns. A process or machine that stops during a write leaves either the old file
     or the new one. Each stage is written once; of two writers the first wins.
 
@@ -54,9 +54,9 @@ class Store:
     url: str
     """URL of the store; a local path is made absolute, so that every process finds it."""
     folder: Path | None
-    """The store on a local disk; None in a bucket."""
+    """Folder of a store on a local disk; None for a bucket."""
     files: Files
-    """The files below the URL."""
+    """All files of the store, as a `Folder` or a `Bucket`."""
     states: StateStore
     """Models and optimizers after the last epochs of stages."""
     predictions: PredictionStore
@@ -68,7 +68,8 @@ class Store:
         """Open a store; nothing is created before the first write.
 
         Args:
-            url: A path, or any URL of fsspec whose files appear whole (`s3://`, `gs://`, ...).
+            url: A path, or a URL of an fsspec protocol that shows only complete files (`s3://`,
+                ...).
 
         Raises:
             StoreError: If the protocol of the URL is unknown, or its package is not installed.
@@ -85,13 +86,13 @@ class Store:
     def keys(
         self, *, proven: Collection[str] = (), proven_states: Collection[str] = ()
     ) -> Mapping[str, bool]:
-        """Return each stored stage key, with whether a state is stored for it.
+        """Return each stored stage key, with True if a state is stored for it.
 
         Only names are listed, which does not validate the files. Pass the keys that the caller
         relies on without reading them to `proven` or `proven_states`.
 
         Args:
-            proven: Keys whose manifests are read; a damaged one is quarantined and left out.
+            proven: Keys whose manifests are read; a damaged manifest is quarantined and left out.
             proven_states: Keys whose states are read too; a missing or damaged one gives False.
 
         Raises:
@@ -117,7 +118,7 @@ class Store:
     def read_all(self, keys: Iterable[str]) -> Mapping[str, Stage]:
         """Return the stages that are stored and undamaged, in the order of the keys given.
 
-        A bucket is asked for all of them in parallel.
+        From a bucket, all are read in parallel.
 
         Raises:
             FormatError: If a newer version of this program wrote one of them.
@@ -142,8 +143,8 @@ class Store:
         Args:
             key: The stage key (`mixup_core.keys.stage_key`).
             records: One per epoch, epoch 0 first, all metrics finite.
-            facts: One per epoch.
-            environment: Machine and versions, which can change bits.
+            facts: Time and date of each epoch's training.
+            environment: Description of machine and versions, which can change the last bits.
             state: Model and optimizer after the last epoch, serialised; None keeps records only.
 
         Raises:
@@ -184,7 +185,11 @@ class Store:
         return stored
 
     def forget(self, key: str, fact: str) -> None:
-        """Remove an entry of the environment of a stage, if it has that entry.
+        """Remove one entry from the environment record of a stage, if it is there.
+
+        Args:
+            key: The stage key.
+            fact: Name of the entry.
 
         Raises:
             FormatError: If a newer version of this program wrote the stage.
@@ -217,7 +222,7 @@ class Store:
                         self._clear(name)
 
     def clear_torn(self, *keys: str) -> None:
-        """Remove temporary files that dead writers of some stages left; keep the stages."""
+        """Remove temporary files of the given stages whose writers have ended; keep the stages."""
         for shard in sorted({checked(key)[:2] for key in keys}):
             for top in ("stages", "states"):
                 for name in list(self.files.names(f"{top}/{shard}")):
@@ -282,7 +287,7 @@ class Store:
         return tuple(problems)
 
     def _clear(self, name: str) -> None:
-        """Remove a listed file unless it is in use."""
+        """Remove a file unless another process is writing it or a manifest names it."""
         if name.startswith("states/"):
             self.states.clear(name)
         else:

@@ -1,13 +1,13 @@
-"""Exceptions of a store."""
+"""Errors of store operations."""
 
 
 class StoreError(Exception):
-    """A store operation failed; the message names the file or address and the reason."""
+    """Error: a store operation failed. The message names the file or address and the reason."""
 
 
 class StoreFullError(StoreError):
-    """The disk or the quota is full; everything stored before is intact."""
+    """Error: the disk or the quota is full. Everything stored before is intact."""
 
 
 class UnreadableError(StoreError):
-    """A path exists and cannot be read as a regular file; the message says what it is."""
+    """Error: a path exists but is no regular file that can be read. The message says what it is."""

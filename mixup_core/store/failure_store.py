@@ -1,8 +1,8 @@
-"""FailureStore: the failures of runs in a store.
+"""FailureStore: the causes of failed runs in a store.
 
-    failures/<run key>.json    message, epoch and attempts
+    failures/<run key>.json    message, epoch and number of attempts
 
-Like a manifest, the file states its own sha256.
+Like a manifest, each file contains its own sha256.
 """
 
 import dataclasses
@@ -17,10 +17,10 @@ from mixup_core.store.sealed_files import SealedFiles
 
 
 class FailureStore:
-    """Failures by run key. Stateless."""
+    """Failures of runs, by run key. The object is stateless."""
 
     def __init__(self, files: Files) -> None:
-        """Use the files of a store (`Store.files`)."""
+        """Open the failures among the files of a store (`Store.files`)."""
         self._files = files
         self._sealed = SealedFiles(files)
 

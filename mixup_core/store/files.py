@@ -1,4 +1,4 @@
-"""Files of a store, on a disk or in a bucket. Readers see a file whole or not at all."""
+"""Files of a store, on a disk or in a bucket. Readers see each file complete or not at all."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ Files = Folder | Bucket
 
 
 def open_files(url: str) -> Files:
-    """Return the files below a path or fsspec URL; nothing is created or requested yet.
+    """Open the files below a path or fsspec URL; nothing is created or requested yet.
 
     Raises:
         StoreError: If the protocol of the URL is unknown, or its package is not installed.

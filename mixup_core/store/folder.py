@@ -1,4 +1,4 @@
-"""The files of a store on a local disk."""
+"""Folder: a store's files on a local disk."""
 
 import os
 import time
@@ -23,11 +23,11 @@ class Folder:
     def names(self, folder: str) -> Iterator[str]:
         """Yield the names of all files below a folder; a missing folder yields nothing.
 
-        A folder whose name has a suffix, as only files of a store have, is yielded like a file;
-        reading it fails.
+        A directory with a suffix in its name (`x.json`) is yielded like a file, since it stands
+        where a file of the store belongs; reading it fails.
 
         Raises:
-            OSError: If a folder cannot be listed, or its name belongs to something else.
+            OSError: If a folder cannot be listed, or its name belongs to a file.
         """
         for parent, folders, files in os.walk(self.root / folder, onerror=_unlisted):
             below = os.path.relpath(parent, self.root)
@@ -41,7 +41,10 @@ class Folder:
         return read_regular(self.root / name)
 
     def read_present(self, names: Iterable[str]) -> Iterator[tuple[str, bytes | UnreadableError]]:
-        """Yield each named file that exists with its content, or with the reason it has none."""
+        """Yield name and content of each named file that exists.
+
+        For a file that cannot be read, the error takes the place of the content.
+        """
         for name in names:
             try:
                 yield name, self.read(name)
@@ -60,15 +63,15 @@ class Folder:
         return path.stat().st_size if path.is_file() else None
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file, replacing one of the same name; `IsADirectoryError` for a folder."""
+        """Write a file, replacing one of the same name; raise IsADirectoryError for a folder."""
         write_durably(self.root / name, data)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Create a file; return False if one exists."""
+        """Create a file; return False if one of this name exists."""
         return write_durably(self.root / name, data, overwrite=False)
 
     def move(self, name: str, new_name: str) -> None:
-        """Rename a file; of a link, the link itself.
+        """Rename a file. If the file is a link, rename the link itself.
 
         An existing file is replaced; if a folder has the new name, a number is appended.
         """
@@ -82,11 +85,11 @@ class Folder:
         source.replace(target)
 
     def remove(self, name: str) -> None:
-        """Remove a file if it exists; `IsADirectoryError` for a folder."""
+        """Remove a file if it exists; raise IsADirectoryError for a folder."""
         (self.root / name).unlink(missing_ok=True)
 
     def is_being_written(self, name: str) -> bool:
-        """Return whether the writer of a `.tmp` file is alive, which keeps the file locked."""
+        """Return True if the writer of a `.tmp` file is alive; it holds a lock on the file."""
         return is_locked(self.root / name)
 
     def age(self, name: str) -> float:

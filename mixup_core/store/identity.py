@@ -1,4 +1,4 @@
-"""Identity of a store: what is written to a shared service carries it, so that owners are known."""
+"""Identity of a store: a random name by which other services know whose entries are whose."""
 
 import re
 import secrets
@@ -11,7 +11,7 @@ _FORM = re.compile(r"[0-9a-f]{32}")
 
 
 def identity_of(store: Store) -> str:
-    """Return the identity of a store, and give it one if it has none.
+    """Return the identity of a store; create one if it has none.
 
     Raises:
         StoreError: If the store cannot be written.

@@ -1,4 +1,4 @@
-"""Local files: written whole or not at all; only regular files are read."""
+"""Local files: written completely or not at all; read only if they are regular files."""
 
 import errno
 import fcntl
@@ -12,22 +12,22 @@ from pathlib import Path
 from mixup_core.store.errors import StoreFullError, UnreadableError
 
 _TRIES = 5
-"""Attempts to write a file whose temporary file another process removes."""
+"""Number of attempts to write a file if another process removes its temporary file."""
 
 
 def write_durably(path: Path, data: bytes, *, overwrite: bool = True) -> bool:
-    """Write a local file durably: after any crash it is either whole or unchanged.
+    """Write a local file durably: after any crash it is complete, or as it was before.
 
-    A new file in the same folder is synced and then renamed (or linked, where it must not
-    overwrite), and the folder is synced. Mode 0600, folders made on the way 0700.
+    A new file in the same folder is synced and then renamed (or linked, if it must not
+    overwrite), and the folder is synced. The file has mode 0600, folders that are made have 0700.
 
     Args:
         path: The file.
-        data: All of its content.
-        overwrite: Whether a file that is there is replaced.
+        data: The whole content.
+        overwrite: True: replace an existing file.
 
     Returns:
-        Whether the file was written; False only if it was there and is not to be overwritten.
+        True if the file was written; False if it exists and `overwrite` is False.
 
     Raises:
         StoreFullError: If the disk or the quota is full; the file is as it was, or complete.
@@ -46,17 +46,19 @@ def write_durably(path: Path, data: bytes, *, overwrite: bool = True) -> bool:
 
 
 def read_regular(path: Path, limit: int = -1) -> bytes:
-    """Return the content of a regular local file; a FIFO, on which reading blocks, is refused.
+    """Return the content of a regular local file.
+
+    A FIFO, on which reading would block, is refused.
 
     Args:
-        path: The file, or a link to one.
-        limit: Bytes that are read at most; -1 reads all of it.
+        path: The file, or a link to it.
+        limit: Maximum number of bytes to read; -1 reads all.
 
     Raises:
         FileNotFoundError: If the path does not exist.
         UnreadableError: If the path is a folder, a FIFO, a device or a broken link, or a file of
             this user without read permission.
-        OSError: If the disk fails, or the file is closed and somebody else's.
+        OSError: If the disk fails, or the file belongs to another user who does not permit reading.
     """
     with open_regular(path) as file:
         return file.read(limit)
@@ -68,12 +70,13 @@ def open_regular(path: Path) -> BufferedReader:
 
 
 def open_lock(path: Path) -> int:
-    """Return the descriptor of a lock file; create it for this user alone if it is missing.
+    """Return the descriptor of a lock file; create it, for this user alone, if it is missing.
 
     Raises:
-        UnreadableError: As `read_regular`; a file closed to its owner is opened to them instead.
+        UnreadableError: As for `read_regular`; but if this user's permission is missing, it is
+            added.
         StoreFullError: If the disk or the quota is full.
-        OSError: If the disk fails, or the file is closed and somebody else's.
+        OSError: If the disk fails, or the file belongs to another user who does not permit access.
     """
     try:
         make_private_folder(path.parent)
@@ -131,7 +134,7 @@ def _opened(path: Path, flags: int) -> int:
 
 
 def _unreadable(path: Path, error: OSError) -> str | None:
-    """Return why a path can never be opened as a file; None if it can, or does not exist."""
+    """Return why a path can never be read as a file; None if it can, or does not exist."""
     match error.errno:
         case errno.ENOENT | errno.ELOOP if path.is_symlink():
             return "is a link" if path.exists() else "is a link that leads nowhere"
@@ -163,7 +166,10 @@ def _write_once(path: Path, data: bytes, *, overwrite: bool) -> bool:
 
 
 def _try_lock(descriptor: int) -> bool:
-    """Return whether no other process holds the lock; True on systems without locks."""
+    """Try to lock a file; return False if another process holds the lock.
+
+    On file systems without locks the result is True.
+    """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,8 +1,8 @@
-"""ManifestStore: one JSON file per stage in a store.
+"""ManifestStore: one JSON file (manifest) per stage of a store.
 
     stages/<2 hex>/<key>.json    records, facts, environment, name of the state
 
-A stage counts as stored once its manifest exists; a state alone does not.
+A stage counts as stored once its manifest exists; a state without a manifest does not count.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,10 +25,10 @@ from mixup_core.store.sealed_files import SealedFiles
 
 
 class ManifestStore:
-    """Manifests by stage key. Stateless."""
+    """Manifests of stages, by stage key. The object is stateless."""
 
     def __init__(self, files: Files) -> None:
-        """Use the files of a store (`Store.files`)."""
+        """Open the manifests among the files of a store (`Store.files`)."""
         self._files = files
         self._sealed = SealedFiles(files)
 
@@ -60,7 +60,7 @@ class ManifestStore:
         return {key: found[key] for key in names.values() if key in found}
 
     def damaged(self, keys: Iterable[str]) -> list[str]:
-        """Return the keys whose manifest is missing or damaged; cheaper than `read`.
+        """Return the given keys whose manifest is missing or damaged; cheaper than `read`.
 
         Raises:
             FormatError: If a newer version of this program wrote one of them.
@@ -75,7 +75,7 @@ class ManifestStore:
         return [key for key in names.values() if key not in good]
 
     def replace(self, stage: Stage) -> None:
-        """Replace state or environment of a stage; keep fields that a later version wrote.
+        """Replace state or environment in the manifest of a stage; keep fields of later versions.
 
         Raises:
             FormatError: If a newer version of this program wrote the manifest that is there.

@@ -1,4 +1,4 @@
-"""Manifests: the JSON of a stage or a failure, with its own sha256."""
+"""Manifests: a stage or a failed run as JSON that contains its own sha256."""
 
 import dataclasses
 import hashlib
@@ -14,27 +14,30 @@ from mixup_core.store.errors import StoreError, UnreadableError
 from mixup_core.store.names import checked
 
 FORMAT = 1
-"""Raised when the content of a manifest changes its meaning. How a manifest carries its sha256
-never changes, so that one of a newer format can be told from a damaged one."""
+"""Version of the manifests' format, to be raised when their content changes its meaning.
+
+The way in which a manifest contains its sha256 never changes, so that a manifest of a newer
+version can be told from a damaged one.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpochFacts:
-    """Facts about one training of an epoch that no key contains: time and date."""
+    """Time and date of one training of an epoch; they enter no key."""
 
     seconds: float
-    """Wall seconds of training and evaluating the epoch."""
+    """Wall-clock seconds of training and evaluating the epoch."""
     stored_at_ms: int
     """Unix time in ms at which the epoch was first stored; the timestamp of its MLflow points."""
 
 
 class Facts(Packed[EpochFacts]):
-    """Facts of the epochs of a stage, packed into 16 bytes each."""
+    """Times and dates of all epochs of a stage, packed into 16 bytes per epoch."""
 
     __slots__ = ("seconds", "stored_at_ms")
 
     def __init__(self, facts: Iterable[EpochFacts] = ()) -> None:
-        """Pack the facts of some epochs."""
+        """Pack the facts of the given epochs."""
         facts = tuple(facts)
         self.seconds = packed([fact.seconds for fact in facts])
         """Seconds of each epoch (`EpochFacts.seconds`)."""
@@ -50,7 +53,7 @@ class Facts(Packed[EpochFacts]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StateRef:
-    """Reference to the file of a state."""
+    """Checksum and size of a stage's state file."""
 
     sha256: str
     """sha256 of the whole file, as `sha256sum` prints it."""
@@ -60,17 +63,17 @@ class StateRef:
 
 @dataclass(frozen=True, kw_only=True, slots=True, init=False)
 class Stage:
-    """The first epochs of every run that has this stage key."""
+    """Stored results of the first epochs of a run; runs with the same stage key share them."""
 
     key: str
     records: Records
-    """One per epoch, epoch 0 first."""
+    """One record per epoch, epoch 0 first."""
     facts: Facts
-    """Facts, one per record."""
+    """Time and date of each epoch's training."""
     environment: Mapping[str, str]
-    """Host, device, versions, threads and whatever else can change bits."""
+    """Description of host, device, versions, threads and other settings that can change bits."""
     state: StateRef | None
-    """State after the last epoch; None if only the records are kept."""
+    """Reference to the state after the last epoch; None if only the records are kept."""
 
     def __init__(
         self,
@@ -81,7 +84,7 @@ class Stage:
         environment: Mapping[str, str],
         state: StateRef | None,
     ) -> None:
-        """Pack records and facts; tens of thousands of stages are held in memory."""
+        """Pack records and facts, so that tens of thousands of stages fit in memory."""
         fields = {
             "key": key,
             "records": records if isinstance(records, Records) else Records(records),
@@ -94,28 +97,30 @@ class Stage:
 
     @property
     def epochs(self) -> int:
-        """Number of epochs trained."""
+        """Number of epochs in the stage."""
         return len(self.records)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failure:
-    """The cause that ended a run before its last epoch."""
+    """The reason why a run ended before its last epoch."""
 
     run_key: str
     kind: Literal["diverged", "failed"]
-    """`diverged`: the loss is not finite, and would not be in another try; else `failed`."""
+    """`diverged`: the loss is not finite, and would not be after a retry; `failed`: any other
+    cause.
+    """
     message: str
     epoch: int | None
-    """Epoch in training when it failed, 0-based; None before the first."""
+    """Epoch (0-based) in which the run failed; None before the first."""
     attempts: int
-    """Number of attempts."""
+    """Number of attempts made so far."""
     trace: str = ""
-    """Traceback, where the message does not say all."""
+    """Traceback, if the message alone does not explain the failure."""
 
 
 class FormatError(StoreError):
-    """The store was written by a newer version of this program."""
+    """Error: a newer version of this program wrote a file of the store."""
 
 
 def check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) -> None:
@@ -141,7 +146,7 @@ def check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) ->
 
 
 def state_header(key: str) -> bytes:
-    """Return the header of a state file, which binds the content to its stage."""
+    """Return the first bytes of a state file, which contain the key of its stage."""
     return f"mixsweep state of stage {checked(key)}\n".encode()
 
 
@@ -151,7 +156,7 @@ def state_ref(blob: bytes) -> StateRef:
 
 
 def stage_content(stage: Stage) -> dict[str, Any]:
-    """Return the content of the manifest of a stage, before `seal`."""
+    """Return the content of a stage's manifest as a mapping, before `seal` adds the checksum."""
     return {
         "key": stage.key,
         "records": [record.to_plain() for record in stage.records],
@@ -162,7 +167,7 @@ def stage_content(stage: Stage) -> dict[str, Any]:
 
 
 def seal(content: Mapping[str, Any]) -> bytes:
-    """Return canonical JSON whose first key is the sha256 of the rest."""
+    """Return a mapping as canonical JSON whose first key is the sha256 of the rest."""
     text = json.dumps(
         {"format": FORMAT, **content}, sort_keys=True, separators=(",", ":"), allow_nan=False
     )
@@ -170,7 +175,7 @@ def seal(content: Mapping[str, Any]) -> bytes:
 
 
 def unseal(sealed: bytes) -> dict[str, Any] | None:
-    """Return content and format of sealed JSON; None if its sha256 does not match."""
+    """Return content and format version of sealed JSON; None if its sha256 does not match."""
     if not _is_sealed(sealed):
         return None
     try:
@@ -185,22 +190,24 @@ def _is_sealed(sealed: bytes) -> bool:
 
 
 def is_manifest(sealed: bytes | UnreadableError, key: str) -> bool:
-    """Return whether bytes are surely the manifest of a stage in this format, without parsing.
+    """Return True if bytes are surely the manifest of a stage in this format, without parsing.
 
-    In canonical JSON the two fields stand side by side, unless a later version put one between.
+    The test looks for key and format side by side, as canonical JSON has them. If a later version
+    puts a field between them, the result is False.
     """
     fields = b'"format":%d,"key":"%s",' % (FORMAT, key.encode())
     return isinstance(sealed, bytes) and fields in sealed and _is_sealed(sealed)
 
 
 NOT_AS_WRITTEN = (KeyError, TypeError, ValueError, AttributeError)
-"""Exceptions that parsing raises if another program sealed the file."""
+"""Exceptions raised when a file has a valid checksum, but not the content that this program writes.
+"""
 
 _Built = TypeVar("_Built", EpochFacts, StateRef, Failure)
 
 
 def built(kind: type[_Built], plain: Mapping[str, Any]) -> _Built:
-    """Build a dataclass from a mapping; fields that a later version added are ignored."""
+    """Build a dataclass from a mapping; ignore fields that a later version added."""
     names = (
         field.name
         for field in dataclasses.fields(kind)

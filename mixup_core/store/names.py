@@ -1,4 +1,4 @@
-"""File names in a store, computed from stage keys and run keys."""
+"""File names in a store, built from stage keys and run keys."""
 
 import re
 from pathlib import Path
@@ -31,7 +31,7 @@ def key_in(name: str) -> str:
 
 
 def states_folder(key: str) -> str:
-    """Return the folder that holds the states of a stage."""
+    """Return the folder that contains the states of a stage."""
     return f"states/{checked(key)[:2]}"
 
 

@@ -1,7 +1,7 @@
 """Notes: small JSON files on which no computed number depends.
 
 Records of leases, the ledger, the provenance of a report and caches are notes. Other programs may
-have changed them, so a note that is no regular file, too large or malformed counts as missing, and
+change them, so a note that is not a regular file, too large or malformed counts as missing, and
 is written again.
 """
 
@@ -17,9 +17,9 @@ from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import read_regular
 
 LARGEST = 2**26
-"""Largest note that is read, in bytes; the provenance of 10,000 runs needs a tenth."""
+"""Size limit for reading notes, in bytes; the provenance of 10,000 runs needs a tenth of it."""
 LATEST_MS = 250_000_000_000_000
-"""A time in the year 9892; later ones cannot be formatted as a date."""
+"""Latest accepted Unix time in ms, in the year 9892; later times cannot be formatted as a date."""
 
 _Kind = TypeVar("_Kind")
 
@@ -33,7 +33,7 @@ def read_note(path: Path) -> dict[str, Any] | None:
 
 
 def parse_note(content: bytes | UnreadableError) -> dict[str, Any] | None:
-    """Return the mapping in JSON text; None if it is malformed or not printable.
+    """Return the mapping in JSON text; None if it is malformed or has unprintable characters.
 
     Args:
         content: Content of a file, or the error that reading it raised.
@@ -50,17 +50,18 @@ def parse_note(content: bytes | UnreadableError) -> dict[str, Any] | None:
 
 
 def filled(kind: type[_Kind], plain: object) -> _Kind | None:
-    """Build a dataclass from parsed JSON; fields that a later version added are ignored.
+    """Build a dataclass from parsed JSON; ignore fields that a later version added.
 
     A missing field takes its default, or None. Lists become tuples.
 
     Args:
-        kind: Its fields are dataclasses, tuples and mappings of text to anything of these, unions,
-            plain types and `Any`.
-        plain: Parsed JSON; only a mapping can give a value.
+        kind: The dataclass. Its fields may have plain types, dataclasses, tuples, mappings from
+            text,
+            unions of them, and `Any`.
+        plain: Parsed JSON. Anything but a mapping gives None.
 
     Returns:
-        The value; None if a field has another type.
+        The instance; None if a field has another type.
     """
     try:
         found: _Kind = _as(kind, plain)
@@ -70,7 +71,7 @@ def filled(kind: type[_Kind], plain: object) -> _Kind | None:
 
 
 def _as(kind: Any, plain: Any) -> Any:
-    """Return the value converted to a type.
+    """Return a parsed JSON value converted to a type.
 
     Raises:
         TypeError: If the value has another type.

@@ -1,8 +1,8 @@
 """PredictionStore: the predictions of finished runs in a store.
 
-    predictions/<2 hex>/<stage key>.bin    header line, then the bytes given
+    predictions/<2 hex>/<stage key>.bin    header line, then the predictions
 
-The header holds the stage key, the sha256 of the bytes, and the sha256 of the last record, so a
+The header has the stage key, the sha256 of the predictions, and the sha256 of the last record, so a
 file can be validated alone; no manifest refers to it. Runs without predictions count as finished.
 """
 
@@ -18,10 +18,10 @@ from mixup_core.store.sealed_files import SealedFiles
 
 
 class PredictionStore:
-    """Predictions by the key of the last stage. Stateless."""
+    """Predictions of finished runs, by the key of their last stage. The object is stateless."""
 
     def __init__(self, files: Files) -> None:
-        """Use the files of a store (`Store.files`)."""
+        """Open the predictions among the files of a store (`Store.files`)."""
         self._files = files
         self._sealed = SealedFiles(files)
 
@@ -43,9 +43,9 @@ class PredictionStore:
             self._files.write(prediction_name(key), data)
 
     def read(self, key: str, record: EpochRecord) -> bytes | None:
-        """Return the predictions of a stage; None if there are none for this record.
+        """Return the predictions of a stage; None if none are stored for this record.
 
-        Damaged ones are moved to quarantine and count as missing.
+        Damaged predictions are moved to quarantine and count as missing.
         """
         name = prediction_name(key)
         data = self._sealed.read(name)
@@ -102,6 +102,6 @@ def _header(key: str, record: EpochRecord, content: bytes) -> bytes:
 
 
 def _is_sound(key: str, header: bytes, content: bytes) -> bool:
-    """Return whether a file is undamaged, whatever record it belongs to."""
+    """Return whether a file is undamaged; its record is not compared."""
     start = f"mixsweep predictions of stage {key} {hashlib.sha256(content).hexdigest()} ".encode()
     return header.startswith(start)

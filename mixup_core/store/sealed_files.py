@@ -1,8 +1,8 @@
-"""SealedFiles: files of a store that carry a checksum.
+"""SealedFiles: files of a store that contain their own checksum.
 
     quarantine/    damaged files, under the last part of their names
 
-A damaged file is moved there when it is read, and then counts as missing.
+A damaged file is moved to `quarantine/` when it is read, and then counts as missing.
 """
 
 import logging
@@ -17,14 +17,14 @@ _logger = logging.getLogger(__name__)
 
 
 class SealedFiles:
-    """Files of a store that are validated when they are read. Stateless.
+    """Files of a store that are validated when they are read. The object is stateless.
 
     Anything that is not a regular file (a folder, a FIFO, a broken link) counts as damaged and is
-    moved as it is.
+    moved without being opened.
     """
 
     def __init__(self, files: Files) -> None:
-        """Use the files of a store (`Store.files`)."""
+        """Wrap the files of a store (`Store.files`)."""
         self._files = files
 
     def read(self, name: str) -> bytes | None:
@@ -61,7 +61,7 @@ class SealedFiles:
         return content
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file, replacing whatever has its name.
+        """Write a file; replace a file of the same name, or move a folder of that name aside.
 
         Raises:
             StoreFullError: If the disk is full.
@@ -73,14 +73,14 @@ class SealedFiles:
             self._files.write(name, data)
 
     def remove(self, name: str) -> None:
-        """Remove a file; a folder in its place may hold foreign files and is moved aside."""
+        """Remove a file. A folder of that name may hold foreign files: it is moved aside."""
         try:
             self._files.remove(name)
         except IsADirectoryError:
             self.quarantine(name, "is no file")
 
     def clear(self, name: str) -> None:
-        """Remove a listed file unless its writer is alive."""
+        """Remove a file unless its writer is alive."""
         if not (name.endswith(".tmp") and self._files.is_being_written(name)):
             self.remove(name)
 
@@ -89,9 +89,10 @@ class SealedFiles:
 
         Args:
             name: The file.
-            reason: What is wrong with the file.
-            content: The bytes that were read. If the file holds others by now, another process
-                wrote it again, and it is put back.
+            reason: Description of the damage.
+            content: The bytes that were read. If the file has other bytes when it is moved, another
+                process
+                has written it again, and it is put back.
         """
         aside = f"quarantine/{Path(name).name}"
         try:

@@ -21,15 +21,15 @@ _ASIDE = re.compile(r"\.[0-9a-f]{8}\.torn$")
 
 
 class StateStore:
-    """States by stage key. Stateless.
+    """States of model and optimizer, by stage key. The object is stateless.
 
-    Two processes that store and remove the same stage at once cannot lose its state: the writer
-    checks the state after the manifest names it, and the remover renames the state before it
-    checks the manifest, so one of the two sees the other.
+    If one process stores a stage while another removes it, the state is not lost: the writer
+    checks the state after its manifest names it, and the remover renames the state before it
+    checks the manifest, so one of the two notices the other.
     """
 
     def __init__(self, files: Files, manifests: ManifestStore) -> None:
-        """Use the files of a store (`Store.files`) and the manifests that name its states."""
+        """Open the states among the files of a store; `manifests` tells which states are in use."""
         self._files = files
         self._sealed = SealedFiles(files)
         self._manifests = manifests
@@ -39,7 +39,7 @@ class StateStore:
         return frozenset(STATE_NAME.sub(r"\g<key>", name) for name in self._files.names("states"))
 
     def read(self, stage: Stage) -> bytes | None:
-        """Return the bytes of a state; None if it was not kept, is missing or is damaged."""
+        """Return a state as bytes; None if it was not kept, is missing or is damaged."""
         name = name_of_state(stage)
         if name is None:
             return None
@@ -56,12 +56,12 @@ class StateStore:
         return blob.removeprefix(header)
 
     def refuse(self, stage: Stage, reason: str) -> None:
-        """Quarantine a state that is undamaged but cannot be loaded; keep the records."""
+        """Quarantine a state that is undamaged but cannot be loaded; keep the stage's records."""
         if (name := name_of_state(stage)) is not None:
             self._sealed.quarantine(name, reason)
 
     def write(self, stage: Stage, blob: bytes | None) -> None:
-        """Write the file of a state, if one is kept; its manifest must be written afterwards.
+        """Write the state file of a stage, if it has a state. Write its manifest afterwards.
 
         Raises:
             StoreFullError: If the disk is full.
@@ -71,7 +71,7 @@ class StateStore:
             self._sealed.write(name, blob)
 
     def write_if_removed(self, stage: Stage, blob: bytes | None) -> None:
-        """Write a state again if it was removed as a leftover before its manifest existed.
+        """Write a state again if another process removed it before its manifest was written.
 
         Raises:
             StoreFullError: If the disk is full.
@@ -81,13 +81,13 @@ class StateStore:
             self.write(stage, blob)
 
     def remove(self, key: str) -> None:
-        """Remove all states of a stage that its manifest does not name."""
+        """Remove the states of a stage that its manifest does not name."""
         for name in list(self._files.names(states_folder(key))):
             if Path(name).name.startswith(f"{key}-"):
                 self.clear(name)
 
     def clear(self, name: str) -> None:
-        """Remove a listed file unless its writer is alive or a manifest names it."""
+        """Remove a file unless its writer is alive or a manifest names it."""
         if not STATE_NAME.fullmatch(_ASIDE.sub("", name)):
             self._sealed.clear(name)
             return
@@ -104,7 +104,7 @@ class StateStore:
             self._sealed.remove(name)
 
     def _is_named(self, state: str) -> bool:
-        """Return whether a manifest names a state; assume so for a newer format."""
+        """Return whether a manifest names a state; True if the manifest has a newer format."""
         try:
             stage = self._manifests.read(key_in(state))
         except FormatError:
@@ -112,7 +112,7 @@ class StateStore:
         return stage is not None and name_of_state(stage) == state
 
     def _bring_back(self, state: str) -> bool:
-        """Restore a state that another process renamed for removal; return whether it existed."""
+        """Restore a state that another process renamed to remove it; return whether it existed."""
         for name in list(self._files.names(str(Path(state).parent))):
             if name.startswith(f"{state}.") and _ASIDE.search(name):
                 with contextlib.suppress(FileNotFoundError):

@@ -1,8 +1,8 @@
-"""Wanted stages: names of objects by which one driver asks another to store a stage."""
+"""Wanted stages: names of the objects by which one driver asks another to store a stage."""
 
 from mixup_core.store.names import checked
 
 
 def wanted_name(stage: str) -> str:
-    """Return the name of the object that asks for a stage."""
+    """Return the name of the object that requests a stage."""
     return f"wanted/{checked(stage)}"

@@ -5,8 +5,9 @@ A class variable identifies the dataclasses of a choice:
 
     tag    The choice is set at its own path: `mix.law: beta`, `mix.law.alpha: 0.5`. As a whole it
            is written `erm`; `{beta: 0.5}` with one field; else `{tag: {field: value, ...}}`.
-    name   The choice is a group whose kind is one of its values: `optimizer.name: sgd`,
-           `optimizer.lr: 0.1`. As a whole it is written `{name: sgd, lr: 0.1}`.
+    name   The choice is a group, and one of its values selects the dataclass:
+           `optimizer.name: sgd`, `optimizer.lr: 0.1`. As a whole it is written
+           `{name: sgd, lr: 0.1}`.
 
 In a list, one of the dataclasses may have neither; it is written as its fields.
 

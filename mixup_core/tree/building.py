@@ -1,6 +1,6 @@
-"""Building: makes trees from values by dotted path, and values from their text in study files.
+"""Building: makes configuration trees from values by dotted path, and parses values of study files.
 
-The two functions call each other, since a value can be a dataclass with fields.
+Both directions call each other, since a value can be a dataclass with fields.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def with_values(node: T, values: Mapping[str, Any]) -> T:
-    """Return a tree with the values at some dotted paths replaced; all checks run again.
+    """Return a copy of a tree with the values at some dotted paths replaced; all checks run again.
 
     Args:
         node: The tree to start from; it is not modified.
@@ -38,7 +38,7 @@ def with_values(node: T, values: Mapping[str, Any]) -> T:
 
 
 def built(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Return a tree of a type with these values by dotted path, and defaults for the others.
+    """Return a configuration tree of a type, from values by dotted path; others have defaults.
 
     Raises:
         KeyError: If a path names no field.
@@ -51,7 +51,7 @@ def built(kind: type[T], values: Mapping[str, Any]) -> T:
 
 
 def parsed(hint: Any, value: Any) -> Any:
-    """Return a value of a type, given as a study file writes it; types are checked strictly.
+    """Return the value of a type that a study file's value stands for; types are checked strictly.
 
     A boolean is not a number, a fraction not an integer, text not a number. A whole number is
     converted to float where a float is needed. A value that has the type already is returned as is.
@@ -82,7 +82,7 @@ def parsed(hint: Any, value: Any) -> Any:
 
 
 class _Given:
-    """The values set at a path and below it."""
+    """The values to set at a path and at the paths below it."""
 
     __slots__ = ("below", "value")
 
@@ -108,7 +108,7 @@ def _held(node: Any) -> dict[str, Any]:
 
 
 def _rebuilt(kind: type, held: Mapping[str, Any], given: _Given, prefix: str) -> Any:
-    """Return a dataclass from the given values, then the present ones, then defaults.
+    """Return a dataclass whose fields come from `given`, else `held`, else their defaults.
 
     Raises:
         KeyError: If a name is not a field.
@@ -151,7 +151,13 @@ def _value(part: Part, old: Any, entry: _Given, path: str) -> Any:
 
 
 def _chosen(part: Part, old: Any, entry: _Given, path: str) -> Any:
-    """Return the value of a choice, which is set as a whole, by its kind, or by fields.
+    """Return the new dataclass of a choice, set as a whole, by its tag, or by some of its fields.
+
+    Args:
+        part: The field.
+        old: Its present value.
+        entry: The values to set at and below its path.
+        path: Its dotted path, for errors.
 
     Raises:
         RuleError: If a field is set while the choice is None.
@@ -193,10 +199,10 @@ def _parsed_at(path: str, hint: Any, value: Any) -> Any:
 
 
 def _parsed_plain(hint: Any, value: Any) -> Any:
-    """Return a value of a plain type, or of one of several types.
+    """Return a value of a plain type, or of a union of types.
 
     Raises:
-        SpellingError: If it has none of the types.
+        SpellingError: If the value has none of the types.
     """
     if hint not in members(hint):
         for member in members(hint):
@@ -239,7 +245,9 @@ def _parsed_tagged(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
 
 
 def _parsed_under(options: Mapping[str, Any], tag: str, content: Any) -> Any:
-    """Return a dataclass from the value below its tag: its fields, its only field, or a short form.
+    """Return the dataclass that `{TAG: CONTENT}` stands for.
+
+    The content is a mapping of its fields, the value of its only field, or a short form.
 
     Raises:
         SpellingError: If the content is none of these.

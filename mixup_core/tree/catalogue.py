@@ -1,6 +1,6 @@
-"""Catalogue: the dataclasses that an open choice can hold, by the tag or name used in files.
+"""Catalogue: a registry of the dataclasses that a field can hold, by tag or name in study files.
 
-The type of an open choice is a base class that owns a catalogue:
+A field that plugins can extend has an abstract base class as its type, which owns a catalogue:
 
     class Probe(Checked, ABC):
         catalogue: ClassVar = Catalogue("probe")
@@ -13,8 +13,8 @@ The type of an open choice is a base class that owns a catalogue:
 
 A field of type `Probe` then accepts every class of the catalogue, as a field of type `A | B`
 accepts an A or a B; `mixup_core.tree.parts.members` returns the classes of both. The package of the
-choice adds its classes in its `__init__`, so that the catalogue is complete once the base class can
-be imported. A plugin adds its classes later, all of them or none.
+base class adds its classes in its `__init__`, so that the catalogue is complete once the base class
+can be imported. A plugin adds its classes later, all of them or none.
 """
 
 import dataclasses
@@ -31,10 +31,10 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 NAME = "[a-z0-9][a-z0-9-]*"
-"""Regular expression that tags and names match."""
+"""Regular expression for valid tags and names."""
 
 _DIGITS = 16
-"""Number of hexadecimal digits of a plugin's digest in keys."""
+"""Number of hexadecimal digits of a plugin's digest that enter keys."""
 
 _ORIGINS: "dict[Any, Origin]" = {}
 
@@ -42,27 +42,27 @@ _CACHED: "list[functools._lru_cache_wrapper[Any]]" = []
 
 
 class CatalogueError(ValueError):
-    """Something cannot be added to a catalogue; the message says what and why."""
+    """Error: an entry cannot be added to a registry. The message says which and why."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Origin:
-    """The plugin that defines an entry."""
+    """Name and digest of the plugin that defines an entry of a registry."""
 
     plugin: str
-    """Name of the file or of the distribution."""
+    """Name of the plugin's file or distribution."""
     digest: str
     """sha256 of the source, in hexadecimal. It enters keys, so an edit gives new results."""
     version: str = ""
     """Version of the distribution; empty for a file."""
 
     def keyed(self, name: str) -> str:
-        """Return a tag or name as it appears in keys: `cutmix@0123456789abcdef`."""
+        """Return a tag or name with the plugin's digest, as in keys: `cutmix@0123456789abcdef`."""
         return f"{name}@{self.digest[:_DIGITS]}"
 
 
 class Register(Mapping[str, T]):
-    """Entries by name, in the order in which they were added. Plugins can add entries."""
+    """A registry: entries by name, in the order in which they were added; plugins can add some."""
 
     def __init__(
         self,
@@ -71,12 +71,12 @@ class Register(Mapping[str, T]):
         *,
         meant: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Create a register.
+        """Create a registry.
 
         Args:
-            noun: What an entry is called in messages: `probe`.
+            noun: Word for an entry in messages: `probe`.
             entries: Built-in entries by name, if the entries themselves have no `tag` or `name`.
-            meant: Names that no entry may have, each with the built-in entry that readers expect.
+            meant: Forbidden names, each with the built-in entry that readers would expect under it.
         """
         self.noun = noun
         self.meant = meant
@@ -89,7 +89,7 @@ class Register(Mapping[str, T]):
         return self._entries[name]
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the names."""
+        """Yield the names of the entries."""
         return iter(self._entries)
 
     def __len__(self) -> int:
@@ -97,7 +97,7 @@ class Register(Mapping[str, T]):
         return len(self._entries)
 
     def add(self, *entries: T) -> None:
-        """Add entries, all or none.
+        """Add built-in entries, all or none.
 
         Raises:
             CatalogueError: If one of them is not allowed.
@@ -135,17 +135,17 @@ class Register(Mapping[str, T]):
             )
 
     def put(self, entry: T, origin: Origin | None) -> None:
-        """Add an entry that was checked."""
+        """Add an entry that passed `check`."""
         self._entries[kind_name(entry)] = entry
         if origin is not None:
             self.origins[kind_name(entry)] = origin
 
 
 class Catalogue(Register[type[T]], Generic[T]):
-    """The classes of an open choice by tag or name."""
+    """Registry of the dataclasses that a field of one base class can hold, by tag or name."""
 
     def check(self, entry: type[T]) -> None:
-        """Check a class before it is added: frozen, keyword-only, no abstract method left.
+        """Check that a class can be added: frozen, keyword-only, no abstract method left.
 
         Raises:
             CatalogueError: If one of these does not hold, or its name is invalid or taken.
@@ -168,23 +168,23 @@ class Catalogue(Register[type[T]], Generic[T]):
             )
 
     def put(self, entry: type[T], origin: Origin | None) -> None:
-        """Add a class that was checked."""
+        """Add a class that passed `check`."""
         super().put(entry, origin)
         if origin is not None:
             note_origin(entry, origin)
 
 
 def note_origin(kind: type[Any], origin: Origin) -> None:
-    """Record the plugin that defines a class."""
+    """Remember which plugin defines a class."""
     _ORIGINS[kind] = origin
 
 
 def add_all(entries: Iterable[tuple[Register[Any], Any]], origin: Origin | None = None) -> None:
-    """Add entries to their registers, all or none, and clear the caches that depend on them.
+    """Add entries to their registries, all or none, and clear the caches that depend on them.
 
     Args:
-        entries: Pairs of register and entry.
-        origin: The plugin that defines them; None for built-in ones.
+        entries: Pairs of registry and entry.
+        origin: The plugin that defines the entries; None for built-in ones.
 
     Raises:
         CatalogueError: If one of them is not allowed.
@@ -202,7 +202,7 @@ def add_all(entries: Iterable[tuple[Register[Any], Any]], origin: Origin | None 
 
 
 def origin_of(kind: Any) -> Origin | None:
-    """Return the plugin that defines a dataclass of a choice; None if it is built in.
+    """Return the plugin that defines a dataclass; None if it is built in.
 
     A class keeps its origin after a newer version of its plugin has replaced it.
     """
@@ -216,13 +216,13 @@ def catalogue_of(kind: Any) -> Catalogue[Any] | None:
 
 
 def kind_name(kind: Any) -> str:
-    """Return the tag or name of a dataclass of a choice; empty for other classes."""
+    """Return the tag or name by which study files select a dataclass; empty without one."""
     found = getattr(kind, "tag", None) or getattr(kind, "name", None)
     return found if isinstance(found, str) else ""
 
 
 def cached_until_growth(function: Callable[P, T]) -> Callable[P, T]:
-    """Cache the results of a function of types; the cache is cleared when a catalogue changes."""
+    """Decorator: cache a function's results until a plugin adds or removes an entry."""
     cached = functools.cache(function)
     _CACHED.append(cached)
     return cached  # type: ignore[return-value]

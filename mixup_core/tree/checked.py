@@ -1,4 +1,4 @@
-"""Checked: base class of dataclasses whose values are checked when they are created."""
+"""Checked: base class of dataclasses that check their values when they are created."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,14 +11,14 @@ from mixup_core.tree.limits import Limit
 from mixup_core.tree.parts import Part, limits, members, parts, unmarked
 
 _MAX_SHOWN = 5
-"""Largest number of wrong list items that a message shows."""
+"""Maximum number of wrong list items that a message shows."""
 
 
 class Checked:
-    """Base class of frozen dataclasses that check limits of fields and rules of their own.
+    """Base class of frozen dataclasses that check the limits of their fields and their own rules.
 
-    The limits of a field are the marks of its type (`Annotated`). In a union, every type that is
-    not a list can have limits, and so can one list and its items.
+    Limits are written as `Annotated[type, limit]`. In a union, every type that is not a list can
+    have limits, and so can one list and its items.
     """
 
     __slots__ = ()
@@ -27,7 +27,7 @@ class Checked:
         """Check the limits of every field, then the rules that involve several fields.
 
         Raises:
-            RuleError: If one does not hold.
+            RuleError: If a limit or rule is broken.
         """
         kind: Any = type(self)
         for field in _limited(kind):
@@ -35,24 +35,25 @@ class Checked:
         self.check()
 
     def check(self) -> None:
-        """Check rules that involve several fields, with `require`. Subclasses override it."""
+        """Check rules between several fields, with `require`. Subclasses override this method."""
 
 
 @cached_until_growth
 def _limited(kind: Any) -> "tuple[_Limited, ...]":
-    """Return the fields of a dataclass that have limits. Cached."""
+    """Return the fields of a dataclass that have limits; cached."""
     return tuple(field for field in map(_field, parts(kind)) if field.has_any)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Limited:
-    """A field with the limits of its type."""
+    """A field of a dataclass with the limits of its type."""
 
     name: str
     may_be_none: bool
     takes: Literal["value", "list", "either"]
     of_value: tuple[tuple[tuple[type, ...], Limit], ...]
-    """Limits of values that are not lists, each with the types to which it applies."""
+    """Pairs (types, limit): the limits of values that are not lists, with the types they apply to.
+    """
     of_list: tuple[Limit, ...]
     of_items: tuple[Limit, ...]
 
@@ -100,7 +101,7 @@ def _field(part: Part) -> _Limited:
 
 
 def _types(member: Any, kinds: list[Any]) -> tuple[type, ...]:
-    """Return the types to whose values the limits of one member of a union apply."""
+    """Return the Python types to whose values the limits of one member of a union apply."""
     if len(kinds) == 1:
         return (object,)
     plain = unmarked(member)

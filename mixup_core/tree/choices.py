@@ -1,4 +1,4 @@
-"""Choices: finds the dataclass that a tag or name selects, and which fields it keeps."""
+"""Choices: finds the dataclass that a tag or name selects, and the values it takes over."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ from mixup_core.tree.spelling_errors import SpellingError
 
 
 def chosen_kind(part: Part, name: object, path: str) -> type:
-    """Return the dataclass of a choice that has this tag or name.
+    """Return the dataclass that a tag or name selects for a field.
 
     Raises:
-        SpellingError: If none has; its path is the given path.
+        SpellingError: If no dataclass has it; the error's path is `path`.
     """
     if not isinstance(name, str) or name not in part.options:
         raise SpellingError(f"one of {', '.join(part.options)}", name, tuple(part.options), path)
@@ -20,10 +20,14 @@ def chosen_kind(part: Part, name: object, path: str) -> type:
 
 
 def carried(old: Any, kind: type) -> dict[str, Any]:
-    """Return the field values to keep when a choice changes its kind: those of shared fields.
+    """Return the values that a dataclass keeps when another dataclass replaces it in a field.
 
-    Fields with the same name but different types are not kept. The values are not checked, because
-    other given values may replace them.
+    These are the values of fields that both have, with the same name and type. They are not
+    checked, because other given values may replace them.
+
+    Args:
+        old: The dataclass to be replaced.
+        kind: Class that replaces it.
     """
     if old is None or any(part.default is REQUIRED for part in parts(kind)):
         return {}
@@ -34,10 +38,17 @@ def carried(old: Any, kind: type) -> dict[str, Any]:
 
 
 def check_owner(part: Part, kind: type, field: str, path: str, value: Any) -> None:
-    """Check that a field belongs to the chosen kind, if it belongs to any.
+    """Check that a field to be set is not one that only other dataclasses of a choice have.
+
+    Args:
+        part: The choice.
+        kind: The dataclass that was chosen.
+        field: Name of the field.
+        path: Dotted path of the choice, for the error.
+        value: Value of the field, for the error.
 
     Raises:
-        RuleError: If it belongs to other kinds only.
+        RuleError: If the field belongs to other dataclasses of the choice only.
     """
     owners = [
         name for name, option in part.options.items() if field in {p.name for p in parts(option)}

@@ -1,4 +1,4 @@
-"""Limits: restrict the values of a field's type; written as marks of `Annotated`."""
+"""Limits: restrictions of a field's values, written in its type as `Annotated[type, limit]`."""
 
 import math
 import re
@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 
 class Limit(ABC):
-    """Restricts the values of a type."""
+    """Base class of restrictions of a field's values."""
 
     __slots__ = ()
 
@@ -22,7 +22,7 @@ class Limit(ABC):
 
     @abstractmethod
     def rule(self, name: str) -> str:
-        """Return the rule for a field of this name, for messages: `epochs >= 1`."""
+        """Return the limit of a field as a rule for messages, such as `epochs >= 1`."""
 
     @property
     @abstractmethod
@@ -67,7 +67,7 @@ class Range(Limit):
 
     @property
     def inside(self) -> float:
-        """A number within the bounds: 1 if possible, else one near a bound or the middle."""
+        """An example within the bounds: 1 if possible, else a number near a bound or the middle."""
         near = (1, self.low, self.low + 1, self.high, self.high - 1, (self.low + self.high) / 2)
         return next(number for number in near if math.isfinite(number) and self.holds(number))
 
@@ -79,11 +79,11 @@ class Distinct(Limit):
     may_be_empty: bool = True
 
     def holds(self, value: Collection[Any]) -> bool:
-        """Return whether all items differ; an empty list must be allowed by `may_be_empty`."""
+        """Return whether all items differ, and there is one unless `may_be_empty`."""
         return len(value) == len(set(value)) and (self.may_be_empty or len(value) > 0)
 
     def rule(self, name: str) -> str:
-        """Return the rule for messages."""
+        """Return the limit of a field as a rule for messages."""
         return f"items of {name} must be distinct{'' if self.may_be_empty else ', at least one'}"
 
     @property
@@ -99,14 +99,14 @@ class Matching(Limit):
     pattern: str
     """Regular expression that the whole text must match."""
     meaning: str
-    """The limit in words, to follow `FIELD must`."""
+    """The limit in words that complete the sentence `FIELD must ...`."""
 
     def holds(self, value: str) -> bool:
         """Return whether the whole text matches."""
         return re.fullmatch(self.pattern, value) is not None
 
     def rule(self, name: str) -> str:
-        """Return the rule for messages."""
+        """Return the limit of a field as a rule for messages."""
         return f"{name} must {self.meaning}"
 
     @property
@@ -126,7 +126,7 @@ class Among(Limit):
         return value in self.names
 
     def rule(self, name: str) -> str:
-        """Return the rule for messages."""
+        """Return the limit of a field as a rule for messages."""
         return f"{name} must be one of {', '.join(self.names)}"
 
     @property
@@ -136,15 +136,15 @@ class Among(Limit):
 
 
 Count = Annotated[int, Range(1)]
-"""A number of things, at least one."""
+"""Type of counts that are at least 1."""
 Whole = Annotated[int, Range(0)]
-"""A number of things, possibly 0, or a 0-based index."""
+"""Type of counts that may be 0, and of 0-based indices."""
 Positive = Annotated[float, Range(0, math.inf, "()")]
-"""A positive, finite number."""
+"""Type of positive, finite numbers."""
 NonNegative = Annotated[float, Range(0, math.inf, "[)")]
-"""A non-negative, finite number."""
+"""Type of non-negative, finite numbers."""
 Share = Annotated[float, Range(0, 1)]
-"""A fraction, from 0 to 1."""
+"""Type of fractions, from 0 to 1."""
 PlainText = Annotated[
     str,
     Matching(
@@ -152,11 +152,11 @@ PlainText = Annotated[
         "not contain control or text-direction characters",
     ),
 ]
-"""Text without control characters or characters that change the direction of text."""
+"""Type of text without control characters or characters that change the direction of text."""
 
 
 def _spelled(bound: float) -> str:
-    """Return a bound in its usual notation: `0.5`, `1e6`, `2^63-1`."""
+    """Return a bound as people write it: `0.5`, `1e6`, `2^63-1`."""
     if isinstance(bound, int):
         is_all_ones = bound > 2**30 and bound & (bound + 1) == 0
         return f"2^{bound.bit_length()}-1" if is_all_ones else str(bound)

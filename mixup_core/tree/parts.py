@@ -1,4 +1,4 @@
-"""Parts: the fields of a dataclass of a tree, and the leaves (paths that accept a value)."""
+"""Parts: the fields of a configuration dataclass, and the dotted paths that accept a value."""
 
 import dataclasses
 import types
@@ -20,36 +20,36 @@ REQUIRED: Final = dataclasses.MISSING
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """One field of a dataclass of a tree."""
+    """Description of one field of a configuration dataclass."""
 
     name: str
     hint: Any
     """Type of the field; for a choice, the union of its dataclasses."""
     default: Any
-    """The default; `REQUIRED` if there is none."""
+    """Default of the field; `REQUIRED` if it has none."""
     is_group: bool
     options: Mapping[str, type]
-    """Dataclasses of a choice by tag or name; empty for other fields."""
+    """Dataclasses that the field can hold, by tag or name; empty unless the field is a choice."""
     is_named: bool
-    """True if `name`, not `tag`, identifies the dataclasses of the choice."""
+    """True if the dataclasses are selected by `name` inside their group, not by `tag`."""
     is_optional: bool
-    """True if the choice may be None."""
+    """True if the field is a choice that may be None."""
     origins: Mapping[str, Origin]
-    """Plugins of the field's possible names, by name; built-in names are left out."""
+    """Plugins that define dataclasses or names which the field accepts, by tag or name."""
 
     @property
     def kind_path(self) -> str:
-        """Path of the choice's tag or name, relative to the dataclass."""
+        """Path of the tag or name that selects the dataclass, relative to the field's owner."""
         return f"{self.name}.name" if self.is_named else self.name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Leaf:
-    """A dotted path that accepts a value."""
+    """A dotted path of a configuration that accepts a value, with its field."""
 
     path: str
     part: Part
-    """The field. For a choice with `name`, its type is that of the name."""
+    """The field. For a choice selected by `name`, its type is that of the name."""
     owner: type
     """The dataclass to which the field belongs."""
 
@@ -58,7 +58,7 @@ class Leaf:
 def parts(kind: Any) -> tuple[Part, ...]:
     """Return the fields of a dataclass in order.
 
-    Cached: reading a study of 10,000 runs calls this a million times.
+    Results are cached: reading a study of 10,000 runs calls this function a million times.
     """
     hints = get_type_hints(kind, include_extras=True)
     return tuple(_part(field, hints[field.name]) for field in dataclasses.fields(kind))
@@ -80,10 +80,9 @@ def leaves(kind: type) -> Mapping[str, Leaf]:
 
 
 def places(kind: type) -> frozenset[str]:
-    """Return all paths of a tree of this type that hold a value of their own.
+    """Return all paths of a configuration type whose value is not just a group of other fields.
 
-    These are its leaves, its choices, and the fields of list items (without an index). Groups are
-    left out, since they consist of their fields.
+    These are the leaves, the choices, and the fields of list items (without an index).
     """
     found = set(leaves(kind))
     for path, leaf in leaves(kind).items():
@@ -115,7 +114,7 @@ def words(hint: Any) -> tuple[Any, ...]:
 
 
 def limits(hint: Any) -> tuple[Limit, ...]:
-    """Return the limits with which a type is marked."""
+    """Return the limits in the `Annotated` marks of a type."""
     marks = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
     return tuple(mark for mark in marks if isinstance(mark, Limit))
 
@@ -126,7 +125,10 @@ def unmarked(hint: Any) -> Any:
 
 
 def members(hint: Any) -> tuple[Any, ...]:
-    """Return the types of a union or an open choice; for another type, the type itself."""
+    """Return the types of a union, or the classes of a base class with a catalogue.
+
+    For any other type, the result contains the type itself.
+    """
     if get_origin(hint) in {Union, types.UnionType}:
         return tuple(kind for member in get_args(hint) for kind in members(member))
     if (catalogue := catalogue_of(hint)) is None:

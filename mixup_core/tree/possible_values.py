@@ -16,7 +16,7 @@ _PLAIN: dict[Any, list[Any]] = {
 
 
 def values(hint: Any) -> list[Any]:
-    """Return example values of a type in the notation of study files, within the type's limits."""
+    """Return example values of a type, as a study file would write them, within its limits."""
     origin, arguments = get_origin(hint), get_args(hint)
     if known := words(hint):
         return list(known)
@@ -36,9 +36,11 @@ def values(hint: Any) -> list[Any]:
 
 
 def spellings(kind: Any) -> list[Any]:
-    """Return examples of a dataclass: its defaults, and one per further value of a required field.
+    """Return examples of a dataclass, as a study file would write them.
 
-    A dataclass whose required fields depend on each other provides a valid one as its `example`.
+    The first has all defaults; there is one more for each further value of a required field. A
+    dataclass whose required fields depend on each other provides a valid example in its class
+    variable `example`.
     """
     fields = parts(kind)
     required = {p.name: values(p.hint) for p in fields if p.default is REQUIRED}

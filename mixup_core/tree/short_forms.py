@@ -1,4 +1,4 @@
-"""Short forms: notations of a dataclass of a choice in study files that do not use its own tag.
+"""Short forms: notations in study files that stand for a dataclass without its own tag.
 
 The class variable `short` of a dataclass holds its short form. Keys and flat forms use the tag.
 """
@@ -10,13 +10,13 @@ from typing import Any
 
 
 class ShortForm(ABC):
-    """A notation of a dataclass of a choice that the program prefers to the tag."""
+    """Base class of notations by which study files write a dataclass without its own tag."""
 
     __slots__ = ()
 
     @abstractmethod
     def fields(self, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
-        """Return the fields of a value in this notation; None for any other value.
+        """Return the fields that a value in this notation stands for; None for any other value.
 
         Args:
             value: The value in a study file.
@@ -25,11 +25,11 @@ class ShortForm(ABC):
 
     @abstractmethod
     def written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields in this notation."""
+        """Return the value of a study file that stands for the given fields."""
 
     @abstractmethod
     def shape(self, names: Sequence[str]) -> str:
-        """Return the form for messages: `{beta: {a: A, b: B}}`."""
+        """Return the pattern of the notation for messages: `{beta: {a: A, b: B}}`."""
 
     @abstractmethod
     def schema(self, whole: dict[str, Any]) -> dict[str, Any]:
@@ -42,40 +42,40 @@ class ShortForm(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Under(ShortForm):
-    """Fields under the tag of another dataclass: `{beta: {a: 2, b: 5}}` means a `beta-ab`."""
+    """Notation under the tag of another dataclass: `{beta: {a: 2, b: 5}}` means a `beta-ab`."""
 
     tag: str
 
     def fields(self, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
-        """Return the content of the tag if all its names are fields of the dataclass."""
+        """Return the content below the tag if it has only fields of the dataclass, else None."""
         content = value.get(self.tag) if isinstance(value, Mapping) and len(value) == 1 else None
         is_ours = isinstance(content, Mapping) and content and set(content) <= set(names)
         return content if is_ours else None
 
     def written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields under the tag."""
+        """Return a mapping of the other dataclass's tag to the given fields."""
         return {self.tag: dict(fields)}
 
     def shape(self, names: Sequence[str]) -> str:
-        """Return the form for messages."""
+        """Return the pattern of the notation for messages."""
         return f"{{{self.tag}: {{{', '.join(f'{name}: {name.upper()}' for name in names)}}}}}"
 
     def schema(self, whole: dict[str, Any]) -> dict[str, Any]:
-        """Return the JSON Schema of the form."""
+        """Return the JSON Schema of the notation."""
         return _mapping(properties={self.tag: whole}, required=[self.tag])
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs(ShortForm):
-    """Two lists of numbers written as one mapping: `{0.5: 0.7, 1.0: 0.3}`; any order of keys."""
+    """Notation of two lists of numbers as one mapping, in any order: `{0.5: 0.7, 1.0: 0.3}`."""
 
     keys: str
-    """Field that holds the keys, increasing."""
+    """Name of the field that holds the mapping's keys, increasing."""
     values: str
-    """Field that holds the value of each key."""
+    """Name of the field that holds the value of each key."""
 
     def fields(self, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
-        """Return both lists if the value is a mapping with numbers as keys."""
+        """Return both lists by field name if the value is a mapping from numbers, else None."""
         del names
         if not isinstance(value, Mapping) or not value:
             return None
@@ -86,17 +86,17 @@ class Pairs(ShortForm):
         return {self.keys: [key for key, _ in pairs], self.values: [part for _, part in pairs]}
 
     def written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the mapping. Its keys are text, since JSON allows no other keys."""
+        """Return the two lists as a mapping. Its keys are text, since JSON allows no other keys."""
         pairs = zip(fields[self.keys], fields[self.values], strict=True)
         return {repr(float(key)): value for key, value in pairs}
 
     def shape(self, names: Sequence[str]) -> str:
-        """Return the form for messages."""
+        """Return the pattern of the notation for messages."""
         first, second = (name.upper().removesuffix("S") for name in names)
         return f"{{{first}: {second}, ...}}"
 
     def schema(self, whole: dict[str, Any]) -> dict[str, Any]:
-        """Return the JSON Schema of the form."""
+        """Return the JSON Schema of the notation."""
         key = {"pattern": r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"}
         item = whole["properties"][self.values]["items"]
         return {"type": "object", "minProperties": 2, "propertyNames": key,
@@ -104,17 +104,19 @@ class Pairs(ShortForm):
 
 
 def short_form(kind: Any) -> ShortForm | None:
-    """Return the short form of a dataclass, if it has one."""
+    """Return the short form of a dataclass; None if it has none."""
     found = getattr(kind, "short", None)
     return found if isinstance(found, ShortForm) else None
 
 
 def tag_meant(kinds: Mapping[str, Any], entry: Mapping[str, Any], names: Mapping[str, Any]) -> str:
-    """Return the tag that an entry with one key stands for, directly or by a short form.
+    """Return the tag of the dataclass that `{TAG: CONTENT}` stands for.
+
+    The tag is TAG itself, unless the content is a short form of another dataclass.
 
     Args:
         kinds: Dataclasses by tag.
-        entry: `{TAG: CONTENT}`.
+        entry: The mapping `{TAG: CONTENT}`.
         names: Names of the dataclasses' fields, by tag.
     """
     (tag,) = entry

@@ -1,4 +1,4 @@
-"""Spelling errors: values that do not have the notation of their type, and the right notation."""
+"""Spelling errors: messages for values that are not written as their type requires."""
 
 import dataclasses
 from collections.abc import Collection, Mapping
@@ -11,7 +11,7 @@ from mixup_core.tree.short_forms import Under, short_form
 
 
 class SpellingError(ValueError):
-    """A value of the wrong type, or an unknown name."""
+    """Error: a value has the wrong type, or a name is unknown."""
 
     def __init__(
         self, expected: str, value: object, names: Collection[str] = (), path: str = ""
@@ -25,11 +25,11 @@ class SpellingError(ValueError):
         """Path of the wrong value relative to the given one; empty if the whole value is wrong."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the error with its parts, to pass it between processes."""
+        """Support pickling, so that the error can pass between processes."""
         return type(self), (self.expected, self.value, self.names, self.path)
 
     def within(self, path: str) -> "SpellingError":
-        """Return the error with another path put in front of its own."""
+        """Return the error with a prefix before its path."""
         below = f"{path}.{self.path}" if self.path else path
         return type(self)(self.expected, self.value, self.names, below)
 
@@ -52,7 +52,7 @@ def expected(hint: Any) -> str:
 
 
 def spellings_under(options: Mapping[str, Any], tag: str) -> str:
-    """Return how the dataclasses of a choice are written that begin with a tag: `{beta: ALPHA}`."""
+    """Return the notations that begin with a tag, for messages: `{beta: ALPHA}`."""
     forms = {kind: short_form(kind) for kind in options.values()}
     under = [kind for kind, form in forms.items() if isinstance(form, Under) and form.tag == tag]
     return " or ".join(map(_spelling_of, [options[tag], *under]))
@@ -64,7 +64,7 @@ def _plural(hint: Any) -> str:
 
 
 def _spelling_of(kind: Any) -> str:
-    """Return the notation of a dataclass: `erm`, `{beta: ALPHA}`, `{law: LAW, until: UNTIL}`."""
+    """Return the notation of a dataclass, for messages: `erm`, `{beta: ALPHA}`."""
     fields = [part.name for part in parts(kind)]
     if form := short_form(kind):
         return form.shape(fields)

@@ -1,4 +1,4 @@
-"""Written forms: a tree's values in the notation of study files, by dotted path or as a whole."""
+"""Written forms: a configuration's values as study files write them, flat or as a whole."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -10,11 +10,11 @@ from mixup_core.tree.short_forms import short_form
 
 
 def flatten(node: Any, *, brief: bool = False) -> dict[str, Any]:
-    """Return the values of a tree by dotted path, in the notation of study files.
+    """Return the values of a tree by dotted path, as study files write them.
 
     Args:
         node: The tree.
-        brief: As for `spelled`.
+        brief: True: use the notation of keys (see `spelled`).
     """
     return {path: value for path, value, _ in _walked(node, "", brief)}
 
@@ -28,7 +28,7 @@ def defaults(node: Any, *, brief: bool = False) -> dict[str, Any]:
 
 
 def _walked(node: Any, prefix: str, brief: bool) -> Iterator[tuple[str, Any, Any]]:
-    """Yield each path, its value and its default; a choice is represented by its tag or name."""
+    """Yield (path, value, default) for each value; for a choice, the tag or name is the value."""
     kind: Any = type(node)
     for part in parts(kind):
         value, default = getattr(node, part.name), part.default
@@ -79,7 +79,7 @@ def _field(part: Part, value: Any, brief: bool) -> Any:
 
 
 def _name(kind: Any, brief: bool) -> str:
-    """Return the tag or name of a dataclass of a choice."""
+    """Return the tag or name of a dataclass, for `brief` with the digest of its plugin."""
     origin = origin_of(kind) if brief else None
     return kind_name(kind) if origin is None else origin.keyed(kind_name(kind))
 
@@ -97,12 +97,12 @@ def _spelled_tagged(kind: Any, tag: str, fields: Mapping[str, Any]) -> Any:
 
 
 def origins_in(node: Any) -> tuple[Origin, ...]:
-    """Return the plugins that a tree uses, each once."""
+    """Return the plugins whose classes or names a tree contains, each once."""
     return tuple(dict.fromkeys(_origins(node)))
 
 
 def plugins_of(node: Any) -> dict[str, str]:
-    """Return the digests (as in keys) of the plugins that a tree uses, by plugin name."""
+    """Return the plugins that a tree uses: shortened digest, as in keys, by plugin name."""
     return {origin.plugin: origin.keyed("").removeprefix("@") for origin in origins_in(node)}
 
 
