@@ -170,7 +170,14 @@ class Bucket:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Turn errors that fsspec's packages raise inside into a `StoreError` of one line."""
+        """Turn errors that fsspec's packages raise inside into errors with a one-line text.
+
+        Raises:
+            FileNotFoundError: As raised inside.
+            FileExistsError: As raised inside.
+            StoreFullError: If the bucket is full, or over its quota.
+            StoreError: For every other error.
+        """
         try:
             yield
         except (FileNotFoundError, FileExistsError, StoreError):

@@ -1,1 +1,1 @@
-"""The synthetic settings of the papers as problems, with the exact values of their quantities."""
+"""Synthetic settings of papers on mixup, as problems that studies can run, with exact values."""

@@ -27,7 +27,7 @@ from mixup_core.tree.limits import Count, Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AlternatingLineConfig(Checked):
-    """A network trained on the line under one law."""
+    """Configuration of a network trained on the alternating line under one law."""
 
     problem: ClassVar = "alternating-line"
 
@@ -43,21 +43,21 @@ class AlternatingLineConfig(Checked):
     """Learning rate of Adam."""
     radius: Annotated[float, Range(0, 0.5, "()")] = 0.15
     """Distance from a point within which mixed labels count in `middle/optimal`. It stands for the
-    resolution of a network; this project chose it to match the published probabilities at alpha = 1
+    resolution of a network, and was chosen here to match the published probabilities at alpha = 1
     and 32.
     """
     steps_per_epoch: Count = 50
     """Number of steps between two records."""
     epochs: Count = 100
-    """Number of records."""
+    """Number of records of a run."""
     seed: Seed = 0
-    """Seed of weights, partners and lam."""
+    """Seed of the initial weights, the partners and lam."""
 
     def check(self) -> None:
-        """Check constraints across fields.
+        """Check that there are at most as many classes as points.
 
         Raises:
-            RuleError: If there are more classes than points.
+            RuleError: If there are more.
         """
         require(self.classes <= self.points, "classes <= points", self, "classes", "points")
 
@@ -68,9 +68,11 @@ class AlternatingLineConfig(Checked):
 
 
 def optimal_probability(config: AlternatingLineConfig) -> float:
-    """Return the fraction of the middle point's label among all mixed labels near it.
+    """Return the probability of its own label that the optimal classifier gives the middle point.
 
-    Over the p^2 ordered pairs (i, j), z = lam i + (1 - lam) j, with x the middle point:
+    It is the fraction of that label among all mixed labels within the radius r. Over the p^2
+        ordered
+    pairs (i, j), z = lam i + (1 - lam) j, with x the middle point:
 
         sum P(|z - x| <= r) E[lam [y_i = y_x] + (1 - lam) [y_j = y_x] | |z - x| <= r]
         / sum P(|z - x| <= r)
@@ -99,7 +101,7 @@ def optimal_probability(config: AlternatingLineConfig) -> float:
 
 
 def start(config: AlternatingLineConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the run at its start."""
+    """Return the process of a run before its first record."""
     del data_root, device
     from scipy.special import softmax
 
@@ -133,7 +135,7 @@ def start(config: AlternatingLineConfig, data_root: Path | None, device: str) ->
 
 
 def setting(config: AlternatingLineConfig, metric: str) -> str:
-    """Return a description of the data."""
+    """Return a description of the points for captions."""
     del metric
     return f"{config.points} points on a line, labels alternating over {config.classes} classes"
 
@@ -171,6 +173,7 @@ ALTERNATING_LINE = Problem(
     population=lambda config: (config.points, config.classes),
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )
-"""The counterexample; a search that minimises `middle/tie` finds the alpha at which the label
-flips.
+"""The problem of alternating labels, for which mixup with large alpha fails.
+
+A search that minimises `middle/tie` finds the alpha at which the predicted label flips.
 """

@@ -1,4 +1,4 @@
-"""ArrayProcess: a run whose state is NumPy arrays, advanced one record at a time."""
+"""ArrayProcess: a run whose state consists of NumPy arrays; each step yields one record."""
 
 import io
 import math
@@ -14,20 +14,21 @@ from mixup_core.problem import DivergedError, StateError
 from mixup_core.records import EpochRecord
 
 Arrays = dict[str, NDArray[Any]]
-"""Arrays by name; an array may be replaced by one of the same shape and type."""
+"""Arrays of a run's state, by name. Names, shapes and types stay the same during a run."""
 
 
 @dataclass(kw_only=True, slots=True)
 class ArrayProcess:
-    """A run in progress (`mixup_core.problem.Process`)."""
+    """A run in progress (see `mixup_core.problem.Process`) with NumPy arrays as its state."""
 
     epochs: int
     """Number of records of the finished run."""
     state: Arrays
     """The arrays that `advance` changes."""
     advance: Callable[[int, Arrays], Mapping[str, float]]
-    """Function of the epoch (from 0) and the state, which updates the state and returns the
-    metrics. It must depend on nothing else that changes.
+    """Function of the epoch (from 0) and the state, which updates the state in place and returns
+    the
+    metrics. Its result must depend on nothing else.
     """
     records: list[EpochRecord] = field(default_factory=list)
     """Records of the finished epochs, epoch 0 first."""
@@ -64,7 +65,7 @@ class ArrayProcess:
         return buffer.getvalue()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Restore a state written by `to_bytes`, with its records.
+        """Restore a state that `to_bytes` returned, and the records up to it.
 
         Raises:
             StateError: If the bytes are not an archive of arrays with these names, shapes and

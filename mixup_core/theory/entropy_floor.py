@@ -1,4 +1,4 @@
-"""ENTROPY_FLOOR: the lower bound of every network's loss under mixup, exact and sampled."""
+"""ENTROPY_FLOOR: the lowest possible mixup loss of any network, exact and by sampling."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from mixup_core.tree.limits import Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EntropyFloorConfig(Checked):
-    """An estimate of the floor of one law."""
+    """Configuration of a Monte Carlo estimate of the lowest possible loss under one law."""
 
     problem: ClassVar = "entropy-floor"
 
@@ -27,15 +27,15 @@ class EntropyFloorConfig(Checked):
     classes: Annotated[int, Range(2)] = 10
     """Number of classes, all equally frequent."""
     draws: Annotated[int, Range(2, 10_000_000)] = 100_000
-    """Number of mixed pairs of the Monte Carlo estimate."""
+    """Number of mixed pairs drawn for the Monte Carlo estimate."""
     target: Annotated[float, Range(0, 1, "[)")] | None = None
-    """Target for the floor, in nats. The distance from the estimate is recorded, so that a search
-    over laws can minimise it. None: no distance is recorded.
+    """Target for the lowest possible loss, in nats. Its distance from the estimate is recorded, so
+    that a search over laws can minimise it. None: no distance is recorded.
     """
     epochs: OneRecord = 1
     """Number of records: one, because the computation has one step."""
     seed: Seed = 0
-    """Seed of the draws."""
+    """Seed of the drawn pairs."""
 
 
 def entropy_floor(law: Law, classes: int) -> float:
@@ -65,7 +65,7 @@ def sampled_entropies(config: EntropyFloorConfig) -> Floats:
 
 
 def start(config: EntropyFloorConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the run at its start."""
+    """Return the process of a run before its only record."""
     del data_root, device
 
     def record(epoch: int) -> Mapping[str, float]:
@@ -86,7 +86,7 @@ def start(config: EntropyFloorConfig, data_root: Path | None, device: str) -> Ar
 
 
 def setting(config: EntropyFloorConfig, metric: str) -> str:
-    """Return a description of the classes and the number of pairs."""
+    """Return the number of classes and of pairs as text, for captions."""
     del metric
     return f"{config.classes} equally frequent classes, {config.draws} drawn pairs"
 
@@ -113,4 +113,4 @@ ENTROPY_FLOOR = Problem(
     population=lambda config: config.classes,
     cost=Cost(work=lambda config: int(config.draws), work_unit="draws"),
 )
-"""A problem with one record, small enough for quick trials."""
+"""The problem of estimating the lowest possible mixup loss; a run takes one step."""

@@ -1,4 +1,4 @@
-"""GAUSSIAN_FEATURES: the risk of a linear model on noisy labels, as d / m passes 1.
+"""GAUSSIAN_FEATURES: risk of a linear model trained on noisy labels, for d / m below and above 1.
 
 m labels y = theta*^T phi + Z on Gaussian features phi ~ N(0, I_d), theta* ~ N(0, I_d / d). Mixing
 causes the noise Z = lam (1 - lam) ||x - x'||^2 with x, x' ~ U[-1, 1]^{d0}, independent of the
@@ -35,38 +35,42 @@ from mixup_core.tree.limits import Count, Range
 FIRST_TIME = 2.0**-4
 """Flow time of the first record."""
 _ANGLES = 20_000
-"""Number of quadrature nodes of the integrals over F."""
+"""Number of quadrature nodes for integrals over the eigenvalue law F."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GaussianFeaturesConfig(Checked):
-    """A model trained by gradient flow; record e is at the time 2^e / 16."""
+    """Configuration of a model trained by gradient flow; record e is at the time 2^e / 16."""
 
     problem: ClassVar = "gaussian-features"
 
     law: Law = field(default_factory=Erm)
-    """Law of the weight lam, which causes the noise; ERM has none."""
+    """Law of the weight lam, which causes the label noise; ERM causes none."""
     ratio: Annotated[float, Range(0.01, 20)] = 0.5
-    """gamma = d / m; d is rounded to an integer."""
+    """gamma = d / m, features per label; d is rounded to an integer."""
     samples: Annotated[int, Range(10, 2000)] = 400
     """m, the number of labels."""
     inputs: Count = 5
     """d0, the dimension of the points x."""
     epochs: Annotated[int, Range(1, 30)] = 25
-    """Number of records."""
+    """Number of records of a run."""
     seed: Seed = 0
     """Seed of features, theta* and noise."""
 
     @property
     def features(self) -> int:
-        """The number of features, d, at least 1."""
+        """Number of features d, at least 1."""
         return max(1, round(self.ratio * self.samples))
 
 
 def noise_square(law: Law, inputs: int) -> float:
-    """Return E[Z^2] = E[lam^2 (1 - lam)^2] E||x - x'||^4.
+    """Return the mean squared label noise, E[Z^2] = E[lam^2 (1 - lam)^2] E||x - x'||^4.
 
     A coordinate of x - x' has second moment 2/3 and fourth moment 16/15.
+
+    Args:
+        law: Law of lam.
+        inputs: d0, the dimension of x.
     """
     nodes = law.nodes(4096)
     fourth = inputs * 16 / 15 + inputs * (inputs - 1) * 4 / 9
@@ -76,10 +80,12 @@ def noise_square(law: Law, inputs: int) -> float:
 def expected_excess(ratio: float, time: float, noise: float) -> float:
     """Return the expected excess risk at a flow time, in the limit of large d and m.
 
+    The formula is in the docstring of this module.
+
     Args:
-        ratio: gamma.
-        time: t.
-        noise: E[Z^2].
+        ratio: gamma = d / m.
+        time: Flow time t.
+        noise: E[Z^2], see `noise_square`.
     """
     angles = (np.arange(_ANGLES) + 0.5) * math.pi / _ANGLES
     values = 1 + ratio + 2 * math.sqrt(ratio) * np.cos(angles)
@@ -91,7 +97,7 @@ def expected_excess(ratio: float, time: float, noise: float) -> float:
 
 
 def start(config: GaussianFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the run at its start."""
+    """Return the process of a run before its first record."""
     del data_root, device
     samples, features = config.samples, config.features
     rng = stream(config.seed, "training points")
@@ -127,7 +133,7 @@ def start(config: GaussianFeaturesConfig, data_root: Path | None, device: str) -
 
 
 def setting(config: GaussianFeaturesConfig, metric: str) -> str:
-    """Return the numbers of labels and features as text."""
+    """Return the numbers of labels and features as text, for captions."""
     del metric
     return f"{config.samples} labels, {config.features} Gaussian features"
 
@@ -155,4 +161,4 @@ GAUSSIAN_FEATURES = Problem(
     unsearchable=("inputs", "samples", "ratio"),
     setting=setting,
 )
-"""The risk of gradient flow on features with known spectrum, and its closed form."""
+"""The problem of gradient flow on Gaussian features: measured risk beside its closed form."""

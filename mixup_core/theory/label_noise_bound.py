@@ -1,4 +1,4 @@
-"""LABEL_NOISE_BOUND: how often the mixed label differs from the mixed input's label, and bounds.
+"""LABEL_NOISE_BOUND: how often a mixed label differs from the label at the mixed input; bounds.
 
 A point x has label 1 with probability f(x) = sigmoid(s sin 2x), x ~ U[-2, 2]. When x is mixed with
 x' by lam, the mixed label Y~ is the label of x with probability lam, else the label of x'. The
@@ -29,31 +29,31 @@ from mixup_core.tree.limits import Positive, Range
 EXTENT = 2.0
 """Half the width of the input distribution: x ~ U[-EXTENT, EXTENT]."""
 _SLACK = 1e-12
-"""Violations of a bound up to this are attributed to rounding."""
+"""Largest violation of a bound that counts as rounding error."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelNoiseBoundConfig(Checked):
-    """A set of pairs drawn under one law; the steepness doubles with each record."""
+    """Configuration of a set of random pairs under one law; s doubles with each record."""
 
     problem: ClassVar = "label-noise-bound"
 
     law: Law = field(default_factory=Erm)
     """Law of the weight lam."""
     truth: Literal["sampled", "argmax"] = "sampled"
-    """Label of the mixed input: `sampled` from f, or `argmax`, the likelier label."""
+    """Label of the mixed input: `sampled` draws it from f, `argmax` takes the likelier label."""
     first_steepness: Positive = 0.75
-    """Steepness s of f at the first record."""
+    """Steepness s of f at the first record, in f(x) = sigmoid(s sin 2x)."""
     draws: Annotated[int, Range(2, 10_000_000)] = 200_000
     """Number of pairs; all records use the same pairs."""
     epochs: Annotated[int, Range(1, 60)] = 6
-    """Number of records; the steepness doubles with each."""
+    """Number of records of a run; the steepness doubles with each."""
     seed: Seed = 0
     """Seed of the pairs."""
 
 
 def probability(x: Floats, steepness: float) -> Floats:
-    """Return f(x) = sigmoid(s sin 2x)."""
+    """Return the probability of label 1 at x: f(x) = sigmoid(s sin 2x), s the steepness."""
     from scipy.special import expit
 
     values: Floats = expit(steepness * np.sin(2 * x))
@@ -61,13 +61,16 @@ def probability(x: Floats, steepness: float) -> Floats:
 
 
 def disagreement(own: Floats, mixed: Floats, truth: Literal["sampled", "argmax"]) -> Floats:
-    """Return P(Y~ != Y*) of each pair, for Y~ and Y* independent given the pair.
+    """Return the probability that mixed label Y~ and true label Y* of each pair differ.
+
+    Given the pair, Y~ and Y* are independent.
 
     Args:
         own: f(X~), the probability of label 1 at the mixed input.
         mixed: q, the probability that the mixed label is 1.
-        truth: How Y* is defined: drawn, which gives own (1 - mixed) + mixed (1 - own), or the
-            likelier label.
+        truth: Definition of Y*: `sampled`, which gives own (1 - mixed) + mixed (1 - own), or
+            `argmax`,
+            the likelier label.
     """
     if truth == "argmax":
         own = (own >= 0.5).astype(np.float64)
@@ -75,7 +78,7 @@ def disagreement(own: Floats, mixed: Floats, truth: Literal["sampled", "argmax"]
 
 
 def start(config: LabelNoiseBoundConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the computation at its start."""
+    """Return the process of a run before its first record."""
     del data_root, device
 
     def record(epoch: int) -> Mapping[str, float]:
@@ -105,7 +108,7 @@ def start(config: LabelNoiseBoundConfig, data_root: Path | None, device: str) ->
 
 
 def setting(config: LabelNoiseBoundConfig, metric: str) -> str:
-    """Return the number of pairs and the definition of the mixed input's label, as text."""
+    """Return the number of pairs and the definition of the mixed input's label, for captions."""
     del metric
     return f"{config.draws} drawn pairs, the mixed input's label {config.truth}"
 
@@ -135,4 +138,4 @@ LABEL_NOISE_BOUND = Problem(
     method=lambda config: config.law.method if config.truth == "sampled" else None,
     cost=Cost(work=lambda config: int(config.draws), work_unit="pairs"),
 )
-"""The bound in its correct form and as printed."""
+"""The problem of label noise in mixed data: measured noise, the corrected and the printed bound."""

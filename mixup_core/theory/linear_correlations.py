@@ -1,4 +1,4 @@
-"""Linear correlations: losses and gradients of a linear model with two features per class."""
+"""Linear correlations: losses and gradients of a linear model on two features per class."""
 
 import math
 from typing import Any
@@ -91,11 +91,17 @@ def equal_gap(correlation: float, lam: Any, classes: int) -> Floats:
 
 
 def equal_excess(correlation: float, law: Law, classes: int, nodes: int) -> float:
-    """Return the expected excess of a model whose correlations all equal C, in nats.
+    """Return the expected loss above its infimum, in nats, if all correlations equal C.
 
         (k - 1)/k E[equal_gap(C, lam)] + (1/k) log(1 + (k - 1) e^{-C})
 
     Source: as for `equal_gap`; the second term is that of pairs within a class.
+
+    Args:
+        correlation: C.
+        law: Law of lam.
+        classes: k.
+        nodes: Number of quantiles that represent the law.
     """
     apart = float(equal_gap(correlation, law.nodes(nodes), classes).mean())
     same = math.log1p((classes - 1) * math.exp(-correlation))
@@ -103,7 +109,7 @@ def equal_excess(correlation: float, law: Law, classes: int, nodes: int) -> floa
 
 
 def least_gap(lam: Floats, classes: int) -> tuple[float, float]:
-    """Return the least mean of `equal_gap` over C, and the C that attains it.
+    """Return the smallest mean of `equal_gap` over C, and the C that attains it.
 
     The mean is convex in C, so its derivative, E[sum of softmax times logit slope] minus the slope
     of the labels, has one root. If lam is always 0, 1/2 or 1, there is no root: the gap tends to 0
@@ -112,7 +118,7 @@ def least_gap(lam: Floats, classes: int) -> tuple[float, float]:
     Source: Chidambaram et al. 2023, arXiv:2210.13512, proposition 3.3.
 
     Args:
-        lam: (nodes,), values of equal weight.
+        lam: (nodes,), values of lam with equal weight.
         classes: k.
     """
     slopes = np.stack([lam, 1 - lam])
@@ -136,16 +142,17 @@ def least_gap(lam: Floats, classes: int) -> tuple[float, float]:
 
 
 def _pulls(delta: float, classes: int, own: Any, partner: Any, lam: Any) -> tuple[Floats, Floats]:
-    """Return (target - softmax) of the own class in mixed pairs, across classes and within one.
+    """Return target minus softmax of class y in mixed pairs, for two classes and for one.
 
-    The model is w_y = delta v_{y,1} for every class, so a point with weight beta of its first
+    In the first result only the first point is of class y, in the second both are. The model is
+    w_y = delta v_{y,1} for every class, so a point with weight beta of its first
     feature has the logit beta delta for its own class and 0 for all others.
 
     Args:
-        delta: Correlation with the first feature.
+        delta: Correlation of each class's weights with its first feature.
         classes: k.
-        own: beta of the point of class y, which has the weight lam.
-        partner: beta of the other point.
+        own: beta of the first point.
+        partner: beta of the second point.
         lam: Weight of the first point.
     """
     from scipy.special import expit
@@ -162,7 +169,8 @@ def gradient_correlations(
 ) -> tuple[float, float]:
     """Return <-grad_{w_y} J, v_{y,2}> and <-grad_{w_y} J, v_{y,1} - v_{y,2}> at w = delta v_1.
 
-    Expectations over all ordered pairs, with u = 1 - beta or 2 beta - 1 the component of a point:
+    These values say how fast gradient descent learns the second feature, and the first ahead of it.
+    Expectations run over all ordered pairs, and u = 1 - beta or 2 beta - 1 belongs to a point:
 
         (k-1)/k^2 E[(lam - phi) lam u + (1 - lam - phi') (1 - lam) u]
             + 1/k^2 E[(1 - phi'') (lam u + (1 - lam) u')],
@@ -198,7 +206,15 @@ def gradient_correlations(
 def sampled_correlations(
     law: Law, classes: int, delta: float, draws: int, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Return a Monte Carlo estimate of `gradient_correlations`, averaged over the classes."""
+    """Return a Monte Carlo estimate of `gradient_correlations`, averaged over the classes.
+
+    Args:
+        law: Law of lam.
+        classes: k.
+        delta: Correlation of each class's weights with its first feature.
+        draws: Number of pairs.
+        rng: Random generator.
+    """
     labels = rng.integers(classes, size=(2, draws))
     own, partner = rng.uniform(*BETA_RANGE, size=(2, draws))
     lam = law.draw(draws, rng)

@@ -36,14 +36,14 @@ from mixup_core.tree.limits import NonNegative, Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Excess(Checked):
-    """Lemma 3.2: loss above the floor of a model with given correlations, as it is scaled up."""
+    """Quantity of lemma 3.2: loss above its infimum, for a fixed model times a growing scale."""
 
     tag: ClassVar = "excess"
 
     first: NonNegative = 1.0
-    """<w_y, v_{y,1}> of every class."""
+    """Correlation <w_y, v_{y,1}> of every class."""
     second: NonNegative = 1.0
-    """<w_y, v_{y,2}> of every class."""
+    """Correlation <w_y, v_{y,2}> of every class."""
     first_class: NonNegative = 1.0
     """Factor of both correlations of class 0."""
     points: Annotated[int, Range(2, 1000)] = 200
@@ -52,7 +52,7 @@ class Excess(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gap(Checked):
-    """Proposition 3.3: the least excess, over C, of a model whose correlations all equal C."""
+    """Quantity of proposition 3.3: lowest excess loss over C, with all correlations equal to C."""
 
     tag: ClassVar = "gap"
 
@@ -62,7 +62,7 @@ class Gap(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gradients(Checked):
-    """Propositions 3.4 and 3.5: the gradient of a class along the feature it has not learned."""
+    """Quantity of propositions 3.4 and 3.5: gradient of a class along its unlearned feature."""
 
     tag: ClassVar = "gradients"
 
@@ -72,7 +72,7 @@ class Gradients(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinearViewsConfig(Checked):
-    """A quantity under one law; its scale doubles with each record."""
+    """Configuration of one quantity under one law; its scale doubles with each record."""
 
     problem: ClassVar = "linear-views"
 
@@ -83,21 +83,22 @@ class LinearViewsConfig(Checked):
     classes: Annotated[int, Range(2)] = 5
     """Number of classes, k in the source."""
     first_scale: Positive = 1.25
-    """Scale at the first record. It is gamma, the factor of the model, for the excess; C for the
-    gap; c in Delta = c log k for the gradients.
+    """Scale at the first record. For `excess` it is gamma, the factor of the model; for `gap` it is
+    C;
+    for `gradients` it is c in delta = c log k.
     """
     nodes: Annotated[int, Range(1, 100_000)] = 200
     """Number of quantiles that represent a random law in closed forms and in sums over pairs."""
     epochs: Annotated[int, Range(1, 60)] = 7
-    """Number of records; the scale doubles with each."""
+    """Number of records of a run; the scale doubles with each."""
     seed: Seed = 0
-    """Seed of points and draws."""
+    """Seed of the points and of sampled values."""
 
     def check(self) -> None:
-        """Check constraints across fields.
+        """Check that the nodes can represent the law.
 
         Raises:
-            RuleError: If the nodes cannot represent the law.
+            RuleError: If they cannot.
         """
         self.law.require_nodes(self)
 
@@ -107,7 +108,7 @@ class LinearViewsConfig(Checked):
 
 
 def start(config: LinearViewsConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the computation at its start."""
+    """Return the process of a run before its first record."""
     del data_root, device
 
     def record(epoch: int) -> Mapping[str, float]:
@@ -170,7 +171,7 @@ def _gradients(config: LinearViewsConfig, quantity: Gradients, c: float) -> dict
 
 
 def measures(config: LinearViewsConfig, metric: str) -> bool:
-    """Return whether a metric belongs to the quantity that is computed."""
+    """Return whether a run measures a metric: the metric belongs to the run's quantity."""
     heads = {Excess: "excess", Gap: "gap", Gradients: "gradient"}
     return metric.partition("/")[0] == heads[type(config.quantity)]
 
@@ -183,7 +184,7 @@ def lacks(config: LinearViewsConfig, metric: str, records: int) -> str | None:
 
 
 def setting(config: LinearViewsConfig, metric: str) -> str:
-    """Return the size of the problem as text, for captions."""
+    """Return number of classes and sizes as text, for captions."""
     del metric
     return f"two features of each of {config.classes} classes, a linear model"
 
@@ -223,4 +224,4 @@ LINEAR_VIEWS = Problem(
     setting=setting,
     population=lambda config: (type(config.quantity).__name__, config.classes),
 )
-"""Lemma 3.2 and propositions 3.3 to 3.5, computed at a range of scales."""
+"""The problem of linear models on two features per class: lemma 3.2, propositions 3.3 to 3.5."""

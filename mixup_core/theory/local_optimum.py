@@ -1,8 +1,8 @@
-"""local_weights: the label weight of each class that mixup puts near a place.
+"""local_weights: the weight of each class's label among mixed points near a position.
 
-A classifier that minimises the mixed loss over all functions predicts at a place the class with the
-most label weight among the mixed points there. For a finite set of points, the mixed points
-within a radius are counted.
+A classifier that minimises the mixed loss over all functions predicts, at each position, the class
+with the largest label weight among the mixed points there. For a finite set of points, the mixed
+points within a radius are counted.
 
 Source: Chidambaram et al. 2022, arXiv:2110.07647, the closed form of the mixup-optimal classifier
 and theorem 3.2, whose condition compares these weights point by point.
@@ -23,7 +23,7 @@ _CELLS = 4096
 def local_weights(
     places: Floats, points: Floats, labels: NDArray[Any], law: Law, radius: float
 ) -> Floats:
-    """Return the expected label weight of each class within a radius of places: (places, classes).
+    """Return the mean label weight of each class near given positions: (places, classes).
 
         W_c(z) = mean over ordered pairs (u, v) of
                  E[lam [y_u = c] + (1 - lam) [y_v = c]; |lam u + (1 - lam) v - z| <= radius]
@@ -32,11 +32,11 @@ def local_weights(
     needed.
 
     Args:
-        places: (places, d).
-        points: (n, d).
+        places: Positions z, (places, d).
+        points: Points to mix, (n, d).
         labels: (n,), integers from 0.
         law: Law of lam.
-        radius: Positive.
+        radius: Radius around each position; positive.
     """
     counts = np.bincount(np.rint(law.nodes(_CELLS) * _CELLS).astype(int), minlength=_CELLS + 1)
     share = np.concatenate([[0.0], np.cumsum(counts / counts.sum())])

@@ -1,4 +1,4 @@
-"""Logistic: the mixed logistic loss of a linear model, its gradient and its minimiser."""
+"""Logistic: the logistic loss of a linear model on mixed pairs, its gradient and its minimiser."""
 
 from typing import Any
 
@@ -8,19 +8,19 @@ from mixup_core.arrays import Floats
 
 _NEWTON_STEPS = 200
 _SMALLEST_GAIN = 1e-12
-"""Twice the least gain of a step, in nats; below it, rounding hides progress in the loss."""
+"""Twice the smallest loss decrease of a step, in nats, that is not lost in rounding errors."""
 
 
 def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]:
     """Return the mean mixed logistic loss, in nats, and its gradient by the points' scores: (n,).
 
-    Over all ordered pairs and all weights: logit lam s_i + (1 - lam) s_j, target
-    lam [y_i = 1] + (1 - lam) [y_j = 1].
+    The mean runs over all ordered pairs (i, j) and all weights, with the logit
+    lam s_i + (1 - lam) s_j and the target lam [y_i = 1] + (1 - lam) [y_j = 1].
 
     Args:
         scores: (n,), <w, x_i>; the model is linear, so they determine the mixed scores.
         labels: (n,), +-1.
-        lams: (nodes,), of equal weight.
+        lams: (nodes,), values of lam with equal weight.
     """
     from scipy.special import expit
 
@@ -35,7 +35,7 @@ def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]
 
 
 def floor(labels: Floats, lams: Floats) -> float:
-    """Return the mean entropy of the targets of `slopes`, in nats."""
+    """Return the lowest possible loss of `slopes`, the mean entropy of its targets, in nats."""
     from scipy.special import entr
 
     ones = (labels + 1) / 2
@@ -49,15 +49,15 @@ def minimiser(
 ) -> tuple[Floats, float]:
     """Return the w that minimises the loss of `slopes` plus decay/2 ||w||^2, and the final slope.
 
-    Newton's method with step halving: the loss is convex and smooth. A minimum exists if decay is
-    positive, if no w classifies all points correctly, or if there are more points than dimensions
-    and some pairs of two classes have a lam in (0, 1).
+    The method is Newton's with step halving: the loss is convex and smooth. A minimum exists if
+    decay is positive, if no w classifies all points correctly, or if there are more points than
+    dimensions and some pairs of two classes have a lam in (0, 1).
 
     Args:
         inputs: (n, d).
         labels: (n,), +-1.
-        lams: (nodes,), of equal weight.
-        decay: At least 0.
+        lams: (nodes,), values of lam with equal weight.
+        decay: Weight decay, at least 0.
 
     Returns:
         w, (d,), and the largest absolute component of the gradient at w, which rounding keeps above
@@ -86,7 +86,7 @@ def minimiser(
 def _expansion(
     weights: Floats, inputs: Floats, labels: Floats, lams: Floats, decay: float
 ) -> tuple[float, Floats, Floats]:
-    """Return the loss with decay, its gradient (d,) and its second derivatives (d, d).
+    """Return the loss with decay, its gradient (d,) and its matrix of second derivatives (d, d).
 
     With p (1 - p) the curvature of a pair's loss, the second derivatives are X^T M X,
     M = diag(lam^2 row sums + (1 - lam)^2 column sums) + lam (1 - lam) (p (1 - p) + transposed).

@@ -38,12 +38,12 @@ from mixup_core.tree.limits import Count, NonNegative, Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MixupExpansionConfig(Checked):
-    """The minimiser of one law's loss; the number of points doubles with each record."""
+    """Configuration of the minimiser of one law's loss; the points double with each record."""
 
     problem: ClassVar = "mixup-expansion"
 
     law: Law = field(default_factory=Erm)
-    """Law of the weight lam of a pair; the loss is its expectation over all pairs."""
+    """Law of the weight lam of a pair; the loss is the expectation over all pairs and weights."""
     rank: Annotated[int, Range(1, 500)] = 10
     """r, the dimension of the span of the points."""
     separation: NonNegative = 1.0
@@ -55,14 +55,14 @@ class MixupExpansionConfig(Checked):
     nodes: Annotated[int, Range(2, 1000)] = 8
     """Number of quantiles that represent a random law; even."""
     test_points: Count = 20_000
-    """Number of test points, which represent the population."""
+    """Number of test points, which estimate the population loss."""
     epochs: Annotated[int, Range(1, 12)] = 5
-    """Number of records."""
+    """Number of records of a run."""
     seed: Seed = 0
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check constraints across fields.
+        """Check that the nodes can represent the law.
 
         Raises:
             RuleError: If the number of nodes is odd or they cannot represent the law.
@@ -73,25 +73,25 @@ class MixupExpansionConfig(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Expansion:
-    """The mixed loss of a linear model over all ordered pairs, and its expansion, in nats."""
+    """Mixed loss of a linear model over all ordered pairs, and the terms of its expansion; nats."""
 
     plain: float
     """Loss of the unmixed points."""
     first: float
-    """First-order term."""
+    """First-order term: it shrinks the scores."""
     second: float
-    """Second-order term."""
+    """Second-order term: it shrinks the spread of the scores."""
     mixed: float
-    """The mixed loss."""
+    """The exact mixed loss."""
 
 
 def expansion(scores: Floats, labels: Floats, lams: Floats) -> Expansion:
-    """Return the mixed loss and its expansion.
+    """Return the mixed loss of a linear model and the terms of its expansion.
 
     Args:
         scores: (n,), <w, x_i>.
         labels: (n,), +-1.
-        lams: (nodes,), of equal weight; half of a symmetric law's nodes suffice.
+        lams: (nodes,), values of lam with equal weight; half of a symmetric law's nodes suffice.
     """
     from scipy.special import expit
 
@@ -110,7 +110,7 @@ def expansion(scores: Floats, labels: Floats, lams: Floats) -> Expansion:
 def draw_points(
     config: MixupExpansionConfig, points: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Return points (points, r) and labels +-1 (points,), which alternate."""
+    """Return points, (points, r), and labels +-1, (points,), which alternate."""
     labels = np.where(np.arange(points) % 2, 1.0, -1.0)
     inputs = rng.normal(size=(points, config.rank))
     inputs[:, 0] += config.separation * labels
@@ -118,7 +118,7 @@ def draw_points(
 
 
 def start(config: MixupExpansionConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the computation at its start."""
+    """Return the process of a run before its first record."""
     del data_root, device
     lams = config.law.nodes_of_pairs(config.nodes)
     fresh, fresh_labels = draw_points(
@@ -158,7 +158,7 @@ def start(config: MixupExpansionConfig, data_root: Path | None, device: str) -> 
 
 
 def setting(config: MixupExpansionConfig, metric: str) -> str:
-    """Return a description of the data."""
+    """Return a description of the points for captions."""
     del metric
     return f"two Gaussians of rank {config.rank}, a linear model"
 
@@ -198,4 +198,4 @@ MIXUP_EXPANSION = Problem(
     setting=setting,
     population=lambda config: config.separation,
 )
-"""The second-order expansion of mixup, and the bound that follows from its regulariser."""
+"""The problem of mixup as a regulariser: its second-order expansion and the bound that follows."""

@@ -31,18 +31,18 @@ from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, NonNegative, Positive, Range
 
 EXTENT = 2.0
-"""Maps and boundaries cover the square [-EXTENT, EXTENT]^2."""
+"""Half the side of the square [-EXTENT, EXTENT]^2 that maps and boundaries cover."""
 
 GRID = 25
-"""Number of nodes along each axis at which the local optimum is computed."""
+"""Number of grid nodes along each axis at which the locally optimal class is computed."""
 
 ROWS = tuple(row / 5 for row in range(-8, 9))
-"""Heights x_2 at which the boundary is recorded."""
+"""Values of x_2 at which the position of the boundary is recorded."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MoonsConfig(Checked):
-    """A network trained on the moons under one law."""
+    """Configuration of a network trained on the moons under one law."""
 
     problem: ClassVar = "moons"
 
@@ -53,35 +53,36 @@ class MoonsConfig(Checked):
     noise: NonNegative = 0.1
     """Standard deviation of the noise in each coordinate."""
     separation: NonNegative = 0.1
-    """Distance by which each class is moved away from the line between them."""
+    """Distance by which each class is moved away from the line x_1 = 0."""
     hidden: Count = 500
     """Number of units of the hidden ReLU layer."""
     lr: Positive = 1e-3
     """Learning rate of Adam."""
     compared: Law | None = None
-    """Law whose local optimum is compared with the network; None: no comparison."""
+    """Law whose locally optimal classes are compared with the network's; None: no comparison."""
     reach: Positive = 0.1
-    """Radius of the neighbourhoods in which the local optimum sums label weight."""
+    """Radius of the neighbourhoods in which label weights are summed for the locally optimal class.
+    """
     resolution: Annotated[int, Range(10, 1000)] = 100
-    """Number of grid cells along each axis of the square."""
+    """Number of grid cells along each axis of the map of decisions."""
     steps_per_epoch: Count = 100
     """Number of steps between two records."""
     epochs: Count = 10
-    """Number of records."""
+    """Number of records of a run."""
     seed: Seed = 0
     """Seed of points, weights, partners and lam."""
 
     def check(self) -> None:
-        """Check constraints across fields.
+        """Check that the number of points is even.
 
         Raises:
-            RuleError: If the number of points is odd.
+            RuleError: If it is odd.
         """
         require(self.points % 2 == 0, "points must be even", self, "points")
 
     @property
     def network(self) -> ReluNetwork:
-        """The network's shape."""
+        """Shape of the network."""
         return ReluNetwork(inputs=2, hidden=self.hidden, classes=2)
 
 
@@ -106,7 +107,7 @@ def draw_moons(config: MoonsConfig) -> tuple[Floats, NDArray[Any]]:
 
 
 def largest_margin(points: Floats, labels: NDArray[Any]) -> float:
-    """Return half the least distance between the classes: the largest margin of any boundary.
+    """Return the largest margin of any boundary: half the smallest distance between the classes.
 
     Every boundary crosses the segment between the two nearest points of different classes.
     """
@@ -115,11 +116,11 @@ def largest_margin(points: Floats, labels: NDArray[Any]) -> float:
 
 
 def decision_map(config: MoonsConfig, weights: Floats) -> tuple[Floats, Floats]:
-    """Return the nodes of the grid along each axis, and logit 1 minus logit 0 at each node.
+    """Return the grid nodes along each axis, and at each node logit 1 minus logit 0.
 
     Args:
-        config: The run.
-        weights: `weights` of its state.
+        config: Configuration of the run.
+        weights: Array `weights` of the run's state.
 
     Returns:
         (resolution + 1,) and (resolution + 1, resolution + 1), first axis first.
@@ -131,14 +132,14 @@ def decision_map(config: MoonsConfig, weights: Floats) -> tuple[Floats, Floats]:
 
 
 def boundary(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """Return the zeros of a function on a grid, as segments: starts and ends, (segments, 2) each.
+    """Return the zeros of a function on a grid as line segments: starts, ends, (segments, 2) each.
 
     Marching squares: the zero on each edge of a cell is found by linear interpolation, and zeros
     are joined within cells. In a saddle, the mean of the corners decides.
 
     Args:
-        nodes: (n,), of both axes.
-        values: (n, n), first axis first.
+        nodes: Coordinates of the nodes along both axes, (n,).
+        values: Values at the nodes, (n, n), first axis first.
     """
     x, y = np.meshgrid(nodes, nodes, indexing="ij")
     corners = np.stack([values[:-1, :-1], values[1:, :-1], values[1:, 1:], values[:-1, 1:]])
@@ -165,15 +166,15 @@ def boundary(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
 
 
 def boundary_by_row(config: MoonsConfig, weights: Floats) -> dict[float, float]:
-    """Return the boundary's place in each row, by the row's x_2.
+    """Return the position x_1 of the decision boundary in each row, by the row's x_2.
 
-    It is the place of a single boundary, with class 1 to its left, that gives each class its
+    It is the position of a single boundary, with class 1 to its left, that gives each class its
     observed share of the row. In a row that the boundary crosses once, this is the crossing, to
     0.01.
 
     Args:
-        config: The run.
-        weights: `weights` of its state.
+        config: Configuration of the run.
+        weights: Array `weights` of the run's state.
     """
     nodes = np.linspace(-EXTENT, EXTENT, 201)
     grid = np.stack(np.meshgrid(ROWS, nodes, indexing="ij")[::-1], axis=-1).reshape(-1, 2)
@@ -184,18 +185,25 @@ def boundary_by_row(config: MoonsConfig, weights: Floats) -> dict[float, float]:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Optimum:
-    """The class with the most label weight, at the points and on a grid over the square."""
+    """The class with the largest label weight of nearby mixed points, at points and grid nodes."""
 
     at_points: NDArray[Any]
-    """Class at each point: (points,)."""
+    """Optimal class at each training point: (points,)."""
     places: Floats
-    """(places, 2), the nodes of the grid with mixed points nearby."""
+    """Grid nodes that have mixed points nearby: (places, 2)."""
     at_places: NDArray[Any]
-    """Class at each of the places: (places,)."""
+    """Optimal class at each of `places`: (places,)."""
 
     @classmethod
     def of(cls, config: MoonsConfig, points: Floats, labels: NDArray[Any], law: Law) -> "Optimum":
-        """Return the local optimum of a law."""
+        """Return the locally optimal classes for a law.
+
+        Args:
+            config: Configuration of the run.
+            points: (points, 2).
+            labels: (points,), 0 or 1.
+            law: Law of lam.
+        """
         nodes = np.linspace(-EXTENT, EXTENT, GRID)
         grid = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
         own = local_weights(points, points, labels, law, config.reach)
@@ -210,7 +218,7 @@ class Optimum:
     def measured(
         self, config: MoonsConfig, weights: Floats, points: Floats, labels: NDArray[Any]
     ) -> dict[str, float]:
-        """Return how often the condition holds, and how often the network agrees."""
+        """Return how often the optimal class equals the label, and how often the network's class."""
         at_points = config.network.logits(weights, points).argmax(axis=1)
         at_places = config.network.logits(weights, self.places).argmax(axis=1)
         return {
@@ -221,7 +229,7 @@ class Optimum:
 
 
 def start(config: MoonsConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the run at its start."""
+    """Return the process of a run before its first record."""
     del data_root, device
     inputs, labels = draw_moons(config)
     steps = MixedSteps(
@@ -251,7 +259,7 @@ def start(config: MoonsConfig, data_root: Path | None, device: str) -> ArrayProc
 def _measured(
     config: MoonsConfig, weights: Floats, inputs: Floats, labels: NDArray[Any], largest: float
 ) -> dict[str, float]:
-    """Return error, margins and shape of the boundary; wrong points have negative margins."""
+    """Return error, margins (negative for wrong points) and boundary shape as metrics."""
     wrong = config.network.logits(weights, inputs).argmax(axis=1) != labels
     rows = boundary_by_row(config, weights)
     metrics = {"train/error": float(wrong.mean()), "margin/bound": largest}
@@ -274,7 +282,7 @@ def _measured(
 
 
 def setting(config: MoonsConfig, metric: str) -> str:
-    """Return a description of the data."""
+    """Return a description of the points for captions."""
     del metric
     return f"two moons, {config.points} points, {config.separation:g} from the line between"
 
@@ -332,4 +340,5 @@ MOONS = Problem(
     population=lambda config: (config.points, config.noise, config.separation),
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )
-"""Margins to the decision boundary, compared with the largest possible margin."""
+"""The problem of two moons: margins to the decision boundary, beside the largest possible margin.
+"""

@@ -1,4 +1,4 @@
-"""Operations: ways to mix a pair of points made of patches by the weight lam."""
+"""Operations: ways to mix two points that consist of patches, by the weight lam."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,14 +13,17 @@ class PatchLinear:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchCutMix:
-    """Keep each patch with probability lam, else take it from x'; label weight: fraction kept."""
+    """Takes each patch from the point with probability lam, else from its partner.
+
+    The label weight is the fraction of patches taken from the point.
+    """
 
     tag: ClassVar = "cutmix"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchMask:
-    """Keep each patch with probability lam, else set it to 0; the label is unchanged."""
+    """Keeps each patch with probability lam, else sets it to 0; the label is unchanged."""
 
     tag: ClassVar = "mask"
 

@@ -1,4 +1,4 @@
-"""Mixing: the coefficients with which a step mixes points, and a teacher that selects points."""
+"""Mixing: coefficients that mix a step's points. FeatureTeacher: selects mixed points by loss."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,19 +11,20 @@ from mixup_core.arrays import Floats
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mixing:
-    """The coefficients with which a step mixes its points.
+    """Coefficients with which one training step mixes its points and labels.
 
-    own * x + partner * x[order], label * y + (1 - label) y'.
+    A mixed point is own * x + partner * x[order], its label label * y + (1 - label) * y[order]. P
+    is the number of patches of a point.
     """
 
     own: Floats
-    """(points, P), factor of each patch of the point."""
+    """Factor of each patch of the point itself, (points, P)."""
     partner: Floats
-    """(points, P), factor of each patch of the partner."""
+    """Factor of each patch of the partner, (points, P)."""
     label: Floats
-    """(points,), weight of the point's label."""
+    """Weight of the point's own label, (points,)."""
     order: NDArray[Any]
-    """(points,), index of each point's partner: a permutation."""
+    """Index of each point's partner, a permutation, (points,)."""
 
     def targets(self, labels: NDArray[Any]) -> Floats:
         """Return the mixed labels, (points, 2), from labels 0 or 1, (points,)."""
@@ -31,10 +32,10 @@ class Mixing:
         return np.column_stack([first, 1 - first])
 
     def mixed(self, scores: Floats) -> Floats:
-        """Return the values for mixed patches of a function that is linear in a patch.
+        """Return a function's values on mixed patches, if the function is linear in a patch.
 
         Args:
-            scores: (points, P, any), the values for the unmixed patches.
+            scores: (points, P, any), the values on the unmixed patches.
         """
         mixed: Floats = self.own[..., None] * scores + self.partner[..., None] * scores[self.order]
         return mixed
@@ -42,7 +43,7 @@ class Mixing:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class FeatureTeacher:
-    """A network that knows the four features without noise, and selects mixed points by loss.
+    """Teacher that knows the four features without noise, and selects mixed points by loss.
 
     For each mixed point, r = loss of the teacher - loss of the student. The teacher's logits are
     the summed squares of the features of each class, times a scale.
@@ -51,11 +52,11 @@ class FeatureTeacher:
     """
 
     features: Floats
-    """(points, P, 4), the coordinates of the unmixed points along v, u, v', u'."""
+    """Coordinates of the unmixed points along v, u, v', u', (points, P, 4)."""
     keep: Literal["low", "high"]
-    """`low` keeps points with r <= 0, `high` the others."""
+    """Points to keep: `low` those with r <= 0, `high` the others."""
     scale: float
-    """Logit of a point with one feature."""
+    """Teacher's logit of the correct class for a point with one feature."""
 
     def kept(self, mixing: Mixing, targets: Floats, losses: Floats) -> NDArray[np.bool_]:
         """Return which mixed points are kept: (points,).

@@ -1,4 +1,4 @@
-"""RANDOM_FEATURES: gradient descent on mixed data against its closed form, and the U-curve of risk.
+"""RANDOM_FEATURES: gradient descent on mixed data beside its closed form; risk falls, then rises.
 
 n points x ~ U[-1, 1]^{d0} with labels f(x) = ||x||^2 are mixed into m = n^2 pairs
 (x~, Y~), one lam for each ordered pair. Mixing adds noise to the label:
@@ -39,12 +39,12 @@ from mixup_core.tree.limits import Count, Range
 INITIAL_SD = 0.1
 """Standard deviation of the initial weights: theta_0 ~ N(0, INITIAL_SD^2 I)."""
 FEATURE_BOUND = 2.0
-"""C1: ||phi(x)||^2 <= C1 / 2, because |tanh| is below 1."""
+"""C1, a bound on the features: ||phi(x)||^2 <= C1 / 2, because |tanh| is below 1."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RandomFeaturesConfig(Checked):
-    """A model trained by gradient descent under one law; record e is taken after 2^e steps."""
+    """Configuration of a model trained by gradient descent; record e is taken after 2^e steps."""
 
     problem: ClassVar = "random-features"
 
@@ -57,9 +57,9 @@ class RandomFeaturesConfig(Checked):
     features: Annotated[int, Range(1, 1000)] = 60
     """Number of features, d in the source."""
     test_points: Count = 4000
-    """Number of test points, which represent the population."""
+    """Number of test points, which estimate the population risk."""
     lr: Annotated[float, Range(0, 2, "()")] = 1.0
-    """Step size eta. The largest eigenvalue is at most 1, so eta times it stays below 2."""
+    """Step size eta. The largest eigenvalue is at most 1, so any eta below 2 is stable."""
     epochs: Annotated[int, Range(1, 26)] = 21
     """Number of records; the last is taken after 2^(epochs - 1) steps."""
     seed: Seed = 0
@@ -68,31 +68,31 @@ class RandomFeaturesConfig(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Regression:
-    """The regression problem of a run: its loss, and the terms of its closed forms."""
+    """Matrices and vectors of a run's least-squares problem, and the terms of its closed forms."""
 
     gram: Floats
-    """Phi Phi^T / m: (d, d)."""
+    """Matrix Phi Phi^T / m, (d, d)."""
     slope: Floats
-    """Phi Y~ / m: (d,)."""
+    """Vector Phi Y~ / m, (d,)."""
     eigenvalues: Floats
-    """mu: (d,), ascending; those below rounding are set to 0."""
+    """Eigenvalues mu of `gram`, (d,), ascending; those below rounding error are set to 0."""
     basis: Floats
-    """(d, d), eigenvectors as columns."""
+    """Eigenvectors of `gram` as columns, (d, d)."""
     solution: Floats
-    """theta* for the labels f(x~), in the eigenbasis; 0 where mu is 0: (d,)."""
+    """Optimal weights theta* for the labels f(x~), in the eigenbasis, (d,); 0 where mu is 0."""
     noise: Floats
-    """theta_noise, in the eigenbasis: (d,)."""
+    """Weights theta_noise that fit the label noise, in the eigenbasis, (d,)."""
     noise_bound: float
-    """C2 = max Z^2."""
+    """C2 = max Z^2, the largest squared label noise."""
     initial: Floats
-    """theta_0: (d,)."""
+    """Initial weights theta_0, (d,)."""
     test_features: Floats
     """Features of the test points in the eigenbasis: (test points, d)."""
     test_labels: Floats
     """Labels of the test points: (test points,)."""
 
     def after(self, decayed: Floats, initial: Floats) -> Floats:
-        """Return theta in the eigenbasis when theta_0 has decayed to given fractions: (d,).
+        """Return the weights, in the eigenbasis, when given fractions of theta_0 remain: (d,).
 
         theta* and theta_noise are added before they are multiplied by 1 - fraction; this avoids
         cancellation where an eigenvalue is tiny and both are large.
@@ -104,11 +104,11 @@ class Regression:
         return np.exp(decayed) * initial - np.expm1(decayed) * (self.solution + self.noise)
 
     def descended(self, lr: float, steps: int, initial: Floats) -> Floats:
-        """Return theta in the eigenbasis after some steps of descent: (d,).
+        """Return the weights, in the eigenbasis, after some steps of gradient descent: (d,).
 
             (1 - eta mu)^t theta_0 + (1 - (1 - eta mu)^t) (theta* + theta_noise)
 
-        For large steps, 1 - eta mu may be negative.
+        For large learning rates, 1 - eta mu may be negative.
         """
         factor = 1 - lr * self.eigenvalues
         with np.errstate(divide="ignore"):
@@ -121,7 +121,11 @@ class Regression:
         return float(((self.test_features @ theta - self.test_labels) ** 2).mean())
 
     def expected_risk(self, decayed: Floats) -> float:
-        """Return the mean of the risk over theta_0: the risk of the mean, plus the variance."""
+        """Return the mean of the risk over random theta_0: the risk of the mean, plus the variance.
+
+        Args:
+            decayed: ln of the remaining fraction of theta_0: (d,), at most 0.
+        """
         spread = INITIAL_SD**2 * ((self.test_features * np.exp(decayed)) ** 2).sum(axis=1).mean()
         return self.risk(self.after(decayed, np.zeros_like(decayed))) + float(spread)
 
@@ -162,7 +166,7 @@ def mixed_pairs(config: RandomFeaturesConfig) -> tuple[Floats, Floats, Floats]:
 
 
 def regression(config: RandomFeaturesConfig) -> Regression:
-    """Return the regression problem of a run."""
+    """Build the least-squares problem of a run from its configuration."""
     rng = stream(config.seed, "initial weights")
     weights = rng.normal(size=(config.features, config.inputs)) / math.sqrt(config.inputs)
     shifts = rng.uniform(-1, 1, size=config.features)
@@ -196,19 +200,23 @@ def regression(config: RandomFeaturesConfig) -> Regression:
 
 
 def spectral_edges(ratio: float) -> tuple[float, float]:
-    """Return the limits of the spectrum's edges of X X^T / m, X (d, m) of unit Gaussians.
+    """Return the edges of the spectrum of X X^T / m, in the limit of large d and m.
 
-    (1 -+ sqrt(gamma))^2 with gamma = d / m <= 1.
+    X has unit Gaussian entries, (d, m). The edges are (1 -+ sqrt(gamma))^2, gamma = d / m <= 1.
 
     Source: Marchenko & Pastur 1967, Mathematics of the USSR-Sbornik 1, 457.
+
+    Args:
+        ratio: gamma.
     """
     return (1 - math.sqrt(ratio)) ** 2, (1 + math.sqrt(ratio)) ** 2
 
 
 def edge_errors(config: RandomFeaturesConfig) -> tuple[float, float]:
-    """Return the distance of sampled extreme eigenvalues from the correct and the printed edges.
+    """Return the distances of sampled extreme eigenvalues from the correct and the printed edges.
 
-    The matrix has unit Gaussian entries and the size of the run's features: (d, n^2).
+    The sampled matrix has unit Gaussian entries and the size of the run's features, (d, n^2). The
+    printed edges are those of the slides (see this module's docstring).
     """
     shape = config.features, config.points**2
     drawn = stream(config.seed, "test points", 1).normal(size=shape)
@@ -219,7 +227,7 @@ def edge_errors(config: RandomFeaturesConfig) -> tuple[float, float]:
 
 
 def start(config: RandomFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the run at its start."""
+    """Return the process of a run before its first record."""
     del data_root, device
     problem, edges = regression(config), edge_errors(config)
     initial = problem.basis.T @ problem.initial
@@ -259,7 +267,7 @@ def start(config: RandomFeaturesConfig, data_root: Path | None, device: str) -> 
 
 
 def setting(config: RandomFeaturesConfig, metric: str) -> str:
-    """Return a description of the data."""
+    """Return a description of the points for captions."""
     del metric
     return f"{config.points} points, {config.features} random features, labels ||x||^2"
 
@@ -294,4 +302,4 @@ RANDOM_FEATURES = Problem(
     setting=setting,
     population=lambda config: (config.inputs, config.points, config.features),
 )
-"""Gradient descent, its closed form and its bound on a logarithmic axis of steps."""
+"""The problem of random-feature regression: gradient descent, its closed form and its bound."""

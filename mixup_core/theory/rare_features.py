@@ -45,33 +45,36 @@ from mixup_core.tree.limits import Count, NonNegative, Positive, Range, Share, W
 from mixup_core.tree.written_forms import spelled
 
 NUM_FEATURES = 4
-"""Number of features; they are the first coordinates: v, u, v', u'."""
+"""Number of features, v, u, v', u'. They are the first coordinates of a patch."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RareFeaturesConfig(Checked):
-    """A network trained on one set of points."""
+    """Configuration of a network trained on one set of points made of patches."""
 
     problem: ClassVar = "rare-features"
 
     law: Law = field(default_factory=Erm)
     """Law of the weight lam, drawn for each point in each step."""
     switch_epoch: Whole | None = None
-    """First record (from 0) trained under `law_after`, at most `epochs`; None: no switch."""
+    """First record (from 0) trained under `law_after`, at most `epochs`; None: the law never
+    switches.
+    """
     law_after: Law = field(default_factory=Erm)
     """Law after the switch; unused without a switch."""
     schedule: Easy | Hard | EasyHardEasy | None = None
-    """Laws that change from record to record, in place of `law`; None: the law is constant."""
+    """Schedule of laws that change from record to record, instead of `law`; None: constant law."""
     operation: PatchOperation = field(default_factory=PatchLinear)
-    """Operation that mixes by lam."""
+    """Operation that mixes two points by the weight lam."""
     keep: Literal["all", "low", "high"] = "all"
-    """`low` keeps the mixed points on which the network's loss is at least the teacher's, `high`
-    the others; sums are divided by the number of all points. `all` uses no teacher.
+    """Mixed points used for training: `low` those on which the network's loss is at least the
+    teacher's, `high` the others, `all` every point (no teacher). Sums are divided by the number of
+    all points.
     """
     warm_up: Share = 0.25
     """Fraction of the records, from the first on, in which all points are kept."""
     teacher_scale: Positive = 4.0
-    """The teacher's logit of the correct class, for a point with one feature."""
+    """Teacher's logit of the correct class for a point with one feature."""
     points: Annotated[int, Range(2)] = 100
     """Number of points, n in the source."""
     dimension: Annotated[int, Range(NUM_FEATURES, ends="(]")] = 500
@@ -97,12 +100,12 @@ class RareFeaturesConfig(Checked):
     steps_per_epoch: Count = 500
     """Number of steps between two records."""
     epochs: Count = 16
-    """Number of records."""
+    """Number of records of a run."""
     seed: Seed = 0
     """Seed of points, weights and mixing."""
 
     def check(self) -> None:
-        """Check constraints across fields.
+        """Check rules between fields.
 
         Raises:
             RuleError: If fields contradict each other.
@@ -131,18 +134,16 @@ class RareFeaturesConfig(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patches:
-    """Points made of patches; features and noise are stored separately."""
+    """Points made of patches; their features and their Gaussian noise are stored separately."""
 
     features: Floats
-    """(points, P, 4), coordinates along v, u, v', u'."""
+    """Coordinates of each patch along v, u, v', u', (points, P, 4)."""
     noise: Floats
-    """(points * noise patches per point, d - 4), the other coordinates, for noise patches only."""
+    """Other coordinates of the noise patches, (points * noise patches per point, d - 4)."""
     places: NDArray[Any]
-    """(points * noise patches per point,), index of each row of `noise` among all points * P
-    patches.
-    """
+    """Index of each row of `noise` among all points * P patches."""
     labels: NDArray[Any]
-    """(points,), 0 for class 1 and 1 for class 2."""
+    """Classes of the points, (points,): 0 for class 1 and 1 for class 2."""
 
     def full(self) -> Floats:
         """Return all coordinates of the patches: (points, P, d)."""
@@ -156,7 +157,14 @@ class Patches:
 def draw_patches(
     config: RareFeaturesConfig, rng: np.random.Generator, points: int, rarity: float
 ) -> Patches:
-    """Return random points; `rarity` is the probability of a rare feature."""
+    """Draw random points.
+
+    Args:
+        config: Distribution of the points.
+        rng: Random generator.
+        points: Number of points.
+        rarity: Probability that a point has a rare feature.
+    """
     labels = rng.integers(2, size=points)
     is_rare = rng.random(points) < rarity
     order = rng.permuted(np.tile(np.arange(config.patches), (points, 1)), axis=1)
@@ -174,7 +182,7 @@ def draw_patches(
 def draw_mixings(
     config: RareFeaturesConfig, law: Law, rng: np.random.Generator, steps: int
 ) -> list[Mixing]:
-    """Return the mixing of each step: a random permutation and a weight for each point."""
+    """Draw the mixing of each step: a permutation as partners, and a weight for each point."""
     shape = steps, config.points
     orders = rng.permuted(np.tile(np.arange(config.points), (steps, 1)), axis=1)
     lam = law.draw(shape, rng)
@@ -232,12 +240,12 @@ def score_gradient(
 
 
 def start(config: RareFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the run at its start.
+    """Return the process of a run before its first record.
 
     Gradient steps change a weight only within the span of the patches. A weight is thus its initial
-    value, plus `features` along the four features, plus the noise patches times `memory`; scores
-    follow from inner products of noise patches. This is exact and ten times faster than computing
-    with all d coordinates.
+    value, plus the state `features` along the four features, plus the noise patches times the state
+    `memory`; scores follow from inner products of noise patches. This is exact and ten times faster
+    than computing with all d coordinates.
     """
     del data_root, device
     data = draw_patches(
@@ -298,7 +306,7 @@ def error(scores: Floats, labels: NDArray[Any]) -> float:
     """Return the fraction of points whose larger logit is not that of their class.
 
     Args:
-        scores: As for `score_gradient`.
+        scores: (points, P, 2 m), <w_{k,r}, x_p>, neurons of class 1 first.
         labels: (points,), 0 or 1.
     """
     points, patches, _ = scores.shape
@@ -307,7 +315,7 @@ def error(scores: Floats, labels: NDArray[Any]) -> float:
 
 
 def of_epoch(config: RareFeaturesConfig, epoch: int) -> Any:
-    """Return the settings that determine a record: its mixing; empty under ERM."""
+    """Return the settings that determine a record, for stage keys; empty under ERM."""
     law, keep = config.law_at(epoch), config.kept_at(epoch)
     found = spelled(law, brief=True)
     if not law.mixes:
@@ -317,14 +325,14 @@ def of_epoch(config: RareFeaturesConfig, epoch: int) -> Any:
 
 
 def method(config: RareFeaturesConfig) -> str | None:
-    """Return the name of the law, if it is plain, constant and mixes linearly; else None."""
+    """Return the law's name if it is constant and mixes linearly without a filter; else None."""
     is_plain = config.switch_epoch is None and config.operation == PatchLinear()
     is_plain = is_plain and config.schedule is None and config.keep == "all"
     return config.law.method if is_plain or not config.law.mixes else None
 
 
 def setting(config: RareFeaturesConfig, metric: str) -> str:
-    """Return a description of the data."""
+    """Return a description of the points for captions."""
     del metric
     return (
         f"{config.points} points of {config.patches} patches, "
@@ -378,4 +386,7 @@ RARE_FEATURES = Problem(
     method=method,
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )  # fmt: skip
-"""Runs that stop mixing share their first records with runs that do not."""
+"""The problem of common and rare features in patches.
+
+Runs that stop mixing share their first records with runs that do not.
+"""

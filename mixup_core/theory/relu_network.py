@@ -1,4 +1,4 @@
-"""ReluNetwork: one hidden ReLU layer in float64 NumPy, its gradient and Adam, for tiny data.
+"""ReluNetwork: a network with one hidden ReLU layer in float64 NumPy, and Adam, for tiny data.
 
 For a network of hundreds of units on at most hundreds of points, the overhead of each operation
 dominates, not arithmetic: flat arrays make a step several times faster than autograd.
@@ -18,7 +18,7 @@ _EPSILON = 1e-8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReluNetwork:
-    """The shape of a network: logits = max(x W1 + b1, 0) W2 + b2, all weights in a flat array."""
+    """Shape of a network, logits = max(x W1 + b1, 0) W2 + b2, with weights in one flat array."""
 
     inputs: int
     hidden: int
@@ -26,7 +26,7 @@ class ReluNetwork:
 
     @property
     def size(self) -> int:
-        """Number of weights and biases."""
+        """Number of weights and biases, the length of the flat array."""
         return self.hidden * (self.inputs + 1) + self.classes * (self.hidden + 1)
 
     def parts(self, flat: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -54,7 +54,12 @@ class ReluNetwork:
         return {"weights": weights, "mean": zeros, "square": zeros.copy(), "steps": np.zeros(1)}
 
     def logits(self, weights: Floats, inputs: Floats) -> Floats:
-        """Return the logits of inputs (batch, inputs): (batch, classes)."""
+        """Return the logits of inputs (batch, inputs): (batch, classes).
+
+        Args:
+            weights: Flat array, (size,).
+            inputs: (batch, inputs).
+        """
         first, first_bias, second, second_bias = self.parts(weights)
         logits: Floats = np.maximum(inputs @ first + first_bias, 0) @ second + second_bias
         return logits
@@ -63,7 +68,7 @@ class ReluNetwork:
         """Return the mean cross entropy with soft targets, in nats, and its gradient: (size,).
 
         Args:
-            weights: (size,).
+            weights: Flat array, (size,).
             inputs: (batch, inputs).
             targets: (batch, classes), each row a distribution.
         """
@@ -107,20 +112,20 @@ def adam_step(state: Arrays, gradient: Floats, lr: float) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class MixedSteps:
-    """Steps of Adam on all points, each mixed with a partner; each step uses one weight."""
+    """Training steps of Adam on all points, mixed with random partners by one weight per step."""
 
     network: ReluNetwork
     inputs: Floats
-    """(points, inputs)."""
+    """Points, (points, inputs)."""
     targets: Floats
-    """(points, classes), each row a distribution."""
+    """Labels as distributions over the classes, (points, classes)."""
     law: Law
     num: int
     """Number of steps per call of `take`."""
     lr: float
 
     def take(self, state: Arrays, rng: np.random.Generator) -> float:
-        """Make steps in place and return the mean of their losses, in nats.
+        """Make `num` steps in place and return the mean of their losses, in nats.
 
         Args:
             state: As for `adam_step`.

@@ -1,4 +1,4 @@
-"""Segments: exact distances from points to segments."""
+"""Segments: exact distances from points to line segments."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from mixup_core.arrays import Floats
 
 
 def distances_to_segments(points: Floats, starts: Floats, ends: Floats) -> Floats:
-    """Return the distance of each point to the nearest segment: (points,).
+    """Return the distance from each point to the nearest line segment: (points,).
 
     Args:
         points: (points, d).

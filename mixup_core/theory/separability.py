@@ -34,18 +34,18 @@ from mixup_core.tree.limits import Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeparabilityConfig(Checked):
-    """The minimiser of one law's loss; the number of points doubles with each record."""
+    """Configuration of the minimiser of one law's loss; the points double with each record."""
 
     problem: ClassVar = "separability"
 
     law: Law = field(default_factory=Erm)
-    """Law of the weight lam of a pair; the loss is its expectation over all pairs."""
+    """Law of the weight lam of a pair; the loss is the expectation over all pairs and weights."""
     separability: Positive = 4.0
     """kappa, the inverse scale of the noise covariance."""
     dimension: Annotated[int, Range(2)] = 10
     """Dimension of the points, d in the source."""
     condition: Annotated[float, Range(1, math.inf, "[)")] = 16.0
-    """Ratio of the greatest to the least variance of the noise. At 1, mu is the best direction,
+    """Ratio of the largest to the smallest variance of the noise. At 1, the best direction is mu,
     which the mean of the points estimates.
     """
     first_points: int = 32
@@ -53,12 +53,12 @@ class SeparabilityConfig(Checked):
     nodes: Annotated[int, Range(2, 1000)] = 8
     """Number of quantiles that represent a random law; even."""
     epochs: Annotated[int, Range(1, 12)] = 6
-    """Number of records; the number of points doubles with each."""
+    """Number of records of a run; the number of points doubles with each."""
     seed: Seed = 0
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check constraints across fields.
+        """Check rules between fields.
 
         Raises:
             RuleError: If there are too few first points, the number of nodes is odd, or the nodes
@@ -71,12 +71,12 @@ class SeparabilityConfig(Checked):
 
     @property
     def mean(self) -> Floats:
-        """mu, with equal coordinates: (d,)."""
+        """Vector mu, with equal coordinates and length 1: (d,)."""
         return np.full(self.dimension, self.dimension**-0.5)
 
     @property
     def variances(self) -> Floats:
-        """The diagonal of Sigma, evenly spaced in its logarithm around 1: (d,)."""
+        """Diagonal of Sigma: (d,), evenly spaced in the logarithm, around 1."""
         root = math.sqrt(self.condition)
         return np.geomspace(1 / root, root, self.dimension)
 
@@ -108,8 +108,8 @@ def error(config: SeparabilityConfig, direction: Floats) -> float:
 def trained(config: SeparabilityConfig, inputs: Floats, labels: Floats) -> tuple[Floats, float]:
     """Return the direction to which training converges, (d,), and the final slope of the loss.
 
-    If the points are separable, the loss of ERM has no minimum: gradient descent converges to the
-    direction of the largest margin (Soudry et al. 2018, arXiv:1710.10345).
+    If the points are separable, the loss of ERM has no minimum, and gradient descent converges to
+    the direction of the largest margin (Soudry et al. 2018, arXiv:1710.10345).
     """
     if not config.law.mixes:
         margin = max_margin_direction(inputs, labels)
@@ -119,7 +119,7 @@ def trained(config: SeparabilityConfig, inputs: Floats, labels: Floats) -> tuple
 
 
 def start(config: SeparabilityConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the computation at its start."""
+    """Return the process of a run before its first record."""
     del data_root, device
     best = config.mean / config.variances
     least = error(config, best)
@@ -143,7 +143,7 @@ def start(config: SeparabilityConfig, data_root: Path | None, device: str) -> Ar
 
 
 def setting(config: SeparabilityConfig, metric: str) -> str:
-    """Return a description of the data."""
+    """Return a description of the points for captions."""
     del metric
     return f"two Gaussians in {config.dimension} dimensions, separability {config.separability:g}"
 
@@ -172,4 +172,7 @@ SEPARABILITY = Problem(
     setting=setting,
     population=lambda config: (config.dimension, config.condition),
 )
-"""Angles are comparable across separabilities, because the best direction is the same."""
+"""The problem of finding the best boundary between two Gaussians.
+
+Angles are comparable across separabilities, because the best direction is the same.
+"""

@@ -33,12 +33,12 @@ from mixup_core.tree.limits import Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpuriousFeatureConfig(Checked):
-    """The minimiser of one law's loss; the spurious sd halves with each record."""
+    """Configuration of the minimiser of one law's loss; the spurious sd halves with each record."""
 
     problem: ClassVar = "spurious-feature"
 
     law: Law = field(default_factory=Erm)
-    """Law of the weight lam of a pair; the loss is its expectation over all pairs."""
+    """Law of the weight lam of a pair; the loss is the expectation over all pairs and weights."""
     points: Annotated[int, Range(3, 2000)] = 200
     """Number of training points."""
     core_mean: Positive = 2.0
@@ -54,12 +54,12 @@ class SpuriousFeatureConfig(Checked):
     nodes: Annotated[int, Range(2, 1000)] = 8
     """Number of quantiles that represent a random law; even."""
     epochs: Annotated[int, Range(1, 30)] = 6
-    """Number of records; the spurious sd halves with each."""
+    """Number of records of a run; the standard deviation s halves with each."""
     seed: Seed = 0
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check constraints across fields.
+        """Check that the nodes can represent the law.
 
         Raises:
             RuleError: If the number of nodes is odd or they cannot represent the law.
@@ -75,12 +75,13 @@ class SpuriousFeatureConfig(Checked):
 def errors(config: SpuriousFeatureConfig, sd: float, weights: Floats) -> tuple[float, float, float]:
     """Return three test errors: spurious mean as in training, with random sign, and reversed.
 
-    Phi(-(w_c m_c +- w_s m_s) / sqrt(w_c^2 s_c^2 + w_s^2 s^2)), and the mean of both.
+    The first and the last are Phi(-(w_c m_c +- w_s m_s) / sqrt(w_c^2 s_c^2 + w_s^2 s^2)), the
+    second is the mean of both.
 
     Args:
-        config: The run.
+        config: Configuration of the run.
         sd: Spurious standard deviation s.
-        weights: Core, then spurious: (2,).
+        weights: Weight of the core, then of the spurious coordinate: (2,).
     """
     from scipy.special import ndtr
 
@@ -102,7 +103,7 @@ def least_variance_share(config: SpuriousFeatureConfig, sd: float) -> float:
 
 
 def start(config: SpuriousFeatureConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the computation at its start."""
+    """Return the process of a run before its first record."""
     del data_root, device
     rng = stream(config.seed, "training points")
     labels = np.where(rng.random(config.points) < 0.5, 1.0, -1.0)
@@ -132,7 +133,7 @@ def start(config: SpuriousFeatureConfig, data_root: Path | None, device: str) ->
 
 
 def setting(config: SpuriousFeatureConfig, metric: str) -> str:
-    """Return a description of the data."""
+    """Return a description of the points for captions."""
     del metric
     return f"{config.points} points with a core and a spurious coordinate, a linear model"
 
@@ -166,4 +167,4 @@ SPURIOUS_FEATURE = Problem(
         config.points, config.core_mean, config.core_sd, config.spurious_mean,
     ),
 )  # fmt: skip
-"""Cases in which mixup is expected to be worse than ERM."""
+"""The problem of a spurious feature of low variance, where mixup should be worse than ERM."""

@@ -30,18 +30,18 @@ from mixup_core.tree.limits import Count, NonNegative, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SupportVectorsConfig(Checked):
-    """Two linear models, one trained under a law and one under ERM."""
+    """Configuration of two linear models, one trained under a law and one under ERM."""
 
     problem: ClassVar = "support-vectors"
 
     law: Law = field(default_factory=Erm)
-    """Law of the weight lam of a pair; the loss is its expectation over all pairs."""
+    """Law of the weight lam of a pair; the loss is the expectation over all pairs and weights."""
     dimension: Count = 200
     """Dimension of the points, d in the source."""
     points: Annotated[int, Range(2, 500)] = 20
     """Number of points n, even."""
     shift: NonNegative = 0.0
-    """Each point is moved by shift times its label along the first axis."""
+    """Distance by which each point is moved along the first axis, in the direction of its label."""
     nodes: Annotated[int, Range(1, 1000)] = 9
     """Number of quantiles that represent a random law."""
     lr: Annotated[float, Range(0, 2, "()")] = 1.0
@@ -51,12 +51,12 @@ class SupportVectorsConfig(Checked):
     steps_per_epoch: Count = 200
     """Number of steps between two records."""
     epochs: Count = 50
-    """Number of records."""
+    """Number of records of a run."""
     seed: Seed = 0
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check constraints across fields.
+        """Check rules between fields.
 
         Raises:
             RuleError: If the number of points is odd, or the nodes cannot represent the law.
@@ -75,10 +75,11 @@ def draw_points(config: SupportVectorsConfig) -> tuple[Floats, Floats]:
 
 
 def support_fraction(inputs: Floats, labels: Floats) -> float:
-    """Return the fraction of points with y_i (K^-1 y)_i > 0, K = X X^T, of full rank (d >= n).
+    """Return the fraction of points that are support vectors by the sign test below, in [0, 1].
 
-    If every product is positive, the minimum-norm interpolator X^T K^-1 y meets all margins with
-    equality: it is the maximum-margin direction, and every point is a support vector.
+    Point i counts if y_i (K^-1 y)_i > 0, K = X X^T of full rank (d >= n). If every product is
+    positive, the minimum-norm interpolator X^T K^-1 y meets all margins with equality: it is the
+    maximum-margin direction, and every point is a support vector.
 
     Source: Chidambaram et al. 2022, arXiv:2110.07647, section 3, after Muthukumar et al. 2021,
     arXiv:2005.08054.
@@ -87,9 +88,10 @@ def support_fraction(inputs: Floats, labels: Floats) -> float:
 
 
 def max_margin_direction(inputs: Floats, labels: Floats) -> Floats | None:
-    """Return the w of least norm with y_i <w, x_i> >= 1 for all points, (d,); None if none exists.
+    """Return the maximum-margin direction, (d,); None if the points are not separable.
 
-    Least distance programming: with Z the rows y_i x_i, u >= 0 the minimiser of ||Z^T u||^2 +
+    It is the w of least norm with y_i <w, x_i> >= 1 for all points, found by least distance
+    programming: with Z the rows y_i x_i, u >= 0 the minimiser of ||Z^T u||^2 +
     (1 - sum u)^2 and r its residual, w = Z^T u / r.
 
     Source: Lawson & Hanson 1974, Solving Least Squares Problems, chapter 23, section 4.
@@ -115,7 +117,7 @@ def cosine(first: Floats, second: Floats) -> float:
 
 
 def start(config: SupportVectorsConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return both models at their start."""
+    """Return the process of a run before its first record."""
     del data_root, device
     inputs, labels = draw_points(config)
     margin = max_margin_direction(inputs, labels)
@@ -152,7 +154,7 @@ def start(config: SupportVectorsConfig, data_root: Path | None, device: str) -> 
 
 
 def setting(config: SupportVectorsConfig, metric: str) -> str:
-    """Return a description of the data."""
+    """Return a description of the points for captions."""
     del metric
     return f"{config.points} Gaussian points in {config.dimension} dimensions"
 
@@ -193,4 +195,4 @@ SUPPORT_VECTORS = Problem(
     population=lambda config: (config.points, config.dimension, config.shift),
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )
-"""ERM and mixup side by side; the angle between them tends to 0 in high dimensions."""
+"""The problem of two linear models, ERM beside mixup, whose angle tends to 0 in high dimensions."""

@@ -1,1 +1,1 @@
-"""The problem `two-layer`: a two-layer network on multi-view patches, Theorems 4.6 and 4.7."""
+"""The problem `two-layer`: a two-layer network on multi-view patches (arXiv:2210.13512)."""

@@ -1,4 +1,4 @@
-"""TwoLayerConfig: all settings that determine the numbers of a run of the two-layer network."""
+"""TwoLayerConfig: configuration of a run of the two-layer network, with its data and solver."""
 
 import math
 from dataclasses import dataclass, field
@@ -36,9 +36,9 @@ class PatchData(Checked):
     points_per_class: Count = 20
     """N / k, the number of training points of each class."""
     signal_patches: Count = 1
-    """C_P, the number of patches of each feature in a point."""
+    """C_P, the number of signal patches of each feature in a point."""
     noise_patches: Whole = 12
-    """(P - L C_P) / k^2: the number of noise patches of a point, over k^2."""
+    """Number of noise patches of a point, divided by k^2: (P - L C_P) / k^2."""
     noise_classes: Count = 1
     """Q, the number of classes whose features the noise contains; below k."""
     delta1: Positive = 0.5
@@ -55,7 +55,7 @@ class PatchData(Checked):
     """Number of test points of each class, on which features and test error are measured."""
 
     def check(self) -> None:
-        """Check constraints across fields.
+        """Check rules between fields.
 
         Raises:
             RuleError: If fields contradict each other.
@@ -78,7 +78,7 @@ class PatchData(Checked):
 
     @property
     def noise_range(self) -> tuple[float, float]:
-        """The least and the greatest gamma: delta3 and delta4 in the definition."""
+        """The smallest and the largest noise coefficient gamma."""
         unit = self.classes**-1.5
         return self.delta3 * unit, self.delta4 * unit
 
@@ -93,20 +93,22 @@ class PatchNetwork(Checked):
     """
 
     neurons: Count = 3
-    """m / k: the number of neurons of each class, divided by the number of classes."""
+    """Number of neurons of each class, divided by the number of classes: m / k."""
     power: Annotated[int, Range(2, 16)] = 8
-    """alpha, the exponent of the activation; a larger one slows the growth of weak correlations."""
+    """alpha, the exponent of the activation. A larger exponent slows the growth of weak
+    correlations.
+    """
     rho: Positive = 1.0
-    """rho k: the input from which the activation is linear, times the number of classes."""
+    """Input from which the activation is linear, times the number of classes: rho k."""
     init: Positive = 0.09
-    """sigma_0 / rho: standard deviation of the initial weights, divided by rho. As sigma_0 =
+    """Standard deviation of the initial weights, divided by rho: sigma_0 / rho. As sigma_0 =
     d^-1/2, the dimension of the patches is d = (init * rho)^-2.
     """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rkc(Checked):
-    """Gradient flow, by Runge-Kutta-Chebyshev steps of second order with error control."""
+    """Solver of the gradient flow: second-order Runge-Kutta-Chebyshev steps with error control."""
 
     name: ClassVar = "rkc"
 
@@ -119,7 +121,7 @@ class Rkc(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Descent(Checked):
-    """Plain full-batch gradient descent, as in the theorems; its time is step x iterations."""
+    """Solver by full-batch gradient descent, as in the theorems; its time is step x iterations."""
 
     name: ClassVar = "gradient-descent"
 
@@ -128,12 +130,12 @@ class Descent(Checked):
 
 
 Integrator = Rkc | Descent
-"""The methods that minimise the loss."""
+"""Union of the methods that minimise the loss."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TwoLayerConfig(Checked):
-    """A run: one network trained from one seed, measured at fixed flow times.
+    """Configuration of one network trained from one seed and measured at fixed flow times.
 
     Record n (from 0) is at the flow time first_time * 10^(n / records_per_decade), for every law
     and integrator. A run ends with its last record, whatever it has learned.
@@ -146,29 +148,29 @@ class TwoLayerConfig(Checked):
     law: Law = field(default_factory=Erm)
     """Law of the weight lam of a pair of points. ERM uses the points themselves."""
     operation: PatchOperation = field(default_factory=PatchLinear)
-    """Operation that mixes patches by lam."""
+    """Operation that mixes the patches of two points by the weight lam."""
     pairs_per_class: Count = 30
     """Number of ordered pairs (i, j), divided by k. Pairs are drawn once, uniformly with
-    replacement (i may equal j), each with one lam: the loss is a Monte Carlo mean of J_MM. The
-    pairs are the same under every law.
+    replacement (i may equal j), each with one lam: the training loss is a Monte Carlo mean of the
+    mixed loss J_MM. The pairs are the same under every law.
     """
     nodes: Annotated[int, Range(0, 1000)] = 0
-    """Number of values of lam with which each pair is mixed: quantiles of the law, of equal weight;
-    0: one drawn lam per pair. With drawn values, the loss of a Beta law depends on few values of
+    """Number of values of lam with which each pair is mixed: quantiles of the law, of equal weight.
+    0 means one drawn lam per pair; the loss of a Beta law then depends on few values of
     lam, which may determine the final result.
     """
     integrator: Integrator = field(default_factory=Rkc)
     first_time: Positive = 10.0
     """Flow time of the first record."""
     records_per_decade: Count = 10
-    """Records per factor of 10 in flow time."""
+    """Number of records per factor of 10 in flow time."""
     epochs: Count = 61
     """Number of records; 61 reach the flow time 10^7."""
     seed: Seed = 0
     """Seed of all random draws of the run."""
 
     def check(self) -> None:
-        """Check constraints across fields.
+        """Check rules between fields.
 
         Raises:
             RuleError: If the last flow time exceeds 10^15, or the nodes do not fit the operation or

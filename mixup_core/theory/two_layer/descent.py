@@ -1,4 +1,4 @@
-"""DescentSolver: plain gradient descent with a fixed step, on the time axis of the flow."""
+"""DescentSolver: plain gradient descent with a fixed step size, measured in flow time."""
 
 import math
 
@@ -10,14 +10,14 @@ from mixup_core.theory.two_layer.rkc import Velocity
 
 
 class DescentSolver:
-    """A state updated by y <- y + step f(y); its time is the step times the iterations."""
+    """Gradient descent y <- y + step f(y); its time is the step size times the iterations."""
 
     def __init__(self, velocity: Velocity, y: Floats, step: float) -> None:
-        """Set the state at time 0.
+        """Start at time 0.
 
         Args:
             velocity: Function f, minus the gradient.
-            y: The state, any shape.
+            y: Initial state, any shape.
             step: Step size.
         """
         self.y = y
@@ -26,18 +26,18 @@ class DescentSolver:
 
     @property
     def time(self) -> float:
-        """The step times the number of iterations."""
+        """Flow time: the step size times the number of iterations."""
         return self.evaluations * self._step
 
     def advance(self, until: float) -> None:
-        """Iterate to the first whole step at or after a time."""
+        """Iterate until the time is at least `until`."""
         steps = math.ceil(until / self._step)
         for _ in range(self.evaluations, steps):
             self.y = self.y + self._step * self._velocity(self.y)
         self.evaluations = max(steps, self.evaluations)
 
     def state(self) -> Arrays:
-        """Return all values that determine the next steps."""
+        """Return all values that determine the next steps, for `load`."""
         return {"y": self.y, "steps": np.array(self.evaluations)}
 
     def load(self, state: Arrays) -> None:

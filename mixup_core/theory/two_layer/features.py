@@ -1,4 +1,4 @@
-"""Features learned by a network: the accuracy with each feature alone, and its correlations."""
+"""Features: accuracy of a network with each feature alone, and its correlations with features."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ from mixup_core.theory.two_layer.network import PatchOutputs
 from mixup_core.theory.two_layer.points import PatchSet
 
 LEARNED_ACCURACY = 0.95
-"""A feature counts as learned from this accuracy with its patches alone."""
+"""Accuracy with a feature's patches alone from which the feature counts as learned."""
 
 
 def feature_accuracy(
@@ -25,7 +25,7 @@ def feature_accuracy(
     Args:
         outputs: The network on `points`.
         points: Points with one label each.
-        weights: (k, m, L k).
+        weights: Weights of the network, (k, m, L k).
 
     Returns:
         (k, L), the accuracy on class y with feature l alone, and (k,), with all; in [0, 1].
@@ -40,7 +40,7 @@ def feature_accuracy(
 
 
 def is_right(outputs: Floats, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which points have the largest output for their own class: (points,).
+    """Return which points have the largest output for their own class: (points,), bool.
 
     A tie counts as wrong: a network with zero outputs is wrong everywhere.
 

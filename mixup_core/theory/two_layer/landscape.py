@@ -9,7 +9,7 @@ from mixup_core.theory.two_layer.points import PatchSet
 
 
 class Landscape:
-    """Cross entropy of the softmax of the outputs, mean over points, and its gradient.
+    """Loss function: mean cross entropy of the outputs' softmax on fixed points, and its gradient.
 
         J(W) = -1/M sum_n sum_y q_{y,n} log softmax(g(x_n))_y
 
@@ -19,7 +19,7 @@ class Landscape:
     """
 
     def __init__(self, points: PatchSet, config: TwoLayerConfig) -> None:
-        """Store the points, which must not change."""
+        """Store the points, which must not change afterwards."""
         self._outputs = PatchOutputs(points, config)
         kinds, num_points, features = points.patches.shape
         self._targets = np.ascontiguousarray(points.targets)
@@ -28,7 +28,7 @@ class Landscape:
         self._slopes = np.empty((config.classes, config.neurons, kinds * num_points))
 
     def loss(self, weights: Floats) -> float:
-        """Return J, in nats."""
+        """Return the loss J of weights (k, m, L k), in nats."""
         logs = _log_softmax(self._outputs(weights))
         return float(-(self._targets * logs).sum(axis=0).mean())
 

@@ -8,15 +8,15 @@ from mixup_core.theory.two_layer.config import PatchData
 from mixup_core.theory.two_layer.points import PatchSet
 
 INFEASIBLE = 2
-"""Status of `scipy.optimize.linprog` for a program without a solution."""
+"""Status that `scipy.optimize.linprog` returns for a program without a solution."""
 
 
 def is_linearly_separable(points: PatchSet) -> bool:
-    """Return whether some `g_y(x) = sum_p <w_y, x^(p)>` has training accuracy 1.
+    """Return whether a linear model classifies all points correctly.
 
-    Such a model depends only on the sum of a point's patches. It exists if and only if the linear
-    program `<w_y - w_s, pooled x> >= 1` for every point (x, y) and class s != y has a solution; the
-    1 is no restriction, because weights can be scaled.
+    The model is `g_y(x) = sum_p <w_y, x^(p)>`, which depends only on the sum of a point's patches.
+    It exists if and only if the linear program `<w_y - w_s, pooled x> >= 1` for every point (x, y)
+    and class s != y has a solution; the 1 is no restriction, because weights can be scaled.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, Proposition 4.4.
 
@@ -59,7 +59,7 @@ def is_linearly_separable(points: PatchSet) -> bool:
 
 
 def noise_over_signal(data: PatchData) -> float:
-    """Return the ratio of the least pooled noise to the mean pooled signal of a feature.
+    """Return the ratio of the smallest pooled noise to the mean pooled signal of a feature.
 
         (P - L C_P) delta3 / (C_P delta2 / L)
 

@@ -8,11 +8,11 @@ from mixup_core.theory.two_layer.config import TwoLayerConfig
 from mixup_core.theory.two_layer.points import PatchSet
 
 BLOCK = 16_384
-"""Pre-activations computed at a time; three such buffers fit a core's second-level cache."""
+"""Number of pre-activations computed at a time; three such buffers fit a core's level-2 cache."""
 
 
 def activation(inputs: Floats, rho: float, power: int) -> Floats:
-    """Return R: 0 below 0, a polynomial up to rho, and linear above.
+    """Return the activation R of inputs: 0 below 0, a polynomial up to rho, and linear above.
 
         R(x) = 0                                  x <= 0
              = x^alpha / (alpha rho^(alpha - 1))  0 <= x <= rho
@@ -22,6 +22,11 @@ def activation(inputs: Floats, rho: float, power: int) -> Floats:
     activating its neuron.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, section 4.
+
+    Args:
+        inputs: x, any shape.
+        rho: Input from which R is linear.
+        power: alpha.
     """
     scaled = inputs / rho
     clipped = np.clip(scaled, 0, 1)
@@ -29,22 +34,21 @@ def activation(inputs: Floats, rho: float, power: int) -> Floats:
 
 
 def initial_weights(config: TwoLayerConfig) -> Floats:
-    """Return the initial weights: (k, m, L k), each N(0, sigma_0^2)."""
+    """Draw the initial weights: (k, m, L k), each N(0, sigma_0^2)."""
     shape = (config.classes, config.neurons, config.data.span)
     return config.init * stream(config.seed, "initial weights").standard_normal(shape)
 
 
 class PatchOutputs:
-    """The outputs of the network on fixed points, and the slopes of its activations.
+    """Computes the outputs of the network on fixed points, and the slopes of its activations.
 
     Pre-activations are computed by one matrix product per block of neurons and then changed in
     place. A patch has few nonzero coordinates, but up to k = 16 the dense product is cheaper than
-    gathering
-    them: most of the time is spent on the powers.
+    gathering them: most of the time is spent on the powers.
     """
 
     def __init__(self, points: PatchSet, config: TwoLayerConfig) -> None:
-        """Store the points, which must not change."""
+        """Store the points, which must not change afterwards."""
         self.config = config
         kinds, num_points, features = points.patches.shape
         self._shape = (config.classes, kinds, num_points)
@@ -56,7 +60,11 @@ class PatchOutputs:
         self._buffers = np.empty((3, self._rows, columns))
 
     def __call__(self, weights: Floats) -> Floats:
-        """Return the outputs g: (k, points)."""
+        """Return the outputs g of the network: (k, points).
+
+        Args:
+            weights: (k, m, L k).
+        """
         outputs: Floats = (self.by_patch(weights) * self._counts).sum(axis=1)
         return outputs
 
@@ -65,8 +73,9 @@ class PatchOutputs:
 
         Args:
             weights: (k, m, L k).
-            slopes: (k, m, patches * points), output array for R' of each pre-activation; None: not
-                computed.
+            slopes: (k, m, patches * points), array that receives R' of each pre-activation; None:
+                R' is
+                not computed.
         """
         config, rows = self.config, self._rows
         outputs = np.zeros((config.classes, self._scaled.shape[1]))

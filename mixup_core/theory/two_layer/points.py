@@ -19,25 +19,29 @@ from mixup_core.theory.two_layer.config import PatchData, TwoLayerConfig
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchSet:
-    """Points and their soft labels. Equal patches of a point are stored once, with their number."""
+    """Points made of patches, and their soft labels.
+
+    Equal patches of a point are stored once, with their number.
+    """
 
     patches: Floats
-    """(patches, points, L k): first the C_P patches of feature 1, then those of feature 2, and so
-    on, then the noise."""
+    """Coordinates of the patches, (patches, points, L k): first the C_P patches of feature 1, then
+    those of feature 2, and so on, then the noise.
+    """
     counts: Floats
-    """(patches, points): number of equal patches that each entry represents; 0 for no patch."""
+    """Number of equal patches that each entry represents, (patches, points); 0 for no patch."""
     targets: Floats
-    """(k, points): probability of each class, columns sum to 1."""
+    """Probability of each class, (k, points); columns sum to 1."""
 
     @property
     def labels(self) -> NDArray[np.int64]:
-        """(points,): the likeliest class; of two equally likely classes, the first."""
+        """Likeliest class of each point, (points,); of equally likely classes, the first."""
         labels: NDArray[np.int64] = self.targets.argmax(axis=0)
         return labels
 
     @property
     def pooled(self) -> Floats:
-        """(points, L k): the sum of a point's patches; a linear model depends on nothing more."""
+        """Sum of each point's patches, (points, L k); a linear model depends on nothing more."""
         pooled: Floats = np.einsum("pn,pnc->nc", self.counts, self.patches)
         return pooled
 
@@ -52,7 +56,7 @@ class PatchSet:
 
 
 def draw_points(data: PatchData, points_per_class: int, seed: int, purpose: Purpose) -> PatchSet:
-    """Return random points, equally many of each class, class by class.
+    """Draw random points, equally many of each class, class by class.
 
     Args:
         data: The distribution.
@@ -84,7 +88,7 @@ def draw_points(data: PatchData, points_per_class: int, seed: int, purpose: Purp
 
 
 def _drawn_shares(data: PatchData, points: int, rng: np.random.Generator) -> Floats:
-    """Return random correlations of the signal patches with their features: (L, C_P, points)."""
+    """Draw the correlations of the signal patches with their features: (L, C_P, points)."""
     spare = data.delta2 - data.features * data.delta1
     if data.features == 2:
         beta = data.delta1 + spare * rng.random((data.signal_patches, points))
@@ -115,10 +119,10 @@ def mixed(points: PatchSet, pairs: NDArray[np.int64], lam: Floats) -> PatchSet:
 def cut(
     points: PatchSet, pairs: NDArray[np.int64], lam: Floats, rng: np.random.Generator
 ) -> PatchSet:
-    """Return points whose patches are x_i's with probability lam each, else x_j's.
+    """Return points whose patches come from x_i with probability lam each, else from x_j.
 
-    The weight of the label of x_i is the fraction of its patches. A mixed point has each kind of
-    patch twice, from x_i and from x_j, with the number of each.
+    The label weight of x_i is the fraction of patches that come from it. The result stores each
+    kind of patch twice, for x_i and for x_j, each with its number.
 
     Args:
         points: Points of the pairs.
@@ -157,7 +161,13 @@ def masked(
 
 
 def _kept(counts: Floats, lam: Floats, rng: np.random.Generator) -> Floats:
-    """Return how many of some equal patches are kept, each with probability lam."""
+    """Draw how many of some equal patches are kept, each with probability lam.
+
+    Args:
+        counts: Number of equal patches, (patches, points).
+        lam: Probability that a patch is kept, (points,).
+        rng: Random generator.
+    """
     return rng.binomial(counts.astype(np.int64), lam).astype(np.float64)
 
 
@@ -174,7 +184,7 @@ def fresh_points(config: TwoLayerConfig) -> PatchSet:
 
 
 def training_set(config: TwoLayerConfig, points: PatchSet) -> PatchSet:
-    """Return the points of the training loss: the points under ERM, otherwise the mixed pairs."""
+    """Return the points of the training loss: unmixed points under ERM, else mixed pairs."""
     if not config.law.mixes:
         return points
     num_pairs = config.pairs_per_class * config.classes

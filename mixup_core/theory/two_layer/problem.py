@@ -36,19 +36,20 @@ METRICS = {
     "flow/time": Metric(label="flow time", least=0.0),
     "flow/evaluations": Metric(label="gradient evaluations", least=0.0),
 }
-"""Metrics by name. Further ones are `accuracy/class0/feature1`, the accuracy with that feature
-alone, and `correlation/class0/feature1`, C_{y,l}; for each class from 0 and each feature from 1.
+"""Metrics of the problem by name. Each class (from 0) and feature (from 1) has two more:
+`accuracy/class0/feature1`, the accuracy with that feature alone, and `correlation/class0/feature1`,
+C_{y,l}.
 """
 
 
 def method(config: TwoLayerConfig) -> str | None:
-    """Return the name of a plain law that mixes linearly, such as `midpoint`; else None."""
+    """Return the name of the law, such as `midpoint`, if patches are mixed linearly; else None."""
     is_plain = config.operation == PatchLinear() or not config.law.mixes
     return config.law.method if is_plain else None
 
 
 def setting(config: TwoLayerConfig, metric: str) -> str:
-    """Return the setting of a metric as text: `k = 6, 120 points, flow time 1e+07`."""
+    """Return the setting of a metric for captions: `k = 6, 120 points, flow time 1e+07`."""
     data = config.data
     is_train = metric.startswith(("train/", "linear/"))
     each = data.points_per_class if is_train else data.test_points_per_class
@@ -60,7 +61,10 @@ def setting(config: TwoLayerConfig, metric: str) -> str:
 
 
 def sample_size(config: TwoLayerConfig, metric: str) -> int | None:
-    """Return the number of classes, features or points of which a metric is a fraction, or None."""
+    """Return the number of examples that a metric is a share of; None if it is no share.
+
+    The examples are classes, features or points.
+    """
     data = config.data
     match metric.split("/"):
         case ["features", "both" | "one" | "none"]:
@@ -100,4 +104,4 @@ TWO_LAYER = Problem(
     method=method,
     cost=Cost(work_unit="records"),
 )
-"""Two-layer networks on multi-view data, arXiv:2210.13512, theorems 4.6 and 4.7."""
+"""The problem of two-layer networks on multi-view data, arXiv:2210.13512, theorems 4.6 and 4.7."""

@@ -1,4 +1,4 @@
-"""RkcSolver: solver of a stiff autonomous ODE dy/dt = f(y), with stabilised explicit steps."""
+"""RkcSolver: integrates a stiff autonomous ODE dy/dt = f(y) with stabilised explicit steps."""
 
 import math
 from collections.abc import Callable
@@ -13,15 +13,18 @@ from mixup_core.theory.array_process import Arrays
 Velocity = Callable[[Floats], Floats]
 
 MAX_STAGES = 1_000
-"""Largest number of stages of a step; with more, rounding errors grow."""
+"""Maximum number of stages of a step; beyond it, rounding errors grow."""
 STEPS_PER_RADIUS = 25
-"""Number of accepted steps after which the spectral radius is estimated anew."""
+"""Number of accepted steps after which the spectral radius is estimated again."""
 MAX_POWER_ITERATIONS = 50
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RungeKuttaStage:
-    """Coefficients of Y_j = (1 - mu - nu) Y_0 + mu Y_{j-1} + nu Y_{j-2} + h (a F_{j-1} + b F_0)."""
+    """Coefficients of one stage of a Runge-Kutta step.
+
+    Y_j = (1 - mu - nu) Y_0 + mu Y_{j-1} + nu Y_{j-2} + h (a F_{j-1} + b F_0)
+    """
 
     mu: float
     nu: float
@@ -67,13 +70,13 @@ def stages_of(count: int) -> tuple[float, tuple[RungeKuttaStage, ...]]:
 
 
 def rkc_step(velocity: Velocity, y: Floats, f: Floats, step: float, count: int) -> Floats:
-    """Return y after one step; this evaluates the velocity `count - 1` times.
+    """Return y after one step, which evaluates the velocity `count - 1` times.
 
     Args:
-        velocity: The right-hand side.
-        y: The state.
-        f: velocity(y).
-        step: h.
+        velocity: Right-hand side of the ODE.
+        y: State before the step.
+        f: Value of velocity(y).
+        step: Step size h.
         count: Number of stages, at least 2; stable if h times the spectral radius is below about
             0.65 (count^2 - 1).
     """
@@ -90,19 +93,19 @@ def rkc_step(velocity: Velocity, y: Floats, f: Floats, step: float, count: int) 
 
 
 class RkcSolver:
-    """A state that follows an ODE, with steps as long as an error estimate allows.
+    """Integrator of an ODE, with steps as long as an error estimate allows.
 
-    For gradient flows: the Jacobian must have real eigenvalues. Its spectral radius is estimated by
-    the power method on differences of the velocity, so the Jacobian is never computed. The cost is
-    the number of evaluations, which grows with the square root of step times radius.
+    It is meant for gradient flows: the Jacobian must have real eigenvalues. Its spectral radius is
+    estimated by the power method on differences of the velocity, so the Jacobian is never computed.
+    The cost is the number of evaluations, which grows with the square root of step times radius.
     """
 
     def __init__(self, velocity: Velocity, y: Floats, tolerance: float, scale: float) -> None:
-        """Set the state at time 0.
+        """Start at time 0.
 
         Args:
-            velocity: The right-hand side; must be deterministic for reproducible results.
-            y: The state, any shape.
+            velocity: Right-hand side of the ODE; must be deterministic for reproducible results.
+            y: Initial state, any shape.
             tolerance: Largest estimated error of a step, divided by scale + |y|, in every
                 component.
             scale: Size below which errors are absolute rather than relative.
@@ -152,7 +155,7 @@ class RkcSolver:
             was_rejected = False
 
     def state(self) -> Arrays:
-        """Return all values that determine the next steps."""
+        """Return all values that determine the next steps, for `load`."""
         steering = [self.time, self.evaluations, self._step, self._radius, self._age]
         steering += [self._last_step, self._last_error]
         return {"y": self.y, "direction": self._direction, "steering": np.array(steering)}
@@ -193,7 +196,9 @@ class RkcSolver:
         return float(np.abs(estimate / size).max()) / self._tolerance
 
     def _estimate_radius(self) -> None:
-        """Estimate the spectral radius, plus a fifth, starting from the last direction.
+        """Estimate the spectral radius of the Jacobian and store it, increased by a fifth.
+
+        The power method starts from the last direction.
 
         Raises:
             ArithmeticError: If the velocity is not finite.

@@ -1,4 +1,4 @@
-"""Training: a run of the two-layer network, measured at fixed flow times."""
+"""TwoLayerTraining: a run of the two-layer network, measured at fixed flow times."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,10 +25,10 @@ from mixup_core.theory.two_layer.rkc import RkcSolver
 
 
 class TwoLayerTraining:
-    """The points of a run, the network on them, and the solver that trains its weights."""
+    """Training of one network: its points, its loss, and the solver that trains its weights."""
 
     def __init__(self, config: TwoLayerConfig) -> None:
-        """Prepare the run at flow time 0."""
+        """Draw the points and set the solver to flow time 0."""
         self.config = config
         self._points, self._fresh = training_points(config), fresh_points(config)
         self._outputs = PatchOutputs(self._points, config)
@@ -39,10 +39,10 @@ class TwoLayerTraining:
         self.solver = _solver(config, self._landscape)
 
     def advance(self, epoch: int, state: Arrays) -> Mapping[str, float]:
-        """Advance from a state to the time of a record, and return its metrics.
+        """Advance from a state to the flow time of a record, and return its metrics.
 
         Args:
-            epoch: The record, from 0.
+            epoch: Number of the record, from 0.
             state: State of the solver; replaced by the state at the record.
 
         Raises:
@@ -60,7 +60,7 @@ class TwoLayerTraining:
         }
 
     def metrics(self, weights: Floats) -> dict[str, float]:
-        """Return the metrics of weights (k, m, L k)."""
+        """Return the metrics of a network with weights (k, m, L k)."""
         config = self.config
         alone, together = feature_accuracy(self._fresh_outputs, self._fresh, weights)
         learned = alone >= LEARNED_ACCURACY
@@ -93,7 +93,10 @@ class TwoLayerTraining:
 
 
 def start(config: TwoLayerConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the run at its start; it needs no data and runs on a CPU in float64."""
+    """Return the process of a run before its first record, in float64 on the CPU.
+
+    The run needs no data, so `data_root` and `device` are ignored.
+    """
     del data_root, device
     training = TwoLayerTraining(config)
     return ArrayProcess(
