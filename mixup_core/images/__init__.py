@@ -1,1 +1,1 @@
-"""The problem `images`: trains image classifiers."""
+"""The problem `images`: training of image classifiers."""

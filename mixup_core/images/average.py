@@ -1,4 +1,4 @@
-"""Average: a network whose weights are the moving average of another network's."""
+"""Average: a network whose weights are a moving average of another network's weights."""
 
 import torch
 from torch import nn
@@ -6,10 +6,10 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 
 class Average(AveragedModel):
-    """PyTorch's moving average of weights and statistics, without waiting for the device.
+    """Like PyTorch's AveragedModel, but without its copy of the step counter to the device.
 
-    PyTorch's own update copies the number of steps to the device in each step, for an argument that
-    an exponential average does not use, and waits for the copy.
+    The host would wait for that copy in each step, and an exponential average does not use the
+    counter.
     """
 
     def __init__(self, network: nn.Module, decay: float) -> None:
@@ -25,7 +25,7 @@ class Average(AveragedModel):
 
     @torch.no_grad()
     def update_parameters(self, model: nn.Module) -> None:
-        """Update the average by the present weights of a network."""
+        """Update the average with the current weights of a network."""
         own, now = ([*part.parameters(), *part.buffers()] for part in (self.module, model))
         self._has_begun = self._has_begun or bool(self.n_averaged > 0)
         for is_float in (True, False):  # the list operation takes one or the other

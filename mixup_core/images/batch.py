@@ -1,4 +1,4 @@
-"""Batch: some images and what they are mixed with."""
+"""Batch: images of one training step with their mixing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,30 +17,34 @@ class Batch:
     mixed: Tensor
     """Input of the network, (batch, channels, height, width), float32."""
     unmixed: Callable[[], Tensor] | None
-    """Assembles the images before mixing; None if the law does not mix."""
+    """Returns the images before mixing; None if the law does not mix."""
     labels: Tensor
-    """(batch,), int64."""
+    """Labels of the images, (batch,), int64."""
     partner_labels: Tensor
-    """(batch,), int64."""
+    """Labels of the partners, (batch,), int64."""
     lam: Tensor
     """Weight of `labels`, (batch,), float32, in [0, 1]."""
     hidden: HiddenMix | None = None
-    """Set if the network itself mixes; `mixed` then holds images, followed by their partners."""
+    """Mixing inside the network, or None. If set, `mixed` holds the images, followed by their
+    partners.
+    """
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @property
     def images(self) -> Tensor:
-        """The images before mixing. Built on access, since few objectives use them."""
+        """The images before mixing. They are built on access, since few objectives use them."""
         return self.mixed if self.unmixed is None else self.unmixed()
 
     def logits(self, network: Forward, after: Tensor | None = None) -> Tensor:
         """Return the logits of the mixed images, (batch, classes).
 
         Args:
-            network: A network; it must have the layer of `hidden` if that is set.
-            after: Images that are put in front of the mixed ones; their logits come first.
+            network: A network; if `hidden` is set, it must have that layer.
+            after: Additional images, passed through the network in front of the mixed ones; their
+                logits
+                come first. None: no additional images.
         """
         images = self.mixed if after is None else torch.cat([after, self.mixed])
         return network(images) if self.hidden is None else network(images, self.hidden)

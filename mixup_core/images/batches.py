@@ -1,4 +1,4 @@
-"""Batches: the mixed images of one epoch. All random values are drawn at its start."""
+"""Batches: the mixed images of one epoch. All random values are drawn at the start of the epoch."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -20,8 +20,9 @@ from mixup_core.mixing.linear import mix
 from mixup_core.seeding import Purpose, stream
 
 _BYTES_AT_A_TIME = 2**19
-"""Bytes of images (both views) that a CPU assembles together, so that they stay in its second-level
-cache through all five passes.
+"""Bytes of images (both views) that a CPU assembles at a time. They stay in its level-2 cache
+through
+all five passes.
 """
 TRAINING: Mapping[str, Purpose] = {
     "mixing": "mixing",
@@ -30,7 +31,7 @@ TRAINING: Mapping[str, Purpose] = {
     "second": "second mixing",
     "label": "label mixing",
 }
-"""Purposes that name the random streams of mixing, by draw."""
+"""Names of the random streams used for training, by kind of draw."""
 PROBING: Mapping[str, Purpose] = {
     "mixing": "probe mixing",
     "choice": "probe mixing choice",
@@ -38,37 +39,47 @@ PROBING: Mapping[str, Purpose] = {
     "second": "probe second mixing",
     "label": "probe label mixing",
 }
-"""The same for probes, which share no random stream with training."""
+"""Names of the random streams used by probes; training never uses them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Draws:
-    """All random values of one pass over the images."""
+    """All random values of one pass over the images: order, partners, weights, augmentation."""
 
     order: Tensor
-    """Indices of the images in the order of use, (images,), int64."""
+    """Indices of the images in the order of use, (images,), int64. The other fields follow this
+    order.
+    """
     partners: Tensor
-    """Index of each image's partner, (images,), int64, in that order."""
+    """Index of each image's partner, (images,), int64."""
     lam: Tensor
-    """Weight of each image, (images,), float32, in that order."""
+    """Weight of each image, (images,), float32."""
     scaling: Tensor
-    """Scaling gamma of the views of images and of partners, (2, images), float32, in that order."""
+    """Scaling gamma of the views of images and of partners, (2, images), float32."""
     augmentation: Tensor | None = None
-    """Draws of the augmentation for images and partners, (2, images, numbers), in that order. None:
-    no augmentation. They are on the CPU if it `chooses_on_host`.
+    """Random values of the augmentation for images and partners, (2, images, numbers). None:
+    no augmentation. They are on the CPU if the augmentation `chooses_on_host`.
     """
     sizes: list[int]
     """Number of images in each batch."""
     mixers: tuple[Mixer | None, ...]
     """Mixer of each batch; None if the batch is not mixed."""
     label_lam: Tensor | None = None
-    """Weight of each label, (images,), float32, if it is drawn independently of `lam`."""
+    """Weight of each label, (images,), float32, if it is drawn independently of `lam`; else None.
+    """
 
     @classmethod
     def for_training(
         cls, config: TrainConfig, epoch: int, how: Epoch, images: TrainingImages
     ) -> "Draws":
-        """Draw the random values of a 0-based training epoch, on the device of the images."""
+        """Draw the random values of a training epoch, on the device of the images.
+
+        Args:
+            config: Configuration of the run.
+            epoch: 0-based.
+            how: Settings of the epoch.
+            images: Training images.
+        """
         order = stream(config.seeds, "batch order", epoch).permutation(len(images))
         gamma = stream(config.seeds, "view scaling", epoch).random((2, len(images)), "float32")
         streams = _streams(config, epoch, TRAINING)
@@ -83,14 +94,14 @@ class Draws:
     def for_probing(
         cls, config: TrainConfig, epoch: int, how: Epoch, images: TrainingImages, draw: int = 0
     ) -> "Draws":
-        """Draw from the same laws, with random streams that training never uses; images in order.
+        """Draw values for a probe: same laws as training, other random streams, images in order.
 
         Args:
             config: Configuration of the run.
             epoch: 0-based.
             how: Settings of the epoch.
             images: Training images.
-            draw: Index of the draw for this epoch, from 0.
+            draw: Number of the draw in this epoch, from 0.
         """
         order = torch.arange(len(images))
         place = epoch + _DRAWS_APART * draw
@@ -123,7 +134,7 @@ class Draws:
         )
 
     def to(self, device: torch.device) -> "Draws":
-        """Return the draws on a device; what operations drew is there already."""
+        """Return the draws on a device. Values drawn by operations are there already."""
         parts = {name: getattr(self, name) for name in self.__slots__}
         moved: dict[str, Any] = {
             name: part.to(device) for name, part in parts.items() if isinstance(part, Tensor)
@@ -131,7 +142,7 @@ class Draws:
         return replace(self, **moved)
 
     def of_partners(self) -> "Draws":
-        """Return the draws with images and partners exchanged."""
+        """Return the draws with the roles of images and partners exchanged."""
         augmentation = None if self.augmentation is None else self.augmentation.flip(0)
         return replace(
             self,
@@ -143,7 +154,7 @@ class Draws:
 
 
 _DRAWS_APART = 2**32
-"""Distance between the streams of successive draws, in epochs; larger than any run."""
+"""Distance between the random streams of successive draws, in epochs; larger than any run."""
 
 
 def _streams(
@@ -171,7 +182,7 @@ def batches(
         images: Training images.
         draws: All random values, drawn for `how`.
         how: Settings of the epoch. Without mixing, partners are not read.
-        saliency: Measures the saliency of pixels, for operations that need it.
+        saliency: Function that measures the saliency of pixels, for operations that need it.
     """
     start = 0
     beside = None
@@ -221,13 +232,13 @@ def _same(images: Tensor) -> Tensor:
 
 
 def _assembled(images: TrainingImages, draws: Draws, part: slice, *, is_mixed: bool) -> Tensor:
-    """Return a range of images, mixed or not.
+    """Return some images of the pass, mixed or not.
 
     Args:
         images: Training images.
         draws: All random values.
-        part: The range, in `draws.order`.
-        is_mixed: Mix partners in.
+        part: Range of the images in `draws.order`.
+        is_mixed: True: mix in the partners.
     """
     count = part.stop - part.start
     out = torch.empty(count, *images.shape, device=images.labels.device)
@@ -240,7 +251,11 @@ def _assembled(images: TrainingImages, draws: Draws, part: slice, *, is_mixed: b
 
 
 def _images_at_a_time(out: Tensor) -> int:
-    """Return how many images fit into a CPU's cache during all steps of assembly."""
+    """Return how many images fit into a CPU's cache during all steps of assembly.
+
+    Args:
+        out: Tensor that receives the images.
+    """
     if out.device.type != "cpu":
         return len(out)
     return max(1, _BYTES_AT_A_TIME // (out[0].numel() * out.element_size()))
@@ -249,7 +264,7 @@ def _images_at_a_time(out: Tensor) -> int:
 def _assemble(
     images: TrainingImages, draws: Draws, along: slice, out: Tensor, *, is_mixed: bool
 ) -> None:
-    """Write images, mixed or not, into `out`."""
+    """Write some images of the pass, mixed or not, into `out`."""
     drawn = draws.augmentation
     own_drawn, beside_drawn = (None, None) if drawn is None else drawn[:, along].unbind(0)
     order, scaling = draws.order[along], draws.scaling[0, along]

@@ -1,4 +1,4 @@
-"""TrainConfig: the configuration of one run of image training, which decides all its numbers."""
+"""TrainConfig: the configuration of one run of image training."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -38,7 +38,7 @@ VariationSource = Literal[
     "mixing",
     "rounding",
 ]
-"""A source of variation that a seed may vary alone."""
+"""Name of a source of randomness that a study can vary alone."""
 
 VARIED: dict[VariationSource, tuple[Purpose, ...]] = {
     "subset": ("training subset",),
@@ -57,15 +57,15 @@ VARIED: dict[VariationSource, tuple[Purpose, ...]] = {
     ),
     "rounding": ("rounding",),
 }
-"""Each source of variation, to the purposes whose draws it names."""
+"""Random streams that belong to each source of randomness."""
 
 SECOND_SEED = 2**63
-"""Added to the seed of a run, gives the second seed of `redraw`. No run's seed is this large."""
+"""Offset between the seed of a run and the second seed of `redraw`; larger than any run's seed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainConfig(Checked):
-    """The configuration of one run, with its seed."""
+    """Configuration of one run of image training, with its seed; it decides all numbers."""
 
     problem: ClassVar = "images"
 
@@ -74,7 +74,8 @@ class TrainConfig(Checked):
     optimizer: Optimizer = field(default_factory=Adam)
     lr_schedule: LrSchedule = field(default_factory=Constant)
     averaging: Averaging | None = None
-    """Moving average of the weights to measure too. None: none."""
+    """Moving average of the weights, evaluated in addition to the last weights. None: no average.
+    """
     mix: MixConfig = field(default_factory=MixConfig)
     objective: Objective = field(default_factory=Plain)
     loss: LossChoice = field(default_factory=CrossEntropy)
@@ -86,13 +87,14 @@ class TrainConfig(Checked):
     epochs: Count
     """Number of passes over the training images."""
     batch_size: Count
-    """Images per step. The last batch of an epoch can be smaller; it is never dropped."""
+    """Number of images per step. The last batch of an epoch can be smaller; it is never dropped."""
     eval_every: Count = 1
     """Epochs between measurements of `val/*` and `test/*`. It must divide `epochs`, so that the
     last epoch is measured and a shorter run is a prefix of a longer one.
     """
     probes: tuple[Probe, ...] = ()
-    """Further measurements, each at most once: a name, or a name with the number of epochs between
+    """Additional measurements, each at most once: a name, or a name with the number of epochs
+    between
     measurements, `{el2n: 5}`.
     """
     precision: Literal["float32", "tf32", "bfloat16"] = "float32"
@@ -101,9 +103,10 @@ class TrainConfig(Checked):
     `bfloat16` uses autocast.
     """
     deterministic: bool = False
-    """Use only kernels that give the same bits each time, so that a run repeats and resumes bit for
-    bit on one kind of GPU. This is slower, and an operation without such a kernel fails. A CPU with
-    one thread always does so; but runs with this field have their own keys.
+    """True: use only kernels that give the same bits each time, so that a run repeats and resumes
+    bit
+    for bit on one kind of GPU. This is slower, and an operation without such a kernel fails. A CPU
+    with one thread is always deterministic; but runs with this field have keys of their own.
     """
     vary: Literal["all", VariationSource] = "all"
     """Source of randomness that the seed varies; all others are drawn as at seed 0, so that only
@@ -119,7 +122,7 @@ class TrainConfig(Checked):
     """Seed of the run's random draws."""
 
     def check(self) -> None:
-        """Check rules that involve several fields.
+        """Check rules between fields.
 
         Raises:
             RuleError: If fields contradict each other.
@@ -205,7 +208,7 @@ class TrainConfig(Checked):
                 raise RuleError("every must divide epochs", every)
 
     def loss_on(self, labels: "Tensor", num_classes: int) -> Loss:
-        """Return the loss, with class weights if the run has them.
+        """Return the loss function, with class weights if the run has them.
 
         Args:
             labels: Labels of all training images, (images,), int64.
@@ -228,7 +231,7 @@ class TrainConfig(Checked):
 
     @property
     def seeds(self) -> int | Seeds:
-        """Seeds by purpose, for `mixup_core.seeding.stream`."""
+        """The seeds of all random streams, for `mixup_core.seeding.stream`."""
         second = self.seed + SECOND_SEED
         if self.redraw == "all":
             return second

@@ -1,4 +1,4 @@
-"""DataConfig: the images of a run, and how they are presented."""
+"""DataConfig: the dataset of a run and how its images are prepared."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -15,10 +15,10 @@ from mixup_core.tree.limits import Among, Count, Distinct, Range, Share, Whole
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DataConfig(Checked):
-    """The images of a run, and how they are prepared."""
+    """The dataset of a run, its subsets and folds, and how its images are prepared."""
 
     name: Annotated[str, Among(DATA_NAMES)] = "fashion-mnist"
-    """A dataset of the catalogue, or `image-folder`."""
+    """Name of a dataset of the catalogue, or `image-folder`."""
     views: Literal["single", "concat", "added", "orthogonal"] = "single"
     """Views per image. `concat` is the multi-view benchmark, which concatenates the image with one
     of a paired class along the channels (see `mixup_core.images.views`). `added` adds both views
@@ -30,49 +30,54 @@ class DataConfig(Checked):
     train_fraction: Annotated[float, Range(0, 1, "(]")] | None = None
     """Size of the subset as a fraction of the training images, rounded; instead of `num_train`."""
     balanced: bool = False
-    """Draw a subset with equally many images of each class, up to a remainder."""
+    """True: draw a subset with equally many images of each class, up to a remainder."""
     label_noise: Share = 0.0
     """Probability that a training label is replaced by another class; drawn per seed. Test labels
     are replaced only with `noise_in_test`, held-out labels (`val/*`) only with `noise_in_val`.
     """
     noise_to: Literal["any", "one"] = "any"
-    """Class of a wrong label: `any` other class with equal probability, or `one` fixed
+    """Replacement of a wrong label: `any` other class with equal probability, or `one` fixed
     other class for each class, the same at every seed, as in the code of arXiv:2306.00740.
     """
     noise_in_val: bool = False
-    """Replace held-out labels (`val/*`) too, the same ones at every seed, as if the noise were part
-    of the distribution.
+    """True: replace held-out labels (`val/*`) too, the same ones at every seed, as if the noise
+    were
+    part of the distribution.
     """
     noise_in_test: bool = False
-    """Replace test labels too, the same ones at every seed: classes then overlap in the test
-    images, and the least possible test error is about `label_noise`.
+    """True: replace test labels too, the same ones at every seed. Classes then overlap in the test
+    images, and the smallest possible test error is about `label_noise`.
     """
     augment: Augmentation = field(default_factory=Unchanged)
     """Augmentation applied to a training image each time it is used."""
     corruptions: Annotated[tuple[Annotated[str, Among(CORRUPTIONS)], ...], Distinct()] = ()
-    """Corruptions of test images to measure too, each as `test_<corruption>/*`, and their mean as
-    `test_corrupted/*`. Only for cifar10 and cifar100, and only with `test`.
+    """Corruptions of test images to measure in addition, each as `test_<corruption>/*`, and their
+    mean
+    as `test_corrupted/*`. Only for cifar10 and cifar100, and only with `test`.
     """
     severity: Annotated[int, Range(1, NUM_SEVERITIES)] | None = None
-    """Severity of the corruptions, 1 to 5. None: all five together."""
+    """Severity of the corruptions, 1 to 5. None: all five severities together."""
     val_size: Whole = 0
-    """Training images held out for `val/*`, the same ones at every seed. 0: train on all. Runs with
-    different values draw different training images at a seed and therefore cannot be paired.
+    """Number of training images held out for `val/*`, the same ones at every seed. 0: train on all.
+    Runs with different values draw different training images at a seed and therefore cannot be
+    paired.
     """
     folds: Annotated[int, Range(2)] | None = None
-    """Number of folds that the training images are cut into, instead of `val_size`: seed s holds
+    """Number of folds into which the training images are divided, instead of `val_size`: seed s
+    holds
     out fold s modulo `folds` for `val/*`. With as many seeds this is a cross-validation. The folds
-    are the same for all arms."""
+    are the same for all arms.
+    """
     fold: Whole | None = None
-    """Fold that a run holds out, filled in with its seed."""
+    """Fold that a run holds out (0-based); filled in together with the seed."""
     test: bool = True
-    """Load test images and record `test/*`. A search sets it to false."""
+    """True: load test images and record `test/*`. A search sets it to false."""
     oracle: bool = False
-    """Train on the test images too. Such a run is an upper bound, or a teacher that leaks by
+    """True: train on the test images too. Such a run is an upper bound, or a teacher that leaks by
     design, never a result: tables and figures say so, and a search refuses it.
     """
     pool: Count = 1
-    """Side of the squares of pixels that are averaged, after normalisation. 1: no pooling."""
+    """Side of the squares of pixels that are averaged after normalisation. 1: no pooling."""
     folder: str | None = None
     """Only for `image-folder`: directory with `train/<class>/*` and `test/<class>/*`."""
     image_size: Annotated[int, Range(4)] | None = None
@@ -100,8 +105,9 @@ class DataConfig(Checked):
     without the held-out ones. `given`: use `pixel_mean` and `pixel_std`.
     """
     background: Literal["white", "black", "grey"] | None = None
-    """Only for `image-folder`: colour behind transparent pixels. None refuses a folder with
-    transparent images. For a folder without any, it is set to None.
+    """Only for `image-folder`: colour behind transparent pixels. With None, a folder with
+    transparent
+    images is refused. For a folder without transparent images, the field is set to None.
     """
     digest: str | None = None
     """Only for `image-folder`: sha256 of names and contents, filled in when a study is read. It
@@ -109,7 +115,7 @@ class DataConfig(Checked):
     """
 
     def check(self) -> None:
-        """Check rules that involve several fields.
+        """Check rules between fields.
 
         Raises:
             RuleError: If a value contradicts another or does not apply to the dataset.
@@ -205,7 +211,7 @@ class DataConfig(Checked):
     def num_held_out(self, available: int) -> int:
         """Return the number of images held out for `val/*`, of those available.
 
-        Before a configuration has a seed it is that of the largest fold.
+        For a configuration without a seed, it is the size of the largest fold.
         """
         if self.folds is None:
             return self.val_size
@@ -223,7 +229,10 @@ class DataConfig(Checked):
         return available if self.num_train is None else self.num_train
 
     def as_loaded(self) -> "DataConfig":
-        """Return the configuration with defaults for all fields that have no effect on loading."""
+        """Return a copy in which all fields without effect on loading have their defaults.
+
+        Runs with equal copies can share their loaded images.
+        """
         return replace(
             self,
             num_train=None,

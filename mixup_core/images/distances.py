@@ -1,4 +1,4 @@
-"""start: measures how close images are to mixed images of other classes."""
+"""start, measure: distances of images to mixed images of other classes, for `sufficiency`."""
 
 import math
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
 
 _ROWS = 1000
-"""Number of images whose distances are held in memory at once."""
+"""Number of images whose distances are in memory at once."""
 
 
 def start(config: SufficiencyConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the process that makes the measurement."""
+    """Return the process of a run, which makes the measurement in one step."""
 
     def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
         del epoch, state
@@ -30,9 +30,10 @@ def start(config: SufficiencyConfig, data_root: Path | None, device: str) -> Arr
 
 
 def measure(config: SufficiencyConfig, root: Path | None, device: torch.device) -> dict[str, float]:
-    """Return the smallest and the mean distance, in normalised pixels, for both splits.
+    """Return the smallest and the mean distance of images to mixed images, for both splits.
 
-    An image is left out if every mixed image involves its class (two classes, or few images).
+    Distances are Euclidean, in normalised pixels. An image is left out if every mixed image
+    involves its class (two classes, or few images).
     """
     data = config.data
     splits = load_once(data, root)
@@ -57,9 +58,9 @@ def nearest(images: Tensor, labels: Tensor, mixed: Tensor, classes: Tensor) -> T
     """Return the distance of each image to the nearest mixed image of two other classes.
 
     Args:
-        images: (images, pixels), float32.
+        images: Flattened images, (images, pixels), float32.
         labels: (images,), int64.
-        mixed: (mixed images, pixels), float32.
+        mixed: Flattened mixed images, (mixed images, pixels), float32.
         classes: Classes of the two images that were mixed, (2, mixed images), int64.
 
     Returns:

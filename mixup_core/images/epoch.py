@@ -1,4 +1,4 @@
-"""Epoch: the settings of one epoch of training that can differ between epochs."""
+"""Epoch: the settings of training that can differ between epochs."""
 
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 class Epoch:
     """All settings that decide one epoch of training; they enter the stage key.
 
-    Training and probes read this instead of `config.mix` and `config.objective`, so that nothing
-    can change an epoch without changing its key. A field enters the key only if it differs from its
-    default. The default of a new field must therefore keep the old behaviour.
+    Training and probes read this object instead of `config.mix` and `config.objective`, so that
+    nothing can change an epoch without changing its key. A field enters the key only if it differs
+    from its default. The default of a new field must therefore keep the old behaviour.
     """
 
     law: Law = field(default_factory=Erm)
-    """The law in force."""
+    """Law of the mixing weight in this epoch."""
     lam_scope: Literal["batch", "sample"] = "batch"
     """Value of `mix.lam_scope`; the default if nothing is mixed."""
     partner: Partner = field(default_factory=FromDataset)
-    """Value of `mix.partner`; like the fields below, the default if nothing is mixed."""
+    """Value of `mix.partner`; the default if nothing is mixed, as for the fields below."""
     operation: Operation = field(default_factory=Linear)
     """Value of `mix.operation`."""
     probability: float = 1.0
@@ -44,26 +44,26 @@ class Epoch:
     label_law: Law | None = None
     """Value of `mix.label_law`."""
     objective: Objective = field(default_factory=Plain)
-    """The objective in force."""
+    """Objective in this epoch."""
     rate: Any = None
-    """Settings that determine the factors of the learning rate, as JSON; None if all are 1."""
+    """Settings that determine the factors of the learning rate, as JSON; None if all factors are 1.
+    """
 
     @property
     def is_mixed(self) -> bool:
-        """True if partners are mixed in."""
+        """True if images of this epoch are mixed with partners."""
         return self.law.mixes
 
     def floor(self, loss: Loss, labels: "Tensor", batch_size: int) -> float | None:
-        """Return the infimum over all functions of the mean loss on mixed images.
+        """Return the infimum over all classifiers of the mean loss on mixed images, or None.
+
+        The infimum is unknown (None) for operations that are not linear, for labels with their own
+        weight, and for partners that depend on the images.
 
         Args:
             loss: Loss of an image.
             labels: Labels of all training images, (images,), int64.
             batch_size: Images per batch.
-
-        Returns:
-            None if it is not known: for operations that are not linear, labels with a weight of
-            their own, and partners that depend on the images.
         """
         is_known = self.operation.has_linear_floor and self.second is None
         pairing = self.partner.pairing
@@ -74,7 +74,7 @@ class Epoch:
 
     @property
     def key(self) -> Any:
-        """The epoch as JSON. The format is that of the first version, for old keys."""
+        """The epoch as JSON, for stage keys. Its format is fixed, so that old keys stay valid."""
         law = spelled(self.law, brief=True)
         partner = spelled(self.partner, brief=True)
         mixing = [law, self.lam_scope, partner] if self.is_mixed else law

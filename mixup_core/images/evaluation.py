@@ -1,4 +1,4 @@
-"""Error, negative log-likelihood and calibration error of a network on a split."""
+"""Evaluation: error, negative log-likelihood and calibration error of a network on a split."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -37,13 +37,16 @@ def evaluate(logits: Tensor, labels: Tensor) -> dict[str, float]:
 
 @torch.no_grad()
 def logits_of(network: nn.Module, images: EvaluationImages, precision: Precision) -> Tensor:
-    """Return the logits of a network in evaluation mode, (images, classes), float32."""
+    """Return a network's logits of all images of a split, (images, classes), float32.
+
+    The network is switched to evaluation mode.
+    """
     network.eval()
     return torch.cat([forward(network, images[part], precision=precision) for part in images.parts])
 
 
 def corrupted_means(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Return `test_corrupted/*`, the means of `test_<corruption>/*` over corruptions."""
+    """Return `test_corrupted/*`, the means of `test_<corruption>/*` over all corruptions."""
     by_name: dict[str, list[float]] = defaultdict(list)
     for metric, value in metrics.items():
         split, _, name = metric.partition("/")
@@ -69,7 +72,7 @@ def calibration_error(logits: Tensor, labels: Tensor) -> float:
 
 
 def calibration_error_on_device(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return the value of `calibration_error` as a tensor on the device of the logits."""
+    """Return `calibration_error` as a tensor, (), without waiting for the device of the logits."""
     confidence, predicted = logits.double().softmax(1).max(1)
     correct = (predicted == labels).double()
     bins = (confidence * NUM_CALIBRATION_BINS).ceil().long().clamp(min=1) - 1

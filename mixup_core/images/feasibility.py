@@ -1,4 +1,4 @@
-"""infeasible: finds the reasons why a run of image training would fail on its data."""
+"""Feasibility: finds the reasons why a run of image training would fail on its data."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -13,7 +13,7 @@ from mixup_core.images.losses.class_weights import Given
 from mixup_core.rules import RuleError, printable
 
 MAX_EPOCHS = 10_000
-"""Largest number of epochs; planning computes a stage key for each."""
+"""Maximum number of epochs; planning computes a stage key for each."""
 
 _SPLIT = (
     "data.num_train",
@@ -26,7 +26,7 @@ _SPLIT = (
 
 
 def at_seed(config: TrainConfig, seed: int) -> TrainConfig:
-    """Return a configuration at a seed, which chooses the fold that is held out."""
+    """Return a configuration with a seed, and with the fold that this seed holds out."""
     folds = config.data.folds
     data = config.data if folds is None else replace(config.data, fold=seed % folds)
     return replace(config, seed=seed, data=data)
@@ -97,7 +97,7 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
 
 
 def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleError]:
-    """Yield the first reason why a run at one of some seeds would fail on the images that it draws.
+    """Yield the first reason why the images drawn at one of some seeds would make a run fail.
 
     Validation images, subset and label noise are drawn exactly as the run draws them.
     """
@@ -127,7 +127,7 @@ def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleErr
 
 
 def lacking_classes(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
-    """Yield warnings that name the classes without training images, with the seeds."""
+    """Yield warnings that name classes without training images, and the seeds concerned."""
     found: dict[str, list[int]] = {}
     with suppress(ValueError):  # such a run is refused
         for seed, _, after in _lacking(config, seeds):
@@ -155,15 +155,15 @@ def may_lack_classes(data: DataConfig, info: DatasetInfo) -> bool:
 
 _NEVER = 1e-12
 _MOST_SEEDS = 1000
-"""Largest number of seeds whose draws are checked."""
+"""Maximum number of seeds whose draws are checked."""
 _MOST_NAMED = 5
-"""Largest number of classes that a message names."""
+"""Maximum number of classes that a message names."""
 
 
 def _lacking(
     config: TrainConfig, seeds: Sequence[int]
 ) -> Iterator[tuple[int, list[int], list[int]]]:
-    """Yield each seed with the classes without images before and after label noise.
+    """Yield (seed, classes without images before label noise, and after it) for each seed.
 
     Raises:
         ValueError: If the subset of a seed cannot be drawn.
@@ -181,7 +181,7 @@ def _lacking(
 
 
 def _spell_classes(data: DataConfig, labels: Sequence[int]) -> str:
-    """Return the names of the first classes (of an image-folder), or their numbers."""
+    """Return the names of the first classes (image-folder), or their numbers, for messages."""
     facts = facts_of(data)
     names = [str(label) if facts is None else facts.classes[label] for label in labels]
     names = [printable(name) for name in names]
@@ -216,7 +216,7 @@ def _unfit_weights(config: TrainConfig, info: DatasetInfo) -> Iterator[RuleError
 
 
 def transparent(data: DataConfig) -> Iterator[RuleError]:
-    """Yield why an image-folder with transparent images cannot be used without a background."""
+    """Yield the reason why an image-folder with transparent images needs a `data.background`."""
     facts = facts_of(data)
     if facts is not None and facts.transparent and data.background is None:
         yield RuleError(

@@ -1,4 +1,4 @@
-"""The forward pass of a network in the precision of a run."""
+"""Forward: the forward pass of a network in the precision of a run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,18 +13,18 @@ from mixup_core.images.precision import DTYPES, Precision, arithmetic
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class HiddenMix:
-    """Mixes the last images of a pass inside the network; in the input, partners follow images."""
+    """Mixing at a hidden layer. The input ends with images, followed by their partners."""
 
     layer: int
     """1-based index of the layer whose outputs are mixed, `network.hidden_layers[layer - 1]`."""
     lam: Tensor
-    """Weight of each image, (images,). As many partners follow the images."""
+    """Weight of each image, (images,). The input ends with these images and as many partners."""
 
     def of(self, hidden: Tensor) -> Tensor:
-        """Return the other rows unchanged, followed by the mixed pairs.
+        """Return the activations after mixing: other rows unchanged, then one row per mixed pair.
 
         Args:
-            hidden: (others + 2 images, ...).
+            hidden: Activations of the layer, (others + 2 images, ...).
         """
         count = len(self.lam)
         first, end = len(hidden) - 2 * count, len(hidden) - count
@@ -34,10 +34,10 @@ class HiddenMix:
 
 
 class Forward(Protocol):
-    """Maps images, (batch, channels, height, width), to logits, (batch, classes), float32."""
+    """Function from images (batch, channels, height, width) to logits (batch, classes), float32."""
 
     def __call__(self, images: Tensor, hidden: HiddenMix | None = None) -> Tensor:
-        """Return the logits; pairs that are mixed inside give one row each."""
+        """Return the logits. With `hidden`, a pair that is mixed inside gives one row."""
 
 
 def forward(
@@ -48,14 +48,14 @@ def forward(
     precision: Precision,
     layout: torch.memory_format | None = None,
 ) -> Tensor:
-    """Return the logits, (batch, classes); float32 in every precision.
+    """Return a network's logits, (batch, classes); float32 in every precision.
 
     Args:
         network: The network, in training or evaluation mode.
         images: (batch, channels, height, width), float32.
         hidden: Mixing inside the network; None means none.
         precision: Arithmetic of the network.
-        layout: Memory format of the images; None: the one of the first layer.
+        layout: Memory format of the images; None: that of the first layer's weights.
     """
     dtype = DTYPES[precision]
     autocast = torch.autocast(images.device.type, dtype, enabled=dtype != torch.float32)
@@ -79,7 +79,7 @@ def _mixing(network: nn.Module, hidden: HiddenMix | None) -> Iterator[None]:
 
 
 def _memory_format(network: nn.Module) -> torch.memory_format:
-    """Return the memory format for the first layer: channels last for convolutions."""
+    """Return the memory format that suits the first layer: channels last for a convolution."""
     weights = next(network.parameters(), None)
     is_convolution = weights is not None and weights.dim() == 4
     return torch.channels_last if is_convolution else torch.contiguous_format

@@ -1,4 +1,4 @@
-"""Memory of a run: an upper bound that needs no torch, and the measured peak of a step."""
+"""Memory of a run: an upper bound computed without torch, and the measured peak of a step."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,21 +11,25 @@ from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.teaching import teacher_arm
 
 _PROCESS = 10**9
-"""Upper bound of the bytes of a process that has imported torch."""
+"""Upper bound, in bytes, of a process that has imported torch."""
 _TRAINED, _MEASURED = 8_000, 1_000
 """Upper bounds of the numbers that a network keeps per pixel in training and in evaluation.
 ResNet-18 on small images keeps about 2,000 in training.
 """
 _USUAL_WEIGHTS = 25 * 10**6
-"""Weights of the largest bundled network at its usual width; `_PROCESS` contains their bytes."""
+"""Number of weights of the largest bundled network at its usual width. `_PROCESS` includes their
+bytes.
+"""
 _COPIES = 8
-"""Copies of the weights while a state is stored: gradients, moments of Adam and bytes included."""
+"""Number of copies of the weights in memory while a state is stored: weights, gradients, moments of
+Adam, serialised bytes.
+"""
 _CONTEXT = 6 * 10**8
-"""Bytes of a GPU used by libraries, besides tensors."""
+"""Bytes of GPU memory that libraries use besides tensors."""
 
 
 def most_bytes(config: TrainConfig) -> int:
-    """Return an upper bound of the bytes of a run, without building its network."""
+    """Return an upper bound of a run's memory, in bytes, without building its network."""
     info, model = described(config.data), config.model
     pixels = (info.image_size // config.data.pool) ** 2
     kept = config.batch_size * _TRAINED + images_per_batch(pixels) * _MEASURED
@@ -35,10 +39,10 @@ def most_bytes(config: TrainConfig) -> int:
 
 
 def peak_bytes(config: TrainConfig, device: str) -> int:
-    """Return this process's peak memory in bytes after two training steps and one evaluation.
+    """Return this process's peak memory, in bytes, over two training steps and one evaluation.
 
-    It uses random images. On a CPU the dataset is not counted, because all runs of a machine share
-    it. Probes and the teacher are left out.
+    The steps use random images. On a CPU the dataset is not counted, because all runs of a machine
+    share it. Probes and the teacher are left out.
 
     Args:
         config: Configuration of the run.

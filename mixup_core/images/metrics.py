@@ -1,4 +1,4 @@
-"""METRICS: metrics that image training records. PREDICTED: metrics that reports compute."""
+"""METRICS: what image training records. PREDICTED: what reports compute from predictions."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from mixup_core.tree.parts import members
 
 
 class _Metrics(Mapping[str, Metric]):
-    """View of all metrics, including those of plugins' objectives and probes."""
+    """Mapping of all metrics by name, including those that plugins declare."""
 
     def __getitem__(self, name: str) -> Metric:
         return _metrics()[name]
@@ -27,7 +27,7 @@ class _Metrics(Mapping[str, Metric]):
 
 
 METRICS: Mapping[str, Metric] = _Metrics()
-"""Metrics of training and evaluation; objectives and probes declare their own."""
+"""Metrics of training and evaluation, and those that objectives and probes declare, by name."""
 
 PREDICTED = {
     f"predicted/{scaled}{name}": Metric(
@@ -50,8 +50,9 @@ PREDICTED = {
         for metric in (Scores.metrics[f"test/{name}"],)
     },
 }
-"""Metrics of the test images after the last epoch; a temperature is fitted on the validation
-images."""
+"""Metrics computed from the stored logits of the test images after the last epoch. Those with
+`scaled_` use a temperature fitted on the validation images.
+"""
 
 _MEASURED = {
     **{

@@ -1,4 +1,4 @@
-"""MixConfig: the mixing of images and labels, epoch by epoch."""
+"""MixConfig: how images and labels are mixed in each epoch."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -20,9 +20,7 @@ class MixConfig(Checked):
     law: Law = field(default_factory=Erm)
     """Law of lam in the first epochs."""
     schedule: Schedule | None = None
-    """Schedule that changes the law from epoch to epoch, instead of `law`. None: one law
-    throughout.
-    """
+    """Schedule that changes the law from epoch to epoch, instead of `law`. None: no schedule."""
     switch_epoch: Whole | None = None
     """First epoch (0-based) trained under `law_after`. None: never."""
     switch_fraction: Share | None = None
@@ -42,7 +40,7 @@ class MixConfig(Checked):
     second: Operation | None = None
     """Another operation that replaces `operation` in some batches."""
     second_law: Law | None = None
-    """Law of lam in the batches of the second operation. None: the law in force."""
+    """Law of lam in the batches of the second operation. None: the same law as for the first."""
     second_probability: Share = 0.5
     """Probability that a mixed batch uses the second operation, if there is one."""
     label_law: Law | None = None
@@ -51,7 +49,7 @@ class MixConfig(Checked):
     """
 
     def check(self) -> None:
-        """Check rules that involve several fields.
+        """Check rules between fields.
 
         Raises:
             RuleError: If both forms of the switch are given, `law_after` has no switch, a second
@@ -83,7 +81,7 @@ class MixConfig(Checked):
         require(has_second, "second_law needs a second operation", self, "second_law", "second")
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch of `epochs`."""
+        """Return the law of a 0-based epoch of a run of `epochs`."""
         switch_epoch = self.switch_epoch
         if self.switch_fraction is not None:
             switch_epoch = epoch_after(self.switch_fraction, epochs)

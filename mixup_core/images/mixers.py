@@ -1,4 +1,4 @@
-"""Mixers: choose the operation for each batch of an epoch, and hold its random values."""
+"""Mixers: choose the mixing operation of each batch of an epoch, and hold its random values."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from mixup_core.mixing.operation import Operation
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Mixer:
-    """An operation with the random values for one batch."""
+    """A mixing operation together with its random values for one batch."""
 
     operation: Operation
     drawn: Tensor
-    """Rows of `Operation.draw` on the device of the images: one for the batch, or one for each
+    """Rows of the operation's draws on the device of the images: one for the batch, or one for each
     image.
     """
     layer: int = 0
@@ -32,10 +32,10 @@ class Mixer:
         """Return the network's input, the weight of each label, and the mixing inside the network.
 
         Args:
-            own: (batch, channels, height, width), float32.
-            beside: The partners, as `own`.
-            lam: (batch,), float32.
-            saliency: Measures the saliency for `Operation.mix_salient`.
+            own: Images, (batch, channels, height, width), float32.
+            beside: Their partners, as `own`.
+            lam: Mixing weights, (batch,), float32.
+            saliency: Returns the saliency for `Operation.mix_salient`.
         """
         if self.layer:
             return torch.cat([own, beside]), lam, HiddenMix(layer=self.layer, lam=lam)
@@ -48,7 +48,7 @@ class Mixer:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Drawn:
-    """The random values of mixing, except the partners."""
+    """Random values of mixing in one epoch: weights and operations, without the partners."""
 
     lam: Tensor
     """Weight of each image, (images,), float32."""
@@ -65,7 +65,7 @@ def draw_mixing(
     streams: Mapping[str, np.random.Generator],
     device: torch.device | str = "cpu",
 ) -> Drawn:
-    """Draw the weights of an epoch and what mixes its batches.
+    """Draw the mixing weights of an epoch and the operation of each batch.
 
     Whether a batch is mixed, and by which operation, is drawn per batch, as in timm. Boxes and
     masks are drawn per weight. Each kind of draw has its own random stream, so that none shifts

@@ -1,4 +1,4 @@
-"""Networks that torch does not provide, and the initial weights of a seed."""
+"""Networks that torch does not provide, and functions that set their initial weights."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ class BasicBlock(nn.Module):
             )
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return (batch, channels, height / stride, width / stride)."""
+        """Return feature maps, (batch, channels, height / stride, width / stride)."""
         hidden = torch.relu(self.bn1(self.conv1(images)))
         return torch.relu(self.bn2(self.conv2(hidden)) + self.shortcut(images))
 
@@ -90,7 +90,7 @@ class PreActBlock(nn.Module):
             self.shortcut = nn.Conv2d(in_channels, channels, 1, stride=stride, bias=False)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return (batch, channels, height / stride, width / stride)."""
+        """Return feature maps, (batch, channels, height / stride, width / stride)."""
         ready = torch.relu(self.bn1(images))
         hidden = self.conv2(torch.relu(self.bn2(self.conv1(ready))))
         total: Tensor = hidden + (images if self.shortcut is None else self.shortcut(ready))
@@ -98,7 +98,7 @@ class PreActBlock(nn.Module):
 
 
 class PreActResNet(nn.Module):
-    """A pre-activation ResNet for small images, with a last normalisation before the average."""
+    """A pre-activation ResNet for small images, with BatchNorm and ReLU before the average."""
 
     def __init__(
         self, in_channels: int, num_classes: int, stages: Sequence[tuple[int, int, int]]
@@ -126,7 +126,7 @@ class PreActResNet(nn.Module):
 
 
 class _Sequence(nn.Sequential):
-    """Layers in sequence, with the ends of stages as `hidden_layers`."""
+    """Layers in sequence; the attribute `hidden_layers` lists those that end a stage."""
 
     def __init__(self, *layers: nn.Module, hidden: type[nn.Module]) -> None:
         """Build the sequence.
@@ -146,6 +146,11 @@ def vgg16_bn(in_channels: int, num_classes: int, width: int) -> nn.Module:
     is usual for small images. Max-pooling rounds odd sides up.
 
     Source: Simonyan and Zisserman 2015, arXiv:1409.1556, table 1.
+
+    Args:
+        in_channels: Channels of the images, with all views.
+        num_classes: Number of logits.
+        width: Channels of the first stage; 64 in the source.
     """
     layers: list[nn.Module] = []
     channels = in_channels
@@ -193,15 +198,24 @@ def mlp(sizes: Sequence[int]) -> nn.Module:
 
 
 def widening(width: int, num_blocks: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Return (channels, blocks, stride) of a ResNet's stages, each twice as wide as the last."""
+    """Return (channels, blocks, stride) of a ResNet's stages, doubling channels at each stage.
+
+    Args:
+        width: Channels of the first stage.
+        num_blocks: Number of blocks of each stage.
+    """
     return [(width * 2**i, blocks, 1 if i == 0 else 2) for i, blocks in enumerate(num_blocks)]
 
 
 def with_uniform_weights(build: Callable[[], nn.Module], seed: int | Seeds) -> nn.Module:
-    """Return a network on the CPU with the initial weights of a seed.
+    """Return a network on the CPU with initial weights drawn for a seed, PyTorch's defaults.
 
-    The weights follow PyTorch's defaults and are drawn from the stream `initial weights`. All arms
-    of a seed start with the same weights, and no global generator is used.
+    The weights are drawn from the stream `initial weights`. All arms of a seed start with the same
+    weights, and no global generator is used.
+
+    Args:
+        build: Builds the network.
+        seed: Seed of the run.
     """
     with torch.device("meta"):
         network = build()
@@ -226,6 +240,10 @@ def with_its_own_weights(build: Callable[[], nn.Module], seed: int | Seeds) -> n
 
     Constructors draw from PyTorch's global generator. For this call it is seeded from the stream
     `initial weights`; afterwards its state is restored.
+
+    Args:
+        build: Builds the network.
+        seed: Seed of the run.
     """
     before = torch.default_generator.get_state()
     torch.default_generator.manual_seed(stream_seed(seed, "initial weights"))

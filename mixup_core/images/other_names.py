@@ -1,4 +1,4 @@
-"""Other names: names that other programs use for fields of `TrainConfig`."""
+"""Other names: names that other programs use for fields of `TrainConfig`, for error messages."""
 
 from collections.abc import Mapping
 
@@ -40,4 +40,4 @@ _CALLED = {
 OTHER_NAMES: Mapping[str, str] = {
     name: path for path, names in _CALLED.items() for name in names.split()
 }
-"""Paths of study files by the name that other programs use; `readout` is a key of the study."""
+"""Dotted path of a field by the name that other programs use; `readout` is a key of the study."""

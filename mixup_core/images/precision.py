@@ -1,4 +1,4 @@
-"""Precision: the arithmetic of a network's passes."""
+"""Precision: the arithmetic of a network's forward and backward pass."""
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -15,12 +15,12 @@ DTYPES: dict[Precision, torch.dtype] = {
     "tf32": torch.float32,
     "bfloat16": torch.bfloat16,
 }
-"""Type in which autocast computes, by precision; float32 needs no autocast."""
+"""Type in which autocast computes, by precision. With float32, autocast is off."""
 
 
 @contextmanager
 def kernels(*, deterministic: bool) -> Iterator[None]:
-    """Context in which PyTorch uses deterministic kernels only, if `deterministic` is set.
+    """Context manager: make PyTorch use deterministic kernels only, if `deterministic` is True.
 
     An operation without such a kernel on the device raises RuntimeError. cuBLAS is deterministic
     only with the workspace that `mixup_core.numeric_settings` sets for every process.
@@ -38,7 +38,7 @@ def kernels(*, deterministic: bool) -> Iterator[None]:
 def repeatable(
     steps: Generator[Item, None, Result], *, deterministic: bool
 ) -> Generator[Item, None, Result]:
-    """Yield the items of a generator; only its own code runs within `kernels`."""
+    """Yield the items of a generator, running its code, and not the caller's, within `kernels`."""
     if not deterministic:
         return (yield from steps)
     while True:
@@ -53,7 +53,7 @@ def repeatable(
 
 @contextmanager
 def arithmetic(precision: Precision) -> Iterator[None]:
-    """Context in which CUDA computes float32 products in IEEE arithmetic, or in TF32 if selected.
+    """Context manager: compute float32 products on CUDA in IEEE arithmetic, or in TF32 if selected.
 
     By default, PyTorch uses TF32 (10 bits of mantissa) in convolutions and float32 in linear
     layers. The setting at the time of a backward pass counts, so run it within the context.

@@ -1,4 +1,4 @@
-"""predict: computes a run's last logits on validation and test images."""
+"""predict: computes a run's final logits on validation and test images."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from mixup_core.images.views import EvaluationImages
 from mixup_core.predictions import Predictions, Split, images_digest
 
 PREDICTED_SPLITS = ("val", "test")
-"""Splits with stored predictions; corrupted test images have none."""
+"""Splits whose predictions are stored; those of corrupted test images are not."""
 
 
 def predict(
@@ -27,10 +27,10 @@ def predict(
 
     Args:
         config: Configuration of the run.
-        data: Its images.
+        data: Images of the run.
         networks: Networks by the suffix of their metrics' names (`TrainingState.networks`).
         device: Device of the networks.
-        known: Logits that are known already, by split (`TrainingState.logits`).
+        known: Logits computed before, by split (`TrainingState.logits`); they are not recomputed.
     """
     splits = {}
     for name, images in data.held_out(config.data).items():

@@ -1,4 +1,4 @@
-"""IMAGES: image training as a problem; its keys, metrics and displays."""
+"""IMAGES: image training as a problem, with its keys, metrics and captions."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -38,7 +38,7 @@ RATE_IN_FORCE = "What decides the learning rates of each epoch enters instead."
 
 
 def hidden(config: TrainConfig) -> TrainConfig:
-    """Return the configuration for a search: without test images, judged on held-out images.
+    """Return the configuration that a search trains: judged on held-out images, no test images.
 
     Raises:
         RuleError: If no images are held out, or training uses test images.
@@ -54,7 +54,7 @@ def hidden(config: TrainConfig) -> TrainConfig:
 
 
 def revealed(config: TrainConfig) -> TrainConfig:
-    """Return the configuration that is trained on train + val and measured on the test images.
+    """Return the configuration of a confirmation: trained on train + val, measured on test images.
 
     The size of a random training subset (`data.num_train`) is kept.
     """
@@ -75,7 +75,7 @@ def measures(config: TrainConfig, metric: str) -> bool:
 
 
 def setting(config: TrainConfig, metric: str) -> str:
-    """Return a description of the images of a metric: `Fashion-MNIST, 10 000 test images`."""
+    """Return the images of a metric for captions, such as `Fashion-MNIST, 10 000 test images`."""
     data, info = config.data, described(config.data)
     views = _VIEWS.get(data.views, "")
     is_val = metric.startswith("val/")
@@ -91,7 +91,7 @@ def setting(config: TrainConfig, metric: str) -> str:
 
 
 def sample_size(config: TrainConfig, metric: str) -> int | None:
-    """Return the number of images of which an error, an accuracy or the like is the share."""
+    """Return the number of images if a metric is a share of them (such as an error), else None."""
     split, _, name = metric.partition("/")
     is_share = metric == "filter/low_fraction" or (split == "train" and name.endswith("error"))
     if is_share and METRICS[metric].unit == "%":
@@ -107,7 +107,7 @@ def sample_size(config: TrainConfig, metric: str) -> int | None:
 
 
 def prediction_bytes(config: TrainConfig) -> int:
-    """Return the bytes of a run's stored logits, for held-out images and all networks."""
+    """Return the size of a run's stored logits in bytes, over all splits and networks."""
     data, info = config.data, described(config.data)
     num_images = data.num_held_out(info.num_train) + (info.num_test if data.test else 0)
     networks = 1 if config.averaging is None else 2
@@ -141,7 +141,7 @@ def examples(config: TrainConfig, split: str) -> Sequence[str]:
 
 
 def remarks(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
-    """Yield remarks on the images of some runs, for plans and captions (`Problem.remarks`)."""
+    """Yield remarks on the images of runs, for plans and captions (see `Problem.remarks`)."""
     yield from shared_images(config.data)
     yield from lacking_classes(config, seeds)
 
@@ -293,4 +293,4 @@ IMAGES = Problem(
         prediction_bytes=prediction_bytes,
     ),
 )
-"""The problem of image training."""
+"""The problem of training image classifiers under mixup."""

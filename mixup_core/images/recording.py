@@ -1,4 +1,4 @@
-"""Recording: why a finished run of image training does not hold a metric."""
+"""Recording: the reasons why a run does not record a metric that a claim needs."""
 
 from dataclasses import replace
 
@@ -12,7 +12,10 @@ _AVERAGED = "_averaged"
 
 
 def lacks(config: TrainConfig, metric: str, records: int) -> str | None:
-    """Return why a run would not end with this many records of a metric; None if it would."""
+    """Return why a run would not end with this many records of a metric; None if it would.
+
+    The text says what to set.
+    """
     if metric in PREDICTED:
         return _lacks_predictions(config, metric)
     if metric not in METRICS:
@@ -24,7 +27,10 @@ def lacks(config: TrainConfig, metric: str, records: int) -> str | None:
 
 
 def observed(config: TrainConfig, metric: str) -> TrainConfig:
-    """Return a configuration without probes and averages, for errors of the last weights."""
+    """Return a configuration without probes, averages and early evaluations, if a metric allows it.
+
+    A metric of averaged weights or of a probe needs the configuration as it is.
+    """
     is_of_probe = any(metric in kind.metrics for kind in members(Probe))
     if metric.endswith(_AVERAGED) or is_of_probe:
         return config
@@ -53,7 +59,7 @@ def _lacks_images(config: TrainConfig, name: str) -> str | None:
 
 
 def _lacks_part(config: TrainConfig, metric: str, records: int) -> str | None:
-    """Return which probe or objective is missing, or that a metric is measured too seldom."""
+    """Return which probe or objective to set, or that a metric is measured too rarely, or None."""
     probes = [kind for kind in members(Probe) if metric in kind.metrics]
     objectives = [kind for kind in members(Objective) if metric in kind.metrics]
     every = 1 if metric.startswith("train/") else config.eval_every

@@ -1,4 +1,4 @@
-"""move_one_weight: the smallest change of a run, to measure the effect of rounding alone."""
+"""move_one_weight: the smallest possible change of a run, to measure the effect of rounding."""
 
 import torch
 from torch import nn
@@ -15,7 +15,7 @@ def move_one_weight(network: nn.Module, seed: int) -> None:
 
     Args:
         network: The network with its initial weights.
-        seed: Chooses the weight, uniformly among those of convolutions and linear layers.
+        seed: Selects the weight, uniformly among those of convolutions and linear layers.
     """
     weights = [
         module.weight.view(-1)

@@ -1,4 +1,4 @@
-"""Saliency: how strongly an image's loss depends on each pixel."""
+"""Saliency: how strongly an image's loss depends on each of its pixels."""
 
 from collections.abc import Callable
 
@@ -10,14 +10,17 @@ from mixup_core.images.losses.loss import Loss
 from mixup_core.images.precision import Precision
 
 Saliency = Callable[[Tensor, Tensor], Tensor]
-"""Function from images, (batch, channels, height, width), and labels to (batch, height, width)."""
+"""Function that takes images, (batch, channels, height, width), and labels, (batch,), and returns
+the
+saliency of each pixel, (batch, height, width).
+"""
 
 
 def unmeasured(*parts: Tensor) -> Tensor:
-    """Placeholder for `Saliency` if no operation needs it.
+    """Stand in for a `Saliency` function when no operation needs saliency.
 
     Raises:
-        AssertionError: If it is called.
+        AssertionError: Always.
     """
     raise AssertionError(f"no network measures the saliency of {len(parts)} tensors here")
 
@@ -25,7 +28,7 @@ def unmeasured(*parts: Tensor) -> Tensor:
 def gradient_norms(
     network: nn.Module, loss: Loss, precision: Precision, images: Tensor, labels: Tensor
 ) -> Tensor:
-    """Return the root mean square over channels of the loss's gradient: (batch, height, width).
+    """Return the saliency of each pixel: loss gradient, root mean square over channels.
 
     The network is switched to evaluation mode and back. Gradients of weights are not changed.
 
@@ -35,6 +38,9 @@ def gradient_norms(
         precision: Arithmetic of the network.
         images: (batch, channels, height, width), float32.
         labels: (batch,), int64.
+
+    Returns:
+        (batch, height, width).
     """
     is_training = network.training
     network.eval()

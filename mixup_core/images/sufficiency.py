@@ -1,4 +1,4 @@
-"""SUFFICIENCY: how close mixed images come to images of other classes. Without torch."""
+"""SUFFICIENCY: how close mixed images come to images of other classes. Imports no torch."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,12 +15,12 @@ from mixup_core.tree.checked import Checked
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SufficiencyConfig(Checked):
-    """The distances for one dataset and one draw of mixed images.
+    """Configuration of distances between images and mixed images, for one dataset and seed.
 
     Theorem 2.10 of the source, informally: if no image of a class lies on a segment between images
     of which one belongs to another class, then the minimiser of the mixup loss also classifies the
     original images. The measurement replaces segments by mixed images: as many as there are images,
-    each of two images drawn uniformly.
+    each mixed from two images drawn uniformly.
 
     Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.4, and its code.
     """
@@ -28,16 +28,16 @@ class SufficiencyConfig(Checked):
     problem: ClassVar = "sufficiency"
 
     data: DataConfig = field(default_factory=DataConfig)
-    """Images and training subset; single views, no validation images."""
+    """Images and training subset; single views only, and no validation images."""
     law: Law = field(default_factory=lambda: Beta(alpha=1024.0))
-    """Law of lam; one weight per mixed image."""
+    """Law of lam; each mixed image has its own weight."""
     epochs: OneRecord = 1
     """Number of records: the measurement is made once."""
     seed: Seed = 0
     """Seed of the subset and of the mixed images."""
 
     def check(self) -> None:
-        """Check rules that involve several fields.
+        """Check rules between fields.
 
         Raises:
             RuleError: If the settings of the data are not supported, or the law does not mix.
@@ -100,4 +100,4 @@ SUFFICIENCY = Problem(
         memory=memory,
     ),
 )
-"""The problem of the distances; it has one record."""
+"""The problem of measuring these distances; a run has one record."""

@@ -1,4 +1,4 @@
-"""Teaching: rules of distillation for images, and which runs have used test images."""
+"""Teaching: rules of distillation for images, and detection of runs that used test images."""
 
 from collections.abc import Iterator
 
@@ -9,18 +9,18 @@ from mixup_core.tree.building import with_values
 
 
 def oracles(config: TrainConfig) -> dict[str, bool]:
-    """Return, by path, whether a setting makes the run or its teacher use test images."""
+    """Return, by path of a setting, True if it makes the run or its teacher use test images."""
     own, objective = {"data.oracle": config.data.oracle}, config.objective
     return own | ({"objective.oracle": objective.oracle} if isinstance(objective, Guided) else {})
 
 
 def tags(config: TrainConfig) -> tuple[str, ...]:
-    """Return `oracle` if the run uses test images, itself or through its teacher."""
+    """Return `oracle` if the run uses test images, itself or through its teacher; else nothing."""
     return ("oracle",) if any(oracles(config).values()) else ()
 
 
 def teacher_arm(config: TrainConfig) -> str | None:
-    """Return the arm that a configuration names as its teacher."""
+    """Return the name of the arm that a configuration has as teacher, or None."""
     return config.objective.teacher if isinstance(config.objective, Guided) else None
 
 
@@ -30,7 +30,7 @@ def taught(config: TrainConfig, key: str) -> TrainConfig:
 
 
 def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:
-    """Yield the reasons why a run cannot learn from a teacher."""
+    """Yield the reasons why a run cannot learn from a given teacher."""
     oracle = oracles(config).get("objective.oracle", False)
     if oracle != ("oracle" in tags(teacher)):
         yield RuleError(

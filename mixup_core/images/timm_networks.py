@@ -14,12 +14,12 @@ from mixup_core.problem import DataError
 def timm_network(
     architecture: str, in_channels: int, num_classes: int, image_size: int
 ) -> nn.Module:
-    """Return a network of timm; nothing is downloaded.
+    """Return a network of timm with random weights; nothing is downloaded.
 
     Args:
-        architecture: Its name in timm.
+        architecture: Name of the architecture in timm.
         in_channels: Channels of the images.
-        num_classes: Length of the logits.
+        num_classes: Number of logits.
         image_size: Side of the images in pixels, for architectures that are built for one size.
 
     Raises:
@@ -49,15 +49,16 @@ def timm_network(
 
 
 def load_weights(network: nn.Module, file: Path, digest: str | None) -> None:
-    """Load pretrained weights, but for a classifier of other classes.
+    """Load pretrained weights into a network, except a classifier with other classes.
 
     Args:
         network: A network of timm, which is changed.
         file: File of the weights.
-        digest: sha256 of the file when the study was read; None: it is not compared.
+        digest: sha256 that the file had when the study was read; None: no comparison.
 
     Raises:
-        DataError: If the file is absent, damaged, another one, or of other shapes.
+        DataError: If the file is missing or damaged, has another digest, or does not fit the
+            network.
     """
     if not file.is_file():
         raise DataError(f"model.weights: {file}: not found")

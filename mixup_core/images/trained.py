@@ -1,4 +1,4 @@
-"""trained_network: the network of a finished run, for use elsewhere."""
+"""trained_network: rebuilds the network of a finished run, for use outside this package."""
 
 import torch
 from torch import Tensor, nn
@@ -9,16 +9,17 @@ from mixup_core.images.training import TrainingState
 
 
 def trained_network(config: TrainConfig, state: bytes) -> tuple[nn.Module, Tensor]:
-    """Return the network of a run in evaluation mode, on the CPU, and an example input.
+    """Return the network of a finished run in evaluation mode, on the CPU, and an example input.
 
     Args:
         config: Configuration of the run.
-        state: State of its process after the last epoch.
+        state: State of the run after the last epoch (`Process.to_bytes`).
 
     Returns:
-        The network, from images as in evaluation (normalised, pooled, a second view of zeros) to
-        logits, (batch, classes); and two such images of zeros, (2, channels, height, width),
-        float32.
+        The network, which takes images as in evaluation (normalised, pooled, a second view of
+            zeros)
+        and returns logits, (batch, classes); and two such images of zeros, (2, channels, height,
+        width), float32.
 
     Raises:
         StateError: If the state is not one of this run.

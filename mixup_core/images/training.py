@@ -46,12 +46,13 @@ class TrainingState:
     network: nn.Module
     optimizer: torch.optim.Optimizer
     averaged: AveragedModel | None = None
-    """Network with the averaged weights, if the run has one."""
+    """Network with the averaged weights; None if the run keeps no average."""
     records: list[EpochRecord] = field(default_factory=list)
     """Records of the finished epochs, in order."""
     logits: dict[str, dict[str, Tensor]] = field(default_factory=dict)
-    """Logits of each predicted split, by network as in `networks`, (images, classes), from the
-    evaluation after the last epoch. Empty before it, and after a state is loaded.
+    """Logits, (images, classes), by split and network, from the evaluation after the last epoch.
+    Empty
+    before it, and after a state is loaded.
     """
 
     @classmethod
@@ -79,12 +80,12 @@ class TrainingState:
         return buffer.getvalue()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Load a state written by `to_bytes`, with the records up to it.
+        """Load a state that `to_bytes` returned, and the records up to it.
 
         Only tensors and plain values are read (`weights_only=True`): no code in the bytes runs.
 
         Raises:
-            StateError: If the bytes are not a state of this run. This object must not be used then.
+            StateError: If the bytes are not a state of this run. Do not use this object afterwards.
         """
         self.logits = {}
         try:
@@ -102,12 +103,12 @@ class TrainingState:
         self.records = list(records)
 
     def step(self, rate: float, clip_norm: float | None) -> None:
-        """Update the weights by the present gradients, then the averaged weights.
+        """Update the weights with the current gradients, then the averaged weights.
 
         Args:
             rate: Learning rate.
             clip_norm: Largest norm of all gradients together; larger gradients are scaled down to
-                it.
+                it. None: no clipping.
         """
         if clip_norm is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), clip_norm)
@@ -118,7 +119,7 @@ class TrainingState:
             self.averaged.update_parameters(self.network)
 
     def networks(self) -> dict[str, nn.Module]:
-        """Return the networks to measure, by the suffix of their metrics' names."""
+        """Return the networks to evaluate, by the suffix of their metrics' names."""
         averaged = {} if self.averaged is None else {"_averaged": self.averaged}
         return {"": self.network, **averaged}
 
@@ -170,7 +171,10 @@ class Training:
 def start(
     config: TrainConfig, data_root: Path | None, device: str, teacher: Teacher | None = None
 ) -> Training:
-    """Return a run before its first epoch; a machine downloads and decodes its images once."""
+    """Return the process of a run before its first epoch.
+
+    The processes of a machine download and decode the images only once.
+    """
     data = load_once(config.data, data_root)
     state = TrainingState.initial(config, data.info, torch.device(device))
     return Training(
@@ -188,22 +192,22 @@ def fit(
 ) -> Iterator[EpochRecord]:
     """Train a run; yield a record after each epoch, when its state is consistent.
 
-    The caller reports or stores the state, or stops by not asking for the next record. The records
+    The caller may store the state, or stop by not requesting the next record. The records
     do not depend on whether the run starts here, is resumed, or continues another run's first
     epochs: on a CPU with one thread they are equal bit for bit, since every draw depends only on
     (seed, purpose, epoch).
 
     Args:
         config: Configuration of the run.
-        data: Its images, from `mixup_core.images.data.datasets.load(config.data)`.
+        data: Images of the run, from `mixup_core.images.data.datasets.load(config.data)`.
         resume: State after some epochs, which is modified; None starts from the initial weights.
         device: Device of the network and the images.
         teacher: The finished run that the objective learns from, if it has one.
 
     Yields:
         The record of each epoch that is not in `resume`; it is also appended to the state's
-        records: `train/loss`, `train/excess_loss` if the infimum of the objective is known, `val/*`
-        and `test/*` if measured, and the values of the probes.
+        records. It has `train/loss`, `train/excess_loss` if the infimum of the objective is known,
+        `val/*` and `test/*` if measured, and the values of the probes.
 
     Raises:
         DivergedError: If a training loss or an evaluated likelihood is not finite.
@@ -221,9 +225,9 @@ def fit_gradually(
     device: torch.device | str = "cpu",
     teacher: Teacher | None = None,
 ) -> Iterator[EpochRecord | float]:
-    """Train a run as `fit` does; after each step, yield also the finished fraction of the epoch.
+    """Train a run like `fit`; after each step, yield also the finished fraction of the epoch.
 
-    Only after a record is the state consistent. Arguments and errors are those of `fit`.
+    The state is consistent only after a record. Arguments and errors are those of `fit`.
 
     Yields:
         Records, and before each of them numbers that increase to 1.
@@ -283,7 +287,7 @@ def fit_gradually(
 def _taught_by(
     teacher: Teacher, config: TrainConfig, info: DatasetInfo, device: torch.device
 ) -> Forward:
-    """Return a function from images to the teacher's logits.
+    """Return a function that maps images to the teacher's logits.
 
     Raises:
         RuleError: If the run cannot learn from the teacher.
@@ -304,7 +308,7 @@ def _train_epoch(  # noqa: PLR0913  each is a thing of its own
     images: TrainingImages,
     teacher: Forward | None,
 ) -> Generator[float, None, dict[str, float]]:
-    """Train one epoch; return means over its images: `loss`, and what the objective measures.
+    """Train one epoch; return means over its images: `loss`, and the objective's own measurements.
 
     Yields:
         After each step, the finished fraction of the steps.
@@ -335,7 +339,9 @@ def _train_epoch(  # noqa: PLR0913  each is a thing of its own
 def _means(
     measured: Mapping[str, list[Tensor]], sizes: list[int], epoch: int, law: Law, lr: float
 ) -> dict[str, float]:
-    """Return the mean per image of each measurement; only this function waits for the device.
+    """Return the mean per image of each measurement.
+
+    Only this function waits for the device, once per epoch.
 
     Raises:
         DivergedError: If a loss is not finite.

@@ -1,4 +1,4 @@
-"""Prepares images for the network: normalised, pooled, and with a second view if configured.
+"""Views: images prepared for the network, normalised, pooled, and with a second view if configured.
 
 The multi-view benchmark of Chidambaram et al. 2023 (arXiv:2210.13512, section 5) pairs the classes
 and concatenates each training image with a fixed image of the paired class, so that a network can
@@ -41,9 +41,9 @@ def pair_classes(num_classes: int, seed: int | Seeds) -> Tensor:
 
 
 def draw_view_partners(labels: Tensor, paired: Tensor, seed: int | Seeds) -> Tensor:
-    """Draw for each training image an image of the paired class, its second view.
+    """Draw the second view of each training image: a fixed image of the paired class.
 
-    They are uniform and fixed for the whole run.
+    The images are drawn uniformly, once per run.
 
     Args:
         labels: (images,), int64.
@@ -68,7 +68,9 @@ def draw_view_partners(labels: Tensor, paired: Tensor, seed: int | Seeds) -> Ten
 
 
 def draw_class_views(num_classes: int, shape: torch.Size, seed: int | Seeds) -> Tensor:
-    """Draw a random image per class; they are orthogonal, with mean square 1 per pixel.
+    """Draw one random image per class as second view.
+
+    The images are orthogonal to each other, with mean square 1 per pixel.
 
     Args:
         num_classes: At most the number of pixels.
@@ -93,7 +95,7 @@ def draw_class_views(num_classes: int, shape: torch.Size, seed: int | Seeds) -> 
 
 
 class NormalisedPixels:
-    """Images on a device as integers; batches are normalised and pooled on access."""
+    """Images stored as integers on a device; batches are normalised and pooled on access."""
 
     def __init__(
         self,
@@ -103,13 +105,13 @@ class NormalisedPixels:
         device: torch.device,
         chosen: Tensor | None = None,
     ) -> None:
-        """Move the images to the device. On a CPU, images that are pooled already are not copied.
+        """Move the images to the device. On a CPU, images that are already pooled are not copied.
 
         Args:
             images: The images as integers, pooled or not.
             info: Mean and standard deviation per channel, for pixels in [0, 1].
             pool: Side of the squares of pixels to average; must divide height and width.
-            device: Device where batches are made.
+            device: Device on which batches are made.
             chosen: Indices of the images to use, (images,), int64; None: all, in order.
         """
         pixels = images.pooled(pool).pixels
@@ -164,7 +166,7 @@ class NormalisedPixels:
 
 
 class TrainingImages:
-    """The training images of one run on a device: subset, views and labels."""
+    """The training images of one run on a device, with subset, labels and second views."""
 
     def __init__(
         self,
@@ -218,7 +220,7 @@ class TrainingImages:
         return (channels * self._stacked, height, width)
 
     def unaugmented(self, indices: Tensor) -> Tensor:
-        """Return the own views of images, (images, channels, height, width), float32."""
+        """Return images without second views, (images, channels, height, width), float32."""
         return self.pixels[indices.to(self.labels.device, non_blocking=True)]
 
     def batch(
@@ -231,16 +233,16 @@ class TrainingImages:
     ) -> Tensor:
         """Return images with their views, as the network sees them.
 
-        With concatenated views this is `concat([gamma x, (1 - gamma) x'])` over channels, with x'
-        the second view of x. gamma scales normalised pixels, so that gamma = 0 gives the mean
-        pixel.
+        With concatenated views the result is `concat([gamma x, (1 - gamma) x'])` over channels,
+        with x' the second view of x. gamma scales normalised pixels, so that gamma = 0 gives the
+        mean pixel.
 
         Args:
             indices: (batch,), int64.
             scaling: gamma of each image, (batch,), in [0, 1); not used for single views.
             augmentation: Values of `Augmentation.draw` for each image, (batch, numbers), the same
                 for both views; None: no augmentation.
-            out: Tensor to write the result to; None allocates one.
+            out: Tensor that receives the result; None allocates one.
 
         Returns:
             (batch, channels or 2 channels, height, width), float32.
@@ -291,11 +293,11 @@ class EvaluationImages:
 
     @property
     def parts(self) -> list[slice]:
-        """Slices of the images that are evaluated together."""
+        """Ranges of images that are evaluated together."""
         step = images_per_batch(self._pixels.shape[1:].numel())
         return [slice(start, start + step) for start in range(0, len(self), step)]
 
     def __getitem__(self, chosen: slice) -> Tensor:
-        """Return images with gamma = 1: (batch, channels or 2 channels, height, width), float32."""
+        """Return images, (batch, channels or 2 channels, height, width), float32; gamma = 1."""
         own = self._pixels[chosen]
         return torch.cat([own, torch.zeros_like(own)], dim=1) if self._concat else own

@@ -218,7 +218,7 @@ class Optimum:
     def measured(
         self, config: MoonsConfig, weights: Floats, points: Floats, labels: NDArray[Any]
     ) -> dict[str, float]:
-        """Return how often the optimal class equals the label, and how often the network's class."""
+        """Return how often the optimal class equals the label, and how often the network's."""
         at_points = config.network.logits(weights, points).argmax(axis=1)
         at_places = config.network.logits(weights, self.places).argmax(axis=1)
         return {

@@ -1,1 +1,1 @@
-"""Choices of a training configuration, one per file."""
+"""Parts of a training configuration that have several options, one per file."""

@@ -1,4 +1,4 @@
-"""Averaging: moving averages of weights that a run can keep.
+"""Averaging: moving averages of the weights that a run can keep.
 
 Each is a dataclass with a `tag`, its fields, and
 
@@ -24,7 +24,8 @@ class Ema(Checked):
 
         average <- decay * average + (1 - decay) * weights, after each step; initially the weights
 
-    Its error is recorded as `test/error_averaged`; training does not depend on it.
+    The error of the averaged weights is recorded as `test/error_averaged`; training does not depend
+    on the average.
 
     Source: Polyak and Juditsky 1992; Izmailov et al. 2018, arXiv:1803.05407, for the statistics.
     """
@@ -42,4 +43,4 @@ class Ema(Checked):
 
 
 Averaging = Ema
-"""All averages. To add one, write its class and add it here."""
+"""Union of all averages. To add one, write its class and add it here."""

@@ -1,4 +1,4 @@
-"""Model: base class of networks. `models` registers them; plugins may add more."""
+"""Model: base class of networks that study files can name; plugins may subclass it."""
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -14,31 +14,33 @@ if TYPE_CHECKING:
 
 
 class Model(Checked, ABC):
-    """A network, selected by name. Import torch in methods: studies import the file."""
+    """Base class of networks, selected by name in study files.
+
+    The file is imported whenever a study is read, so import torch inside the methods.
+    """
 
     __slots__ = ()
 
     catalogue: ClassVar[Catalogue["Model"]] = Catalogue("model")
 
     name: ClassVar[str]
-    """The model's name in study files."""
+    """Name of the model in study files."""
     has_batch_norm: ClassVar[bool]
-    """True if it uses batch normalisation, so that a batch needs at least two images."""
+    """True if the network uses batch normalisation, so that a batch needs at least two images."""
 
     @property
     def depth(self) -> int:
-        """Number of hidden layers whose outputs `manifold` can mix; by default there are none.
+        """Number of hidden layers whose outputs `manifold` can mix; 0 by default.
 
-        The network holds them in the attribute `hidden_layers`, a list of modules from first to
-        last.
+        A network with such layers lists them in its attribute `hidden_layers`, from first to last.
         """
         return 0
 
     def prepared(self, folder: "Path") -> Self:
-        """Return the model with paths and digests of its files; by default it has none.
+        """Return the model with absolute paths and digests of its files; unchanged by default.
 
         Args:
-            folder: Folder of the study file, which relative paths start from.
+            folder: Folder of the study file, to which relative paths refer.
 
         Raises:
             DataError: If a file is missing.
@@ -47,30 +49,36 @@ class Model(Checked, ABC):
         return self
 
     def missing(self) -> str | None:
-        """Return a message on a package that is not installed; None if none is missing."""
+        """Return a message that names a missing package; None if none is missing."""
         return None
 
     @property
     def scale(self) -> float:
-        """Channels of the network as a multiple of its usual ones, for a bound of its memory."""
+        """Channels as a multiple of their usual number; used for a bound of the memory."""
         return 1.0
 
     def num_wide_weights(self, inputs: int) -> int:
-        """Return the number of weights if widths in a study file can make it large, else 0."""
+        """Return the number of weights if fields of the model can make it large, else 0.
+
+        The number enters a bound of the memory.
+
+        Args:
+            inputs: Number of values of an image.
+        """
         del inputs
         return 0
 
     @abstractmethod
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network: images (batch, channels, size, size) to logits (batch, classes)."""
+        """Return the network; it maps (batch, channels, size, size) to logits, (batch, classes)."""
 
     def initialised(
         self, in_channels: int, num_classes: int, image_size: int, seed: int | Seeds
     ) -> "nn.Module":
         """Return the network on the CPU with the initial weights of a seed.
 
-        By default its own constructor draws them from PyTorch's generator, seeded for this purpose
-        and restored afterwards.
+        By default its own constructor draws them from PyTorch's global generator, which is seeded
+        for this purpose and restored afterwards.
         """
         from mixup_core.images.models import with_its_own_weights
 

@@ -1,6 +1,6 @@
 """Models: the networks that a run can train.
 
-To add one, write its file, import it here and add it below.
+To add one, write its file, import it here and add it to the catalogue below.
 """
 
 import itertools
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class _Uniform(Model):
-    """A network with PyTorch's default distributions of initial weights, drawn from our stream."""
+    """Base class of networks with PyTorch's default initial weights, from a run's own stream."""
 
     __slots__ = ()
 
@@ -43,17 +43,17 @@ class _Uniform(Model):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _ByWidth(_Uniform):
-    """A convolutional network whose stages are scaled by the width of the first stage."""
+    """Base class of convolutional networks that scale with the width of their first stage."""
 
     has_batch_norm: ClassVar = True
     stages: ClassVar[int] = 4
 
     width: Count | None = None
-    """Channels of the first stage; None: as in the source."""
+    """Channels of the first stage; None: the number of the source."""
 
     @property
     def depth(self) -> int:
-        """Number of stages."""
+        """Number of stages, whose outputs `manifold` can mix."""
         return self.stages
 
     @property
@@ -83,7 +83,7 @@ class ResNet34(_ByWidth):
     name: ClassVar = "resnet34"
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network."""
+        """Return the network; it maps images to logits."""
         from mixup_core.images.models import ResNet, widening
 
         del image_size
@@ -116,7 +116,7 @@ class Vgg16(_ByWidth):
     stages: ClassVar[int] = 5
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network."""
+        """Return the network; it maps images to logits."""
         from mixup_core.images.models import vgg16_bn
 
         del image_size
@@ -125,13 +125,13 @@ class Vgg16(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NarrowResNet(_ByWidth):
-    """Three stages of one block after a stem of stride 2, 12 channels: seconds per run on a CPU."""
+    """A small ResNet with seconds per run on a CPU: stem of stride 2, three stages, 12 channels."""
 
     name: ClassVar = "narrow-resnet"
     stages: ClassVar[int] = 3
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network."""
+        """Return the network; it maps images to logits."""
         from mixup_core.images.models import ResNet, widening
 
         del image_size
@@ -151,7 +151,7 @@ class EfficientNetV2S(_Uniform):
         return 6
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network."""
+        """Return the network; it maps images to logits."""
         from mixup_core.images.models import efficientnet_v2_s
 
         del image_size
@@ -179,7 +179,7 @@ class Mlp(_Uniform):
         return sum(before * after for before, after in itertools.pairwise(sizes))
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network, hidden layers 300 and 100 by default."""
+        """Return the network; it maps images to logits."""
         from mixup_core.images.models import mlp
 
         return mlp([in_channels * image_size**2, *(self.hidden or (300, 100)), num_classes])
@@ -193,7 +193,7 @@ class LinearModel(_Uniform):
     has_batch_norm: ClassVar = False
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network."""
+        """Return the network; it maps images to logits."""
         from mixup_core.images.models import mlp
 
         return mlp([in_channels * image_size**2, num_classes])
@@ -210,11 +210,11 @@ class Timm(Model):
     """Name of the architecture in timm: `resnet18`."""
     weights: str | None = None
     """File of pretrained weights: `.safetensors`, or a file that torch loads with `weights_only`.
-    The weights of a classifier with another number of classes are left out. Nothing is downloaded.
+    A classifier with another number of classes keeps its initial weights. Nothing is downloaded.
     None: timm's initial weights.
     """
     weights_digest: str | None = None
-    """sha256 of the file, filled in when a study is read. It replaces `weights` in keys."""
+    """sha256 of the weights file, filled in when a study is read. It replaces `weights` in keys."""
 
     def prepared(self, folder: Path) -> "Timm":
         """Return the model with the absolute path and the digest of its weights.
@@ -230,7 +230,7 @@ class Timm(Model):
         return replace(self, weights=str(file), weights_digest=file_digest(file))
 
     def missing(self) -> str | None:
-        """Return a message if timm is not installed."""
+        """Return a message if timm is not installed, else None."""
         if find_spec("timm") is not None:
             return None
         return "model timm: the package timm is not installed; pip install 'mixsweep[timm]'"

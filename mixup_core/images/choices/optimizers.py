@@ -15,25 +15,28 @@ if TYPE_CHECKING:
     from torch import nn
 
 MAX_RATE = 1000.0
-"""Largest learning rate; a larger one is probably a typing error. A step of Adam moves each weight
-by about the rate, and a step of SGD does at a gradient of 1.
+"""Largest allowed learning rate; a larger one is probably a typing error. A step of Adam moves each
+weight by about the learning rate, and so does a step of SGD with a gradient of 1.
 """
 
 Rate = Annotated[float, Range(0, MAX_RATE, "(]")]
-"""A learning rate."""
+"""Type of a learning rate, limited to (0, MAX_RATE]."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Optimizer(Checked, ABC):
-    """Settings of a PyTorch optimizer. Import torch in methods: studies import the file."""
+    """Base class of settings of a PyTorch optimizer, selected by name in study files.
+
+    The file is imported whenever a study is read, so import torch inside the methods.
+    """
 
     catalogue: ClassVar[Catalogue["Optimizer"]] = Catalogue("optimizer")
 
     name: ClassVar[str]
-    """The optimizer's name in study files."""
+    """Name of the optimizer in study files."""
 
     lr: Rate = 1e-3
-    """Learning rate; the schedule multiplies it."""
+    """Learning rate, before the factor of the schedule."""
     clip_norm: Positive | None = None
     """Largest Euclidean norm of all gradients together; larger gradients are scaled down to it
     before each step. None: no clipping.
@@ -41,7 +44,7 @@ class Optimizer(Checked, ABC):
 
     @abstractmethod
     def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
-        """Return a new PyTorch optimizer of some parameters.
+        """Return a new PyTorch optimizer for some parameters.
 
         Its state is stored after an epoch, so it must consist of tensors and plain values. The
         learning rate of its groups is set before each step.
@@ -53,14 +56,14 @@ class Decaying(Optimizer):
     """Base class of optimizers with weight decay."""
 
     weight_decay: NonNegative = 0.0
-    """Strength of weight decay."""
+    """Strength of weight decay; 0: none."""
     decayed: Literal["all", "weights"] = "all"
     """Parameters with weight decay: `all`, or `weights`, which are those of at least two
     dimensions. The latter leaves out biases and the parameters of normalisation layers.
     """
 
     def check(self) -> None:
-        """Check rules that involve several fields.
+        """Check rules between fields.
 
         Raises:
             RuleError: If `decayed` is set while `weight_decay` is 0.
@@ -70,7 +73,7 @@ class Decaying(Optimizer):
         require(has_any, rule, self, "decayed", "weight_decay")
 
     def groups(self, parameters: "Iterable[nn.Parameter]") -> "Iterable[Any]":
-        """Return the parameters for PyTorch's optimizer, in groups if some have no weight decay."""
+        """Return the parameters for PyTorch's optimizer, as two groups if some do not decay."""
         if self.decayed == "all":
             return parameters
         every = list(parameters)
@@ -91,7 +94,7 @@ class Adam(Decaying):
     """L2 penalty added to the gradient."""
 
     def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
-        """Return PyTorch's optimizer of some parameters."""
+        """Return PyTorch's Adam for some parameters."""
         import torch
 
         decay = self.weight_decay
@@ -108,10 +111,11 @@ class AdamW(Decaying):
     name: ClassVar = "adamw"
 
     weight_decay: NonNegative = 0.01
-    """Each step subtracts rate * weight_decay * weight from each weight."""
+    """Strength of weight decay: each step subtracts rate * weight_decay * weight from each weight.
+    """
 
     def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
-        """Return PyTorch's optimizer of some parameters."""
+        """Return PyTorch's AdamW for some parameters."""
         import torch
 
         decay = self.weight_decay
@@ -122,7 +126,7 @@ class AdamW(Decaying):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sgd(Decaying):
-    """Stochastic gradient descent."""
+    """Stochastic gradient descent, with momentum if set."""
 
     name: ClassVar = "sgd"
 
@@ -131,10 +135,10 @@ class Sgd(Decaying):
     weight_decay: NonNegative = 0.0
     """L2 penalty added to the gradient."""
     nesterov: bool = False
-    """Use Nesterov momentum; needs `momentum` above 0."""
+    """True: use Nesterov momentum; needs `momentum` above 0."""
 
     def check(self) -> None:
-        """Check rules that involve several fields.
+        """Check rules between fields.
 
         Raises:
             RuleError: If `nesterov` is set while `momentum` is 0.
@@ -144,7 +148,7 @@ class Sgd(Decaying):
         require(has_any, "nesterov needs a momentum above 0", self, "nesterov", "momentum")
 
     def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
-        """Return PyTorch's optimizer of some parameters."""
+        """Return PyTorch's SGD for some parameters."""
         import torch
 
         return torch.optim.SGD(

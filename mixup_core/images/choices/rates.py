@@ -2,7 +2,7 @@
 
 Each is a dataclass with a `tag`, its fields, and
 
-    warm_up                                   epochs of warm-up, before the schedule proper
+    warm_up                                   epochs of warm-up, before the schedule itself
     factor(step, steps_per_epoch, epochs)     factor of the learning rate at a step
     in_epoch(epoch, epochs)                   values that determine an epoch's factors, for keys
 """
@@ -19,7 +19,7 @@ from mixup_core.tree.limits import Count, Range, Share, Whole
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Constant:
-    """The same rate at every step."""
+    """A constant learning rate."""
 
     tag: ClassVar = "constant"
     warm_up: ClassVar = 0
@@ -36,13 +36,15 @@ class Constant:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _WarmedUp(Checked):
-    """A schedule with an optional linear warm-up, `(step + 1) / steps of the warm-up`.
+    """Base class of schedules that can begin with a linear warm-up.
+
+    In the warm-up, the factor is `(step + 1) / steps of the warm-up`.
 
     Source: Goyal et al. 2017, arXiv:1706.02677, section 2.2 (gradual warm-up, from near zero).
     """
 
     warm_up: Whole = 0
-    """Epochs of warm-up; the schedule proper starts after them."""
+    """Number of epochs of warm-up, after which the schedule itself starts."""
 
     def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         """Return the factor of the learning rate at a 0-based step of the run."""
@@ -62,7 +64,7 @@ class _WarmedUp(Checked):
         raise NotImplementedError
 
     def _in_epoch(self, epoch: int, epochs: int) -> Any:
-        """Return the values that determine an epoch; `epoch` is counted from the warm-up's end."""
+        """Return the values that determine an epoch's factors; `epoch` 0 follows the warm-up."""
         raise NotImplementedError
 
 
@@ -82,7 +84,7 @@ class WarmUp(_WarmedUp):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cosine(_WarmedUp):
-    """Half a cosine from 1 to `end`, changed at each step.
+    """Cosine schedule from 1 to `end`, updated at each step.
 
         end + (1 - end) (1 + cos(pi step / steps)) / 2
 
@@ -92,7 +94,7 @@ class Cosine(_WarmedUp):
     tag: ClassVar = "cosine"
 
     end: Share = 0.0
-    """Factor that the step after the last one would have."""
+    """Factor that the step after the last one would have, which is never reached."""
 
     def _factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         wave = (1 + math.cos(math.pi * step / (steps_per_epoch * epochs))) / 2
@@ -105,20 +107,20 @@ class Cosine(_WarmedUp):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step(_WarmedUp):
-    """The rate is multiplied by `gamma` at the start of each of some epochs."""
+    """Step schedule: the learning rate is multiplied by `gamma` at the start of given epochs."""
 
     tag: ClassVar = "step"
 
     at: tuple[Count, ...]
-    """0-based epochs, growing, each after the warm-up."""
+    """Epochs (0-based) at whose start the rate changes, increasing, each after the warm-up."""
     gamma: Annotated[float, Range(0, 1, "(]")] = 0.1
     """Factor of the learning rate at each of these epochs."""
 
     def check(self) -> None:
-        """Check the rules that join several fields.
+        """Check rules between fields.
 
         Raises:
-            RuleError: If the epochs do not grow, or begin in the warm-up.
+            RuleError: If the epochs do not increase, or begin in the warm-up.
         """
         grow = list(self.at) == sorted(set(self.at))
         fits = grow and (not self.at or self.at[0] >= self.warm_up)
@@ -140,4 +142,4 @@ class Step(_WarmedUp):
 
 
 LrSchedule = Constant | WarmUp | Cosine | Step
-"""All schedules. To add one, write its class and add it here."""
+"""Union of all schedules of the learning rate. To add one, write its class and add it here."""

@@ -1,1 +1,1 @@
-"""Losses of images with mixed labels, one file each; `loss` registers them."""
+"""Losses of images with mixed labels, one per file."""

@@ -1,4 +1,4 @@
-"""ClassWeights: weights of the classes in the loss.
+"""ClassWeights: ways to weight the classes in the loss.
 
 Each is a dataclass with a `tag` and
 
@@ -16,12 +16,12 @@ from mixup_core.tree.limits import NonNegative
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Balanced:
-    """Weights with which every class contributes equally, whatever its number of images.
+    """Weights by which every class contributes equally, whatever its number of images.
 
         weight of class k = images / (classes * images of class k)
 
-    Counted are the images that the run trains on, with labels after label noise. The mean weight of
-    an image is 1. Classes without images are not counted and have weight 0.
+    The counts are those of the images that the run trains on, with labels after label noise. The
+    mean weight of an image is 1. Classes without images are not counted and have weight 0.
 
     Source: King and Zeng 2001, Logistic regression in rare events data; as in scikit-learn.
     """
@@ -36,7 +36,7 @@ class Balanced:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Given(Checked):
-    """Weights from the study file. They are not rescaled; their mean need not be 1."""
+    """Weights given in the study file. They are not rescaled; their mean need not be 1."""
 
     tag: ClassVar = "given"
 
@@ -44,7 +44,7 @@ class Given(Checked):
     """Weight of each class, in the order of the classes; at least one is positive."""
 
     def check(self) -> None:
-        """Check the weights together.
+        """Check that a weight is positive.
 
         Raises:
             RuleError: If all are 0.
@@ -58,4 +58,4 @@ class Given(Checked):
 
 
 ClassWeights = Balanced | Given
-"""All kinds of class weights. To add one, write its class and add it here."""
+"""Union of all kinds of class weights. To add one, write its class and add it here."""

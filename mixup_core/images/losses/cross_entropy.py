@@ -1,4 +1,4 @@
-"""CrossEntropy: cross entropy with a mixed label."""
+"""CrossEntropy: cross entropy of an image with a mixed label."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CrossEntropy(Checked):
-    """Cross entropy in nats; see `mixup_core.mixing.mixed_losses.mixed_cross_entropies`."""
+    """Cross entropy with a mixed label, in nats (`mixup_core.mixing.mixed_losses`)."""
 
     tag: ClassVar = "cross-entropy"
 
     smoothing: Share = 0.0
-    """Label smoothing: share of each label that is spread evenly over all classes. It is the
+    """Label smoothing: share of each label that is spread evenly over all classes. It serves as a
     control for the effect of mixing on labels. Source: Szegedy et al. 2016, arXiv:1512.00567,
     section 7.
     """
@@ -38,9 +38,9 @@ class CrossEntropy(Checked):
         partner: Literal["dataset", "permutation"],
         batch_size: int,
     ) -> float | None:
-        """Return the infimum of the mean loss over all functions (`mixup_core.mixing.loss_floor`).
+        """Return the infimum of the mean loss over all classifiers; None with label smoothing.
 
-        It is not known for smoothed labels: None.
+        See `mixup_core.mixing.loss_floor`.
         """
         from mixup_core.mixing.loss_floor import loss_floor
 

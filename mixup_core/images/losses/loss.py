@@ -1,7 +1,7 @@
-"""Loss: losses of images with mixed labels.
+"""Loss: interface of losses of images with mixed labels.
 
-Each is a dataclass with a `tag`. Their files are imported whenever a study is read, so import torch
-inside the methods.
+Each loss is a dataclass with a `tag`. Their files are imported whenever a study is read, so import
+torch inside the methods.
 """
 
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -15,12 +15,19 @@ if TYPE_CHECKING:
 
 
 class Loss(Protocol):
-    """Computes the loss of each image of a mixed batch."""
+    """Interface of losses: loss of each image of a mixed batch, and the lowest possible mean."""
 
     def per_image(
         self, logits: "Tensor", labels: "Tensor", partner_labels: "Tensor", lam: "Tensor"
     ) -> "Tensor":
-        """Return the loss of each image, (batch,)."""
+        """Return the loss of each image, (batch,).
+
+        Args:
+            logits: (batch, classes), float.
+            labels: (batch,), int64.
+            partner_labels: Labels of the partners, (batch,), int64.
+            lam: Weight of `labels`, in [0, 1], () or (batch,).
+        """
 
     def floor(
         self,
@@ -29,8 +36,15 @@ class Loss(Protocol):
         partner: Literal["dataset", "permutation"],
         batch_size: int,
     ) -> float | None:
-        """Return the infimum of the mean loss over all functions; None if it is not known."""
+        """Return the infimum of the mean loss over all classifiers; None if it is unknown.
+
+        Args:
+            law: Law of the mixing weight.
+            labels: Labels of all training images, (images,), int64.
+            partner: How partners are drawn: from the dataset, or as a permutation of the batch.
+            batch_size: Images per batch.
+        """
 
 
 LossChoice = CrossEntropy | SquaredError
-"""All losses. To add one, write its file and add it here."""
+"""Union of all losses. To add one, write its file and add it here."""

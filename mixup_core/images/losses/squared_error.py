@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SquaredError:
-    """Squared error over classes; see `mixup_core.mixing.mixed_losses.mixed_squared_errors`."""
+    """Squared error summed over classes (see `mixup_core.mixing.mixed_losses`)."""
 
     tag: ClassVar = "squared-error"
 

@@ -37,5 +37,5 @@ class Weighted:
         partner: Literal["dataset", "permutation"],
         batch_size: int,
     ) -> None:
-        """Return None: the infimum is not known with class weights."""
+        """Return None: with class weights, the infimum of the mean loss is unknown."""
         del law, labels, partner, batch_size
