@@ -1,4 +1,4 @@
-"""Augmentations of training images. Each has one file, which is registered here."""
+"""Augmentations of training images, one per file; each is registered here."""
 
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.augmentations.crop import Crop, CropFlip

@@ -1,4 +1,4 @@
-"""Augmentation: base class of changes that are made to a training image each time it is used."""
+"""Augmentation: base class of random changes made to a training image each time it is used."""
 
 from abc import ABC
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Augmentation(Checked, ABC):
-    """Changes training images, batch by batch, on their device.
+    """Base class of augmentations, which change training images batch by batch on their device.
 
     `draw` is called once per epoch and returns all random values, so that a resumed run has the
     same bits. Both views of an image get the same change. Probes and evaluation use images without
@@ -26,25 +26,28 @@ class Augmentation(Checked, ABC):
     catalogue: ClassVar[Catalogue["Augmentation"]] = Catalogue("augmentation")
 
     tag: ClassVar[str]
-    """The augmentation's name in study files."""
+    """Name of the augmentation in study files."""
     needs_bytes: ClassVar[bool] = False
-    """True if it works on 8-bit pixels only, so that images must not be pooled before it."""
+    """True if the augmentation works on 8-bit pixels only, so that images must not be pooled before
+    it.
+    """
 
     chooses_on_host: ClassVar[bool] = False
-    """True if the draws decide which functions are called. They then stay on the CPU, because
+    """True if the drawn values decide which functions are called. They then stay on the CPU,
+    because
     reading them from a GPU would make each step wait for it.
     """
 
     @property
     def changes_images(self) -> bool:
-        """True if the class defines a change of pixels or of images."""
+        """True if the class overrides `on_pixels` or `on_images`."""
         own, none = type(self), Augmentation
         return (own.on_pixels, own.on_images) != (none.on_pixels, none.on_images)
 
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw the random values for each use of an image, (shape..., numbers); None: no draws.
+        """Draw the random values for each use of an image, (*shape, numbers); None: no values.
 
         Args:
             shape: Shape of the uses, such as (2, images).
@@ -55,7 +58,7 @@ class Augmentation(Checked, ABC):
         return None
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Change raw pixels; return them in any type, in the same unit.
+        """Return raw pixels after the change, in any type and in the same unit.
 
         Args:
             pixels: (batch, channels, height, width), integer; 0 is black.
@@ -66,7 +69,7 @@ class Augmentation(Checked, ABC):
         return pixels
 
     def on_images(self, images: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Change normalised images; return them.
+        """Return normalised images after the change.
 
         Args:
             images: (batch, channels, height, width), float32; may be modified. 0 is the mean pixel.

@@ -1,4 +1,4 @@
-"""Crop, CropFlip: random crops of a padded image, and mirror images."""
+"""Crop, CropFlip: random crops of a padded image, without or with mirroring."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,29 +14,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Crop(Augmentation):
-    """Pads the image by 4 pixels and crops it to its size at a uniform position."""
+    """Pads the image by 4 pixels on each side and crops it to its size at a random position."""
 
     tag: ClassVar = "crop"
     mirrors: ClassVar[bool] = False
 
     border: Border = "black"
-    """Padding: black, or the image reflected without repeating its edge (as in OpenMixup)."""
+    """Kind of padding: black, or the image reflected without repeating its edge (as in OpenMixup).
+    """
 
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw the positions of crops, and which are mirrored: (*shape, 3)."""
+        """Draw row and column of each crop, and whether it is mirrored: (*shape, 3)."""
         del size
         return draw_moves(shape, rng, mirrors=self.mirrors)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return the crops."""
+        """Return the cropped images."""
         return moved(pixels, drawn, self.border)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CropFlip(Crop):
-    """Crops as `Crop` does, and mirrors with probability 1/2."""
+    """Like `Crop`, and mirrors each image with probability 1/2."""
 
     tag: ClassVar = "crop-flip"
     mirrors: ClassVar[bool] = True

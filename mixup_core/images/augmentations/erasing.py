@@ -18,7 +18,7 @@ ErasedArea = Annotated[float, Range(0, 1, "()")]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Erasing(Augmentation):
-    """Replaces a window of some images by the mean pixel, after cropping and mirroring.
+    """Random erasing: replaces a window of some images by the mean pixel, after crop and mirror.
 
     Source: Zhong et al. 2020, arXiv:1708.04896; areas and aspect ratios of torchvision.
     """
@@ -26,7 +26,7 @@ class Erasing(Augmentation):
     tag: ClassVar = "erasing"
 
     probability: Share = 0.5
-    """Probability that a window of an image is erased."""
+    """Probability that an image gets an erased window."""
     least_area: ErasedArea = 0.02
     """Smallest erased area, as a share of the image."""
     greatest_area: ErasedArea = 0.33
@@ -34,15 +34,15 @@ class Erasing(Augmentation):
     ratio: Annotated[float, Range(1, 100)] = 3.3
     """Largest ratio of width to height; the smallest is 1 / ratio."""
     before: Literal["none", "crop", "crop-flip"] = "crop-flip"
-    """Augmentation that is applied first."""
+    """Augmentation applied before the erasing."""
     border: Border = "black"
-    """Padding of the crop."""
+    """Kind of padding of the crop."""
 
     def check(self) -> None:
-        """Check the order of the areas.
+        """Check that `least_area` is not above `greatest_area`.
 
         Raises:
-            RuleError: If `least_area` is above `greatest_area`.
+            RuleError: If it is.
         """
         is_sorted = self.least_area <= self.greatest_area
         rule = "least_area <= greatest_area"
@@ -51,7 +51,7 @@ class Erasing(Augmentation):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw a move and a window for each use, (*shape, 7); most windows are empty."""
+        """Draw crop, mirroring and window for each use, (*shape, 7); some windows are empty."""
         import numpy as np
 
         from mixup_core.images.augmentations.windows import draw_windows
@@ -63,11 +63,11 @@ class Erasing(Augmentation):
         return np.concatenate([moves, windows * is_erased[..., None]], axis=-1)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Apply the augmentation that comes first."""
+        """Return the pixels after the augmentation `before`."""
         return pixels if self.before == "none" else moved(pixels, drawn[:, :3], self.border)
 
     def on_images(self, images: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Set the windows to 0, which is the mean pixel."""
+        """Return the images with their windows set to 0, which is the mean pixel."""
         from mixup_core.mixing.boxes import outside
 
         return images.mul_(outside(drawn[:, 3:], images).unsqueeze(1))

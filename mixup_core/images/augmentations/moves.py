@@ -1,4 +1,4 @@
-"""Moves: positions of crops in a padded image, and which images are mirrored."""
+"""Moves: random crop positions in a padded image, and mirroring."""
 
 from typing import TYPE_CHECKING, Literal
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 PADDING = 4
-"""Pixels of padding on each side."""
+"""Number of padding pixels on each side."""
 
 Border = Literal["black", "reflect"]
 
@@ -16,12 +16,12 @@ Border = Literal["black", "reflect"]
 def draw_moves(
     shape: tuple[int, ...], rng: "np.random.Generator", *, mirrors: bool
 ) -> "NDArray[np.int64]":
-    """Draw uniform moves for `moved`: (*shape, 3).
+    """Draw crop positions and mirroring uniformly, as `moved` takes them: (*shape, 3).
 
     Args:
         shape: Shape of the uses of images.
         rng: Random generator. It gives the same crops with and without mirroring.
-        mirrors: Mirror with probability 1/2.
+        mirrors: True: mirror with probability 1/2.
     """
     import numpy as np
 
@@ -31,13 +31,13 @@ def draw_moves(
 
 
 def moved(pixels: "Tensor", moves: "Tensor", border: Border) -> "Tensor":
-    """Return images that are padded, cropped and mirrored.
+    """Return images after padding, cropping and mirroring; same shape.
 
     Args:
         pixels: (batch, channels, height, width).
         moves: (batch, 3), int64: first row and column of the crop, each in [0, 2 PADDING], where
             PADDING leaves the image in place; and 1 to mirror it.
-        border: Pad with black, or with the image reflected without repeating its edge.
+        border: Kind of padding: black, or the image reflected without repeating its edge.
     """
     import torch
     from torch.nn.functional import pad
@@ -59,7 +59,7 @@ def moved(pixels: "Tensor", moves: "Tensor", border: Border) -> "Tensor":
 
 
 def _reflected(places: "Tensor", length: int) -> "Tensor":
-    """Return the indices of the pixels that reflection puts beyond the border.
+    """Return indices with those beyond the border reflected into the image.
 
     For example, -1 becomes 1, and `length` becomes `length - 2`.
     """

@@ -1,4 +1,4 @@
-"""RandAugment: random transformations of the same magnitude."""
+"""RandAugment: random image transformations, all of the same magnitude."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ TRANSFORMATIONS = (
     "equalise",
 )
 GREATEST = 30
-"""Largest magnitude."""
+"""Maximum magnitude."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RandAugment(Augmentation):
-    """Draws transformations uniformly with replacement, after cropping and mirroring.
+    """Applies random transformations, drawn with replacement, after crop and mirror.
 
     The transformations and magnitudes are torchvision's; signs are random. Images of a batch with
     the same transformation are transformed together.
@@ -48,18 +48,18 @@ class RandAugment(Augmentation):
     chooses_on_host: ClassVar = True
 
     number: Annotated[int, Range(1, 14)] = 2
-    """Number of transformations applied to each image in turn."""
+    """Number of transformations applied to each image, one after another."""
     magnitude: Annotated[int, Range(0, GREATEST)] = 9
-    """Magnitude in steps of 1/30 of the largest."""
+    """Magnitude of every transformation, from 0 to 30, the maximum."""
     before: Literal["none", "crop", "crop-flip"] = "crop-flip"
-    """Augmentation that is applied first."""
+    """Augmentation applied before the transformations."""
     border: Border = "black"
-    """Padding of the crop."""
+    """Kind of padding of the crop."""
 
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw a move, transformations and their signs: (*shape, 3 + 2 number)."""
+        """Draw a move (crop, mirror), transformations and signs: (*shape, 3 + 2 number)."""
         import numpy as np
 
         del size
@@ -69,7 +69,7 @@ class RandAugment(Augmentation):
         return np.concatenate([moves, chosen, signs], axis=-1)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Transform the images. Reads no value from their device.
+        """Return the transformed pixels, without reading a value from their device.
 
         For rotations and shears, torchvision copies a few numbers to the GPU and waits for the
         copy.
@@ -99,8 +99,8 @@ def transformations(
     """Return the transformations by name: functions of (batch, channels, height, width), uint8.
 
     Args:
-        magnitude: In steps of 1 / `GREATEST`.
-        sign: 1 or -1.
+        magnitude: From 0 to `GREATEST`.
+        sign: 1 or -1, the direction of transformations that have one.
         size: Height and width of the images.
     """
     import math

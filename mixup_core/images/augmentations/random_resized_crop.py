@@ -31,13 +31,13 @@ class RandomResizedCrop(Augmentation):
     ratio: Annotated[float, Range(1, 100)] = 4 / 3
     """Largest ratio of width to height; the smallest is 1 / ratio."""
     flip: bool = True
-    """Mirror with probability 1/2."""
+    """True: mirror with probability 1/2."""
 
     def check(self) -> None:
-        """Check the order of the areas.
+        """Check that `least_area` is not above `greatest_area`.
 
         Raises:
-            RuleError: If `least_area` is above `greatest_area`.
+            RuleError: If it is.
         """
         is_sorted = self.least_area <= self.greatest_area
         rule = "least_area <= greatest_area"
@@ -46,7 +46,7 @@ class RandomResizedCrop(Augmentation):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw a window, and whether it is mirrored: (*shape, 5)."""
+        """Draw a window for each use of an image, and whether it is mirrored: (*shape, 5)."""
         import numpy as np
 
         from mixup_core.images.augmentations.windows import draw_windows
@@ -57,7 +57,7 @@ class RandomResizedCrop(Augmentation):
         return np.concatenate([windows, mirrored], axis=-1)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return the windows, resized to the image, float32."""
+        """Return the windows, resized to the size of the image, float32."""
         import torch
         from torch.nn.functional import grid_sample
 

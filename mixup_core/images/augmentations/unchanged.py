@@ -1,4 +1,4 @@
-"""Unchanged: no augmentation."""
+"""Unchanged: the choice of no augmentation."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,6 +8,6 @@ from mixup_core.images.augmentations.augmentation import Augmentation
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unchanged(Augmentation):
-    """Uses each image as it is."""
+    """No augmentation: uses each image as it is."""
 
     tag: ClassVar = "none"

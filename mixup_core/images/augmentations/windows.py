@@ -15,7 +15,7 @@ def draw_windows(
     ratio: tuple[float, float],
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Draw windows, (*shape, 4): first row, end row, first column, end column; and which fit.
+    """Draw windows, (*shape, 4): first row, end row, first column, end column; and which ones fit.
 
     Area, logarithm of the aspect ratio and position are uniform; sides are rounded. The first of
     ten attempts that fits into the image is used, as in torchvision; if none fits, the window is

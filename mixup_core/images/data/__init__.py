@@ -1,1 +1,1 @@
-"""Datasets: facts, files, download and reading."""
+"""Datasets: their sizes and classes, files, download and reading."""

@@ -1,4 +1,4 @@
-"""Facts about each dataset that are known before loading: sizes, classes, pixel statistics."""
+"""Catalog: facts about each dataset that are known before loading, such as sizes and classes."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +26,7 @@ V = TypeVar("V")
 
 class _Datasets(Register[Dataset]):
     def check(self, entry: Dataset) -> None:
-        """Check a dataset before it is registered.
+        """Check that a plugin's dataset can be registered.
 
         Raises:
             CatalogueError: If its name is taken or its facts contradict each other.
@@ -51,7 +51,7 @@ class _Datasets(Register[Dataset]):
 
 
 PUBLISHED: Register[Dataset] = _Datasets("dataset")
-"""Datasets by name. To add one, write its file and add it below."""
+"""Registry of datasets by name. To add one, write its file and add it below."""
 
 PUBLISHED.add(
     fashion_mnist.DATASET,
@@ -69,28 +69,28 @@ PUBLISHED.add(
 
 
 class View(Mapping[str, V]):
-    """A mapping from dataset names to one kind of value; it includes datasets of plugins."""
+    """Read-only mapping from dataset names to one kind of value; includes datasets of plugins."""
 
     def __init__(self, of: Callable[[Dataset], V | None], own: Mapping[str, V]) -> None:
-        """Create a view.
+        """Create the mapping.
 
         Args:
             of: Returns the value for a dataset; None leaves the dataset out.
-            own: Values by name that are added, or override those of `of`.
+            own: Additional values by name, which override those of `of`.
         """
         self._of = of
         self.own = dict(own)
 
     @property
     def origins(self) -> Mapping[str, Origin]:
-        """Origins of the datasets that plugins added, by name."""
+        """The plugins that define datasets, by name of the dataset."""
         return PUBLISHED.origins
 
     def __getitem__(self, name: str) -> V:
         """Return the value for a dataset.
 
         Raises:
-            KeyError: If there is none.
+            KeyError: If the dataset is unknown or has no value.
         """
         value = self.own[name] if name in self.own else self._of(PUBLISHED[name])
         if value is None:
@@ -108,7 +108,9 @@ class View(Mapping[str, V]):
 
 
 CATALOG = View[DatasetInfo](lambda dataset: dataset.info, {})
-"""Datasets of fixed size. For an `image-folder`, see `images/data/folders.py`."""
+"""Facts by dataset name. The facts of an `image-folder` are read from its files
+(`mixup_core.images.data.folders`).
+"""
 
 DATA_NAMES = View[str](lambda dataset: dataset.info.title, {"image-folder": "a folder of images"})
-"""Descriptions by value of `data.name`."""
+"""Titles of datasets, for messages, by value of `data.name`."""

@@ -1,4 +1,4 @@
-"""images_of_classes: how many images of each class a run trains on."""
+"""images_of_classes: numbers of images of each class that a run trains on."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -16,10 +16,10 @@ from mixup_core.seeding import Seeds
 
 
 def images_of_classes(config: TrainConfig) -> Indices | None:
-    """Return the number of training images per class before and after label noise: (2, classes).
+    """Return the numbers of training images per class before and after label noise: (2, classes).
 
-    Returns:
-        None if the labels are not on this machine, or cannot be read without decoding images.
+    The result is None if the labels are not on this machine, or cannot be read without decoding
+    images.
 
     Raises:
         ValueError: If the subset cannot be drawn.
@@ -30,13 +30,14 @@ def images_of_classes(config: TrainConfig) -> Indices | None:
 
 
 _PICTURES = {"caltech101", "dtd", "fgvc-aircraft", "tiny-imagenet"}
-"""Datasets whose labels can only be read with their images, which takes minutes."""
+"""Datasets whose labels can only be read together with their images, which takes minutes."""
 
 
 def _labels(data: DataConfig, root: Path) -> Indices | None:
-    """Return the labels from which validation and subset are drawn, then an oracle's test labels.
+    """Return the labels of all training images, followed by test labels if the run is an oracle.
 
-    Return None if they cannot be read quickly.
+    Validation images and subset are drawn from these. The result is None if the labels cannot be
+    read quickly.
     """
     if (facts := facts_of(data)) is not None:
         train, test = (

@@ -1,4 +1,4 @@
-"""DATASETS: loaders of splits by dataset name. `load` returns images as uint8 tensors."""
+"""DATASETS: functions that load a split, by dataset name. `load` returns all splits of a run."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -31,20 +31,23 @@ __all__ = ["DATASETS", "Images", "Splits", "load"]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Splits:
-    """A dataset's images before views, subset and normalisation."""
+    """Images of a dataset by split, before second views, subset and normalisation."""
 
     info: DatasetInfo
     train: Images
     """Training images without the held-out ones, in the order of the files."""
     val: Images | None
-    """Held out of the training images, the same at every seed but for folds; None if none are."""
+    """Images held out of the training images, the same at every seed (except with folds); None if
+    none
+    are held out.
+    """
     test: Images | None
     """Test images; None if `data.test` is false."""
     corrupted: Mapping[str, Images] = field(default_factory=dict)
-    """Test images by corruption (`data.corruptions`)."""
+    """Test images under each corruption of `data.corruptions`, by its name."""
 
     def held_out(self, data: DataConfig) -> dict[str, Images]:
-        """Return the evaluation splits by the first part of their metrics' names.
+        """Return the splits to evaluate, by the first part of their metrics' names.
 
         Args:
             data: Decides whether the labels of validation and test images are noisy.
@@ -62,10 +65,10 @@ class Splits:
         return torch.from_numpy(drawn)
 
     def seen_by(self, data: DataConfig) -> Images:
-        """Return the images that a run can train on; with `data.oracle`, the test images too.
+        """Return the images that a run can train on; with `data.oracle`, test images are included.
 
         Raises:
-            ValueError: If an oracle has no test images.
+            ValueError: If `data.oracle` is set and there are no test images.
         """
         if not data.oracle:
             return self.train
@@ -78,7 +81,7 @@ class Splits:
         return Images(pixels=pixels, labels=labels, pool=self.train.pool)
 
     def normalised(self, data: DataConfig) -> "Splits":
-        """Return the splits, with measured mean and standard deviation if `data` requires it."""
+        """Return the splits, with measured mean and standard deviation if `data` asks for it."""
         if data.normalise == "given":
             return self
         mean, std = _measured(self.train)
@@ -96,7 +99,7 @@ class Splits:
 
 
 def _measured(images: Images) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return mean and standard deviation of each channel of the pooled pixels, in [0, 1].
+    """Return mean and standard deviation of each channel of pooled pixels, in [0, 1].
 
     The standard deviation of a constant channel is set to one grey level.
     """
@@ -122,7 +125,8 @@ def load(data: DataConfig, root: Path | None = None) -> Splits:
     exception touches no pixel: the digest of an image-folder covers the bytes under `test/`.
 
     Args:
-        data: The dataset, and how its images are pooled. Fields that act later are ignored
+        data: The dataset, and how its images are pooled. Fields that apply after loading are
+            ignored
             (`DataConfig.as_loaded`).
         root: Folder of downloaded datasets; None means `data_root()`.
 
@@ -151,7 +155,7 @@ def load(data: DataConfig, root: Path | None = None) -> Splits:
 
 
 def _published(dataset: Dataset, data: DataConfig, root: Path, split: SplitName) -> Images:
-    """Return the images of a split of a published dataset, at the size wanted.
+    """Return the images of a split of a published dataset, in the configured size.
 
     Raises:
         DataError: If a plugin's dataset draws from a global random generator.
@@ -199,7 +203,7 @@ Loader = Callable[[DataConfig, Path, SplitName], Images]
 DATASETS = View[Loader](
     lambda dataset: partial(_published, dataset), {"image-folder": _image_folder}
 )
-"""Loaders by name: (data, folder of datasets, split) to images."""
+"""Loaders by dataset name: functions of (data, folder of datasets, split) that return images."""
 
 
 def _check(images: Images, info: DatasetInfo, num_images: int, where: str) -> None:
@@ -228,7 +232,7 @@ def _check(images: Images, info: DatasetInfo, num_images: int, where: str) -> No
 
 
 def _hold_out(train: Images, data: DataConfig) -> tuple[Images, Images]:
-    """Return the images that stay and those that are held out.
+    """Split training images into those that stay and those that are held out.
 
     Raises:
         ValueError: If no image would be left to train on.

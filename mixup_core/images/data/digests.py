@@ -1,4 +1,4 @@
-"""Digests of files, and a cache of them. Does not import torch."""
+"""Digests: checksums of files, and a cache of them. Imports no torch."""
 
 import hashlib
 import json
@@ -74,10 +74,10 @@ class KnownDigests:
         return digest
 
     def keep(self, others: Iterable[Path] = ()) -> None:
-        """Save the digests that were used.
+        """Save the digests that were requested since loading; drop all others.
 
         Args:
-            others: Further files whose cached digests are kept; all others are dropped.
+            others: More files whose cached digests are kept.
         """
         known = {path: self._known[path] for path in map(str, others) if path in self._known}
         known |= self._asked
@@ -96,4 +96,4 @@ class KnownDigests:
 
 
 _YOUNG_NS = 2_000_000_000
-"""Coarsest resolution of file times to expect, in nanoseconds."""
+"""Age, in nanoseconds, from which a file's times are trusted: the coarsest resolution to expect."""

@@ -1,4 +1,4 @@
-"""Draws: which images a run trains on, and with which labels. Does not import torch."""
+"""Draws: the images that a run trains on, and their noisy labels. Imports no torch."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +10,10 @@ Indices = NDArray[np.int64]
 
 
 def split_off(num_images: int, data: DataConfig) -> tuple[Indices, Indices]:
-    """Return which images stay and which are held out for validation, both in their order.
+    """Return the indices of images that stay and of those held out for validation, both in order.
 
-    A larger `val_size` holds a smaller one, and every seed draws the same. Folds are every k-th
-    image of the same order, so that their sizes differ by one at most.
+    A larger `val_size` holds out the images of a smaller one and more, and every seed draws the
+    same. Folds are every k-th image of the same order, so that their sizes differ by one at most.
 
     Raises:
         ValueError: If no image would stay, or the fold is not chosen yet.
@@ -39,7 +39,7 @@ def draw_subset(
 
     Args:
         labels: Labels of the available images.
-        num_classes: Number of classes of the dataset, also of classes without images.
+        num_classes: Number of classes of the dataset, including classes without images.
         data: Size of the subset, and whether it is balanced.
         seed: Seed of the run.
 
@@ -76,7 +76,7 @@ def draw_noise(labels: Indices, num_classes: int, data: DataConfig, seed: int | 
     Args:
         labels: Labels of the images.
         num_classes: At least 2 if there is noise.
-        data: The probability, and which class replaces a label.
+        data: Probability of noise, and rule for the class that replaces a label.
         seed: Seed of the run.
     """
     if data.label_noise == 0:
@@ -92,7 +92,7 @@ def draw_noise(labels: Indices, num_classes: int, data: DataConfig, seed: int | 
 
 
 def draw_held_out_noise(labels: Indices, num_classes: int, data: DataConfig, split: str) -> Indices:
-    """Return the labels of `val` or `test` with their noise, which is the same at every seed."""
+    """Return the labels of `val` or `test` with label noise, which is the same at every seed."""
     is_noisy = data.noise_in_val if split == "val" else data.noise_in_test
     seed = {"val": 0, "test": 1}[split]
     return draw_noise(labels, num_classes, data, seed) if is_noisy else labels
@@ -102,7 +102,7 @@ def _dealt(labels: Indices, order: Indices) -> Indices:
     """Return image indices in rounds: the first image of each class, then the second, and so on.
 
     Args:
-        labels: Labels along `order`.
+        labels: Labels of the images, in the order of `order`.
         order: Indices of the images.
     """
     rank = np.empty(len(labels), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Facts of a dataset: sizes, classes, statistics and files; how to download and read it."""
+"""Dataset: facts about a dataset, such as sizes and files, and functions to get and read it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,10 +15,10 @@ SplitName = Literal["train", "test"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatasetInfo:
-    """Facts that validation and planning need. Holds no pixels and does not import torch."""
+    """Facts about a dataset that validation and planning need, without its pixels."""
 
     title: str
-    """Name for captions."""
+    """Name of the dataset in captions."""
     num_train: int
     num_test: int
     num_classes: int
@@ -36,25 +36,26 @@ class DatasetInfo:
 
     @property
     def num_bytes(self) -> int:
-        """Size of all images in memory, in bytes, as uint8."""
+        """Size of all images in memory as uint8, in bytes."""
         per_image = self.channels * self.image_size**2
         return (self.num_train + self.num_test) * per_image
 
 
 Sources = tuple[Mapping[str, Callable[[Path], None]], str]
-"""Downloads by the name of their source, each a function that fills a staging folder; and advice if
-all of them fail.
+"""Functions that download a dataset into a staging folder, by name of the source; and advice for
+the
+user if all of them fail.
 """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bundle:
-    """A dataset that is a file of an installed package, instead of files to download."""
+    """A dataset that comes as a file of an installed package and needs no download."""
 
     package: str
     """Name of the package, for pip."""
     file: Callable[[], Path | None]
-    """Finds the file; returns None if the package is missing."""
+    """Returns the path of the file, or None if the package is missing."""
 
 
 def _no_sources(root: Path) -> Sources:
@@ -67,8 +68,9 @@ class Dataset:
 
     name: str
     info: DatasetInfo
-    """Facts at the size of its images. If the sizes vary, at the size to which they are resized by
-    default.
+    """Facts about the dataset at the size of its images. If the sizes vary, at the size to which
+    they
+    are resized by default.
     """
     files: Mapping[SplitName, dict[str, str]] = field(default_factory=dict)
     """Files of each split: paths below the root, with sha256 or md5 of the content.
@@ -76,10 +78,11 @@ class Dataset:
     Both splits can be in one file. Empty if a package contains the data, or they are computed.
     """
     sources: Callable[[Path], Sources] = _no_sources
-    """Returns the sources, given the root folder."""
+    """Takes the root folder and returns the sources of the download."""
     read: "Callable[[Path, SplitName, int], Images]"
-    """(root, split, side of the images) to the images of a split. The files have been verified
-    before. The side is ignored if all images have one size.
+    """Takes root, split and side of the images in pixels; returns the images of the split. The
+    files
+    have been verified before. The side is ignored if all images have one size.
     """
     bundle: Bundle | None = None
-    """Package that contains the data, if no files are downloaded."""
+    """Package that contains the data; None if files are downloaded."""

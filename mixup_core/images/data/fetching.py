@@ -1,4 +1,4 @@
-"""Locations of the datasets on disk, and their verified download. Does not import torch."""
+"""Fetching: where datasets are on disk, and their verified download. Imports no torch."""
 
 import fcntl
 import os
@@ -26,7 +26,9 @@ FILES = View[Mapping[SplitName, dict[str, str]]](
     lambda dataset: dataset.files or None,
     {f"{name}-c": {"test": dict.fromkeys(of.files(), "")} for name, of in CORRUPTED.items()},
 )
-"""Files by dataset and split: path below the root to `algorithm:digest` (empty if not published).
+"""Files of each dataset and split: path below the root, with `algorithm:digest` (empty if no digest
+is
+published).
 
 `cifar10-c` and `cifar100-c` are corrupted test images, which are downloaded separately.
 """
@@ -58,7 +60,7 @@ def data_root() -> Path:
 
 
 def statuses(root: Path) -> tuple[DataSet, ...]:
-    """Return where each data set of the catalogue is or would be, without opening a file."""
+    """Return each dataset of the catalogue with its location, without opening a file."""
     return tuple(
         DataSet(
             name=name,
@@ -71,13 +73,14 @@ def statuses(root: Path) -> tuple[DataSet, ...]:
 
 
 def is_present(name: str, root: Path) -> bool:
-    """Return whether all files of a data set are there and none is empty; contents are not read.
+    """Return whether all files of a dataset exist and none is empty; contents are not read.
+
+    An `image-folder` belongs to the user and counts as present (`describe` looks at it), and so
+    does a plugin's dataset without files.
 
     Args:
-        name: As `data.name`, or a corrupted set such as `cifar10-c`. An `image-folder` is the
-            user's own, so it counts as present; `describe` looks at it. So does what a plugin
-            makes without files.
-        root: See `data_root`; what comes with a package needs none.
+        name: Value of `data.name`, or a corrupted set such as `cifar10-c`.
+        root: Folder of datasets, see `data_root`; not used for datasets that come with a package.
     """
     if name in _BUNDLES:
         return _BUNDLES[name].file() is not None
@@ -119,8 +122,7 @@ def checksums(data: DataConfig, root: Path | None = None) -> dict[str, str]:
 
     Returns:
         sha256 by path below the root. For an image-folder: its name and `folder_digest`. For a
-        plugin's
-        dataset: also the plugin's name and digest.
+        plugin's dataset: also the plugin's name and digest.
 
     Raises:
         DataError: If a file cannot be read.
@@ -165,7 +167,7 @@ def fetch(name: str, root: Path) -> str:
         root: Folder of datasets, see `data_root`; created if it is missing.
 
     Returns:
-        A URL or package; `already in ...` if it was there.
+        URL or package that it came from; `already in ...` if it was there.
 
     Raises:
         DataError: If every source failed (the message gives each reason, and what to do by hand),
@@ -189,7 +191,7 @@ def fetch(name: str, root: Path) -> str:
 
 @contextmanager
 def locked(name: str, root: Path) -> Iterator[None]:
-    """Hold the lock under which a dataset is downloaded or decoded; the root is created if missing.
+    """Hold the lock for downloading or decoding a dataset; create the root if it is missing.
 
     Raises:
         OSError: If the root cannot be written, its file system has no locks, or the lock's name is
@@ -247,7 +249,7 @@ def _fetch_alone(name: str, root: Path) -> str:
 
 
 def _clear(staging: Path) -> None:
-    """Delete whatever exists at this path: a folder, a file or a link."""
+    """Delete a path of any kind: a folder, a file or a link; nothing if it does not exist."""
     if staging.is_dir() and not staging.is_symlink():
         shutil.rmtree(staging, ignore_errors=True)
     else:
@@ -270,7 +272,7 @@ def _move_into_place(name: str, staging: Path, root: Path) -> None:
 
 
 def _place(name: str, root: Path) -> str:
-    """Return the source of a dataset: a package, a folder, or the plugin that defines it."""
+    """Return the location of a dataset: a package, a folder, or the plugin that defines it."""
     if name in _BUNDLES:
         return _BUNDLES[name].package
     if name in FILES:

@@ -1,4 +1,4 @@
-"""FolderFacts: facts about an image-folder by its digest; readable without the images."""
+"""FolderFacts: facts about an image-folder, stored for reading results without the images."""
 
 import dataclasses
 import json
@@ -33,7 +33,7 @@ class FolderFacts:
     """Facts about the images of a folder that planning and reports need."""
 
     digest: str
-    """`mixup_core.images.data.folders.folder_digest` of the folder."""
+    """Result of `mixup_core.images.data.folders.folder_digest` for the folder."""
     classes: tuple[str, ...]
     """Names of the classes in the order of the labels."""
     train: Mapping[str, tuple[str, ...]]
@@ -43,16 +43,16 @@ class FolderFacts:
     shared: tuple[str, ...] = ()
     """Test images, as CLASS/FILE, whose bytes equal those of a training image."""
     copies: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """sha256 of images in `train/`, as CLASS/FILE, that have the bytes of another one."""
+    """sha256 of images in `train/` that have the same bytes as another one, by CLASS/FILE."""
     transparent: tuple[str, ...] = ()
     """Images with pixels that are not fully opaque, as SPLIT/CLASS/FILE."""
     unreadable: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Images that their file headers rule out, as SPLIT/CLASS/FILE, with the reason."""
+    """Images that cannot be used, judged by their file headers: the reason, by SPLIT/CLASS/FILE."""
     decoder: str = ""
     """Version of Pillow that read the images."""
 
     def names(self, data: DataConfig, split: SplitName) -> list[str]:
-        """Return the images of a split as CLASS/FILE, in the order of loading."""
+        """Return the names of a split's images as CLASS/FILE, in the order of loading."""
         train, test = split_classes(data, self.train, self.test)
         of_classes = train if split == "train" else test
         return [f"{kind}/{name}" for kind in self.classes for name in of_classes.get(kind, ())]
@@ -64,13 +64,13 @@ class FolderFacts:
 
 
 def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> FolderFacts:
-    """Return the facts of an image folder; cached until its files change.
+    """Return the facts of an image-folder; they are cached until its files change.
 
     The header of each image is read, and the pixels of those that can be transparent.
 
     Args:
         folder: The folder.
-        root: Folder of datasets, where the facts are cached.
+        root: Folder of datasets, in which the facts are cached.
         layout: Decides which files are images to use; None means the usual layout.
 
     Raises:
@@ -94,7 +94,7 @@ def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> Folde
 
 @dataclass(kw_only=True, slots=True)
 class Examined:
-    """Findings about an image-folder after decoding all its images."""
+    """Problems found in an image-folder by decoding all its images."""
 
     faults: list[str] = dataclasses.field(default_factory=list)
     """One line for each file that cannot be used."""

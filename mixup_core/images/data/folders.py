@@ -1,4 +1,4 @@
-"""Image folders: a user's own images in `train/<class>/*` and `test/<class>/*`. Without torch."""
+"""Image folders: a user's own images in `train/<class>/*` and `test/<class>/*`."""
 
 import hashlib
 import math
@@ -18,18 +18,18 @@ from mixup_core.images.data_config import DataConfig
 from mixup_core.rules import printable
 
 TEST_FOLDERS = ("test", "val", "valid", "validation")
-"""Names of folders with test images; the first that exists is used."""
+"""Possible names of the folder of test images; the first that exists is used."""
 _HALVES = (0.5, 0.5, 0.5)
 _MOST_NAMED = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """Layout of an image-folder: decides which of its files are images to use."""
+    """Rules that decide which files of an image-folder are images to use."""
 
     test_folder: str = "test"
     skip: tuple[str, ...] = ()
-    """Names to leave out, relative to the folder; `*` and `?` are wildcards."""
+    """Files to leave out, relative to the folder; `*` and `?` are wildcards."""
 
     @classmethod
     def of(cls, data: DataConfig) -> Self:
@@ -37,11 +37,11 @@ class Layout:
         return cls(test_folder=data.test_folder or "test", skip=data.skip or ())
 
     def place(self, split: SplitName) -> str:
-        """Return the folder of a split."""
+        """Return the name of the folder that contains a split."""
         return self.test_folder if split == "test" else split
 
     def has(self, name: str) -> bool:
-        """Return whether a file is used."""
+        """Return whether a file is used: no pattern of `skip` matches it."""
         return not any(fnmatchcase(name, pattern) for pattern in self.skip)
 
 
@@ -49,7 +49,7 @@ _USUAL = Layout()
 
 
 def describe(data: DataConfig) -> DatasetInfo:
-    """Return the facts of a dataset without decoding images.
+    """Return the facts about a dataset without decoding images.
 
     For an image-folder, the classes are the folders below `train/` and the title is the folder's
     name. If `data.test` is false, `test/` is not read and `num_test` is 0.
@@ -76,7 +76,7 @@ def describe(data: DataConfig) -> DatasetInfo:
 def folder_info(
     data: DataConfig, train: Mapping[str, Sequence[Any]], test: Mapping[str, Sequence[Any]]
 ) -> DatasetInfo:
-    """Return the facts of an image folder, given its files by class.
+    """Return the facts about an image-folder, given its files by class.
 
     Args:
         data: The folder and the size of its images; the folder need not exist.
@@ -111,7 +111,7 @@ def folder_info(
 
 
 def unequal_classes(train: Iterable[str], test: Iterable[str], layout: Layout) -> str:
-    """Return what differs between the classes of training and test images, "" if nothing."""
+    """Return how the classes of training and test images differ, for messages; else ""."""
     own, others = set(train), set(test)
     found = [
         f"only in {place}/: {_listed(sorted(names))}"
@@ -232,7 +232,7 @@ def _fault(file: Path) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return names for a message, of many the first."""
+    """Return names joined for a message; of many names only the first."""
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return ", ".join(map(printable, names[:5])) + more
 
@@ -286,7 +286,7 @@ def file_digests(folder: Path, root: Path, layout: Layout = _USUAL) -> dict[byte
 
 
 def content_digest(files: Mapping[bytes, str]) -> str:
-    """Return the sha256 of names and digests of files (see `folder_digest`)."""
+    """Return one sha256 over the names and digests of files (see `folder_digest`)."""
     digest = hashlib.sha256()
     for name, of_file in sorted(files.items()):
         digest.update(f"{of_file}  ".encode() + name + b"\0")
@@ -294,7 +294,7 @@ def content_digest(files: Mapping[bytes, str]) -> str:
 
 
 def _walk(folder: str, name: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield each file below a folder with its relative name. Avoids `Path`, which is slow here."""
+    """Yield each file below a folder with its relative name, without `Path`, which is slow here."""
     with _refusing(folder), os.scandir(folder) as found:
         entries = [entry for entry in found if not _is_hidden(entry.name)]
     for entry in entries:
@@ -318,7 +318,7 @@ def _entries(folder: Path) -> list[Path]:
 
 @contextmanager
 def _refusing(folder: Path | str) -> Iterator[None]:
-    """Convert errors of listing a folder into a message.
+    """Convert errors of listing a folder into a `DataError` with a message for the user.
 
     Raises:
         DataError: Instead of any `OSError`.

@@ -1,4 +1,4 @@
-"""Mapped: a dataset decoded once per machine, in a file that all its processes map.
+"""Mapped: a dataset decoded once per machine, in a file that all its processes map into memory.
 
     decoded/<name>-<16 hex>-<64 hex>.pt    tensors of every split
     .decoded-<uid>.key                     32 random bytes that only this user can read
@@ -6,7 +6,7 @@
 The 16 digits identify everything that the tensors depend on: checksums of the source files,
 configuration, decoders, user. After a change of the source, it is decoded into another file. The 64
 digits are a signature (HMAC-SHA256) of name and content with the user's key. If a file is damaged,
-modified or written by somebody else, its signature is wrong and the source is decoded again. Folder
+modified or written by another user, its signature is wrong and the source is decoded again. Folder
 and key may be deleted at any time.
 """
 
@@ -48,7 +48,7 @@ def load_mapped(data: DataConfig, root: Path | None = None) -> Splits:
     itself.
 
     Args:
-        data: The dataset. Fields that act later are ignored (`DataConfig.as_loaded`).
+        data: The dataset. Fields that apply after loading are ignored (`DataConfig.as_loaded`).
         root: Folder of downloaded datasets; None means `data_root()`.
 
     Raises:
@@ -76,13 +76,13 @@ def load_mapped(data: DataConfig, root: Path | None = None) -> Splits:
 
 
 def load_once(data: DataConfig, root: Path | None = None) -> Splits:
-    """Load a dataset as `load_mapped` does; it is downloaded if it is missing.
+    """Load a dataset as `load_mapped` does; download it first if it is missing.
 
-    The last two datasets are cached, because a process hosts many runs in turn. If several
+    The last two datasets are cached, because a process executes many runs in turn. If several
     processes of a machine need the download, one makes it and the others wait.
 
     Args:
-        data: The dataset. Fields that act later are ignored (`DataConfig.as_loaded`).
+        data: The dataset. Fields that apply after loading are ignored (`DataConfig.as_loaded`).
         root: Folder of downloaded datasets; None means `data_root()`.
     """
     return _kept(data.as_loaded(), root, PUBLISHED.origins.get(data.name))
@@ -112,10 +112,10 @@ def _key(data: DataConfig, root: Path) -> str:
 
 
 def _secret(root: Path) -> bytes:
-    """Return the key that signs what this user has decoded; it is created if it is missing.
+    """Return the key with which this user's decoded files are signed; create it if it is missing.
 
     Raises:
-        OSError: If it cannot be written, or another user's file is in its place.
+        OSError: If the key cannot be written, or another user's file is in its place.
     """
     file = root / f".decoded-{os.geteuid()}.key"
     for _ in ("read", "made by another process or by this one"):
@@ -152,7 +152,7 @@ def _read(data: DataConfig, key: str, root: Path, secret: bytes) -> Splits | Non
 
 
 def _write(splits: Splits, key: str, root: Path, secret: bytes) -> None:
-    """Write the file atomically, while the lock is held.
+    """Write the decoded splits to their file, atomically. The caller holds the lock.
 
     Raises:
         OSError: If the disk is full or fails.

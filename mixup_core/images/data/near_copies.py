@@ -1,14 +1,14 @@
-"""Near copies: finds test images that look like a training image though the bytes differ."""
+"""Near copies: finds test images that look like a training image although their bytes differ."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 _SIDE = 16
-"""Side in pixels of the grey thumbnails that are compared."""
+"""Side, in pixels, of the grey thumbnails that are compared."""
 _FAR = 3.0
-"""Largest root mean square difference, in grey levels, of pictures that count as equal."""
+"""Root mean square difference, in grey levels, below which two thumbnails count as equal."""
 _PLAIN = 4.0
-"""Least standard deviation of a thumbnail's grey levels; plainer pictures are not compared."""
+"""Minimum standard deviation of a thumbnail's grey levels; plainer images are not compared."""
 _AT_ONCE = 1000
 
 
@@ -21,13 +21,13 @@ def grey_thumbnail(picture: Any) -> Any:
 
 
 def near_copies(held_out: Sequence[Any], trained: Sequence[Any]) -> Iterator[tuple[int, int]]:
-    """Yield the indices of held-out pictures and of the training pictures they nearly equal.
+    """Yield (index of a held-out image, index of the training image that it nearly equals).
 
     Copies saved with another quality or size are found; cropped, rotated or mirrored ones are not.
 
     Args:
-        held_out: Grey thumbnails.
-        trained: Grey thumbnails.
+        held_out: Grey thumbnails of the held-out images.
+        trained: Grey thumbnails of the training images.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""ImageData: finds, describes and checks the images that a problem needs. Does not import torch."""
+"""ImageData: finds, describes and checks the images that a problem needs. Imports no torch."""
 
 import dataclasses
 import os
@@ -44,9 +44,9 @@ class ImageData:
         return fetch(name, data_root())
 
     def prepare(self, config: TrainConfig, folder: Path) -> TrainConfig:
-        """Return the configuration with the digest of its image-folder; each folder is read once.
+        """Return the configuration with the digests of its folder and pretrained weights filled in.
 
-        The digest of pretrained weights is filled in too.
+        Each folder is read once.
 
         Raises:
             DataError: If the folder cannot be read; the same error again for the same data.
@@ -72,7 +72,7 @@ class ImageData:
         self._known, self._looks_here = known, not only
 
     def facts(self, config: TrainConfig) -> Mapping[str, Mapping[str, Any]]:
-        """Return the `FolderFacts` of an image-folder by its digest, as JSON."""
+        """Return the `FolderFacts` of an image-folder by its digest, as JSON for the store."""
         facts = facts_of(config.data)
         return {} if facts is None else {facts.digest: dataclasses.asdict(facts)}
 
@@ -80,7 +80,7 @@ class ImageData:
         """Return the configuration of a folder that is on this machine or known to a store.
 
         Raises:
-            DataError: If it is neither.
+            DataError: If the folder is neither.
         """
         assert data.folder is not None, "asked of an image-folder"
         folder = (place / local_path(data.folder)).absolute()
@@ -94,7 +94,7 @@ class ImageData:
         return _found(placed)
 
     def missing(self, config: TrainConfig) -> str | None:
-        """Return a message on a missing dataset or package; None if all are here."""
+        """Return a message that names a missing dataset or package; None if nothing is missing."""
         root = data_root()
         model = _model(config)
         if model is not None and (message := model.missing()) is not None:
@@ -108,7 +108,7 @@ class ImageData:
         """Check the images of an image-folder by their file headers.
 
         Raises:
-            DataError: If some cannot be used; the message names each on its own line.
+            DataError: If some images cannot be used; the message names each on its own line.
         """
         data, facts = config.data, facts_of(config.data)
         if facts is None or data.folder is None:
@@ -127,7 +127,7 @@ class ImageData:
             raise DataError("\n".join([*lines, advice]))
 
     def open(self, config: TrainConfig) -> None:
-        """Decode an image folder once for all runs of this machine.
+        """Decode an image-folder once for all runs of this machine.
 
         Raises:
             DataError: If a file cannot be used as an image; the message names it.
@@ -139,7 +139,7 @@ class ImageData:
             load_mapped(config.data)
 
     def checksums(self, config: TrainConfig) -> Mapping[str, Mapping[str, str]]:
-        """Return checksums by dataset and file."""
+        """Return checksums by dataset and file, for provenance."""
         data = config.data
         if data.folder is not None and not Path(data.folder).exists():
             return {data.name: {f"{Path(data.folder).name}/": str(data.digest)}}
@@ -153,7 +153,7 @@ def _model(config: Any) -> Model | None:
 
 
 def described(data: DataConfig) -> DatasetInfo:
-    """Return the facts of a dataset; a folder with a digest is scanned once."""
+    """Return the facts about a dataset; an image-folder with a digest is scanned only once."""
     if data.digest is None:
         return describe(data)
     facts = facts_of(data)
@@ -161,12 +161,12 @@ def described(data: DataConfig) -> DatasetInfo:
 
 
 def facts_of(data: DataConfig) -> FolderFacts | None:
-    """Return the facts of an image folder scanned by this process; None for other datasets."""
+    """Return the facts about an image-folder scanned by this process; None for other datasets."""
     return None if data.digest is None else _KNOWN.get(data.digest)
 
 
 def shared_images(data: DataConfig) -> Iterator[str]:
-    """Yield remarks on how many test or validation images are training images too, if any."""
+    """Yield remarks that count test or validation images which are training images too, if any."""
     facts = facts_of(data)
     if facts is None:
         return
@@ -193,16 +193,16 @@ def _spell_shared(what: str, shared: Sequence[str], number: int) -> str:
 
 
 _KNOWN: dict[str, FolderFacts] = {}
-"""Facts of image folders by digest."""
+"""Facts about image-folders that this process has scanned, by digest."""
 
 _scanned = lru_cache(maxsize=64)(describe)
 
 _MOST_NAMED = 20
-"""Largest number of files that a message names; the others are counted."""
+"""Maximum number of files that a message names; the others are counted."""
 
 
 def _found(placed: DataConfig) -> DataConfig:
-    """Return a folder's configuration with its digest and what follows from its images.
+    """Scan an image-folder; return its configuration with digest and resulting settings.
 
     Raises:
         DataError: If the layout of the folder is wrong.
@@ -218,7 +218,7 @@ def _found(placed: DataConfig) -> DataConfig:
 def _with_test_folder(placed: DataConfig) -> DataConfig:
     """Return the configuration with the name of its folder of test images, if it is not `test`.
 
-    Another name is used only if the run needs test images and `test` is missing.
+    Another name is looked for only if the run needs test images and `test` is missing.
     """
     assert placed.folder is not None, "asked of an image-folder"
     folder, is_open = Path(placed.folder), placed.test and placed.test_folder is None
@@ -230,7 +230,7 @@ def _with_test_folder(placed: DataConfig) -> DataConfig:
 
 
 def _check_layout(placed: DataConfig) -> None:
-    """Check settings against the files of the folder.
+    """Check settings against the files of an image-folder.
 
     Raises:
         DataError: If a pattern of `data.skip` matches no file, or `data.test_fraction` would ignore
@@ -258,7 +258,7 @@ def _with(placed: DataConfig, facts: FolderFacts) -> DataConfig:
 
 
 def _recalled(placed: DataConfig, known: KnownData) -> DataConfig | None:
-    """Return the configuration of a folder that a store knows; None if it knows none."""
+    """Return the configuration of a folder that a store knows; None if it does not know it."""
     own = {
         "data.folder": placed.folder,
         "data.skip": None if placed.skip is None else list(placed.skip),
@@ -278,16 +278,16 @@ def _recalled(placed: DataConfig, known: KnownData) -> DataConfig | None:
 
 
 def num_available(data: DataConfig, info: DatasetInfo) -> int:
-    """Return the number of images from which a subset is drawn; test images count for an oracle.
+    """Return the number of images from which a subset is drawn.
 
-    The result is below 1 if all images are held out.
+    Test images count for an oracle. The result is below 1 if all images are held out.
     """
     held_out = data.num_held_out(info.num_train)
     return info.num_train - held_out + (info.num_test if data.oracle else 0)
 
 
 def memory(config: TrainConfig) -> dict[str, int]:
-    """Return the bytes of a dataset's images, which the processes of a machine share."""
+    """Return bytes by dataset name: images that all processes of a machine share in memory."""
     return {config.data.name: described(config.data).num_bytes}
 
 

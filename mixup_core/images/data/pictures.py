@@ -1,4 +1,4 @@
-"""Pictures: opens image files, checks their headers, converts to 8-bit RGB. Without torch."""
+"""Pictures: opens image files, checks their headers, converts to 8-bit RGB. Imports no torch."""
 
 import warnings
 from collections.abc import Iterator, Mapping
@@ -12,8 +12,8 @@ from mixup_core.rules import printable
 FORMATS = (
     "AVIF", "BMP", "DIB", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "QOI", "TGA", "TIFF", "WEBP",
 )  # fmt: skip
-"""Formats (Pillow's names) whose header tells how much memory decoding takes. Pillow decodes others
-with Ghostscript, or they contain images whose size the header does not give.
+"""Accepted image formats, by Pillow's names: their headers tell how much memory decoding takes. For
+other formats, Pillow needs Ghostscript, or the header does not give the size.
 """
 
 BACKGROUNDS: Mapping[str, tuple[int, int, int]] = {
@@ -24,21 +24,22 @@ BACKGROUNDS: Mapping[str, tuple[int, int, int]] = {
 """Colours that can be put behind transparent pixels."""
 
 _MAX_PIXELS = 60_000_000
-"""Largest number of pixels of an image, as stored and after resizing. Decoding then takes less than
-500 MB: Pillow needs 4 bytes per pixel and two copies.
+"""Maximum number of pixels of an image, both as stored and after resizing. Decoding then takes less
+than 500 MB: Pillow needs 4 bytes per pixel and two copies.
 """
 
 
 @contextmanager
 def opened_picture(file: Path, size: int | None = None) -> Iterator[Any]:
-    """Open an image file. Its pixels are decoded when they are first used.
+    """Context manager: open an image file. Its pixels are decoded when they are first used.
 
     Args:
         file: The file.
         size: Side to which the image will be resized, in pixels; None: its own size.
 
     Raises:
-        DataError: If it cannot be decoded, has more than 8 bits per channel, contains several
+        DataError: If the image cannot be decoded, has more than 8 bits per channel, contains
+            several
             images, or would take too much memory; the message names the file.
     """
     from PIL import Image  # studies of other data sets need no Pillow
@@ -58,7 +59,7 @@ def opened_picture(file: Path, size: int | None = None) -> Iterator[Any]:
 
 
 def is_transparent(opened: Any) -> bool:
-    """Return whether a pixel of an image is not fully opaque."""
+    """Return whether an opened image has a pixel that is not fully opaque."""
     if not opened.has_transparency_data:
         return False
     lowest: int = opened.convert("RGBA").getchannel("A").getextrema()[0]
@@ -66,18 +67,21 @@ def is_transparent(opened: Any) -> bool:
 
 
 def rgb_picture(file: Path, size: int, background: str | None = None) -> Any:
-    """Return an image as 8-bit RGB, upright, with a colour behind transparent pixels.
+    """Return an image file as 8-bit RGB, upright, with a colour behind transparent pixels.
 
     EXIF orientation is applied. Grey images get three equal channels, CMYK is converted, and of
     16-bit colours the upper 8 bits are kept.
 
     Args:
-        file: The image.
-        size: Side to which it will be resized, in pixels; an image too large to decode is refused.
+        file: The image file.
+        size: Side to which the image will be resized, in pixels; an image that is too large to
+            decode
+            is refused.
         background: A name of `BACKGROUNDS`; None refuses transparent images.
 
     Raises:
-        DataError: As for `opened_picture`, or if it is transparent and there is no background.
+        DataError: As for `opened_picture`, or if the image is transparent and there is no
+            background.
     """
     from PIL import Image, ImageOps
 
@@ -95,11 +99,11 @@ def rgb_picture(file: Path, size: int, background: str | None = None) -> Any:
 
 
 def _check_head(file: Path, opened: Any, size: int | None) -> None:
-    """Check an image by its file header, before anything is decoded.
+    """Check an image by its file header, before its pixels are decoded.
 
     Raises:
-        DataError: If it has more than 8 bits per channel, contains several images, or would take
-            too much memory.
+        DataError: If the image has more than 8 bits per channel, contains several images, or would
+            take too much memory.
     """
     named = printable(str(file))
     if opened.mode.startswith(("I", "F")):

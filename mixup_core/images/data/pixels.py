@@ -1,4 +1,4 @@
-"""Images: pixels and labels of one split; resizing and pooling."""
+"""Images: pixels and labels of one split, with resizing and pooling."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,16 +12,17 @@ _IMAGES_PER_RESIZE = 1000
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Images:
-    """Raw images of one split."""
+    """Raw pixels and labels of one split."""
 
     pixels: "Tensor"
-    """(images, channels, height, width), uint8. Pooled images are int16, or int32 if that
+    """Raw pixels, (images, channels, height, width), uint8. Pooled images are int16, or int32 if
+    that
     overflows.
     """
     labels: "Tensor"
-    """(images,), int64, each in [0, classes)."""
+    """Labels, (images,), int64, each in [0, classes)."""
     pool: int = 1
-    """Side of the squares of pixels whose sums are stored."""
+    """Side of the squares of pixels whose sums are stored; 1: single pixels."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -39,12 +40,12 @@ class Images:
 
     @classmethod
     def of_pictures(cls, pictures: Iterable[tuple[Any, int]], count: int, size: int) -> "Images":
-        """Return Pillow images of any size as RGB squares; each is decoded when needed.
+        """Return images from Pillow images of any size, as RGB squares, decoded one at a time.
 
         Args:
             pictures: Pairs of image and label.
             count: Number of images.
-            size: Side in pixels.
+            size: Side of the squares in pixels.
         """
         import torch
 
@@ -56,7 +57,7 @@ class Images:
         return cls(pixels=pixels, labels=labels)
 
     def resized(self, size: int) -> "Images":
-        """Return the images at another size: bilinear, antialiased."""
+        """Return the images at another size, by bilinear interpolation with antialiasing."""
         import torch
         from torchvision.transforms import functional
 
@@ -91,7 +92,7 @@ class Images:
 
 
 def squared(picture: Any, size: int) -> "Tensor":
-    """Return a Pillow image with its shorter side at `size`, centre-cropped: (3, size, size)."""
+    """Return a Pillow image as a square tensor, (3, size, size): resized, then centre-cropped."""
     from torchvision.transforms import functional
 
     resized = functional.resize(picture, [size])  # bilinear; on a Pillow image always antialiased

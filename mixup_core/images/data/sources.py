@@ -1,4 +1,4 @@
-"""Downloads files and unpacks archives; the caller verifies them. Does not import torch."""
+"""Sources: downloads files and unpacks archives; the caller verifies them. Imports no torch."""
 
 import shutil
 import tarfile
@@ -15,7 +15,7 @@ from mixup_core.images.data.facts import DataError, Sources
 from mixup_core.temporary import temporary_folder
 
 TIMEOUT = 15.0
-"""Seconds without any byte after which a download fails."""
+"""Seconds without receiving a byte after which a download fails."""
 
 
 def download(url: str, to: Path) -> None:
@@ -28,11 +28,11 @@ def download(url: str, to: Path) -> None:
 
 
 def downloaded(urls: Mapping[str, str], root: Path) -> Sources:
-    """Return the sources of files that are stored as they are downloaded.
+    """Return the sources of files that need no unpacking.
 
     Args:
         urls: URLs by path below the root.
-        root: Folder where a user can put the files by hand.
+        root: Folder in which a user can put the files by hand.
     """
 
     def fill(staging: Path) -> None:
@@ -50,7 +50,7 @@ def unpacked_archive(url: str, filename: str, md5: str, root: Path) -> Sources:
         url: URL of the archive.
         filename: Name of the archive in the root.
         md5: Digest of the archive.
-        root: Folder where a user can put the archive.
+        root: Folder in which a user can put the archive.
     """
     by_hand = root / filename
 
@@ -72,7 +72,7 @@ def unpacked_archive(url: str, filename: str, md5: str, root: Path) -> Sources:
 
 @contextmanager
 def unpacked(archive: Path) -> Iterator[Path]:
-    """Unpack a tar or zip archive into a folder that is removed afterwards.
+    """Context manager: unpack a tar or zip archive into a temporary folder.
 
     Yields:
         The folder. Members that would lie outside of it are refused (tar) or kept inside (zip).

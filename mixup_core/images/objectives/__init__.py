@@ -1,4 +1,4 @@
-"""Objectives: functions that a step minimises, one file each, which is registered here."""
+"""Objectives: functions that a training step minimises, one per file; each is registered here."""
 
 from mixup_core.images.objectives.all_pairs import AllPairs
 from mixup_core.images.objectives.filtered import Filter

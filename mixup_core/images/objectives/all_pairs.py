@@ -1,4 +1,4 @@
-"""AllPairs: the loss of every pair of images of a batch."""
+"""AllPairs: an objective, the loss of every pair of images of a batch."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AllPairs(Objective):
-    """Mean loss of all ordered pairs of images of a batch, including each image with itself.
+    """Objective: mean loss of all ordered pairs of a batch, including each image with itself.
 
     A batch of B images becomes B^2 mixed images. Image i has the weight lam_i in all of its pairs;
     `mix.partner` has no effect.
@@ -29,14 +29,14 @@ class AllPairs(Objective):
     is_linear: ClassVar = True
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the law and the objective in force in a 0-based epoch of `epochs`."""
+        """Return the mixing law and the objective of a 0-based epoch of a run of `epochs`."""
         del epoch, epochs
         return law, self if law.mixes else Plain()
 
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the mean loss of all pairs, in one pass."""
+        """Return the mean loss of all pairs, computed in one forward pass."""
         from mixup_core.mixing.linear import mix
 
         if batch.unmixed is None:

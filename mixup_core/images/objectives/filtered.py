@@ -1,4 +1,4 @@
-"""Filter: trains only on mixed images on which the student is behind (or ahead of) a teacher."""
+"""Filter: an objective that uses only images on which the student is worse than a teacher."""
 
 import dataclasses
 import math
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Filter(Guided):
-    """Loss of the mixed images on which the student is behind, or ahead of, a teacher.
+    """Objective: loss of the mixed images on which the student is worse, or better, than a teacher.
 
     For each mixed image, r = loss of the teacher - loss of the student, without gradient. If
     r <= threshold, the student is not yet better than the teacher.
@@ -38,7 +38,9 @@ class Filter(Guided):
     }
 
     keep: Literal["low", "high", "all"] = "low"
-    """`low` keeps r <= threshold, `high` the others, `all` every image (plain mixup)."""
+    """Images that count: `low` keeps r <= threshold, `high` the others, `all` every image (plain
+    mixup).
+    """
     threshold: Annotated[float, Range(-math.inf, math.inf, "()")] = 0.0
     """Threshold of r, in units of the loss."""
     warm_up: Share = 0.25
@@ -46,20 +48,20 @@ class Filter(Guided):
     stop: Share = 1.0
     """Fraction of the epochs after which filtering ends; at least `warm_up`."""
     norm: Literal["batch", "kept"] = "batch"
-    """Divide the sum over kept images by the size of the `batch`, or by the number of `kept`
+    """Divisor of the sum over kept images: the size of the `batch`, or the number of `kept`
     images. A batch without kept images has loss 0.
     """
 
     def check(self) -> None:
-        """Check rules that involve several fields.
+        """Check that `stop` is not below `warm_up`.
 
         Raises:
-            RuleError: If `stop` is below `warm_up`.
+            RuleError: If it is.
         """
         require(self.warm_up <= self.stop, "warm_up <= stop", self, "warm_up", "stop")
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the law and the objective in force in a 0-based epoch of `epochs`."""
+        """Return the mixing law and the objective of a 0-based epoch of a run of `epochs`."""
         first, end = epoch_after(self.warm_up, epochs), epoch_after(self.stop, epochs)
         if not first <= epoch < end:
             return law, Plain()
@@ -69,7 +71,7 @@ class Filter(Guided):
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the loss of the kept images, and the fractions of kept and of low images.
+        """Return the loss of the kept images, and the fractions of kept ones and of r <= threshold.
 
         Raises:
             ValueError: If there is no teacher.
@@ -93,5 +95,5 @@ class Filter(Guided):
         )
 
     def floor(self, mixed_floor: float) -> float | None:
-        """Return the infimum of the mean loss over all functions; None if it is not known."""
+        """Return the infimum over all classifiers of the mean objective; None if it is unknown."""
         return mixed_floor if self.keep == "all" else None

@@ -1,4 +1,4 @@
-"""Guided: base class of objectives with a teacher."""
+"""Guided: base class of objectives that use a teacher."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,13 @@ from mixup_core.images.objectives.objective import Objective
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Guided(Objective):
-    """Fields of every objective with a teacher: the run of another arm at the same seed."""
+    """Base class of objectives with a teacher, which is the run of another arm at the same seed."""
 
     teacher: str
-    """Arm whose run at the same seed is the teacher; it is trained first. Enters no key."""
+    """Name of the arm whose run at the same seed is the teacher; that run is trained first. The
+    name
+    does not enter keys.
+    """
     teacher_key: str | None = None
     """Final stage key of the teacher, filled in when a study is read. It replaces `teacher` in
     keys.

@@ -1,4 +1,4 @@
-"""Minimised: value of an objective on a batch."""
+"""Minimised: the result of evaluating an objective on a batch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Minimised:
-    """The value of an objective on a batch."""
+    """The result of evaluating an objective on a batch: the loss and other measurements."""
 
     loss: "Tensor"
     """The value to minimise, (), float32."""
     measured: "Mapping[str, Tensor]" = field(default_factory=dict)
-    """Further means over the batch, each (); recorded as `train/NAME`."""
+    """Other means over the batch, each (), by name; recorded as `train/NAME`."""

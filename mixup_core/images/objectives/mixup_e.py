@@ -1,4 +1,4 @@
-"""MixupE: the mixup loss and a regulariser of the alignment of logits with the error."""
+"""MixupE: an objective, the mixup loss with a regulariser of the alignment of logits and errors."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MixupE(Objective):
-    """Mixup loss minus eta times the alignment of the unmixed images, at the scale of the former.
+    """Objective: mixup loss minus eta times the alignment of the unmixed images.
 
         a_i = <g(x_i), onehot(y_i) - softmax(g(x_i))>
         loss = mixup loss - eta * sum over a_i < threshold of a_i / batch size
 
-    The gradient of that is multiplied by the mixup loss over the absolute value of the whole, as in
-    the authors' code. Their weight is eta * alpha / (2 alpha + 1) with eta = 0.001; here `eta` is
-    the whole weight.
+    The gradient is rescaled as in the authors' code: multiplied by the mixup loss, divided by the
+    absolute value of the whole loss. Their weight is eta * alpha / (2 alpha + 1) with eta = 0.001;
+    here `eta` is the whole weight.
 
     Source: Zou et al. 2023, arXiv:2212.13381, in the form that its code calls version 3.
     """
@@ -42,17 +42,17 @@ class MixupE(Objective):
     eta: NonNegative = 0.001
     """Weight of the regulariser. With 0 the run is mixup."""
     threshold: Annotated[float, Range(0)] = 1.0
-    """Images of a larger alignment do not count."""
+    """Alignment from which an image no longer counts in the regulariser."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the law and the objective in force in a 0-based epoch of `epochs`."""
+        """Return the mixing law and the objective of a 0-based epoch of a run of `epochs`."""
         del epoch, epochs
         return law, self if law.mixes and self.eta > 0 else Plain()
 
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the regularised loss, and mean alignment and share of negative ones."""
+        """Return the regularised loss, the mean alignment, and the share of negative alignments."""
         from torch.nn.functional import one_hot
 
         del teacher

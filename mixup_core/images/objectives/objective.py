@@ -1,4 +1,4 @@
-"""Objective: base class of functions that a step minimises, one file each; plugins may add more."""
+"""Objective: base class of functions that a training step minimises; plugins may subclass it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Objective(Checked, ABC):
-    """Computes the value that a step minimises from a mixed batch.
+    """Base class of objectives: compute the value that a training step minimises on a mixed batch.
 
     The file of an objective is imported whenever a study is read, so import torch inside the
     methods.
@@ -30,16 +30,16 @@ class Objective(Checked, ABC):
     )
 
     tag: ClassVar[str]
-    """The objective's name in study files."""
+    """Name of the objective in study files."""
     metrics: ClassVar[Mapping[str, Metric]] = {}
-    """Metrics that it records besides the loss, in the order of table columns."""
+    """Metrics that the objective records besides the loss, in the order of table columns."""
     has_to_mix: ClassVar[bool] = False
-    """True if it needs a law that mixes."""
+    """True if the objective needs a law that mixes (not ERM)."""
     is_linear: ClassVar[bool] = False
-    """True if it mixes by itself, linearly, so that `mix.operation` has no effect."""
+    """True if the objective mixes by itself, linearly, so that `mix.operation` has no effect."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the law and the objective in force in a 0-based epoch of `epochs`."""
+        """Return the mixing law and the objective of a 0-based epoch of a run of `epochs`."""
         del epoch, epochs
         return law, self
 
@@ -57,7 +57,7 @@ class Objective(Checked, ABC):
         """
 
     def floor(self, mixed_floor: float) -> float | None:
-        """Return the infimum of the mean value over all functions; None if it is not known.
+        """Return the infimum over all classifiers of the mean objective; None if it is unknown.
 
         Args:
             mixed_floor: Infimum of the mean loss of the mixed images.

@@ -1,4 +1,4 @@
-"""Plain: mean loss of the mixed images."""
+"""Plain: the default objective, the mean loss of the mixed images."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plain(Objective):
-    """Mean loss of the mixed images: mixup, or ERM if the law does not mix."""
+    """Objective: mean loss of the mixed images. It is mixup, or ERM if the law does not mix."""
 
     tag: ClassVar = "plain"
 
@@ -26,5 +26,5 @@ class Plain(Objective):
         return Minimised(loss=batch.losses(batch.logits(student), loss).mean())
 
     def floor(self, mixed_floor: float) -> float | None:
-        """Return the infimum of the mean loss over all functions."""
+        """Return the infimum over all classifiers of the mean objective: `mixed_floor`."""
         return mixed_floor

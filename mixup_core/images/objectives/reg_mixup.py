@@ -1,4 +1,4 @@
-"""RegMixup: loss of the unmixed images plus the weighted loss of the mixed ones."""
+"""RegMixup: an objective, the loss of the unmixed images plus a weighted loss of the mixed ones."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RegMixup(Objective):
-    """Loss of the unmixed images plus the weighted loss of the mixed ones.
+    """Objective: loss of the unmixed images plus the weighted loss of the mixed ones.
 
         loss(g(x), y) + eta * mixup loss
 
@@ -33,10 +33,10 @@ class RegMixup(Objective):
     eta: NonNegative = 1.0
     """Weight of the mixup loss. With 0, nothing is mixed and the run is ERM."""
     reduction: Literal["sum", "mean"] = "sum"
-    """`mean` halves the sum, as the authors' code does by taking one mean over both halves."""
+    """Combination of both losses: `sum`, or `mean`, half the sum, as in the authors' code."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the law and the objective in force in a 0-based epoch of `epochs`."""
+        """Return the mixing law and the objective of a 0-based epoch of a run of `epochs`."""
         del epoch, epochs
         if self.eta == 0:
             return Erm(), Plain()
@@ -45,7 +45,7 @@ class RegMixup(Objective):
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the sum of both losses, computed in one pass."""
+        """Return the sum of both losses, computed in one forward pass."""
         import torch
 
         del teacher
@@ -56,5 +56,9 @@ class RegMixup(Objective):
         return Minimised(loss=both / 2 if self.reduction == "mean" else both)
 
     def floor(self, mixed_floor: float) -> float | None:
-        """Return the infimum of the mean value over all functions; that of unmixed images is 0."""
+        """Return the infimum over all classifiers of the mean objective.
+
+        It is eta times `mixed_floor`, since the loss of unmixed images can reach 0; half of it for
+        `mean`.
+        """
         return self.eta * mixed_floor / (2 if self.reduction == "mean" else 1)

@@ -1,4 +1,4 @@
-"""Probes: measurements of a network besides its errors, one file each.
+"""Probes: measurements of a network during training, besides its errors, one per file.
 
 To add one, write its file and add it here.
 """

@@ -1,4 +1,4 @@
-"""ChangedImages: errors of test images after changes that training has not shown."""
+"""ChangedImages: errors on test images after changes that do not occur in training."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ CHANGES = ("noise", "blur", "contrast", "occlusion")
 NOISE_SD = 0.5
 """Standard deviation of the noise, in units of normalised pixels."""
 CONTRAST = 0.3
-"""Factor of normalised pixels, so that an image nears the mean pixel."""
+"""Factor that reduces contrast: normalised pixels are multiplied by it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChangedImages(Probe):
-    """Errors of the test images under four changes, each the same at every seed and epoch.
+    """Errors on the test images under four changes, each the same at every seed and epoch.
 
-    Normalised pixels get noise of standard deviation 0.5, two means over 3 x 3 pixels, 0.3 times
-    the contrast, or a square of half the side at the mean pixel. It needs no files, unlike
-    `data.corruptions`, whose corrupted images are published for CIFAR alone.
+    The changes of normalised pixels are noise of standard deviation 0.5, two blurs over 3 x 3
+    pixels, 0.3 times the contrast, or a square of half the side set to the mean pixel. The probe
+    needs no files, unlike `data.corruptions`, whose corrupted images are published for CIFAR alone.
 
     Source: Hendrycks and Dietterich 2019, arXiv:1903.12261, for kinds; the strengths are ours.
     """
@@ -71,7 +71,7 @@ class ChangedImages(Probe):
 
 
 def changed(images: "EvaluationImages", change: str) -> Iterator["Tensor"]:
-    """Yield the images under one of `CHANGES`, some at a time."""
+    """Yield the test images under one of `CHANGES`, in batches."""
     import torch
     from torch.nn.functional import avg_pool2d
 
@@ -92,11 +92,12 @@ def changed(images: "EvaluationImages", change: str) -> Iterator["Tensor"]:
 
 
 def _uncovered(pixels: "Tensor", corners: "Tensor") -> "Tensor":
-    """Return 0 within a square of half the side of each image and 1 elsewhere.
+    """Return a mask that is 0 in a square of half the side of each image and 1 elsewhere.
 
     Args:
         pixels: (images, channels, height, width).
-        corners: Place of the upper left corner, (2, images), in [0, 1) of the places there are.
+        corners: Relative position of the upper left corner, (2, images), in [0, 1): 0 is the first
+            possible row or column.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""El2n: distance of the predictions from the labels."""
+"""El2n: the EL2N score, a distance of the predictions from the labels."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class El2n(Probe):
-    """Mean Euclidean distance of softmax and one-hot label over the training images.
+    """Mean over the training images of the Euclidean distance between softmax and one-hot label.
 
     Source: Paul et al. 2021, arXiv:2107.07075, definition 2.
     """

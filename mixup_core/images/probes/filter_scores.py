@@ -1,4 +1,4 @@
-"""FilterScores: distribution of r, the teacher's loss minus the student's."""
+"""FilterScores: statistics of r, the teacher's loss minus the student's, on mixed images."""
 
 import math
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FilterScores(Probe):
-    """Statistics of the scores r of all training images, mixed once, while there is a teacher.
+    """Statistics of the scores r of all training images, mixed once; only with a teacher.
 
-    Recorded are: the share of r <= 0; the rank correlation of r with the EL2N of the mixed images,
-    ||softmax - mixed label||_2; the mean |r| for lam within 1/4 of 1/2, relative to that of other
-    weights; and the tail, which is the 99th percentile of |r| over its median (3.82 for a
-    Gaussian).
+    r is the teacher's loss minus the student's. Recorded are: the share of r <= 0; the rank
+    correlation of r with the EL2N of the mixed images, ||softmax - mixed label||_2; the mean |r|
+    for lam within 1/4 of 1/2, relative to that of other weights; and the tail, which is the 99th
+    percentile of |r| over its median (3.82 for a Gaussian).
 
     Source: slides on data valuation for mixup, which show r against EL2N and lam.
     """
@@ -42,7 +42,7 @@ class FilterScores(Probe):
     }
 
     def lacks(self, config: Any, metric: str) -> str | None:
-        """Return the missing part of a configuration: the scores need a teacher."""
+        """Return a hint if the configuration has no teacher, which the scores need; else None."""
         del metric
         has_teacher = getattr(config.objective, "teacher", None) is not None
         return None if has_teacher else "it has no teacher; set objective to filter"
@@ -69,7 +69,7 @@ class FilterScores(Probe):
         return {name: value for name, value in found.items() if not math.isnan(value)}
 
     def _measured(self, scores: "Tensor", distances: "Tensor", lam: "Tensor") -> dict[str, float]:
-        """Return the metrics, NaN if one is not defined; the device is read once.
+        """Return the metrics, NaN if one is not defined. Values are copied from the device once.
 
         Args:
             scores: r of each mixed image, (images,).

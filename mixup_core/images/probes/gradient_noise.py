@@ -1,4 +1,4 @@
-"""GradientNoise: spread of the gradients of batches about their mean."""
+"""GradientNoise: spread of the batches' gradients around their mean."""
 
 import math
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class GradientNoise(Probe):
     """Root mean squared distance of a batch's gradient from the mean over all batches.
 
-    The gradients are of the objective in force, for one new draw of partners and weights, so that
-    under mixup the noise of the draws is included. The sum of squares over the batches is divided
-    by their number minus 1.
+    The gradients are those of the epoch's objective, for one new draw of partners and weights, so
+    that under mixup the noise of the draws is included. The sum of squares over the batches is
+    divided by their number minus 1.
 
     Source: slides on data valuation for mixup, where it is called sigma.
     """

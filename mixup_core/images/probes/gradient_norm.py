@@ -1,4 +1,4 @@
-"""GradientNorm: distance of training from a stationary point of its objective."""
+"""GradientNorm: norm of the objective's gradient; small near a stationary point."""
 
 import math
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GradientNorm(Probe):
-    """Euclidean norm of the gradient of the objective in force, averaged over all batches.
+    """Euclidean norm of the gradient of the epoch's objective, averaged over all batches.
 
-    It uses one new draw of partners and weights, and no weight decay. BatchNorm uses its running
-    statistics. Near a stationary point of the mixed objective, the noise of this draw dominates the
-    norm; `MeanGradientNorm` averages over draws.
+    The probe uses one new draw of partners and weights, and no weight decay. BatchNorm uses its
+    running statistics. Near a stationary point of the mixed objective, the noise of this draw
+    dominates the norm; `MeanGradientNorm` averages over draws.
 
     Source: Liu et al. 2023, arXiv:2303.01475, section 5.
     """
@@ -39,7 +39,7 @@ def gradient_of(subject: "Subject", draw: int = 0) -> "list[Tensor]":
 
     Args:
         subject: The network and its images.
-        draw: Index of the draw of partners and weights.
+        draw: Number of the draw of partners and weights, from 0.
     """
     import torch
 
@@ -56,7 +56,7 @@ def gradient_of(subject: "Subject", draw: int = 0) -> "list[Tensor]":
 
 
 def norm_of(parts: "list[Tensor]") -> float:
-    """Return the Euclidean norm of a vector given in parts; the device is read once."""
+    """Return the Euclidean norm of a vector given in parts. It is copied from the device once."""
     import torch
 
     return math.sqrt(sum(torch.stack([part.square().sum() for part in parts]).tolist()))

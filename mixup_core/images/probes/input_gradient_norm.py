@@ -1,4 +1,4 @@
-"""InputGradientNorm: steepness of the loss around held-out images."""
+"""InputGradientNorm: how steeply the loss changes around held-out images."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar

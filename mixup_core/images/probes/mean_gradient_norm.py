@@ -26,9 +26,9 @@ class MeanGradientNorm(Probe):
 
         sum_{k != l} n_k n_l <G_k, G_l> / sum_{k != l} n_k n_l
 
-    The norm is its root, or 0 if it is negative. The error is the jackknife's over the groups. (The
-    norm of the mean over all draws would include the variance of that mean.) Without mixing, one
-    draw is enough. Otherwise as `GradientNorm`.
+    The norm is its root, or 0 if the estimate is negative. The error is the jackknife's over the
+    groups. (The norm of the mean over all draws would include the variance of that mean.) Without
+    mixing, one draw is enough. All else is as for `GradientNorm`.
 
     Source: Liu et al. 2023, arXiv:2303.01475, section 5.
     """
@@ -67,7 +67,7 @@ class MeanGradientNorm(Probe):
 
 
 def norm_and_error(products: list[list[float]], counts: list[int]) -> tuple[float, float]:
-    """Return the norm of an expectation and its jackknife error, from sums over groups of draws.
+    """Return the norm of an expected gradient and its jackknife error, from groups of draws.
 
     Args:
         products: Inner products of the groups' sums, (groups, groups).

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MixupLoss(Probe):
-    """Mean loss for one new draw of partners and weights from the law in force.
+    """Mean loss on mixed training images, with one new draw of partners and weights.
 
-    If the infimum over all functions is known, it and the excess over it are recorded too.
+    If the infimum over all classifiers is known, the infimum and the excess over it are recorded
+    too.
     """
 
     tag: ClassVar = "mixup-loss"

@@ -1,4 +1,4 @@
-"""OutsideImages: whether confidence tells test images from images of no class."""
+"""OutsideImages: how well confidence separates test images from images that belong to no class."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -79,11 +79,11 @@ class OutsideImages(Probe):
 
 
 def of_no_class(pixels: "Tensor", kind: str) -> "Tensor":
-    """Return as many images of no class, of one of the kinds `OUTSIDE`.
+    """Return as many images of no class as there are test images.
 
     Args:
-        pixels: Normalised images, (images, channels, height, width).
-        kind: The kind.
+        pixels: Normalised test images, (images, channels, height, width).
+        kind: One of the kinds `OUTSIDE`.
     """
     import torch
 
@@ -103,7 +103,7 @@ def of_no_class(pixels: "Tensor", kind: str) -> "Tensor":
 
 
 def area_above(own: "Tensor", others: "Tensor") -> "Tensor":
-    """Return the probability that one of `own` is larger than one of `others`, ties count half."""
+    """Return the probability that a value of `own` exceeds a value of `others`; ties count half."""
     import torch
 
     ordered = others.sort().values

@@ -1,4 +1,4 @@
-"""Probe: base class of measurements of a network, one file each; plugins may add more."""
+"""Probe: base class of measurements of a network; plugins may subclass it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -16,30 +16,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Probe(Checked, ABC):
-    """Measures the network in evaluation mode after some epochs. It does not affect training.
+    """Base class of measurements made after some epochs, with the network in evaluation mode.
 
-    A probe draws from its own random streams. It sees training images unmixed and without
-    augmentation (except `MixupLoss`, `GradientNorm` and `MeanGradientNorm`, which mix). The file of
-    a probe is imported whenever a study is read, so import torch inside the methods.
+    A probe does not affect training: it draws from its own random streams. It sees training images
+    unmixed and without augmentation (except `MixupLoss`, `GradientNorm` and `MeanGradientNorm`,
+    which mix). The file of a probe is imported whenever a study is read, so import torch inside the
+    methods.
     """
 
     catalogue: ClassVar[Catalogue["Probe"]] = Catalogue("probe")
 
     tag: ClassVar[str]
-    """The probe's name in study files."""
+    """Name of the probe in study files."""
     metrics: ClassVar[Mapping[str, Metric]]
-    """Metrics that it records, in the order of table columns."""
+    """Metrics that the probe records, in the order of table columns."""
     views: ClassVar[Literal["single", "concat"] | None] = None
-    """The only kind of views for which it is defined; None: all."""
+    """The only kind of `data.views` for which the probe is defined; None: all kinds."""
 
     is_of_evaluation: ClassVar[bool] = False
-    """True if it uses the logits of an evaluation, and therefore cannot have its own `every`."""
+    """True if the probe uses the logits of an evaluation, and therefore cannot have its own
+    `every`.
+    """
 
     every: Count | None = None
-    """Epochs between measurements; must divide `epochs`. None: `eval_every`."""
+    """Number of epochs between measurements; must divide `epochs`. None: `eval_every`."""
 
     def lacks(self, config: Any, metric: str) -> str | None:
-        """Return the setting that the probe needs for a metric and lacks, or None."""
+        """Return the setting that the configuration lacks for a metric of this probe, or None."""
         del config, metric
         return None
 

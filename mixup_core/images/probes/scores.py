@@ -18,7 +18,7 @@ _LABELS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scores(Probe):
-    """Accuracy, balanced accuracy and AUROC, whenever the error is measured.
+    """Accuracy, balanced accuracy and AUROC of held-out images, at each evaluation.
 
     Balanced accuracy is the mean over classes of the accuracy on a class's images. AUROC is the
     mean over classes of the area under the ROC curve of one class against the rest; it is not

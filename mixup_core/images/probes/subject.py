@@ -1,4 +1,4 @@
-"""Subject: the state of training that probes measure."""
+"""Subject: the network and images that probes measure, after an epoch."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from mixup_core.images.views import EvaluationImages, TrainingImages
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Subject:
-    """The state of training after an epoch, for probes; they must not modify it."""
+    """The state of training after an epoch, as probes see it; they must not modify it."""
 
     config: TrainConfig
     epoch: int
@@ -28,7 +28,7 @@ class Subject:
     network: nn.Module
     """The network in evaluation mode."""
     loss: Loss
-    """Loss of an image, as in training."""
+    """Loss function of an image, as in training."""
     images: TrainingImages
     held_out: Mapping[str, EvaluationImages]
     """Validation and test images as `val` and `test`, if the run has them."""
@@ -40,11 +40,11 @@ class Subject:
     _known: dict[float | None, tuple[Tensor, Tensor]] = field(
         default_factory=dict, init=False, repr=False
     )
-    """Cache of `outputs`, which several probes use."""
+    """Cache of `outputs` by gamma, because several probes use them."""
 
     @property
     def how(self) -> Epoch:
-        """The settings of the epoch."""
+        """Settings of the finished epoch."""
         return self.config.in_epoch(self.epoch)
 
     def logits(self, images: Tensor, hidden: HiddenMix | None = None) -> Tensor:
@@ -52,7 +52,7 @@ class Subject:
         return forward(self.network, images, hidden, precision=self.config.precision)
 
     def outputs(self, gamma: float | None = None) -> tuple[Tensor, Tensor]:
-        """Return logits, (images, classes), and labels of all training images, unmixed.
+        """Return logits, (images, classes), and labels of all training images, unmixed; cached.
 
         Args:
             gamma: As for `unmixed`.
@@ -63,7 +63,11 @@ class Subject:
 
     @torch.no_grad()
     def asked(self, gamma: float | None = None) -> tuple[Tensor, Tensor]:
-        """Return the network's logits of all training images, and their labels; not cached."""
+        """Return logits, (images, classes), and labels of all training images, unmixed; not cached.
+
+        Args:
+            gamma: As for `unmixed`.
+        """
         parts = [(self.logits(images), labels) for images, labels in self.unmixed(gamma)]
         return torch.cat([part for part, _ in parts]), torch.cat([labels for _, labels in parts])
 
@@ -81,10 +85,10 @@ class Subject:
             yield self.images.batch(chosen, scaling[chosen]), self.images.labels[chosen]
 
     def mixed(self, draw: int = 0) -> Iterator[Batch]:
-        """Yield all training images, mixed by the law in force with the random streams of probes.
+        """Yield all training images in batches, mixed by the epoch's law with draws for probes.
 
         Args:
-            draw: Index of the draw; the same index gives the same partners and weights.
+            draw: Number of the draw; the same number gives the same partners and weights.
         """
         draws = Draws.for_probing(self.config, self.epoch, self.how, self.images, draw)
         saliency = partial(gradient_norms, self.network, self.loss, self.config.precision)

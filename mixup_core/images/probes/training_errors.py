@@ -1,4 +1,4 @@
-"""Errors on the training images: unmodified, by views, and by right and wrong labels."""
+"""Training errors: errors on the training images, by views, and by right and wrong labels."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -36,7 +36,7 @@ class OriginalError(Probe):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MultiViewError(Probe):
-    """Error on the training images as training sees them, with a new gamma; for stacked views.
+    """Error on the training images with both views and a new gamma, as training sees them.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, for the views.
     """
@@ -54,7 +54,7 @@ class MultiViewError(Probe):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpuriousError(Probe):
-    """Error with the view of the paired class alone, [0, x']; low if the network relies on it."""
+    """Error with the paired class's view alone, [0, x']; low if the network relies on it."""
 
     tag: ClassVar = "spurious-error"
     metrics: ClassVar = {
@@ -69,7 +69,7 @@ class SpuriousError(Probe):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrueError(Probe):
-    """Error with the image's own view alone, [x, 0]."""
+    """Error with the image's own view alone, [x, 0]; low if the network relies on that view."""
 
     tag: ClassVar = "true-error"
     metrics: ClassVar = {
@@ -109,7 +109,7 @@ class LabelErrors(Probe):
     }
 
     def lacks(self, config: Any, metric: str) -> str | None:
-        """Return that label noise is missing, if it is: no label is wrong without it."""
+        """Return a hint if a metric needs label noise and there is none; else None."""
         if metric == "train/clean_error" or config.data.label_noise:
             return None
         return "no label is wrong; set data.label_noise"

@@ -1,1 +1,1 @@
-"""Published datasets, one file each: facts, files with digests, sources and reader."""
+"""Published datasets, one file each: facts, files with digests, sources, and a reading function."""

@@ -15,9 +15,10 @@ _NUM_TRAIN_PER_CLASS = 30
 
 
 def _read(root: Path, split: SplitName, size: int) -> "Images":
-    """Read the images with torchvision; 30 of each class are for training.
+    """Read the images of a split with torchvision; 30 images of each class are for training.
 
-    They are drawn once for all seeds. The dataset has no split of its own; 30 images are usual.
+    The training images are drawn once for all seeds. The dataset has no split of its own; 30 images
+    are usual.
     """
     from torchvision.datasets import Caltech101
 

@@ -23,7 +23,7 @@ def _sources(name: str, root: Path) -> Sources:
 
 
 def _read(name: str, root: Path, split: SplitName, size: int) -> "Images":
-    """Read the batches. They are pickles, so the caller must have verified their md5."""
+    """Read the images of a split from pickles; the caller must have verified their md5."""
     from mixup_core.images.data.pixels import Images
 
     del size

@@ -35,29 +35,29 @@ CORRUPTIONS = (
     "spatter",
     "saturate",
 )
-"""The benchmark's 15 corruptions, then the four that its authors keep for validation."""
+"""Names of the benchmark's 15 corruptions, then of the four that its authors keep for validation.
+"""
 
 NUM_SEVERITIES = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CorruptedSet:
-    """The archive of a dataset's corrupted test images."""
+    """Archive of the corrupted test images of a dataset: CIFAR-10-C or CIFAR-100-C."""
 
     title: str
     folder: str
     url: str
     md5: str
-    """MD5 of the archive. Digests of its files are not published, so they are checked only by a
-    download.
+    """MD5 of the archive, checked after a download. Digests of its single files are not published.
     """
 
     def files(self) -> tuple[str, ...]:
-        """Return the paths of its files below the root."""
+        """Return the paths of the archive's files below the root."""
         return tuple(f"{self.folder}/{name}.npy" for name in (*CORRUPTIONS, "labels"))
 
     def sources(self, root: Path) -> Sources:
-        """Return the sources of the archive."""
+        """Return the functions that download and unpack the archive."""
         return unpacked_archive(self.url, f"{self.folder}.tar", self.md5, root)
 
 
@@ -75,7 +75,9 @@ CORRUPTED: Mapping[str, CorruptedSet] = {
         md5="11f0ed0f1191edbf9fa23466ae6021d3",
     ),
 }
-"""Corrupted test images by dataset; `mixsweep data fetch` calls them `cifar10-c`, `cifar100-c`."""
+"""Archives of corrupted test images by dataset; `mixsweep data fetch` calls them `cifar10-c` and
+`cifar100-c`.
+"""
 
 
 def read_corrupted(
@@ -84,14 +86,14 @@ def read_corrupted(
     """Return the test images under one corruption.
 
     Args:
-        root: See `data_root`.
-        of: Which set.
+        root: Folder of datasets (see `data_root`).
+        of: The archive that was unpacked.
         corruption: One of `CORRUPTIONS`.
         severity: 1 to 5; None: all five.
-        num_test: Test images of the clean set.
+        num_test: Number of test images of the clean dataset.
 
     Raises:
-        DataError: If a file is absent or holds anything but 5 x `num_test` images or labels.
+        DataError: If a file is missing or has anything but 5 x `num_test` images or labels.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""digits: the 8 x 8 handwritten digits of scikit-learn."""
+"""Digits: the 8 x 8 handwritten digits that come with scikit-learn."""
 
 import importlib.util
 from pathlib import Path
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def _file() -> Path | None:
-    """Return the file of the installed package; None if there is none."""
+    """Return the data file of the installed scikit-learn; None if it is not installed."""
     package = importlib.util.find_spec("sklearn")
     if package is None or package.origin is None:
         return None
@@ -19,7 +19,9 @@ def _file() -> Path | None:
 
 
 def _read(root: Path, split: SplitName, size: int) -> "Images":
-    """Read the digits, pixels 0..16 times 15, cut once at a fixed permutation.
+    """Read the digits of a split, with pixels 0..16 multiplied by 15.
+
+    Training and test images are separated once, by a fixed permutation.
 
     Raises:
         DataError: If scikit-learn is not installed.

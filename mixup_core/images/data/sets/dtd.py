@@ -20,7 +20,7 @@ def _sources(root: Path) -> Sources:
 
 
 def _read(root: Path, split: SplitName, size: int) -> "Images":
-    """Read the images with torchvision. The splits `train` and `val` are used for training."""
+    """Read the images of a split with torchvision; `train` and `val` are both used for training."""
     from torchvision.datasets import DTD
 
     from mixup_core.images.data.pixels import Images

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 _ARCHIVE = "fgvc-aircraft/fgvc-aircraft-2013b.tar.gz"
 _BANNER = 20
-"""Rows at the bottom of each image with the photographer's name; the authors ask to remove them."""
+"""Number of rows at the bottom of each image that show the photographer's name. The authors of the
+dataset ask to remove them.
+"""
 
 
 def _sources(root: Path) -> Sources:
@@ -21,7 +23,7 @@ def _sources(root: Path) -> Sources:
 
 
 def _read(root: Path, split: SplitName, size: int) -> "Images":
-    """Read torchvision's splits `trainval` and `test`."""
+    """Read the images of a split with torchvision: `trainval` for training, `test` for testing."""
     from torchvision.datasets import FGVCAircraft
 
     from mixup_core.images.data.pixels import Images

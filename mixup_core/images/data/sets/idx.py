@@ -1,4 +1,4 @@
-"""Unpacks and reads idx files, the format of MNIST and datasets modelled on it."""
+"""idx: unpacks and reads idx files, the format of MNIST and of datasets modelled on it."""
 
 import gzip
 from collections.abc import Callable, Mapping
@@ -18,11 +18,14 @@ NAMES = tuple(
                                                                     "labels-idx1-ubyte")
 )  # fmt: skip
 MAX_UNPACKED = 64 * 1024**2
-"""Largest unpacked size in bytes: more than the largest file (47 MB), far less than a gzip bomb."""
+"""Maximum unpacked size in bytes: above the largest file (47 MB), far below a gzip bomb."""
 
 
 def read(folder: Path, root: Path, split: SplitName, size: int) -> "Images":
-    """Read the verified idx files with torchvision's functions; its classes do not verify."""
+    """Read the images of a split from verified idx files with torchvision's functions.
+
+    torchvision's dataset classes are not used, because they do not verify files.
+    """
     from torchvision.datasets import mnist
 
     from mixup_core.images.data.pixels import Images
@@ -35,15 +38,15 @@ def read(folder: Path, root: Path, split: SplitName, size: int) -> "Images":
 
 
 def of_mirrors(folder: Path, mirrors: list[str]) -> dict[str, Callable[[Path], None]]:
-    """Return, for each mirror, a function that unpacks its four archives into a staging folder."""
+    """Return, by mirror, a function that downloads and unpacks its four archives into a folder."""
     return {mirror: partial(_unpack_mirror, mirror, folder) for mirror in mirrors}
 
 
 def unpack(compressed: Path, folder: Path, staging: Path) -> None:
-    """Unpack the four archives of a folder into `folder` below a staging folder.
+    """Unpack the four gzip archives in a folder into `folder` below a staging folder.
 
     Raises:
-        DataError: If one has more than `MAX_UNPACKED` bytes.
+        DataError: If an archive has more than `MAX_UNPACKED` bytes.
     """
     raw = staging / folder
     raw.mkdir(parents=True, exist_ok=True)

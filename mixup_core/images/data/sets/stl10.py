@@ -1,4 +1,4 @@
-"""STL-10, labelled images: Coates, Lee and Ng 2011; without its 100,000 unlabelled ones."""
+"""STL-10: Coates, Lee and Ng 2011; only the labelled images."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ def _sources(root: Path) -> Sources:
 
 
 def _read(root: Path, split: SplitName, size: int) -> "Images":
-    """Read the binary files with torchvision, which converts their column order."""
+    """Read the images of a split with torchvision, which converts their column order."""
     from torchvision.datasets import STL10
 
     from mixup_core.images.data.pixels import Images

@@ -20,7 +20,7 @@ def _sources(root: Path) -> Sources:
 
 
 def _read(root: Path, split: SplitName, size: int) -> "Images":
-    """Read the .mat files with torchvision, which turns the label 10 (digit 0) into 0."""
+    """Read the images of a split with torchvision, which changes the label 10 (digit 0) to 0."""
     from torchvision.datasets import SVHN
 
     from mixup_core.images.data.pixels import Images

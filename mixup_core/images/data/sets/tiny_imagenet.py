@@ -17,9 +17,10 @@ _INSIDE = "tiny-imagenet-200"
 
 
 def _read(root: Path, split: SplitName, size: int) -> "Images":
-    """Read the JPEGs from the archive. The labels of its test images are not published.
+    """Read the images of a split from the archive; classes are numbered as in `wnids.txt`.
 
-    Classes are numbered in the order of `wnids.txt`. torchvision has no reader.
+    The dataset's validation images serve as test images, since the labels of its test images are
+    not published. torchvision has no reader for it.
     """
     from PIL import Image
 
