@@ -35,9 +35,28 @@ from mixup_core.laws import Law
 from mixup_core.mixing.operation import Operation
 from mixup_core.plugins.loading import use as _use
 from mixup_core.plugins.source import PluginError
-from mixup_core.problem import Keying, Metric, Problem
+from mixup_core.problem import (
+    Axis,
+    Comparing,
+    Cost,
+    DivergedError,
+    Keying,
+    Measuring,
+    Metric,
+    Presentation,
+    Problem,
+    Randomness,
+    Reading,
+    Searching,
+    Seed,
+    Series,
+    StateError,
+    Teacher,
+    Teaching,
+)
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
+from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.tree.limits import (
     Among,
     Count,
@@ -52,19 +71,25 @@ from mixup_core.tree.limits import (
 
 __all__ = [
     "Among",
+    "ArrayProcess",
     "Augmentation",
+    "Axis",
     "Bundle",
+    "Comparing",
+    "Cost",
     "Count",
     "DataError",
     "Dataset",
     "DatasetInfo",
     "Distinct",
+    "DivergedError",
     "EpochRecord",
     "Guided",
     "Images",
     "Keying",
     "Law",
     "Matching",
+    "Measuring",
     "Metric",
     "Minimised",
     "Model",
@@ -74,10 +99,19 @@ __all__ = [
     "Optimizer",
     "PluginError",
     "Positive",
+    "Presentation",
     "Probe",
     "Problem",
+    "Randomness",
     "Range",
+    "Reading",
+    "Searching",
+    "Seed",
+    "Series",
     "Share",
+    "StateError",
+    "Teacher",
+    "Teaching",
     "Whole",
     "stream",
     "use",

@@ -24,7 +24,19 @@ from mixup_core.images.recording import lacks, observed
 from mixup_core.images.teaching import oracles, tags, taught, teacher_arm, unfit
 from mixup_core.laws import Erm
 from mixup_core.mixing.partners import FromDataset
-from mixup_core.problem import Cost, HeldOut, Keying, Problem, Teaching
+from mixup_core.problem import (
+    Comparing,
+    Cost,
+    HeldOut,
+    Keying,
+    Measuring,
+    Presentation,
+    Problem,
+    Randomness,
+    Reading,
+    Searching,
+    Teaching,
+)
 from mixup_core.rules import RuleError
 from mixup_core.tree.parts import members
 
@@ -141,7 +153,7 @@ def examples(config: TrainConfig, split: str) -> Sequence[str]:
 
 
 def remarks(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
-    """Yield remarks on the images of runs, for plans and captions (see `Problem.remarks`)."""
+    """Yield remarks on the images of runs, for plans and captions (see `Presentation.remarks`)."""
     yield from shared_images(config.data)
     yield from lacking_classes(config, seeds)
 
@@ -159,11 +171,40 @@ IMAGES = Problem(
     process="mixup_core.images.training:start",
     network="mixup_core.images.trained:trained_network",
     metrics=METRICS,
-    predicted=PREDICTED,
     headline=("test/error", "val/error"),
-    beside=("*/error", "*/nll", "*/calibration_error"),
-    curves=(("train/excess_loss", "train/loss"),),
-    objectives=("val/error", "val/nll", "val/calibration_error"),
+    measuring=Measuring(
+        predicted=PREDICTED,
+        measures=measures,
+        observed=observed,
+        lacks=lacks,
+        sample_size=sample_size,
+    ),
+    searching=Searching(
+        objectives=("val/error", "val/nll", "val/calibration_error"),
+        held_out=HeldOut(hidden=hidden, revealed=revealed),
+        unsearchable=(
+            "data.name",
+            "data.folder",
+            "data.image_size",
+            "data.val_size",
+            "data.folds",
+            "data.test",
+            "data.oracle",
+            "objective.oracle",
+        ),
+    ),
+    reading=Reading(
+        feasibility=infeasible,
+        infeasible_at=infeasible_at,
+        other_names=OTHER_NAMES,
+        reserved={
+            "seed": "is not set in a study file; give `seeds`",
+            "data.fold": "is not set in a study file; each seed holds out another fold",
+            "data.digest": "is not set in a study file; it is computed from the folder",
+            "model.weights_digest": "is not set in a study file; it is computed from the file",
+            "objective.teacher_key": "is not set in a study file; name the teacher's arm",
+        },
+    ),
     keying=Keying(
         is_named=False,
         first={
@@ -236,53 +277,36 @@ IMAGES = Problem(
         of_epoch=lambda config, epoch: config.in_epoch(epoch).key,
     ),
     data=ImageData,
-    held_out=HeldOut(hidden=hidden, revealed=revealed),
     teaching=Teaching(arm=teacher_arm, taught=taught, unfit=unfit),
-    feasibility=infeasible,
-    infeasible_at=infeasible_at,
-    at_seed=at_seed,
-    other_names=OTHER_NAMES,
-    reserved={
-        "seed": "is not set in a study file; give `seeds`",
-        "data.fold": "is not set in a study file; each seed holds out another fold",
-        "data.digest": "is not set in a study file; it is computed from the folder",
-        "model.weights_digest": "is not set in a study file; it is computed from the file",
-        "objective.teacher_key": "is not set in a study file; name the teacher's arm",
-    },
-    unsearchable=(
-        "data.name",
-        "data.folder",
-        "data.image_size",
-        "data.val_size",
-        "data.folds",
-        "data.test",
-        "data.oracle",
-        "objective.oracle",
+    randomness=Randomness(
+        at_seed=at_seed,
+        source=lambda config: (config.vary, replace(config, vary="all")),
+        redrawn=lambda config: (config.redraw, replace(config, redraw="nothing")),
     ),
-    tags=tags,
-    measures=measures,
-    observed=observed,
-    lacks=lacks,
-    setting=setting,
-    classes=lambda config: described(config.data).classes,
-    examples=examples,
-    remarks=remarks,
-    sample_size=sample_size,
-    population=lambda config: (
-        config.data.name,
-        config.data.digest,
-        config.data.image_size,
-        config.data.views,
-        config.data.val_size,
-        config.data.folds,
-        (config.data.label_noise, config.data.noise_to) if config.data.noise_in_test else None,
+    comparing=Comparing(
+        population=lambda config: (
+            config.data.name,
+            config.data.digest,
+            config.data.image_size,
+            config.data.views,
+            config.data.val_size,
+            config.data.folds,
+            (config.data.label_noise, config.data.noise_to) if config.data.noise_in_test else None,
+        ),
+        data_paths=frozenset({"data.name", "data.folder", "data.digest"}),
+        dataset=lambda config: config.data.name,
     ),
-    source=lambda config: (config.vary, replace(config, vary="all")),
-    redrawn=lambda config: (config.redraw, replace(config, redraw="nothing")),
-    law_at=TrainConfig.law_at,
-    method=method,
-    data_paths=frozenset({"data.name", "data.folder", "data.digest"}),
-    dataset=lambda config: config.data.name,
+    presentation=Presentation(
+        beside=("*/error", "*/nll", "*/calibration_error"),
+        curves=(("train/excess_loss", "train/loss"),),
+        tags=tags,
+        setting=setting,
+        classes=lambda config: described(config.data).classes,
+        examples=examples,
+        remarks=remarks,
+        law_at=TrainConfig.law_at,
+        method=method,
+    ),
     cost=Cost(
         work=num_images,
         work_unit="images",

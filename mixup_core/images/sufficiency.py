@@ -8,7 +8,17 @@ from mixup_core.images.data.needs import ImageData, described, memory, shared_im
 from mixup_core.images.data_config import DataConfig
 from mixup_core.images.feasibility import transparent
 from mixup_core.laws import Beta, Law
-from mixup_core.problem import Cost, Keying, Metric, OneRecord, Problem, Seed
+from mixup_core.problem import (
+    Comparing,
+    Cost,
+    Keying,
+    Metric,
+    OneRecord,
+    Presentation,
+    Problem,
+    Reading,
+    Seed,
+)
 from mixup_core.rules import RuleError, require
 from mixup_core.tree.checked import Checked
 
@@ -84,16 +94,22 @@ SUFFICIENCY = Problem(
         "distance/test_average": Metric(label="mean distance, test images", least=0.0),
     },
     headline=("distance/train_smallest",),
-    beside=("*/train_average", "*/test_smallest", "*/test_average"),
+    reading=Reading(
+        feasibility=infeasible,
+        reserved={"data.digest": "is not set in a study file; it is computed from the folder"},
+    ),
     keying=Keying(stands_for={"data.folder": "data.digest", "data.skip": "data.digest"}),
     data=ImageData,
-    feasibility=infeasible,
-    reserved={"data.digest": "is not set in a study file; it is computed from the folder"},
-    setting=setting,
-    remarks=lambda config, _: shared_images(config.data),
-    population=lambda config: (config.data.name, config.data.digest, config.data.image_size),
-    data_paths=frozenset({"data.name", "data.folder", "data.digest"}),
-    dataset=lambda config: config.data.name,
+    comparing=Comparing(
+        population=lambda config: (config.data.name, config.data.digest, config.data.image_size),
+        data_paths=frozenset({"data.name", "data.folder", "data.digest"}),
+        dataset=lambda config: config.data.name,
+    ),
+    presentation=Presentation(
+        beside=("*/train_average", "*/test_smallest", "*/test_average"),
+        setting=setting,
+        remarks=lambda config, _: shared_images(config.data),
+    ),
     cost=Cost(
         work=lambda config: config.data.size_of_subset(described(config.data).num_train),
         work_unit="images",

@@ -56,7 +56,7 @@ def smallest(problem: Problem) -> Any:
         for given in spellings(problem.config):
             with suppress(RuleError, SpellingError, KeyError):
                 config: Any = built(problem.config, {**given, **epochs})
-                if not any(True for _ in problem.feasibility(config)):
+                if not any(True for _ in problem.reading.feasibility(config)):
                     return config
     raise BrokenError(
         f"no configuration of {problem.config.__name__} could be made; give the class legal values "
@@ -148,7 +148,7 @@ def _declared(problem: Problem, config: Any) -> str:
     if len(records) != config.epochs:
         raise BrokenError(f"{len(records)} records of {config.epochs} epochs")
     names = {name for record in records for name in record.metrics}
-    heads = tuple(f"{series.head}/" for series in problem.series)
+    heads = tuple(f"{series.head}/" for series in problem.presentation.series)
     unknown = [n for n in sorted(names - problem.metrics.keys()) if not n.startswith(heads)]
     if unknown:
         raise BrokenError(f"{', '.join(unknown)} is recorded; name it in `metrics`")

@@ -1,12 +1,15 @@
 """Problem: a kind of run that a study can contain, and the parts that describe it."""
 
 from mixup_core.problem.axis import Axis, Series
+from mixup_core.problem.comparing import Comparing
 from mixup_core.problem.cost import Cost
 from mixup_core.problem.data_needs import DataNeeds, DataSet, KnownData
 from mixup_core.problem.errors import DataError, DivergedError, StateError
 from mixup_core.problem.held_out import HeldOut
 from mixup_core.problem.keying import Keying
+from mixup_core.problem.measuring import Measuring
 from mixup_core.problem.metric import Metric
+from mixup_core.problem.presentation import Presentation
 from mixup_core.problem.problem import (
     DEFAULT_PROBLEM,
     PROBLEMS,
@@ -25,6 +28,9 @@ from mixup_core.problem.process import (
     Process,
     Seed,
 )
+from mixup_core.problem.randomness import Randomness
+from mixup_core.problem.reading import Reading
+from mixup_core.problem.searching import Searching
 from mixup_core.problem.teaching import Teacher, Teaching
 
 __all__ = [
@@ -32,6 +38,7 @@ __all__ = [
     "MAX_SEED",
     "PROBLEMS",
     "Axis",
+    "Comparing",
     "Config",
     "Cost",
     "DataError",
@@ -42,11 +49,16 @@ __all__ = [
     "HeldOut",
     "Keying",
     "KnownData",
+    "Measuring",
     "Metric",
     "OneRecord",
     "Predicting",
+    "Presentation",
     "Problem",
     "Process",
+    "Randomness",
+    "Reading",
+    "Searching",
     "Seed",
     "Series",
     "StateError",

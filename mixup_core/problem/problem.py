@@ -1,22 +1,25 @@
 """Problem: a kind of run, described by its configuration, process, metrics and needs."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from mixup_core.laws import Law
-from mixup_core.problem.axis import Axis, Series
+from mixup_core.problem.axis import Axis
+from mixup_core.problem.comparing import Comparing
 from mixup_core.problem.cost import Cost
 from mixup_core.problem.data_needs import DataNeeds
-from mixup_core.problem.held_out import HeldOut
 from mixup_core.problem.keying import Keying
+from mixup_core.problem.measuring import Measuring
 from mixup_core.problem.metric import Metric
+from mixup_core.problem.presentation import Presentation
 from mixup_core.problem.process import Config, Process
+from mixup_core.problem.randomness import Randomness
+from mixup_core.problem.reading import Reading
+from mixup_core.problem.searching import Searching
 from mixup_core.problem.teaching import Teacher, Teaching
-from mixup_core.rules import RuleError
 from mixup_core.tree.catalogue import CatalogueError, Origin, Register, note_origin
 from mixup_core.tree.parts import places
 
@@ -73,7 +76,7 @@ DEFAULT_PROBLEM = "images"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
-    """A kind of run that studies can contain.
+    """A kind of run that studies can contain. Each part after `headline` has a default.
 
     Importing a problem does not import torch; only workers import the module of its process.
     """
@@ -91,128 +94,36 @@ class Problem:
     """
     network: str | None = None
     """`module:function` that takes configuration and final state, and returns the trained network
-    (a
-    torch module in evaluation mode) and an example input. None: runs train no network.
+    (a torch module in evaluation mode) and an example input. None: runs train no network.
     """
     metrics: Mapping[str, Metric]
     """Metrics by name, in the order of table columns. Other recorded metrics are shown without a
     unit.
     """
-    predicted: Mapping[str, Metric] = field(default_factory=dict)
-    """Metrics computed from the predictions of the last epoch (`reports.numbers.predicted`). Claims
-    can use them; records do not contain them.
-    """
     headline: tuple[str, ...]
     """Metrics by which reports compare arms; the first one that the arms measure is used."""
-    beside: tuple[str, ...] = ()
-    """Further metrics in the printed table. `*` stands for the prefix of the headline metric."""
-    curves: tuple[tuple[str, ...], ...] = ()
-    """Further panels of the figure of curves. Each panel lists metrics and shows the first that was
-    measured.
-    """
-    series: tuple[Series, ...] = ()
-    """Groups of metrics; each group is drawn in a figure of its own."""
-    objectives: tuple[str, ...] = ()
-    """Metrics that a search can minimise."""
-    baseline: str = "erm"
-    """Arm that the others are compared with, if the study has an arm of this name and sets no
-    baseline itself.
-    """
     axis: Axis = field(default_factory=Axis)
+    """Axis along which the records of a run lie."""
+    measuring: Measuring = field(default_factory=Measuring)
+    """Metrics from predictions, and which metrics a run measures. Default: all of `metrics`."""
+    searching: Searching = field(default_factory=Searching)
+    """Metrics that a search may minimise, and its limits. Default: the problem has no searches."""
+    reading: Reading = field(default_factory=Reading)
+    """Rules by which a study file is read, beyond those of `config`."""
     keying: Keying = field(default_factory=Keying)
+    """Rules by which a configuration enters keys. Default: every field enters every key."""
     data: Callable[[], DataNeeds] | None = None
     """Returns a new `DataNeeds`, with empty caches. None: the problem needs no data."""
-    held_out: HeldOut | None = None
-    """Rules that hide numbers from a search; None: a search may read every number."""
     teaching: Teaching | None = None
     """Rules of distillation; None: no run learns from another run."""
-    feasibility: Callable[[Any], Iterator[RuleError]] = lambda config: iter(())
-    """Yields the reasons why a run of a prepared configuration would fail on its data."""
-    infeasible_at: Callable[[Any, Sequence[int]], Iterator[RuleError]] = lambda config, seeds: iter(
-        ()
-    )
-    """Takes a prepared configuration and seeds; yields the reasons why the random draws of a seed
-    would make its run fail.
-    """
-    at_seed: Callable[[Any, int], Any] = lambda config, seed: replace(config, seed=seed)
-    """Takes the configuration of an arm and a seed; returns the configuration of the run."""
-    reserved: Mapping[str, str] = field(default_factory=dict)
-    """Paths that the program fills in, with the message for a user who sets them."""
-    other_names: Mapping[str, str] = field(default_factory=dict)
-    """Names that other programs use for fields, with the path of the field here, for error
-    messages.
-    """
-    unsearchable: tuple[str, ...] = ()
-    """Paths that a search must not vary, because results would not be comparable."""
-    tags: Callable[[Any], tuple[str, ...]] = lambda config: ()
-    """Returns remarks that every table, figure and record of a run must show, such as `oracle` for
-    a run that has seen its test data. A run with such a remark is never selected.
-    """
-    measures: Callable[[Any, str], bool] = lambda config, metric: True
-    """Takes a configuration and a `headline` metric; returns True if its run measures the metric.
-    """
-    observed: Callable[[Any, str], Any] = lambda config, metric: config
-    """Takes a configuration and a metric; returns the configuration without the fields that only
-    decide which other metrics are measured. If the results are equal for two runs, both end with
-    the same value of the metric.
-    """
-    lacks: Callable[[Any, str, int], str | None] = lambda config, metric, records: None
-    """Takes a configuration, a metric that a claim needs, and a number of records. Returns a phrase
-    that says what to set so that the run ends with that many records of the metric; None if it does
-    already.
-    """
-    setting: Callable[[Any, str], str] = lambda config, metric: ""
-    """Returns the data on which a metric is measured, for captions: `Fashion-MNIST, 10 000 test
-    images`.
-    """
-    classes: Callable[[Any], Sequence[str]] = lambda config: ()
-    """Returns the names of the classes in the order of the logits; empty if they have only numbers.
-    """
-    examples: Callable[[Any, str], Sequence[str]] = lambda config, split: ()
-    """Takes a configuration and a split (`val` or `test`); returns the names of the examples in the
-    order of the predictions; empty if they have no names.
-    """
-    remarks: Callable[[Any, Sequence[int]], Iterator[str]] = lambda config, seeds: iter(())
-    """Takes a configuration and seeds; yields phrases on the data that plans and captions must
-    show,
-    such as test images that are also training images, or a class without images.
-    """
-    sample_size: Callable[[Any, str], int | None] = lambda config, metric: None
-    """Returns the number N of examples if the metric is a share of N independent examples, so that
-    its sampling error is sqrt(p (1 - p) / N). Otherwise it returns None.
-    """
-    population: Callable[[Any], Hashable] = lambda config: None
-    """Returns a value that is equal for runs whose results may be compared: same test images, same
-    setting.
-    """
-    data_paths: frozenset[str] = frozenset()
-    """Paths that select the dataset. Studies with the same protocol may differ in these only."""
-    law_at: Callable[[Any, int], Law] | None = None
-    """Takes a configuration and a 0-based epoch; returns the mixing law in that epoch. None: the
-    law
-    never changes.
-    """
-    method: Callable[[Any], str | None] = lambda config: getattr(
-        getattr(config, "law", None), "method", None
-    )
-    """Returns the name of the method (`erm`, `midpoint`, `uniform`) that a configuration uses, or
-    None. A method has the same colour in all figures. The default reads the configuration's field
-    `law`.
-    """
-    source: Callable[[Any], tuple[str, Any]] = lambda config: ("all", config)
-    """Returns the only source of randomness that differs between seeds, or `all`, with the
-    configuration in which all sources differ. It serves studies of one source of variance.
-    """
-    redrawn: Callable[[Any], tuple[str, Any]] = lambda config: ("nothing", config)
-    """Returns the source of randomness that the configuration's second seed controls (or `nothing`,
-    or
-    `all`), with the configuration without the second seed. The source is the row of a crossed
-    design.
-    """
-    dataset: Callable[[Any], str] = lambda config: ""
-    """Returns the name of the dataset, by which MLflow's tables can be grouped."""
-
+    randomness: Randomness = field(default_factory=Randomness)
+    """Sources of randomness that differ between seeds. Default: all of them."""
+    comparing: Comparing = field(default_factory=Comparing)
+    """Data and settings in which compared runs must agree. Default: none."""
+    presentation: Presentation = field(default_factory=Presentation)
+    """Further columns, curves and captions of reports."""
     cost: Cost = field(default_factory=Cost)
+    """Time, memory and disk that a run needs."""
 
     def __post_init__(self) -> None:
         """Check that each path left out of the keys is the path of a single field.
@@ -230,7 +141,7 @@ class Problem:
 
     def metric(self, name: str) -> Metric:
         """Return a metric by name; a metric that is not declared gets its name as label."""
-        return self.metrics.get(name) or self.predicted.get(name) or Metric(label=name)
+        return self.metrics.get(name) or self.measuring.predicted.get(name) or Metric(label=name)
 
     def start(
         self, config: Any, data_root: Path | None, device: str, teacher: Teacher | None = None

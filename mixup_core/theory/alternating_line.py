@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Cost, Metric, Problem, Seed
+from mixup_core.problem import Axis, Comparing, Cost, Metric, Presentation, Problem, Searching, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
@@ -164,13 +164,17 @@ ALTERNATING_LINE = Problem(
         "step": Metric(label="training steps", least=0.0),
     },
     headline=("train/error",),
-    beside=("middle/probability", "middle/optimal"),
-    curves=(("middle/probability",), ("train/loss",)),
-    objectives=("middle/tie", "train/error"),
     axis=Axis(label="training steps", unit="record", metric="step"),
-    unsearchable=("points", "classes"),
-    setting=setting,
-    population=lambda config: (config.points, config.classes),
+    searching=Searching(
+        objectives=("middle/tie", "train/error"),
+        unsearchable=("points", "classes"),
+    ),
+    comparing=Comparing(population=lambda config: (config.points, config.classes)),
+    presentation=Presentation(
+        beside=("middle/probability", "middle/optimal"),
+        curves=(("middle/probability",), ("train/loss",)),
+        setting=setting,
+    ),
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )
 """The problem of alternating labels, for which mixup with large alpha fails.

@@ -9,7 +9,16 @@ import numpy as np
 
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Cost, Metric, OneRecord, Problem, Seed
+from mixup_core.problem import (
+    Comparing,
+    Cost,
+    Metric,
+    OneRecord,
+    Presentation,
+    Problem,
+    Searching,
+    Seed,
+)
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.tree.checked import Checked
@@ -106,11 +115,15 @@ ENTROPY_FLOOR = Problem(
         "floor/distance": Metric(label="distance of estimate and target", unit="nats", least=0.0),
     },
     headline=("floor/estimate",),
-    beside=("*/exact", "*/gap"),
-    objectives=("floor/distance", "floor/estimate"),
-    unsearchable=("classes", "target"),
-    setting=setting,
-    population=lambda config: config.classes,
+    searching=Searching(
+        objectives=("floor/distance", "floor/estimate"),
+        unsearchable=("classes", "target"),
+    ),
+    comparing=Comparing(population=lambda config: config.classes),
+    presentation=Presentation(
+        beside=("*/exact", "*/gap"),
+        setting=setting,
+    ),
     cost=Cost(work=lambda config: int(config.draws), work_unit="draws"),
 )
 """The problem of estimating the lowest possible mixup loss; a run takes one step."""

@@ -26,7 +26,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Metric, Problem, Seed
+from mixup_core.problem import Axis, Metric, Presentation, Problem, Searching, Seed
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.tree.checked import Checked
@@ -154,11 +154,15 @@ GAUSSIAN_FEATURES = Problem(
         "flow/time": Metric(label="flow time", least=0.0),
     },
     headline=("risk/excess",),
-    beside=("risk/theory", "risk/best", "risk/rise"),
-    curves=(("risk/theory",), ("risk/rise",)),
-    objectives=("risk/excess", "risk/best"),
     axis=Axis(label="flow time", unit="doubling", scale="log", metric="flow/time"),
-    unsearchable=("inputs", "samples", "ratio"),
-    setting=setting,
+    searching=Searching(
+        objectives=("risk/excess", "risk/best"),
+        unsearchable=("inputs", "samples", "ratio"),
+    ),
+    presentation=Presentation(
+        beside=("risk/theory", "risk/best", "risk/rise"),
+        curves=(("risk/theory",), ("risk/rise",)),
+        setting=setting,
+    ),
 )
 """The problem of gradient flow on Gaussian features: measured risk beside its closed form."""

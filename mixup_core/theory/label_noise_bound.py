@@ -20,7 +20,7 @@ import numpy as np
 
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Cost, Metric, Problem, Seed
+from mixup_core.problem import Axis, Cost, Measuring, Metric, Presentation, Problem, Searching, Seed
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.tree.checked import Checked
@@ -128,14 +128,20 @@ LABEL_NOISE_BOUND = Problem(
         "steepness": Metric(label="steepness s"),
     },
     headline=("bound/failures",),
-    beside=("noise/probability", "bound/distance"),
-    curves=(("noise/probability",), ("bound/distance",)),
-    objectives=("noise/probability",),
     axis=Axis(label="steepness s", unit="doubling", scale="log", metric="steepness"),
-    unsearchable=("truth", "first_steepness"),
-    setting=setting,
-    sample_size=lambda config, metric: config.draws if metric.endswith("failures") else None,
-    method=lambda config: config.law.method if config.truth == "sampled" else None,
+    measuring=Measuring(
+        sample_size=lambda config, metric: config.draws if metric.endswith("failures") else None,
+    ),
+    searching=Searching(
+        objectives=("noise/probability",),
+        unsearchable=("truth", "first_steepness"),
+    ),
+    presentation=Presentation(
+        beside=("noise/probability", "bound/distance"),
+        curves=(("noise/probability",), ("bound/distance",)),
+        setting=setting,
+        method=lambda config: config.law.method if config.truth == "sampled" else None,
+    ),
     cost=Cost(work=lambda config: int(config.draws), work_unit="pairs"),
 )
 """The problem of label noise in mixed data: measured noise, the corrected and the printed bound."""

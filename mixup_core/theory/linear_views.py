@@ -18,7 +18,16 @@ from typing import Annotated, ClassVar, assert_never
 import numpy as np
 
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Metric, Problem, Seed
+from mixup_core.problem import (
+    Axis,
+    Comparing,
+    Measuring,
+    Metric,
+    Presentation,
+    Problem,
+    Searching,
+    Seed,
+)
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
 from mixup_core.theory.linear_correlations import (
@@ -214,14 +223,20 @@ LINEAR_VIEWS = Problem(
         "scale": Metric(label="scale (gamma, C or c)", least=0.0),
     },
     headline=("excess/measured", "gap/minimum", "gradient/second"),
-    beside=("*/exact", "*/sampled", "*/second_exact"),
-    curves=(("gap/at_scale", "gradient/second_exact", "excess/exact"),),
-    objectives=("excess/measured", "gap/minimum"),
     axis=Axis(label="scale of the model", unit="doubling", scale="log", metric="scale"),
-    unsearchable=("classes", "quantity"),
-    measures=measures,
-    lacks=lacks,
-    setting=setting,
-    population=lambda config: (type(config.quantity).__name__, config.classes),
+    measuring=Measuring(
+        measures=measures,
+        lacks=lacks,
+    ),
+    searching=Searching(
+        objectives=("excess/measured", "gap/minimum"),
+        unsearchable=("classes", "quantity"),
+    ),
+    comparing=Comparing(population=lambda config: (type(config.quantity).__name__, config.classes)),
+    presentation=Presentation(
+        beside=("*/exact", "*/sampled", "*/second_exact"),
+        curves=(("gap/at_scale", "gradient/second_exact", "excess/exact"),),
+        setting=setting,
+    ),
 )
 """The problem of linear models on two features per class: lemma 3.2, propositions 3.3 to 3.5."""

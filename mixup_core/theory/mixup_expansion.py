@@ -27,7 +27,7 @@ import numpy as np
 
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Metric, Problem, Seed
+from mixup_core.problem import Axis, Comparing, Metric, Presentation, Problem, Searching, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
@@ -190,12 +190,16 @@ MIXUP_EXPANSION = Problem(
         "points": Metric(label="training points", least=0.0),
     },
     headline=("loss/test",),
-    beside=("gap/*", "expansion/share_left"),
-    curves=(("gap/measured",), ("gap/bound",), ("expansion/share_left",)),
-    objectives=("loss/test",),
     axis=Axis(label="training points", unit="doubling", scale="log", metric="points"),
-    unsearchable=("rank", "separation", "first_points", "test_points"),
-    setting=setting,
-    population=lambda config: config.separation,
+    searching=Searching(
+        objectives=("loss/test",),
+        unsearchable=("rank", "separation", "first_points", "test_points"),
+    ),
+    comparing=Comparing(population=lambda config: config.separation),
+    presentation=Presentation(
+        beside=("gap/*", "expansion/share_left"),
+        curves=(("gap/measured",), ("gap/bound",), ("expansion/share_left",)),
+        setting=setting,
+    ),
 )
 """The problem of mixup as a regulariser: its second-order expansion and the bound that follows."""

@@ -20,7 +20,18 @@ from numpy.typing import NDArray
 
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Cost, Metric, Problem, Seed, Series
+from mixup_core.problem import (
+    Axis,
+    Comparing,
+    Cost,
+    Measuring,
+    Metric,
+    Presentation,
+    Problem,
+    Searching,
+    Seed,
+    Series,
+)
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
@@ -321,23 +332,29 @@ MOONS = Problem(
         "step": Metric(label="training steps", least=0.0),
     },
     headline=("margin/least",),
-    beside=("margin/mean", "boundary/spread", "train/error"),
-    curves=(("margin/mean",), ("boundary/spread",)),
-    series=(
-        Series(
-            head="boundary/at",
-            metric=Metric(label="decision boundary, x_1"),
-            along="x_2, along the line between the classes",
+    axis=Axis(label="training steps", unit="record", metric="step"),
+    measuring=Measuring(
+        sample_size=lambda config, metric: (
+            config.points if metric in {"train/error", "optimum/own"} else None
         ),
     ),
-    objectives=("margin/lost", "boundary/spread", "train/error"),
-    axis=Axis(label="training steps", unit="record", metric="step"),
-    unsearchable=("points", "noise", "separation"),
-    setting=setting,
-    sample_size=lambda config, metric: (
-        config.points if metric in {"train/error", "optimum/own"} else None
+    searching=Searching(
+        objectives=("margin/lost", "boundary/spread", "train/error"),
+        unsearchable=("points", "noise", "separation"),
     ),
-    population=lambda config: (config.points, config.noise, config.separation),
+    comparing=Comparing(population=lambda config: (config.points, config.noise, config.separation)),
+    presentation=Presentation(
+        beside=("margin/mean", "boundary/spread", "train/error"),
+        curves=(("margin/mean",), ("boundary/spread",)),
+        series=(
+            Series(
+                head="boundary/at",
+                metric=Metric(label="decision boundary, x_1"),
+                along="x_2, along the line between the classes",
+            ),
+        ),
+        setting=setting,
+    ),
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )
 """The problem of two moons: margins to the decision boundary, beside the largest possible margin.

@@ -30,7 +30,7 @@ import numpy as np
 
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Metric, Problem, Seed
+from mixup_core.problem import Axis, Comparing, Metric, Presentation, Problem, Searching, Seed
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
 from mixup_core.tree.checked import Checked
@@ -294,12 +294,16 @@ RANDOM_FEATURES = Problem(
         "step": Metric(label="gradient steps", least=0.0),
     },
     headline=("risk/measured",),
-    beside=("risk/best", "risk/rise", "bound/violation"),
-    curves=(("risk/excess",), ("bound/value",), ("descent/flow_error",)),
-    objectives=("risk/measured", "risk/best"),
     axis=Axis(label="gradient steps", unit="doubling", scale="log", metric="step"),
-    unsearchable=("inputs", "points", "features", "test_points"),
-    setting=setting,
-    population=lambda config: (config.inputs, config.points, config.features),
+    searching=Searching(
+        objectives=("risk/measured", "risk/best"),
+        unsearchable=("inputs", "points", "features", "test_points"),
+    ),
+    comparing=Comparing(population=lambda config: (config.inputs, config.points, config.features)),
+    presentation=Presentation(
+        beside=("risk/best", "risk/rise", "bound/violation"),
+        curves=(("risk/excess",), ("bound/value",), ("descent/flow_error",)),
+        setting=setting,
+    ),
 )
 """The problem of random-feature regression: gradient descent, its closed form and its bound."""

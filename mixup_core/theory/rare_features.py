@@ -34,7 +34,18 @@ from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
 from mixup_core.laws.schedules import Easy, EasyHardEasy, Hard, epoch_after
 from mixup_core.mixing.cells import draw_kept
-from mixup_core.problem import Axis, Cost, Keying, Metric, Problem, Seed
+from mixup_core.problem import (
+    Axis,
+    Comparing,
+    Cost,
+    Keying,
+    Measuring,
+    Metric,
+    Presentation,
+    Problem,
+    Searching,
+    Seed,
+)
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
@@ -357,15 +368,24 @@ RARE_FEATURES = Problem(
         "step": Metric(label="gradient steps", least=0.0),
     },
     headline=("feature/rare",),
-    beside=("feature/common", "test/rare_error", "test/common_error"),
-    curves=(("feature/common",), ("test/rare_error",)),
-    objectives=("test/rare_error", "test/common_error"),
     axis=Axis(label="gradient steps", unit="record", metric="step"),
+    measuring=Measuring(
+        sample_size=lambda config, metric: config.points if metric == "train/error" else None,
+    ),
+    searching=Searching(
+        objectives=("test/rare_error", "test/common_error"),
+        unsearchable=("points", "dimension", "patches", "rarity", "noise_sd", "noise_features"),
+    ),
     keying=Keying(
         by_epoch=dict.fromkeys(
             (
-                "law", "law_after", "switch_epoch",
-                "schedule", "schedule.base", "schedule.low", "schedule.high",
+                "law",
+                "law_after",
+                "switch_epoch",
+                "schedule",
+                "schedule.base",
+                "schedule.low",
+                "schedule.high",
             ),
             "The law of each record enters instead, with all of its fields.",
         )
@@ -376,16 +396,25 @@ RARE_FEATURES = Problem(
         ),
         of_epoch=of_epoch,
     ),
-    unsearchable=("points", "dimension", "patches", "rarity", "noise_sd", "noise_features"),
-    setting=setting,
-    sample_size=lambda config, metric: config.points if metric == "train/error" else None,
-    population=lambda config: (
-        config.points, config.dimension, config.patches, config.rarity, config.noise_sd,
-        config.noise_features, config.noise_scale,
+    comparing=Comparing(
+        population=lambda config: (
+            config.points,
+            config.dimension,
+            config.patches,
+            config.rarity,
+            config.noise_sd,
+            config.noise_features,
+            config.noise_scale,
+        ),
     ),
-    method=method,
+    presentation=Presentation(
+        beside=("feature/common", "test/rare_error", "test/common_error"),
+        curves=(("feature/common",), ("test/rare_error",)),
+        setting=setting,
+        method=method,
+    ),
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
-)  # fmt: skip
+)
 """The problem of common and rare features in patches.
 
 Runs that stop mixing share their first records with runs that do not.

@@ -22,7 +22,7 @@ import numpy as np
 
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Metric, Problem, Seed
+from mixup_core.problem import Axis, Comparing, Metric, Presentation, Problem, Searching, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
@@ -164,13 +164,17 @@ SEPARABILITY = Problem(
         "points": Metric(label="training points", least=0.0),
     },
     headline=("direction/angle",),
-    beside=("test/error", "test/excess_error"),
-    curves=(("test/excess_error",),),
-    objectives=("direction/angle", "test/error"),
     axis=Axis(label="training points", unit="doubling", scale="log", metric="points"),
-    unsearchable=("separability", "dimension", "condition", "first_points"),
-    setting=setting,
-    population=lambda config: (config.dimension, config.condition),
+    searching=Searching(
+        objectives=("direction/angle", "test/error"),
+        unsearchable=("separability", "dimension", "condition", "first_points"),
+    ),
+    comparing=Comparing(population=lambda config: (config.dimension, config.condition)),
+    presentation=Presentation(
+        beside=("test/error", "test/excess_error"),
+        curves=(("test/excess_error",),),
+        setting=setting,
+    ),
 )
 """The problem of finding the best boundary between two Gaussians.
 

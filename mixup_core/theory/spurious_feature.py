@@ -22,7 +22,7 @@ import numpy as np
 
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Metric, Problem, Seed
+from mixup_core.problem import Axis, Comparing, Metric, Presentation, Problem, Searching, Seed
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
@@ -154,17 +154,25 @@ SPURIOUS_FEATURE = Problem(
         "spurious_sd": Metric(label="sd of the spurious feature", least=0.0),
     },
     headline=("test/error",),
-    beside=("weight/spurious", "test/reversed_error"),
-    curves=(("weight/spurious",),),
-    objectives=("test/error", "weight/spurious"),
-    axis=Axis(label="sd of the spurious feature", unit="halving", scale="log",
-              metric="spurious_sd"),
-    unsearchable=(
-        "points", "core_mean", "core_sd", "spurious_mean", "first_sd",
+    axis=Axis(
+        label="sd of the spurious feature", unit="halving", scale="log", metric="spurious_sd"
     ),
-    setting=setting,
-    population=lambda config: (
-        config.points, config.core_mean, config.core_sd, config.spurious_mean,
+    searching=Searching(
+        objectives=("test/error", "weight/spurious"),
+        unsearchable=("points", "core_mean", "core_sd", "spurious_mean", "first_sd"),
     ),
-)  # fmt: skip
+    comparing=Comparing(
+        population=lambda config: (
+            config.points,
+            config.core_mean,
+            config.core_sd,
+            config.spurious_mean,
+        ),
+    ),
+    presentation=Presentation(
+        beside=("weight/spurious", "test/reversed_error"),
+        curves=(("weight/spurious",),),
+        setting=setting,
+    ),
+)
 """The problem of a spurious feature of low variance, where mixup should be worse than ERM."""

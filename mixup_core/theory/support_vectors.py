@@ -19,7 +19,17 @@ import numpy as np
 
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
-from mixup_core.problem import Axis, Cost, Metric, Problem, Seed
+from mixup_core.problem import (
+    Axis,
+    Comparing,
+    Cost,
+    Measuring,
+    Metric,
+    Presentation,
+    Problem,
+    Searching,
+    Seed,
+)
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess, Arrays
@@ -185,14 +195,20 @@ SUPPORT_VECTORS = Problem(
         "step": Metric(label="gradient steps", least=0.0),
     },
     headline=("direction/cosine",),
-    beside=("support/fraction", "margin/cosine", "train/error"),
-    curves=(("margin/cosine",), ("train/excess_loss",)),
-    objectives=("direction/angle",),
     axis=Axis(label="gradient steps", unit="record", metric="step"),
-    unsearchable=("points",),
-    setting=setting,
-    sample_size=lambda config, metric: config.points if metric == "train/error" else None,
-    population=lambda config: (config.points, config.dimension, config.shift),
+    measuring=Measuring(
+        sample_size=lambda config, metric: config.points if metric == "train/error" else None,
+    ),
+    searching=Searching(
+        objectives=("direction/angle",),
+        unsearchable=("points",),
+    ),
+    comparing=Comparing(population=lambda config: (config.points, config.dimension, config.shift)),
+    presentation=Presentation(
+        beside=("support/fraction", "margin/cosine", "train/error"),
+        curves=(("margin/cosine",), ("train/excess_loss",)),
+        setting=setting,
+    ),
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )
 """The problem of two linear models, ERM beside mixup, whose angle tends to 0 in high dimensions."""

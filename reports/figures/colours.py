@@ -22,13 +22,13 @@ def arm_looks(arms: Mapping[str, Config]) -> dict[str, Look]:
     """Return the colour and dashes of each arm, in the order of the arms.
 
     ERM, midpoint and uniform mixup have a fixed colour, the same in all studies; the first arm of
-    each (`Problem.method`) gets it. The other arms take the remaining colours in order. When these
-    are used up, the colours are repeated with other dashes.
+    each (`Presentation.method`) gets it. The other arms take the remaining colours in order. When
+    these are used up, the colours are repeated with other dashes.
     """
     named: dict[str, Look] = {}
     taken = set()
     for arm, config in arms.items():
-        method = problem_of(config).method(config)
+        method = problem_of(config).presentation.method(config)
         if method in _OF_METHODS and method not in taken:
             taken.add(method)
             named[arm] = (_OF_METHODS[method], "-")

@@ -243,12 +243,12 @@ def _panels(headline: str, problem: Problem, measured: Collection[str]) -> Itera
     """Yield the metric of each panel: the headline metric, then others that were measured.
 
     The others are the first measured metric of each group that the problem declares
-    (`Problem.curves`), and all further metrics of training. Each metric of a probe has its own
+    (`Presentation.curves`), and all further metrics of training. Each metric of a probe has its own
     panel.
     """
-    for group in ((headline,), *problem.curves):
+    for group in ((headline,), *problem.presentation.curves):
         yield from [metric for metric in group if metric in measured][:1]
-    grouped = {metric for group in problem.curves for metric in group}
+    grouped = {metric for group in problem.presentation.curves for metric in group}
     declared = {metric: place for place, metric in enumerate(problem.metrics)}
     beside = {m for m in measured if m.startswith("train/")} - grouped
     yield from sorted(beside, key=lambda metric: (declared.get(metric, len(declared)), metric))

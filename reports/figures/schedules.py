@@ -64,7 +64,7 @@ def _shape_of_bands(laws: Mapping[str, tuple[Law, ...]]) -> str:
 
 def _laws(study: Study, arm: str) -> tuple[Law, ...]:
     """Return the law of each epoch of an arm; empty if the problem has no laws."""
-    law_at = study.problem.law_at
+    law_at = study.problem.presentation.law_at
     config = study.arms[arm]
     return () if law_at is None else tuple(law_at(config, e) for e in range(config.epochs))
 

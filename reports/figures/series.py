@@ -48,7 +48,7 @@ def draw_series(arranged: Arranged, table: Table, looks: Mapping[str, Look]) -> 
         _by_part(series, arranged, table)
         if series.along is None
         else _along_parts(series, arranged, table, looks)
-        for series in table.problem.series
+        for series in table.problem.presentation.series
     )
     return tuple(figure for figure in figures if figure is not None)
 

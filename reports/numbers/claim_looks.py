@@ -244,7 +244,7 @@ def _stored(study: Study, store: Store) -> tuple[Numbers, Ends, dict[Claim, Stat
     """Return the stored numbers of the runs, their outcomes, and when each claim was stated."""
     arranged = arrange(study, read_results(study.runs(), store))
     predicted = None
-    if any(claim.that.metric in study.problem.predicted for claim in study.claims):
+    if any(claim.that.metric in study.problem.measuring.predicted for claim in study.claims):
         read = partial(read_predictions, store=store)
         predicted = gather_predictions(arranged, study.readout, read)
     numbers = numbers_by(study, arranged, predicted)

@@ -75,7 +75,7 @@ def measure_of(study: Study, arm: str, metric: str, readout: ClaimReadout) -> Me
     """Return bounds and sample size of a metric for one arm."""
     least, most = readout.bounds(*study.problem.metric(metric).bounds)
     is_share = (least, most) == (0, 1) and arm in study.arms
-    size = study.problem.sample_size(study.arms[arm], metric) if is_share else None
+    size = study.problem.measuring.sample_size(study.arms[arm], metric) if is_share else None
     return Measure(least=least, most=most, size=size)
 
 

@@ -74,7 +74,7 @@ def numbers_by(
 
     def numbers(claim: Claim) -> Mapping[str, Mapping[int, float]]:
         that = claim.that
-        if that.metric in study.problem.predicted:
+        if that.metric in study.problem.measuring.predicted:
             if predicted is None:
                 return {}
             return predicted.values(that.metric) | {
@@ -106,7 +106,7 @@ def can_be_judged(claim: Claim, study: Study) -> bool:
     arms = claim.that.arms
     if not study.arms.keys() >= set(arms):
         return False
-    return len({study.problem.population(study.arms[arm]) for arm in arms}) == 1
+    return len({study.problem.comparing.population(study.arms[arm]) for arm in arms}) == 1
 
 
 def family_size(study: Study) -> int:

@@ -74,7 +74,7 @@ def varied_verdicts(study: Study, results: Iterable[RunResult]) -> dict[str, tup
             if result.run.arm in names
         ]
         verdicts = verdicts_of(under, arrange(under, own))
-        predicted = study.problem.predicted
+        predicted = study.problem.measuring.predicted
         found[variant.label] = tuple(v for v in verdicts if v.claim.that.metric not in predicted)
     return found
 

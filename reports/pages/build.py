@@ -285,7 +285,7 @@ def _read_of(
 
 def _of_predictions(predicted: Predicted, table: Table, study: Study) -> tuple[Listing | None, ...]:
     baseline, equal = table.baseline, table.equal
-    classes = {arm: study.problem.classes(study.arms[arm]) for arm in predicted.arms}
+    classes = {arm: study.problem.presentation.classes(study.arms[arm]) for arm in predicted.arms}
     return (
         calibration_table(predicted, baseline, equal),
         ensemble_table(predicted, baseline, equal),

@@ -244,7 +244,10 @@ def _spell_outcome(verdict: Verdict, found: Published | None, study: Study) -> s
     if verdict.verdict != "unfinished":
         return verdict.verdict
     that = verdict.claim.that
-    in_runs = that.readout in (None, study.readout) and that.metric not in study.problem.predicted
+    in_runs = (
+        that.readout in (None, study.readout)
+        and that.metric not in study.problem.measuring.predicted
+    )
     return "to be run again" if in_runs else "to be reported again"
 
 

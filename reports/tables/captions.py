@@ -107,7 +107,7 @@ def caption_of(table: Captioned) -> str:
 
 def has_differing_populations(study: Study) -> bool:
     """Return whether the arms are evaluated on different data, so that seeds cannot be paired."""
-    population = study.problem.population
+    population = study.problem.comparing.population
     return len({population(config) for config in study.arms.values()}) > 1
 
 
@@ -121,7 +121,7 @@ def spell_unpaired(configs: Iterable[Config]) -> str:
         for path in (path for path, value in theirs.items() if value != own.get(path)):
             with suppress(ValueError):  # this value alone may contradict other fields
                 other = with_values(first, {path: theirs[path]})
-                if problem.population(other) != problem.population(first):
+                if problem.comparing.population(other) != problem.comparing.population(first):
                     found[path] = None
     return " and ".join(found) or "the data that they are measured on"
 
@@ -189,7 +189,7 @@ def spell_settings(study: Study, metric: str) -> str:
 
     Words common to several settings are written once: `k = 4/6/8, flow time 1e+07`.
     """
-    setting = study.problem.setting
+    setting = study.problem.presentation.setting
     found = dict.fromkeys(text for c in study.arms.values() if (text := setting(c, metric)))
     parts = [text.split(", ") for text in found]
     if len({len(of_text) for of_text in parts}) > 1:
@@ -275,7 +275,7 @@ def _spell_noise(study: Study, rows: Sequence[ArmRow]) -> str:
         math.sqrt(p * (1 - p) / size)
         for row in rows
         if (summary := row.summaries.get(study.headline)) is not None
-        and (size := study.problem.sample_size(study.arms[row.arm], study.headline))
+        and (size := study.problem.measuring.sample_size(study.arms[row.arm], study.headline))
         and 0 <= (p := summary.mean) <= 1
     ]
     return f"(sd {spell_amount(max(noises), shown)}) " if noises else ""

@@ -23,7 +23,7 @@ def crossed_table(study: Study, arranged: Mapping[str, Mapping[int, RunResult]])
         study: Study with these arms.
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
     """
-    groups = settings_by_source(study, arranged, study.problem.redrawn)
+    groups = settings_by_source(study, arranged, study.problem.randomness.redrawn)
     groups = {
         name: of_group for name, of_group in groups.items() if {_FIRST, _SECOND} < {*of_group}
     }

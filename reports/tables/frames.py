@@ -37,7 +37,7 @@ def classes_frame(
     The frame is empty if no predictions are stored.
     """
     predicted = gather_predictions(arrange(study, results), study.readout, read)
-    names = {arm: study.problem.classes(study.arms[arm]) for arm in predicted.arms}
+    names = {arm: study.problem.presentation.classes(study.arms[arm]) for arm in predicted.arms}
     table = class_table(predicted, names)
     return pd.DataFrame() if table is None else _frame(table.records)
 
@@ -95,9 +95,9 @@ def prediction_frames(
                 continue
             run = {"study": study.name, "arm": arm, "seed": seed, "run_key": result.run.key}
             config, problem = study.arms[arm], study.problem
-            classes = dict(enumerate(problem.classes(config)))
+            classes = dict(enumerate(problem.presentation.classes(config)))
             for name, split in found.splits.items():
-                found_files = list(problem.examples(config, name))
+                found_files = list(problem.presentation.examples(config, name))
                 is_known = len(found_files) == len(split.labels)
                 files = found_files if is_known else [""] * len(split.labels)
                 for suffix, logits in split.logits.items():

@@ -134,7 +134,7 @@ def head_to_head(first: StudyArm, second: StudyArm, metric: str) -> HeadToHead:
     problem = studies[0].problem
     if problem.name != studies[1].problem.name:
         raise ValueError(f"{first.arm} and {second.arm} are runs of different problems")
-    if len({problem.population(side.study.arms[side.arm]) for side in sides}) > 1:
+    if len({problem.comparing.population(side.study.arms[side.arm]) for side in sides}) > 1:
         unpaired = spell_unpaired(side.study.arms[side.arm] for side in sides)
         raise ValueError(
             f"{first.arm} and {second.arm} differ in {unpaired}, so seeds cannot be paired"

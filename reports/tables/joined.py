@@ -331,9 +331,9 @@ class Joined:
 def join(columns: Sequence[JoinedColumn], *, command: str) -> Joined:
     """Return a table of several studies, side by side.
 
-    The studies may differ in their datasets (`Problem.data_paths`) and in the machines that trained
-    them, and one may have arms and seeds that another lacks. Problem, headline metric, read-out,
-    baseline and all other settings of an arm must be equal.
+    The studies may differ in their datasets (`Comparing.data_paths`) and in the machines that
+    trained them, and one may have arms and seeds that another lacks. Problem, headline metric,
+    read-out, baseline and all other settings of an arm must be equal.
 
     Args:
         columns: Two studies or more.

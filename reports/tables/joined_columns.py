@@ -37,7 +37,9 @@ class JoinedColumn:
         """Return the verdict of each claim, as in the study's own report."""
         study, predicted = self.study, None
         arranged = arrange(study, self.results)
-        is_asked = any(claim.that.metric in study.problem.predicted for claim in study.claims)
+        is_asked = any(
+            claim.that.metric in study.problem.measuring.predicted for claim in study.claims
+        )
         if is_asked and self.predictions is not None:
             predicted = gather_predictions(arranged, study.readout, self.predictions)
         return verdicts_of(study, arranged, predicted)
@@ -54,7 +56,7 @@ class JoinedColumn:
     @property
     def data(self) -> str:
         """The names of the datasets on which the arms are trained."""
-        names = map(self.study.problem.dataset, self.study.arms.values())
+        names = map(self.study.problem.comparing.dataset, self.study.arms.values())
         return " and ".join(dict.fromkeys(filter(None, names)))
 
 
@@ -140,7 +142,7 @@ def _faults(first: Study, other: Study) -> list[str]:
         ours, theirs = flatten(first.arms[arm]), flatten(other.arms[arm])
         for path in dict.fromkeys((*ours, *theirs)):
             pair = (ours.get(path), theirs.get(path))
-            if path not in {"seed", *first.problem.data_paths} and pair[0] != pair[1]:
+            if path not in {"seed", *first.problem.comparing.data_paths} and pair[0] != pair[1]:
                 told.setdefault(path, {})[arm] = pair
     for path, by_arm in told.items():
         pairs = set(map(repr, by_arm.values()))

@@ -172,7 +172,7 @@ class Table:
     def further(self) -> tuple[str, ...]:
         """The other metrics, which have columns of their own."""
         head = self.metric.partition("/")[0]
-        beside = (metric.replace("*", head) for metric in self.problem.beside)
+        beside = (metric.replace("*", head) for metric in self.problem.presentation.beside)
         return tuple(m for m in beside if m in self.metrics and m != self.metric)
 
     @property

@@ -24,7 +24,7 @@ def variation_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]]
 ) -> Listing | None:
     """Return the spread that each source of randomness causes; None if no arm isolates a source."""
-    groups = settings_by_source(study, arranged, study.problem.source)
+    groups = settings_by_source(study, arranged, study.problem.randomness.source)
     if not any(source != _ALL for of_group in groups.values() for source in of_group):
         return None
     metric = study.problem.metric(study.headline)
@@ -92,7 +92,7 @@ def settings_by_source(
         varied, plain = source(study.arms[arm])
         setting = json.dumps({**flatten(plain), "seed": 0}, sort_keys=True)
         by_setting.setdefault(setting, {}).setdefault(varied, arm)
-        names.setdefault(setting, study.problem.method(plain) or arm)
+        names.setdefault(setting, study.problem.presentation.method(plain) or arm)
     found: dict[str, dict[str, str]] = {}
     for setting, of_setting in by_setting.items():
         name = names[setting]
@@ -142,7 +142,7 @@ def _test_noise(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -
     None if unknown.
     """
     row = summarise_arm(study, study.baseline, arranged[study.baseline], (study.headline,))
-    size = study.problem.sample_size(study.arms[study.baseline], study.headline)
+    size = study.problem.measuring.sample_size(study.arms[study.baseline], study.headline)
     summary = row.summaries.get(study.headline)
     if summary is None or size is None or not 0 <= summary.mean <= 1:
         return None

@@ -117,7 +117,7 @@ def spell_compared(study: Study, claim: Claim) -> str:
     margin = "" if that.margin is None else f" ± {_spell_written(that.margin, shown)}"
     readout = f", {that.readout}" if that.readout not in (None, study.readout) else ""
     together = _spell_together(that)
-    if that.metric in study.problem.predicted:
+    if that.metric in study.problem.measuring.predicted:
         readout = " after the last epoch"
     left, right = _spell_side(that.left, shown), _spell_right(claim, shown)
     return f"{shown.heading}{readout}: {left} {_RELATIONS[that.relation]} {right}{margin}{together}"

@@ -47,7 +47,7 @@ def works_of(study: Study) -> list[str]:
             kind = type(part)
             texts = (kind.__doc__, getattr(sys.modules.get(kind.__module__), "__doc__", None))
             found += [number for text in texts for number in _ARXIV.findall(text or "")]
-        if (data := study.problem.dataset(config)) in _OF_DATA:
+        if (data := study.problem.comparing.dataset(config)) in _OF_DATA:
             found.append(_OF_DATA[data])
     return list(dict.fromkeys(found))
 

@@ -79,9 +79,9 @@ class ClaimsReader:
         problem, arms = self._problem, self._arms or {}
         for arm in that.arms:
             self.check_arm(at, arm)
-        if len({problem.population(arms[arm]) for arm in that.arms if arm in arms}) > 1:
+        if len({problem.comparing.population(arms[arm]) for arm in that.arms if arm in arms}) > 1:
             self._read.report(at, f"{' and '.join(that.arms)} are measured on different data")
-        if that.metric not in problem.predicted:
+        if that.metric not in problem.measuring.predicted:
             self._check_metric(at, that.metric)
             if that.metric == problem.axis.metric:
                 text = f"the configuration decides {that.metric}, so no run can contradict a claim"
@@ -138,7 +138,7 @@ class ClaimsReader:
         found = {}
         for arm in that.arms:
             if (config := (self._arms or {}).get(arm)) is not None:
-                seen = self._problem.observed(config, that.metric) if is_last else config
+                seen = self._problem.measuring.observed(config, that.metric) if is_last else config
                 key = stage_keys(with_named_teacher(seen))[-1], arm in that.together
                 found[arm] = first.setdefault(key, arm)
         return found
@@ -146,9 +146,9 @@ class ClaimsReader:
     def _check_records(self, at: At, that: StatedComparison) -> None:
         """Report the first arm whose runs do not end with a metric, so that no claim can hold."""
         problem = self._problem
-        if that.metric not in problem.metrics and that.metric not in problem.predicted:
+        if that.metric not in problem.metrics and that.metric not in problem.measuring.predicted:
             return
-        if that.metric in problem.predicted and that.readout is not None:
+        if that.metric in problem.measuring.predicted and that.readout is not None:
             return
         is_averaged = isinstance(that.readout, Averaged)
         metric = f"{that.metric}_averaged" if is_averaged else that.metric
@@ -158,16 +158,16 @@ class ClaimsReader:
             config = (self._arms or {}).get(arm)
             if config is None:
                 continue
-            if self._is_confirmed and problem.held_out is not None:
-                config = problem.held_out.revealed(config)
-            if lacks := problem.lacks(config, metric, number):
+            if self._is_confirmed and problem.searching.held_out is not None:
+                config = problem.searching.held_out.revealed(config)
+            if lacks := problem.measuring.lacks(config, metric, number):
                 text = f"arm {arm} records no {metric}, so the claim can never be decided"
                 self._read.report(at, f"{text}: {lacks}")
                 return
 
     def check_headline(self, at: At, metric: str) -> None:
         """Report a metric that is never recorded, or not at each evaluation of every arm."""
-        if metric in self._problem.predicted:
+        if metric in self._problem.measuring.predicted:
             text = f"{metric} is computed from predictions, and no record holds it"
             self._read.report(at, f"{text}: name a recorded metric, such as test/accuracy")
             return
@@ -175,7 +175,7 @@ class ClaimsReader:
             self._check_metric(at, metric)
             return
         for name, config in (self._arms or {}).items():
-            if not self._problem.measures(config, metric):
+            if not self._problem.measuring.measures(config, metric):
                 self._read.report(at, f"arm {name} does not record {metric} at each evaluation")
                 return
 
@@ -194,7 +194,7 @@ class ClaimsReader:
                 continue
             if isinstance(readout, ByValidation):
                 for metric, images in ((VALIDATION, "validation"), ("test/error", "test")):
-                    if metric not in self._problem.metrics or not self._problem.measures(
+                    if metric not in self._problem.metrics or not self._problem.measuring.measures(
                         config, metric
                     ):
                         text = f"{readout} needs {images} images, and {name} has none"
@@ -209,5 +209,5 @@ class ClaimsReader:
     def _check_metric(self, at: At, name: str) -> None:
         """Report a metric that the problem does not have."""
         if name not in self._problem.metrics:
-            known = [*self._problem.metrics, *self._problem.predicted]
+            known = [*self._problem.metrics, *self._problem.measuring.predicted]
             self._read.report(at, f"names no metric, got {name!r}", name, known)

@@ -59,7 +59,7 @@ def _sections(problem: Problem, paths: TreePaths) -> Schema:
     here = f"#/$defs/{problem.name}"
     values = {path: {"$ref": f"{here}/properties/{path}"} for path in paths.leaves}
     axes = _mapping({path: _list(value) for path, value in values.items()}) | {"minProperties": 1}
-    search, objective = _schema(SearchKeys), {"enum": list(problem.objectives)}
+    search, objective = _schema(SearchKeys), {"enum": list(problem.searching.objectives)}
     search["properties"]["objective"] |= {"anyOf": [objective, _list(objective)]}
     leaves = config_paths(problem, searched=True).leaves
     space = _mapping({path: _searched(leaf, values) for path, leaf in leaves.items()})

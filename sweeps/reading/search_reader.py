@@ -44,7 +44,7 @@ class SearchReader:
         """
         self._read = TreeReader(document, config_paths(problem, searched=True))
         self._leaves = self._read.paths.leaves
-        self._known = problem.objectives
+        self._known = problem.searching.objectives
         self._given = given
         self._configure = configure
         self._fixed: dict[str, Setting] = {}

@@ -78,7 +78,7 @@ class SensitivityReader:
             own = self._arms[arm]
             try:
                 config = with_values(own, {path: setting})
-                faults = list(self._problem.feasibility(config))
+                faults = list(self._problem.reading.feasibility(config))
             except RuleError as error:
                 faults = [error]
             if faults:

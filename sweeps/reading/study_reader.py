@@ -76,7 +76,11 @@ class StudyReader:
         arms = self._arms()
         known = None if self._read.faults else arms
         search = self._search(arms)
-        usual = self._problem.baseline if self._problem.baseline in arms else next(iter(arms), "")
+        usual = (
+            self._problem.reading.baseline
+            if self._problem.reading.baseline in arms
+            else next(iter(arms), "")
+        )
         said = ClaimsReader(self._read, self._problem, known, is_confirmed=search is not None)
         if keys.baseline is not None:
             said.check_arm(("baseline",), keys.baseline)
@@ -226,8 +230,8 @@ class StudyReader:
         """Return the configuration as it will be run, and the errors that prevent running it."""
         errors: list[RuleError | DataError] = []
         try:
-            if "search" in self._written and self._problem.held_out is not None:
-                before, config = flatten(config), self._problem.held_out.hidden(config)
+            if "search" in self._written and self._problem.searching.held_out is not None:
+                before, config = flatten(config), self._problem.searching.held_out.hidden(config)
                 after, hint = flatten(config), "a search sets it, leave it out"
                 given = self._read.paths.merged(levels).keys() & before.keys()
                 errors += [
@@ -241,8 +245,8 @@ class StudyReader:
         try:
             if self._needs is not None:
                 config = self._needs.prepare(config, self._folder)
-            errors += self._problem.feasibility(config)
-            errors += self._problem.infeasible_at(config, self._seeds[: MAX_RUNS + 1])
+            errors += self._problem.reading.feasibility(config)
+            errors += self._problem.reading.infeasible_at(config, self._seeds[: MAX_RUNS + 1])
         except (RuleError, DataError) as error:
             errors.append(error)
         return config, errors
@@ -275,8 +279,8 @@ class StudyReader:
         for config in (search.base, *arms.values()) if search.strategy.confirm_seeds else ():
             revealed = confirming(config)
             errors = (
-                *self._problem.feasibility(revealed),
-                *self._problem.infeasible_at(revealed, search.strategy.confirm_seeds),
+                *self._problem.reading.feasibility(revealed),
+                *self._problem.reading.infeasible_at(revealed, search.strategy.confirm_seeds),
             )
             for error in errors:
                 self._read.report(("search",), f"confirm: on what was held out too: {error}")

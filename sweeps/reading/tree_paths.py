@@ -120,8 +120,10 @@ def config_paths(problem: Problem, *, searched: bool = False) -> TreePaths:
     """Return the paths of a problem's configuration that a study file may set, or a search vary."""
     seed = {"seed": "is not set in a study file; give `seeds`"}
     told = "cannot be searched: points would not compare"
-    fixed = dict.fromkeys(problem.unsearchable if searched else (), told)
-    return TreePaths(problem.config, fixed | seed | dict(problem.reserved), problem.other_names)
+    fixed = dict.fromkeys(problem.searching.unsearchable if searched else (), told)
+    return TreePaths(
+        problem.config, fixed | seed | dict(problem.reading.reserved), problem.reading.other_names
+    )
 
 
 def blamed(error: RuleError | DataError, levels: Sequence[Settings]) -> Setting | None:

@@ -289,7 +289,7 @@ class SearchSource:
         if len(theirs) != len(errors):
             return False
         problem, objective = self._study.problem, self._search.strategy.objectives[0]
-        size = problem.sample_size(self._search.config_of(best.values), objective)
+        size = problem.measuring.sample_size(self._search.config_of(best.values), objective)
         points = self._search.points
         pooled = PooledSpread.of(list(self._complete_values())) if len(looks) > 1 else None
         return is_clearly_worse(

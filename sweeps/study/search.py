@@ -297,7 +297,7 @@ def _frozen_space(space: Space) -> str:
 
 def confirming(config: Config) -> Config:
     """Return a configuration in the form that the confirmation trains (`HeldOut.revealed`)."""
-    held_out = problem_of(config).held_out
+    held_out = problem_of(config).searching.held_out
     confirmed: Config = config if held_out is None else held_out.revealed(config)
     return confirmed
 

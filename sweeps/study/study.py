@@ -114,20 +114,20 @@ class Study:
         if self.lead is not None:
             return self.lead
         for metric in problem.headline:
-            if any(problem.measures(config, metric) for config in self.arms.values()):
+            if any(problem.measuring.measures(config, metric) for config in self.arms.values()):
                 return metric
         return problem.headline[-1]
 
     def tags_of(self, arm: str) -> tuple[str, ...]:
-        """Return the tags of an arm for tables, figures and records (`Problem.tags`)."""
-        return self.problem.tags(self.arms[arm])
+        """Return the tags of an arm for tables, figures and records (`Presentation.tags`)."""
+        return self.problem.presentation.tags(self.arms[arm])
 
     def remarks(self) -> tuple[str, ...]:
         """Return remarks on the data of the runs, for plans and captions, each once."""
         found = (
             remark
             for arm, config in self.arms.items()
-            for remark in self.problem.remarks(config, self.seeds_of(arm))
+            for remark in self.problem.presentation.remarks(config, self.seeds_of(arm))
         )
         return tuple(dict.fromkeys(found))
 
@@ -162,7 +162,7 @@ class Study:
 
     def _run(self, arm: str, seed: int) -> Run:
         """Return a run; if it has a teacher, its configuration names the teacher's stage key."""
-        config = self.problem.at_seed(self._known[arm], seed)
+        config = self.problem.randomness.at_seed(self._known[arm], seed)
         teaching = self.problem.teaching
         teacher_arm = None if teaching is None else teaching.arm(config)
         if teaching is None or teacher_arm is None:

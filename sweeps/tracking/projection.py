@@ -365,7 +365,7 @@ class Projection:
             self._experiment().tell_data(entry, name, checksums)
 
     def _dataset(self, arm: str) -> str:
-        return self.study.problem.dataset(self.study.arms[arm])
+        return self.study.problem.comparing.dataset(self.study.arms[arm])
 
 
 _STATUS: Mapping[Outcome, Status] = {

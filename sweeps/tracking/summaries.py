@@ -147,9 +147,14 @@ def main_metrics(
     leads = problem.headline if lead is None else (lead,)
     heads = [name for name in leads if name in measured][:1]
     beside = [
-        pattern.replace("*", name.partition("/")[0]) for name in heads for pattern in problem.beside
+        pattern.replace("*", name.partition("/")[0])
+        for name in heads
+        for pattern in problem.presentation.beside
     ]
-    panels = [next((name for name in panel if name in measured), "") for panel in problem.curves]
+    panels = [
+        next((name for name in panel if name in measured), "")
+        for panel in problem.presentation.curves
+    ]
     wanted = dict.fromkeys((*heads, *beside, *panels))
     return tuple(name for name in wanted if name in measured)
 

@@ -1,14 +1,16 @@
 """A new entry takes one file and its registration: no other code names an entry."""
 
 import ast
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from mixsweep import plugins
 from mixup_core.images.data.catalog import PUBLISHED
 from mixup_core.plugins.registers import REGISTERS
-from mixup_core.problem import PROBLEMS
+from mixup_core.problem import PROBLEMS, Problem
 from mixup_core.tree.catalogue import Catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -108,3 +110,13 @@ def test_no_code_outside_of_its_folder_asks_for_the_type_of_an_entry(noun: str) 
         if name in kinds and not _module(file).startswith(kinds[name].rpartition(".")[0])
     }
     assert found == set()
+
+
+def test_a_plugin_can_name_every_part_of_a_problem() -> None:
+    parts = {
+        type(part.default_factory())
+        for part in dataclasses.fields(Problem)
+        if part.default_factory is not dataclasses.MISSING
+    }
+    assert len(parts) > 1
+    assert {part.__name__ for part in parts} <= set(plugins.__all__)

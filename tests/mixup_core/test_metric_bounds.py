@@ -19,8 +19,8 @@ def test_every_metric_has_bounds_in_order_and_every_sample_size_is_of_a_share(na
     problem = problem_named(name)
     needed = {"epochs": 1, "batch_size": 10} if name == "images" else {}
     config = problem.config(**needed)
-    for metric, shown in {**problem.metrics, **problem.predicted}.items():
+    for metric, shown in {**problem.metrics, **problem.measuring.predicted}.items():
         least, most = shown.bounds
         assert least < most
-        size = problem.sample_size(config, metric)
+        size = problem.measuring.sample_size(config, metric)
         assert size is None or (size >= 1 and (least, most) == (0, 1))

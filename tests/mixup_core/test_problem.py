@@ -32,12 +32,14 @@ def test_a_problem_is_found_under_its_name_and_by_its_configurations(name: str) 
 def test_what_a_problem_says_of_paths_and_metrics_exists(name: str) -> None:
     problem = problem_named(name)
     known, keying = set(leaves(problem.config)), problem.keying
-    assert set(problem.unsearchable) <= known
-    assert set(problem.reserved) <= known
+    assert set(problem.searching.unsearchable) <= known
+    assert set(problem.reading.reserved) <= known
     assert set(keying.stands_for.values()) <= known
     assert set(problem.headline) <= set(problem.metrics)
-    assert set(problem.objectives) <= set(problem.metrics)
-    assert {metric for panel in problem.curves for metric in panel} <= set(problem.metrics)
+    assert set(problem.searching.objectives) <= set(problem.metrics)
+    assert {metric for panel in problem.presentation.curves for metric in panel} <= set(
+        problem.metrics
+    )
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from mixup_core.problem import Axis, Keying, Metric, Problem
+from mixup_core.problem import Axis, Keying, Metric, Presentation, Problem, Searching
 from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts, Stage
 from sweeps.state.results import RunResult
@@ -32,10 +32,12 @@ DECAY = Problem(
         "norm": Metric(label="norm"),
     },
     headline=("margin",),
-    beside=("norm",),
-    curves=(("norm", "time"),),
-    objectives=("margin",),
     axis=Axis(label="time", unit="step", scale="log", metric="time"),
+    searching=Searching(objectives=("margin",)),
+    presentation=Presentation(
+        beside=("norm",),
+        curves=(("norm", "time"),),
+    ),
 )
 
 

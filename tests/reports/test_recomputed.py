@@ -78,7 +78,11 @@ def facts_of(study: Study, metric: str, arm: str, *, is_rise: bool = False) -> F
     least, most = study.problem.metric(metric).bounds
     config = study.arms.get(arm)
     is_share = (least, most) == (0, 1) and not is_rise
-    size = study.problem.sample_size(config, metric) if config is not None and is_share else None
+    size = (
+        study.problem.measuring.sample_size(config, metric)
+        if config is not None and is_share
+        else None
+    )
     return Facts(least=least, most=most, size=size)
 
 

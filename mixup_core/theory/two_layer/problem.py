@@ -1,6 +1,18 @@
 """TWO_LAYER: the two-layer network on multi-view patches as a problem, with its metrics."""
 
-from mixup_core.problem import Axis, Cost, Keying, Metric, Problem, Series
+from mixup_core.problem import (
+    Axis,
+    Comparing,
+    Cost,
+    Keying,
+    Measuring,
+    Metric,
+    Presentation,
+    Problem,
+    Reading,
+    Searching,
+    Series,
+)
 from mixup_core.theory.operations import PatchLinear
 from mixup_core.theory.two_layer.config import TwoLayerConfig
 
@@ -88,20 +100,24 @@ TWO_LAYER = Problem(
     process="mixup_core.theory.two_layer.training:start",
     metrics=METRICS,
     headline=("features/both",),
-    beside=("features/one", "features/none", "train/error", "test/error"),
-    curves=(("features/min_accuracy",), ("correlation/weaker",), ("train/excess_loss",)),
-    series=(
-        Series(head="accuracy", metric=Metric(label="accuracy on a feature alone", unit="%")),
-        Series(head="correlation", metric=Metric(label="correlation with a feature")),
-    ),
-    objectives=("features/missing", "features/one", "features/none", "test/error"),
     axis=Axis(label="flow time", unit="record", scale="log", metric="flow/time"),
+    measuring=Measuring(sample_size=sample_size),
+    searching=Searching(
+        objectives=("features/missing", "features/one", "features/none", "test/error"),
+    ),
+    reading=Reading(reserved={"seed": "is not set in a study file; give `seeds`"}),
     keying=Keying(first={"law": "erm", "epochs": 61, "seed": 0}),
-    reserved={"seed": "is not set in a study file; give `seeds`"},
-    population=lambda config: config.data,
-    setting=setting,
-    sample_size=sample_size,
-    method=method,
+    comparing=Comparing(population=lambda config: config.data),
+    presentation=Presentation(
+        beside=("features/one", "features/none", "train/error", "test/error"),
+        curves=(("features/min_accuracy",), ("correlation/weaker",), ("train/excess_loss",)),
+        series=(
+            Series(head="accuracy", metric=Metric(label="accuracy on a feature alone", unit="%")),
+            Series(head="correlation", metric=Metric(label="correlation with a feature")),
+        ),
+        setting=setting,
+        method=method,
+    ),
     cost=Cost(work_unit="records"),
 )
 """The problem of two-layer networks on multi-view data, arXiv:2210.13512, theorems 4.6 and 4.7."""

@@ -28,4 +28,4 @@ def test_a_setting_names_the_size_of_images_that_were_resized() -> None:
     assert setting(digits, "test/error") == "digits, 360 test images"
     resized = with_values(digits, {"data.image_size": 16})
     assert setting(resized, "test/error") == "digits at 16 pixels, 360 test images"
-    assert IMAGES.population(digits) != IMAGES.population(resized)
+    assert IMAGES.comparing.population(digits) != IMAGES.comparing.population(resized)

@@ -34,17 +34,19 @@ def test_a_run_ends_with_exactly_the_metrics_that_it_is_not_said_to_lack(
     parts = replace(splits, val=val, test=test if own.data.test else None)
     last = [*fit(own, parts)][-1]
     for metric in IMAGES.metrics:
-        lacks = IMAGES.lacks(own, metric, 1)
+        lacks = IMAGES.measuring.lacks(own, metric, 1)
         assert (lacks is None) == (metric in last.metrics), (metric, lacks)
 
 
 def test_a_metric_that_is_measured_seldom_lacks_records(config: TrainConfig) -> None:
     own = with_values(config, {"eval_every": 2, "probes": [{"weight-norm": 4}, {"el2n": 1}]})
-    assert IMAGES.lacks(own, "test/error", 2) is None
-    assert IMAGES.lacks(own, "test/error", 3) == "3 records are needed, and it has 2"
-    assert IMAGES.lacks(own, "train/weight_norm", 2) == "2 records are needed, and it has 1"
-    assert IMAGES.lacks(own, "train/el2n", 4) is None
-    assert IMAGES.lacks(own, "train/loss", 4) is None
+    assert IMAGES.measuring.lacks(own, "test/error", 2) is None
+    assert IMAGES.measuring.lacks(own, "test/error", 3) == "3 records are needed, and it has 2"
+    assert (
+        IMAGES.measuring.lacks(own, "train/weight_norm", 2) == "2 records are needed, and it has 1"
+    )
+    assert IMAGES.measuring.lacks(own, "train/el2n", 4) is None
+    assert IMAGES.measuring.lacks(own, "train/loss", 4) is None
 
 
 @pytest.mark.parametrize(
@@ -65,5 +67,5 @@ def test_a_metric_that_is_measured_seldom_lacks_records(config: TrainConfig) -> 
 def test_what_is_missing_is_named(
     config: TrainConfig, metric: str, values: dict[str, Any], lacks: str | None
 ) -> None:
-    found = IMAGES.lacks(with_values(config, values), metric, 1)
+    found = IMAGES.measuring.lacks(with_values(config, values), metric, 1)
     assert lacks in found if lacks is not None and found is not None else found is lacks

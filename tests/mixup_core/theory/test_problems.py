@@ -47,16 +47,16 @@ def test_a_problem_is_of_one_piece(name: str) -> None:
     assert problem.name == problem.config.problem == name  # type: ignore[attr-defined]
     named = {
         *problem.headline,
-        *problem.objectives,
-        *(m for panel in problem.curves for m in panel),
+        *problem.searching.objectives,
+        *(m for panel in problem.presentation.curves for m in panel),
     }
     assert named <= set(problem.metrics)
-    heads = [series.head for series in problem.series]
+    heads = [series.head for series in problem.presentation.series]
     assert len(set(heads)) == len(heads)
     assert problem.axis.metric is None or problem.axis.metric in problem.metrics
     paths = set(leaves(problem.config))
-    assert set(problem.unsearchable) <= paths
-    assert all(problem.metrics[metric].is_lower_better for metric in problem.objectives)
+    assert set(problem.searching.unsearchable) <= paths
+    assert all(problem.metrics[metric].is_lower_better for metric in problem.searching.objectives)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -65,8 +65,8 @@ def test_defaults_make_a_run_that_is_spelled_and_built_alike(name: str) -> None:
     config = problem.config()
     assert with_values(config, flatten(config)) == config
     assert run_key(config) != run_key(with_values(config, {"seed": 1}))
-    assert problem.setting(config, problem.headline[0])
-    assert hash(problem.population(config)) == hash(problem.population(config))
+    assert problem.presentation.setting(config, problem.headline[0])
+    assert hash(problem.comparing.population(config)) == hash(problem.comparing.population(config))
     assert problem.cost.work(config) >= 1
 
 
@@ -75,8 +75,8 @@ def test_a_law_has_its_plain_name(name: str) -> None:
     problem = problem_named(name)
     config = problem.config()
     for law, method in (("erm", "erm"), ("midpoint", "midpoint"), ({"beta": 1.0}, "uniform")):
-        assert problem.method(with_values(config, {"law": law})) == method
-    assert problem.method(with_values(config, {"law": {"beta": 0.5}})) is None
+        assert problem.presentation.method(with_values(config, {"law": law})) == method
+    assert problem.presentation.method(with_values(config, {"law": {"beta": 0.5}})) is None
 
 
 def test_reading_the_problems_loads_neither_torch_nor_scipy() -> None:

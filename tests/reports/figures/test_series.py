@@ -42,7 +42,8 @@ def measured(run: Run) -> RunResult:
 @pytest.fixture
 def study(decay: None, monkeypatch: pytest.MonkeyPatch) -> Study:
     metrics = {**DECAY.metrics, "part/mean": Metric(label="mean")}
-    problem = replace(DECAY, metrics=metrics, series=(PARTS, PLACES))
+    presentation = replace(DECAY.presentation, series=(PARTS, PLACES))
+    problem = replace(DECAY, metrics=metrics, presentation=presentation)
     monkeypatch.setattr("tests.reports.decay.DECAY", problem)
     monkeypatch.setattr(Study, "problem", property(lambda study: problem))
     return decay_study()

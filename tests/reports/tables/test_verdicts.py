@@ -265,7 +265,7 @@ def test_a_claim_about_predictions_is_judged_by_them(
 
 
 def test_measures_of_predictions_are_those_that_claims_may_name(study: Study) -> None:
-    assert {f"predicted/{name}" for name in MEASURES} == set(study.problem.predicted)
+    assert {f"predicted/{name}" for name in MEASURES} == set(study.problem.measuring.predicted)
 
 
 def test_a_verdict_says_whether_sign_and_decision_hold_under_other_settings() -> None:

@@ -230,7 +230,7 @@ BOUNDS = sorted(
     {
         metric.bounds
         for problem in map(problem_named, PROBLEMS)
-        for metric in (*problem.metrics.values(), *problem.predicted.values())
+        for metric in (*problem.metrics.values(), *problem.measuring.predicted.values())
     }
 )
 STEPS = (0.0, 0.01, 0.05, 0.15, 0.2, 0.25, 0.5, 1.0)

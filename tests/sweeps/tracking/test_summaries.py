@@ -5,6 +5,7 @@ from itertools import pairwise
 import pytest
 
 from mixup_core.images.problem import IMAGES
+from mixup_core.problem import Presentation
 from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts
 from reports.numbers.runs import summariser
@@ -107,7 +108,7 @@ def test_the_main_metrics_are_those_that_a_report_leads_with() -> None:
     assert main_metrics(IMAGES, measured) == ("val/error", "val/nll", "train/excess_loss")
     both = measured | {"test/error", "test/nll"}
     assert main_metrics(IMAGES, both) == ("test/error", "test/nll", "train/excess_loss")
-    plain = replace(IMAGES, headline=("x",), beside=(), curves=())
+    plain = replace(IMAGES, headline=("x",), presentation=Presentation())
     assert main_metrics(plain, {"x", "y"}) == ("x",)
 
 

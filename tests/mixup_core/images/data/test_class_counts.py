@@ -126,13 +126,13 @@ def test_predicted_images_are_named_by_their_files_in_the_order_of_the_logits(
     splits = load(config.data)
     for split, place in (("val", "train"), ("test", "test")):
         images = splits.held_out(DataConfig())[split]
-        names = IMAGES.examples(config, split)
+        names = IMAGES.presentation.examples(config, split)
         assert len(names) == len(images)
         for name, pixels, label in zip(names, images.pixels, images.labels, strict=True):
             with Image.open(folder / place / name) as picture:
                 assert picture.getpixel((0, 0))[0] == pixels[0, 0, 0]
-            assert IMAGES.classes(config)[label] == name.partition("/")[0]
-    assert IMAGES.examples(DIGITS, "test") == ()
+            assert IMAGES.presentation.classes(config)[label] == name.partition("/")[0]
+    assert IMAGES.presentation.examples(DIGITS, "test") == ()
 
 
 def test_a_balanced_subset_counts_what_validation_leaves(folder: Path) -> None:
@@ -153,7 +153,7 @@ def test_each_seed_holds_out_another_fold_and_the_folds_are_all_images() -> None
     whole = load(DIGITS.data).train.pixels
     seen = []
     for seed in range(5):
-        data = IMAGES.at_seed(config, seed).data
+        data = IMAGES.randomness.at_seed(config, seed).data
         splits = load(data)
         assert splits.val is not None
         assert len(splits.val) == data.num_held_out(len(whole))
@@ -167,11 +167,13 @@ def test_each_seed_holds_out_another_fold_and_the_folds_are_all_images() -> None
 
 def test_folds_enter_the_keys_and_pair_only_with_the_same_folds() -> None:
     plain, four, five = (with_values(DIGITS, {"data.folds": k}) for k in (None, 4, 5))
-    keys = {run_key(IMAGES.at_seed(config, 7)) for config in (plain, four, five)}
+    keys = {run_key(IMAGES.randomness.at_seed(config, 7)) for config in (plain, four, five)}
     assert len(keys) == 3
-    assert IMAGES.population(four) != IMAGES.population(five)
-    assert IMAGES.at_seed(plain, 7) == replace(plain, seed=7)
-    assert "one of 4 folds of 1437 images at each seed" in IMAGES.setting(four, "val/error")
+    assert IMAGES.comparing.population(four) != IMAGES.comparing.population(five)
+    assert IMAGES.randomness.at_seed(plain, 7) == replace(plain, seed=7)
+    assert "one of 4 folds of 1437 images at each seed" in IMAGES.presentation.setting(
+        four, "val/error"
+    )
 
 
 @pytest.mark.parametrize(

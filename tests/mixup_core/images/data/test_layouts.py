@@ -61,13 +61,13 @@ def test_a_fraction_of_each_class_is_held_out_as_test_images_the_same_when_more_
     splits = load(config.data)
     assert splits.test is not None
     assert torch.bincount(splits.test.labels).tolist() == [2, 1]
-    names = IMAGES.examples(config, "test")
+    names = IMAGES.presentation.examples(config, "test")
     assert [name.partition("/")[0] for name in names] == ["cat", "cat", "dog"]
     blind = load(config_of(pets, test_fraction=0.2, test=False).data)
     assert blind.test is None
     assert torch.equal(blind.train.pixels, splits.train.pixels)
     fill(pets / "train", first=100, owl=2)
-    more = IMAGES.examples(config_of(pets, test_fraction=0.2), "test")
+    more = IMAGES.presentation.examples(config_of(pets, test_fraction=0.2), "test")
     assert set(names) < set(more)
 
 
