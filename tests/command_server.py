@@ -1,4 +1,7 @@
-"""Command server: one interpreter, forks of which run commands (`tests/forked_commands.py`)."""
+"""Command server: a process with everything imported, which runs each command in a fork of itself.
+
+See `tests/forked_commands.py`.
+"""
 
 import json
 import subprocess
@@ -8,13 +11,13 @@ from pathlib import Path
 
 
 class CommandServer:
-    """Runs commands one after another. The first one starts it."""
+    """Runs commands one after another. The server process starts with the first command."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
 
     def run(self, arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str, str]:
-        """Return exit code, standard output and standard error of a command."""
+        """Run a command; return exit code, standard output and standard error."""
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", Path(__file__).with_name("forked_commands.py")],

@@ -1,4 +1,4 @@
-"""The command line as a user runs it: a process of its own, a home of its own."""
+"""Fixtures for the command line as a user runs it: its own process, in its own home."""
 
 import json
 import os
@@ -24,23 +24,23 @@ settings.load_profile("mixsweep")
 
 
 _OF_INTERPRETERS = {"PYTHONPATH", "TMPDIR", "LC_ALL"}
-"""Variables that an interpreter, or a module that is imported already, reads once."""
+"""Variables that are read only once, by the interpreter or by a module that is already imported."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommandLine:
-    """`mixsweep` on one home; nothing of the caller's environment that concerns a cluster."""
+    """The command `mixsweep` on one home, without cluster variables of the caller's environment."""
 
     home: Path
     data: Path
     extra: Mapping[str, str]
     prefix: tuple[str, ...] = ()
-    """A command that runs the command given after it."""
+    """A command that runs the command which follows it, such as `nice`."""
     server: CommandServer | None = None
-    """Runs commands that are waited for in forks; None: each starts an interpreter."""
+    """Server that runs commands in forks; None: each command starts an interpreter."""
 
     def environment(self) -> dict[str, str]:
-        """Return the environment of a command."""
+        """Return the environment in which a command runs."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_", "MIX"))}
         own = {"MIXSWEEP_HOME": str(self.home), "MIXSWEEP_DATA": str(self.data)}
         # Ray would give workers, which tests wait for, what CPU everything else leaves.
@@ -48,7 +48,7 @@ class CommandLine:
         return {**kept, **own, **speed, **self.extra}
 
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        """Start a command, in a process group of its own, and leave it running."""
+        """Start a command in its own process group, without waiting for it."""
         return subprocess.Popen(
             [*self.prefix, sys.executable, "-m", "sweeps.cli", *arguments],
             env=self.environment(), text=True, start_new_session=True,
@@ -56,7 +56,7 @@ class CommandLine:
         )  # fmt: skip
 
     def __call__(self, *arguments: str, code: int = 0) -> "subprocess.CompletedProcess[str]":
-        """Run a command to its end; the test fails unless it exits with `code`."""
+        """Run a command to its end; the test fails unless the exit code is `code`."""
         if self.server is not None and not _OF_INTERPRETERS.intersection(self.extra):
             returncode, out, err = self.server.run(arguments, self.environment())
         else:
@@ -68,7 +68,7 @@ class CommandLine:
         return subprocess.CompletedProcess(arguments, returncode, out, err)
 
     def each(self, commands: Iterable[Sequence[str]]) -> "list[subprocess.CompletedProcess[str]]":
-        """Run commands one after another in forks, whatever their exit codes."""
+        """Run commands one after another in forks, and accept any exit code."""
         assert self.server is not None
         return [
             subprocess.CompletedProcess(command, *self.server.run(command, self.environment()))
@@ -76,18 +76,18 @@ class CommandLine:
         ]
 
     def json(self, *arguments: str) -> dict[str, Any]:
-        """Run a command with `--json` and return what it says."""
+        """Run a command with `--json` and return the parsed output."""
         said: dict[str, Any] = json.loads(self(*arguments, "--json").stdout)
         return said
 
     def report(self, study: str, file: str) -> bytes:
-        """Return a file of a study's report."""
+        """Return the content of a file of a study's report."""
         return (self.home / "reports" / study / file).read_bytes()
 
 
 @pytest.fixture(scope="session")
 def command_server() -> Iterator[CommandServer | None]:
-    """Yield a server of commands, which starts with the first one."""
+    """Yield a command server, whose process starts with the first command."""
     with CommandServer() as server:
         yield server
 
@@ -96,7 +96,7 @@ def command_server() -> Iterator[CommandServer | None]:
 def command_line(
     tmp_path_factory: pytest.TempPathFactory, command_server: CommandServer | None
 ) -> Callable[..., CommandLine]:
-    """Return a maker of command lines, each on a home of its own, all on one data folder."""
+    """Return a function that makes command lines with a home each and a common data folder."""
     data = tmp_path_factory.mktemp("data")
 
     def make(home: Path | None = None, **extra: str) -> CommandLine:
@@ -108,7 +108,7 @@ def command_line(
 
 @pytest.fixture(scope="session")
 def object_store() -> Iterator[Callable[[str], Mapping[str, str]]]:
-    """Return what gives the environment of an object store's clients, by the server's name."""
+    """Return a function from the name of an object store to the environment of its clients."""
     with object_stores() as start:
         yield start
 
@@ -117,7 +117,7 @@ def object_store() -> Iterator[Callable[[str], Mapping[str, str]]]:
 def client_of(
     object_store: Callable[[str], Mapping[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[str], Mapping[str, str]]:
-    """Return what makes this process a client of an object store, by the server's name."""
+    """Return a function that makes this process a client of an object store, by its name."""
 
     def become(name: str) -> Mapping[str, str]:
         clients = object_store(name)
@@ -133,13 +133,13 @@ def client_of(
 def s3(
     request: pytest.FixtureRequest, client_of: Callable[[str], Mapping[str, str]]
 ) -> Mapping[str, str]:
-    """Let this process be a client of each S3 server; return the environment that makes it one."""
+    """Make this process a client of each S3 server in turn; return the environment that does so."""
     return client_of(request.param)
 
 
 @pytest.fixture(autouse=True)
 def handlers_of_before() -> Iterator[None]:
-    """Restore who hears signals: a command that was cut ends its process at the next one."""
+    """Restore the signal handlers; a command that was interrupted would end at the next signal."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in numbers}
     yield

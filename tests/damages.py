@@ -1,4 +1,4 @@
-"""Damages: what can happen to a file, by name; and a place where file modes bind even root."""
+"""Damages: ways in which a file can be damaged, and a folder whose file modes bind even root."""
 
 import os
 import random
@@ -86,7 +86,7 @@ CONTENTS: Mapping[str, Damage] = {
     "a list": _list,
     "other's content": _other,
 }
-"""Damages after which there is a file."""
+"""Damages after which the file still exists."""
 
 NO_FILES: Mapping[str, Damage] = {
     "a folder": _folder,
@@ -96,14 +96,14 @@ NO_FILES: Mapping[str, Damage] = {
     "a socket": _socket,
     "unreadable": _close,
 }
-"""Damages after which nothing can be read under the name."""
+"""Damages after which nothing can be read under the file's name."""
 
 DAMAGES: Mapping[str, Damage] = {**CONTENTS, **NO_FILES, "missing": _remove}
 
 
 @contextmanager
 def bound_by_modes() -> Iterator[Path]:
-    """Yield a new folder, within which this process may do no more than its user: root may all."""
+    """Yield a new folder in which file modes bind this process even if it is root."""
     folder = Path(tempfile.mkdtemp(prefix="modes-"))
     is_root = os.geteuid() == 0
     if is_root:

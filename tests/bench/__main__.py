@@ -1,9 +1,9 @@
-"""All benches, each in a process of its own: a folder of figures, and one table of ratios.
+"""Run all benches, each in its own process, and write their measurements and one table of ratios.
 
     python -m tests.bench [BENCHES ...] [--quick] [--out FOLDER]
 
-A bench that fails stops no other; the exit code says that one did. `--quick` shows in minutes that
-all of them run, from sizes at which their figures say nothing.
+If a bench fails, the others still run, and the exit code is not 0. `--quick` only checks that all
+benches work: it takes minutes, with sizes that are too small for meaningful numbers.
 """
 
 import subprocess
@@ -32,12 +32,13 @@ LEAST: Mapping[str, tuple[str, ...]] = {
     "search": ("--pairs", "1", "--repetitions", "2"),
     "races": ("2", "--orders", "5", "--on", "digits"),
 }
-"""What makes a bench quick, by its module. Wall times (launch, overhead, scale, submission) want a
-machine that does nothing else; the others count CPU seconds."""
+"""Options that make a bench quick, by its module. Benches that measure wall time (launch, overhead,
+scale, submission) need an otherwise idle machine; the others measure CPU time.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what is asked for, print the table and return the exit code."""
+    """Run the benches named on the command line, print the table and return the exit code."""
     parser = arguments_of(__doc__)
     parser.add_argument("benches", nargs="*", metavar="BENCH", help=f"of {', '.join(LEAST)}")
     parser.add_argument("--quick", action="store_true")
@@ -68,7 +69,7 @@ def run(benches: Sequence[str] | Mapping[str, object], out: Path, *, quick: bool
 
 
 def say(text: str) -> None:
-    """Print at once."""
+    """Print a line immediately, without buffering."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

@@ -1,8 +1,9 @@
-"""What the batches of an epoch cost, beside the papers' kind of pipeline.
+"""Cost of assembling the batches of an epoch, compared with a pipeline like that of the papers.
 
     python -m tests.bench.assembly [--rounds N] [--images N]
 
-Two-view batches of 750 images of 28x28 pixels, one thread, seconds of CPU, both in turn.
+Two-view batches of 750 images of 28x28 pixels, one thread, CPU seconds; both pipelines are measured
+in turn.
 """
 
 from collections.abc import Sequence
@@ -29,11 +30,11 @@ LAWS: tuple[tuple[str, Law, float], ...] = (
     ("ERM", Erm(), 5.0),
     ("mixup", Beta(alpha=1.0), 7.0),
 )
-"""With the least ratios that are the goal."""
+"""Laws that are measured, each with the smallest ratio that is required."""
 
 
 def random_images(count: int) -> Images:
-    """Return images of noise: zeros would be faster than any image."""
+    """Return images of random noise; images of zeros would be unrealistically fast."""
     rng = torch.Generator().manual_seed(0)
     shape = (count, INFO.channels, INFO.image_size, INFO.image_size)
     pixels = torch.randint(0, 256, shape, dtype=torch.uint8, generator=rng)
@@ -41,7 +42,7 @@ def random_images(count: int) -> Images:
 
 
 def measure(rounds: int, num_images: int) -> tuple[list[Ratio], dict[str, dict[str, float]]]:
-    """Return the ratios, and microseconds per image of ours."""
+    """Return the ratios, and the microseconds that mixsweep needs per image."""
     images = random_images(num_images)
     plain = reference.ConcatenatedViews(images, INFO, seed=0)
     found, cost = [], {}
@@ -70,7 +71,7 @@ def measure(rounds: int, num_images: int) -> tuple[list[Ratio], dict[str, dict[s
 
 
 def main(arguments: Sequence[str] | None = None) -> list[Ratio]:
-    """Measure, print, publish, and return the ratios."""
+    """Measure, print and publish the ratios, and return them."""
     parser = arguments_of(__doc__)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--images", type=int, default=15_000)

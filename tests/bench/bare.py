@@ -1,4 +1,4 @@
-"""Bare loops: every N-th run of a study in one process, with mixup_core alone.
+"""Bare loops: train every N-th run of a study in one process, with mixup_core alone.
 
 Started by `tests.bench.launch`: bare PART PARTS STUDY [PATH=VALUE ...].
 """
@@ -12,7 +12,7 @@ from sweeps.reading.study_file import load_study
 
 
 def main(part: int, parts: int, study: str, *overrides: str) -> None:
-    """Train the runs of one part."""
+    """Train the runs of one part of the study."""
     torch.set_num_threads(1)
     for run in load_study(study, overrides).runs()[part::parts]:
         for _ in start(run.config, None, "cpu"):

@@ -1,9 +1,9 @@
-"""GPUs that wait for the driver, simulated: its one process ends runs one after another.
+"""Simulation of GPUs that wait because the driver handles the ends of runs one at a time.
 
     python -m tests.bench.blocked [--ends-per-second N] [--runs RUNS]
 
-Each GPU trains a run, waits until the driver has ended it and given out the next, and goes on.
-Lengths of runs vary by 5 %, from a fixed seed. Nothing is trained.
+Each GPU trains a run, waits until the driver has handled its end and assigned the next run, and so
+on. Durations of runs vary by 5 %, from a fixed seed. Nothing is trained.
 """
 
 import argparse
@@ -13,17 +13,17 @@ import sys
 
 GPUS = (8, 64, 256, 1_000)
 LENGTHS = (5.0, 95.0, 600.0)
-"""Seconds of a run."""
+"""Durations of a run, in seconds."""
 
 
 def busy_share(gpus: int, length: float, *, ends_per_second: float, runs: int) -> float:
-    """Return the share of the time of all GPUs that is training; the first run of each is left out.
+    """Return the fraction of GPU time spent on training, without the first run of each GPU.
 
     Args:
-        gpus: The GPUs, each with one run at a time.
+        gpus: Number of GPUs, each with one run at a time.
         length: Mean seconds of training of a run.
-        ends_per_second: Runs that the driver can end in a second.
-        runs: Runs that each GPU trains.
+        ends_per_second: Number of ended runs that the driver can handle in a second.
+        runs: Number of runs that each GPU trains.
     """
     rng = random.Random(0)
     ends = [(rng.uniform(0, length), gpu) for gpu in range(gpus)]
@@ -41,7 +41,7 @@ def busy_share(gpus: int, length: float, *, ends_per_second: float, runs: int) -
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Print the share of blocked GPU time as a table."""
+    """Print the fraction of GPU time lost by waiting, as a table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ends-per-second", type=float, default=37.0)
     parser.add_argument("--runs", type=int, default=50)

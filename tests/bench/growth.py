@@ -1,9 +1,9 @@
-"""Growth of the commands that read: CPU time and memory of plan, status, list and report.
+"""CPU time and memory of the commands plan, status, list and report, as a store grows.
 
     python -m tests.bench.growth [RUNS ...] [--bucket RUNS ...] [--homes FOLDER] [--out FOLDER]
 
-The stores are on this machine's disk and in a bucket (moto), full of made-up finished runs; nothing
-is trained. The processor time of the bucket's server is not counted.
+Stores on this machine's disk and in a bucket (moto) are filled with made-up finished runs; nothing
+is trained. CPU time of the bucket's server is not counted.
 """
 
 import json
@@ -33,7 +33,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 
 
 def main() -> None:
-    """Measure each size, and publish the figures with the slopes between sizes."""
+    """Measure each size, and publish the results with the slopes between sizes."""
     parser = arguments_of(__doc__)
     parser.add_argument("runs", nargs="*", type=int, default=[100, 1_000, 10_000, 100_000])
     parser.add_argument("--bucket", nargs="*", type=int, default=[100, 1_000], metavar="RUNS")
@@ -70,7 +70,7 @@ def _figures(where: str, found: Mapping[int, Mapping[str, float]]) -> dict[str, 
 
 
 def measure(home: Path, store: str, runs: int) -> dict[str, float]:
-    """Return CPU seconds and peak MB of each command on a store of so many runs."""
+    """Return CPU seconds and peak MB of each command, on a store with `runs` runs."""
     override = f"seeds={runs // ARMS}"
     study, place = load_study(STUDY, [override]), Store(store)
     if len(place.keys()) < runs:
@@ -90,7 +90,7 @@ def measure(home: Path, store: str, runs: int) -> dict[str, float]:
 
 
 def _spent(arguments: list[str], folder: Path) -> tuple[float, float]:
-    """Return CPU seconds and peak resident MB of a command of ours."""
+    """Return CPU seconds and peak resident MB of a mixsweep command."""
     figures = folder / "spent.json"
     line = [sys.executable, "-I", "-c", _WATCHED, str(figures), sys.executable, *arguments]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
@@ -108,7 +108,9 @@ with open(sys.argv[1], "w") as file:
     json.dump([used.ru_utime + used.ru_stime, used.ru_maxrss], file)
 sys.exit(code)
 """
-"""A small process between the bench and the command: a forked one counts its parent's memory."""
+"""Source of a small process between bench and command. A command forked from the bench itself would
+be charged with the memory of the bench.
+"""
 
 
 if __name__ == "__main__":

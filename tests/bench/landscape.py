@@ -1,9 +1,9 @@
-"""Landscapes: what searches are repeated on, with errors that are known or were all trained before.
+"""Landscapes: points with known errors, on which searches can be repeated cheaply.
 
     python -m tests.bench.landscape HOME
 
-trains every point of the two studies `table-*.yaml` at 40 seeds into a home, if it is not there,
-and writes the validation errors to reports/published/measurements/table-*.csv.
+trains every point of the two studies `table-*.yaml` at 40 seeds into a home, unless they are there
+already, and writes the validation errors to reports/published/measurements/table-*.csv.
 """
 
 import csv
@@ -35,57 +35,60 @@ Values = Mapping[str, Any]
 
 
 class Runs(Protocol):
-    """The runs of one repetition."""
+    """The runs of one repetition of a search."""
 
     def error(self, values: Values, seed: int) -> float:
-        """Return the measured error of a point at a seed of the repetition."""
+        """Return the measured error of a point at a seed."""
 
 
 class Landscape(ABC):
-    """Points with their true errors, and runs that measure them."""
+    """A set of points whose true errors are known, and runs that measure these errors."""
 
     points: int
-    """Points that a search may try."""
+    """The points that a search may choose from."""
     unit: str
     """Unit of the regret."""
     size: int | None = None
-    """Images of which an error is the share; None: it is no share."""
+    """Number of images of which the error is a fraction; None if the error is no fraction."""
 
     @abstractmethod
     def study(self, folder: Path, repetition: int, seeds: int) -> Study:
-        """Return the search of a repetition, with TPE."""
+        """Return the study of one repetition, with a search by TPE."""
 
     @abstractmethod
     def regret(self, values: Values) -> float:
-        """Return how much worse than the best a point is."""
+        """Return how much worse a point is than the best one."""
 
     @abstractmethod
     def runs(self, repetition: int) -> Runs:
-        """Return the runs of a repetition."""
+        """Return the runs of one repetition."""
 
     @abstractmethod
     def drawn(self, rng: np.random.Generator, number: int) -> Sequence[Values]:
-        """Return points drawn at random."""
+        """Return random points."""
 
     @abstractmethod
     def suggested(self, trial: optuna.Trial) -> Values:
-        """Return the point that Optuna alone suggests."""
+        """Return a point suggested by Optuna, without mixsweep."""
 
 
 class Formula(Landscape):
-    """A formula with a known optimum whose runs are noisy; runs of one seed share a part."""
+    """A formula with a known optimum and noisy runs.
+
+    Part of the noise is common to all runs of a seed.
+    """
 
     points, unit = 60, "percent of the optimum"
 
     def study(self, folder: Path, repetition: int, seeds: int) -> Study:
-        """Return the search of a repetition, with TPE."""
+        """Return the study of one repetition, with a search by TPE."""
         file = folder / "bench.yaml"
         file.write_text(STUDY)
         more = [f"search.seed={repetition}", f"search.points={self.points}", f"seeds={seeds}"]
         return load_study(str(file), more)
 
     def regret(self, values: Values) -> float:
-        """Return the excess over the optimum, in percent of it."""
+        """Return how far a point is above the optimum, in percent of the optimum."""
         return 100 * (_formula(values) / OPTIMUM - 1)
 
     def runs(self, repetition: int) -> Runs:
@@ -93,7 +96,7 @@ class Formula(Landscape):
         return _Noisy(np.random.default_rng(repetition))
 
     def drawn(self, rng: np.random.Generator, number: int) -> Sequence[Values]:
-        """Return points drawn evenly, alpha on a log scale."""
+        """Return random points, with alpha uniform on a logarithmic scale."""
         return [
             _point(
                 math.exp(rng.uniform(math.log(0.1), math.log(32))),
@@ -103,7 +106,7 @@ class Formula(Landscape):
         ]
 
     def suggested(self, trial: optuna.Trial) -> Values:
-        """Return the point that Optuna alone suggests."""
+        """Return a point suggested by Optuna, without mixsweep."""
         alpha = trial.suggest_float("alpha", 0.1, 32.0, log=True)
         return _point(alpha, trial.suggest_int("switch", 0, EPOCHS))
 
@@ -128,16 +131,16 @@ def _formula(values: Values) -> float:
 
 
 class Trained(Landscape):
-    """Every point of a finite space, trained at 40 seeds; a repetition takes them in its order."""
+    """Points that were all trained at 40 seeds. Each repetition uses the seeds in its own order."""
 
     points, unit = 30, "percentage points"
 
     def __init__(self, name: str, folder: Path = MEASUREMENTS) -> None:
-        """Read the errors.
+        """Read the measured errors.
 
         Args:
-            name: Of the study, such as `table-digits`.
-            folder: Where its table is.
+            name: Name of the study, such as `table-digits`.
+            folder: Folder of the table.
         """
         self.file = Path(__file__).with_name(f"{name}.yaml")
         with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as lines:
@@ -160,12 +163,12 @@ class Trained(Landscape):
 
     @cached_property
     def size(self) -> int:  # type: ignore[override]
-        """Validation images."""
+        """Number of validation images."""
         assert isinstance(self.search.base, TrainConfig)
         return self.search.base.data.val_size
 
     def study(self, folder: Path, repetition: int, seeds: int) -> Study:
-        """Return the search of a repetition, with TPE."""
+        """Return the study of one repetition, with a search by TPE."""
         del folder
         points = [f"search.points={self.points}", "search.sampler=tpe"]
         return load_study(str(self.file), [*points, f"search.seed={repetition}", f"seeds={seeds}"])
@@ -175,17 +178,17 @@ class Trained(Landscape):
         return 100 * (float(self.errors[self._key(values)].mean()) - self.least)
 
     def runs(self, repetition: int) -> Runs:
-        """Return the trained runs, their seeds in an order of the repetition."""
+        """Return the trained runs, with the seeds in the order of this repetition."""
         return _Ordered(self, np.random.default_rng(repetition))
 
     def drawn(self, rng: np.random.Generator, number: int) -> Sequence[Values]:
-        """Return different points."""
+        """Return random points, all different."""
         places = rng.permutation(len(self.errors))[:number]
         keys = list(self.errors)
         return [dict(zip(self.paths, keys[place], strict=True)) for place in places]
 
     def suggested(self, trial: optuna.Trial) -> Values:
-        """Return the point that Optuna alone suggests."""
+        """Return a point suggested by Optuna, without mixsweep."""
         return {
             parameter.path: trial.suggest_categorical(parameter.path, among.choices)
             if hasattr(among, "choices")
@@ -212,7 +215,7 @@ class _Ordered:
 
 
 def export(name: str, home: Path, folder: Path = MEASUREMENTS) -> None:
-    """Train a study into a home if it is not there, and write its errors as a table."""
+    """Train a study into a home unless it is stored there, and write its errors as a table."""
     file = Path(__file__).with_name(f"{name}.yaml")
     command = [sys.executable, "-m", "sweeps.cli", "run", str(file), "--engine", "inline"]
     subprocess.run([*command, "--home", str(home)], check=True)

@@ -1,9 +1,10 @@
-"""What a launch takes beside bare loops over the same runs.
+"""Wall time of a launch, compared with bare training loops over the same runs.
 
     python -m tests.bench.launch [--pairs N] [--study STUDY] [--set PATH=VALUE ...]
 
-Seconds of the clock, both in turn, two processes each: `mixsweep run` with its store, MLflow and
-report, and loops that train and keep nothing. Only on a machine that does nothing else.
+Two ways are timed in turn, with two processes each: `mixsweep run`, which stores results, writes
+MLflow and a report, and bare loops that train and store nothing. The machine must be otherwise
+idle.
 """
 
 import os
@@ -26,11 +27,11 @@ SLOTS = 2
 FACTOR, SECONDS = 1.03, 8.0
 """The goal: bare loops times the factor, and so many seconds."""
 AFTER = 1.5
-"""The goal of report and tracking of the last epoch, seconds."""
+"""Required upper limit of the seconds for report and tracking after the last epoch."""
 
 
 def main() -> None:
-    """Measure both in turn and publish."""
+    """Time both ways in turn and publish the results."""
     parser = arguments_of(__doc__)
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--study", default="quickstart")
@@ -66,17 +67,17 @@ def main() -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Launch:
-    """Seconds of the clock of a launch."""
+    """Wall times of a launch, in seconds."""
 
     wall: float
     before: float
-    """From the command to the begin of the first epoch."""
+    """From the start of the command to the start of the first epoch."""
     after: float
     """From the end of the last epoch to the end of the command."""
 
 
 def ours(study: str, overrides: list[str]) -> Launch:
-    """Return what a launch in an empty home took."""
+    """Time a launch in an empty home."""
     with tempfile.TemporaryDirectory(prefix="launch-") as folder:
         mixsweep = CommandLine(home=Path(folder) / "home", data=data_root(), extra={})
         sets = [part for override in overrides for part in ("--set", override)]
@@ -94,7 +95,7 @@ def ours(study: str, overrides: list[str]) -> Launch:
 
 
 def bare(study: str, overrides: list[str]) -> float:
-    """Return the seconds of the loops."""
+    """Return the wall seconds of the bare loops."""
     given = CommandLine(home=Path(), data=data_root(), extra={})
     started = time.monotonic()
     loops = [

@@ -1,9 +1,9 @@
-"""What a launch with nothing to train costs, and what `plan` and `report` of large studies cost.
+"""Cost of a launch with nothing to train, and of `plan` and `report` for large studies.
 
     python -m tests.bench.noop [--rounds N] [--runs RUNS ...]
 
-Stages are made up and stored beforehand; everything else is the product. Seconds of CPU of the
-command with its children, user and system together; MB of memory that it had at its peak.
+Made-up stages are stored beforehand; everything else is the real program. The bench measures CPU
+seconds (user and system) of the command with its children, and their peak memory in MB.
 """
 
 import resource
@@ -28,23 +28,23 @@ ARMS = 20
 
 
 LOOK_EVERY = 0.05
-"""Seconds between two looks at the memory of a command; what comes after the last is not seen."""
+"""Seconds between two samples of a command's memory."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
-    """What a command took."""
+    """What one command cost."""
 
     cpu: float
-    """Seconds."""
+    """CPU seconds of the command and its children."""
     wall: float
-    """Seconds."""
+    """Wall seconds."""
     memory: float
-    """MB at the peak."""
+    """Peak memory in MB."""
 
 
 def cost_of(mixsweep: CommandLine, *arguments: str) -> Cost:
-    """Return what a command took; a report of 10,000 runs takes minutes."""
+    """Run a command and return its cost; a report of 10,000 runs takes minutes."""
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     process, memory = mixsweep.start(*arguments), 0.0
     status = Path("/proc") / str(process.pid) / "status"
@@ -62,7 +62,7 @@ def cost_of(mixsweep: CommandLine, *arguments: str) -> Cost:
 
 
 def nothing_to_train(folder: Path, rounds: int) -> dict[str, dict[str, float]]:
-    """Return what launches of the finished quickstart cost, first and again."""
+    """Return the cost of the first and of a second launch of the finished quickstart."""
     mixsweep = CommandLine(home=folder / "home", data=data_root(), extra={})
     mixsweep("data", "fetch", "fashion-mnist")
     fill(Store(str(mixsweep.home / "store")), load_study("quickstart"))
@@ -77,7 +77,7 @@ def nothing_to_train(folder: Path, rounds: int) -> dict[str, dict[str, float]]:
 
 
 def large(folder: Path, runs: int, epochs: int, rounds: int) -> dict[str, dict[str, float]]:
-    """Return what reading a study of so many runs costs."""
+    """Return the cost of `plan` and `report` for a study with `runs` runs."""
     mixsweep = CommandLine(home=folder / "home", data=folder / "data", extra={})
     overrides = f"seeds={runs // ARMS}", f"base.epochs={epochs}"
     fill(Store(str(mixsweep.home / "store")), load_study(LARGE, overrides))
@@ -91,7 +91,7 @@ def large(folder: Path, runs: int, epochs: int, rounds: int) -> dict[str, dict[s
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure and publish."""
+    """Measure and publish the costs."""
     parser = arguments_of(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--runs", type=int, nargs="*", default=[500, 10_000])

@@ -1,8 +1,8 @@
-"""What a run costs beyond its training, beside the same runs in plain Ray Tune.
+"""Cost of a run beyond its training, compared with the same runs in plain Ray Tune.
 
     python -m tests.bench.overhead [--pairs N]
 
-Both train the same runs on two slots of this machine, in turn. Plain Tune starts an actor for each
+Both train the same runs in two slots of this machine, in turn. Plain Tune starts an actor for each
 run, writes MLflow by Ray's callback and keeps no checkpoints; `mixsweep run` reuses its actors.
 """
 
@@ -24,23 +24,23 @@ SLOTS = 2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
-    """What one launch took, per run."""
+    """Times of one launch, divided by the number of runs."""
 
     wall: float
-    """Seconds from the begin of the first training to the end of the last, over runs."""
+    """Seconds from the start of the first training to the end of the last one."""
     training: float
-    """Seconds of training, over runs."""
+    """Seconds of training."""
     command: float
     """Seconds of the whole command."""
 
     @property
     def overhead(self) -> float:
-        """Slot-seconds beyond training."""
+        """Slot-seconds that were not spent on training."""
         return SLOTS * self.wall - self.training
 
 
 def main() -> None:
-    """Measure both in turn and publish."""
+    """Measure both in turn and publish the costs."""
     parser = arguments_of(__doc__)
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=10)
@@ -106,7 +106,7 @@ def plain(task: Task, folder: Path) -> Cost:
 def cost(
     *, begun: Sequence[float], ended: Sequence[float], seconds: Sequence[float], command: float
 ) -> Cost:
-    """Return the cost of some runs from their Unix times."""
+    """Return the cost per run, from the Unix times at which runs began and ended."""
     runs = len(seconds)
     return Cost(
         wall=(max(ended) - min(begun)) / runs, training=sum(seconds) / runs, command=command
@@ -114,7 +114,7 @@ def cost(
 
 
 def both(mine: Sequence[Cost], theirs: Sequence[Cost], figure: str) -> dict[str, dict[str, float]]:
-    """Return the spread of a figure on both sides."""
+    """Return the spread of a measured value for both sides."""
     return {
         name: spread([getattr(one, figure) for one in costs])
         for name, costs in (("mixsweep", mine), ("plain", theirs))

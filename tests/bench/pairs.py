@@ -1,4 +1,4 @@
-"""Pairs: two ways of doing the same work, measured in turn, and what is said of their ratio."""
+"""Pairs: two ways of doing the same work, timed in turn, and the ratio of their times."""
 
 import argparse
 import sys
@@ -10,7 +10,7 @@ from statistics import median
 
 
 def arguments_of(description: str | None) -> argparse.ArgumentParser:
-    """Return a bench's parser; where its figures go is the same for all."""
+    """Return the command line parser of a bench, with the options that all benches share."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--out", type=Path, help="folder; default: one in reports/published")
     return parser
@@ -18,26 +18,26 @@ def arguments_of(description: str | None) -> argparse.ArgumentParser:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ratio:
-    """What one way costs as a multiple of the other, round by round."""
+    """The time of one way divided by that of another, for each round."""
 
     what: str
-    """The work, and which way is divided by which."""
+    """Text that names the work, and which way is divided by which."""
     rounds: tuple[float, ...]
     goal: float | None = None
-    """The least median asked for, if one is."""
+    """Smallest median that is required; None if none is."""
     least: float | None = None
-    """What every round is to reach, if that is asked for."""
+    """Smallest value that is required of every round; None if none is."""
 
     def plain(self) -> Mapping[str, float | int | str | None]:
-        """Return the ratio for a file."""
+        """Return the ratio as plain values that can be written to a file."""
         return {**spread(self.rounds), "goal": self.goal, "goal of every round": self.least}
 
 
 def interleaved(ways: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Return the seconds of CPU of this process that each way took in each round.
+    """Return the CPU seconds of each way in each round.
 
-    A first round, in which memory is taken and kernels are chosen, is dropped. Every second round
-    goes through the ways backwards.
+    A first round, which allocates memory and chooses kernels, is left out. Every second round takes
+    the ways in reverse order.
     """
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds + 1):
@@ -50,12 +50,12 @@ def interleaved(ways: Mapping[str, Callable[[], object]], rounds: int) -> dict[s
 
 
 def ratios(over: Sequence[float], under: Sequence[float]) -> tuple[float, ...]:
-    """Return the ratio of each round."""
+    """Return the ratio of the two ways in each round."""
     return tuple(one / other for one, other in zip(over, under, strict=True))
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Return the number of some values, their median, the least and the greatest."""
+    """Return number, median, smallest and largest of some values."""
     return {"n": len(values), "median": median(values), "min": min(values), "max": max(values)}
 
 

@@ -1,7 +1,8 @@
-"""A study as one trains it with Ray Tune and MLflow's callback, an actor per run: the comparison.
+"""The same study written directly with Ray Tune and MLflow's callback, for comparison.
 
-Started by `tests.bench.overhead`: plain_study LOG SLOTS STUDY [PATH=VALUE ...]. Each run appends a
-line to LOG: Unix times at which its training began and ended, and the seconds of it.
+Started by `tests.bench.overhead`: plain_study LOG SLOTS STUDY [PATH=VALUE ...]. Each run has its
+own actor and appends a line to LOG: the Unix times at which its training began and ended, and the
+seconds in between.
 """
 
 import os
@@ -21,7 +22,7 @@ from sweeps.reading.study_file import load_study
 
 
 def train(parameters: dict[str, Any]) -> None:
-    """Train one run and report every epoch."""
+    """Train one run and report every epoch to Tune."""
     import torch
 
     from mixup_core.images.data.datasets import load

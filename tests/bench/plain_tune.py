@@ -1,7 +1,7 @@
-"""The search as one writes it with Ray Tune, OptunaSearch, Repeater and MLflow's callback.
+"""The same search written directly with Ray Tune, OptunaSearch, Repeater and MLflow's callback.
 
 Started by `tests.bench.search`: plain_tune.py HOME POINTS SEEDS EPOCHS. Each trained epoch appends
-a line to HOME/epochs.txt. A second start restores the first, as Ray's guide tells.
+a line to HOME/epochs.txt. A second start restores the first, as Ray's guide describes.
 """
 
 import os
@@ -45,7 +45,7 @@ def train(parameters: dict[str, Any]) -> None:
 
 
 def main(home: Path, points: int, seeds: int, epochs: int) -> None:
-    """Search, or restore the search that a killed driver left."""
+    """Run the search, or restore it after the driver was killed."""
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     left = home / "results" / "plain"
     if left.exists() and tune.Tuner.can_restore(str(left)):

@@ -1,10 +1,10 @@
-"""What probes cost: processor time of epochs with them over the same epochs without.
+"""Cost of probes: CPU time of epochs with probes, divided by that of epochs without.
 
     python -m tests.bench.probes [--rounds N]
 
-One evaluation is measured, with all epochs up to it, for studies of one and of two views, with and
-without their probes in turn. A probe is due when a run is evaluated (`eval_every`), unless the
-study gives it a cadence of its own.
+One evaluation is timed together with the epochs before it, for studies with one and with two views,
+with and without probes in turn. Probes run at each evaluation (`eval_every`), unless the study sets
+another interval for them.
 """
 
 import dataclasses
@@ -26,11 +26,11 @@ SETS: Mapping[str, tuple[str, ...]] = {
     "quickstart": ("multi-view-error", "spurious-error", "true-error", "weight-norm", "el2n"),
     "over-training": ("original-error", "mixup-loss", "gradient-norm", "weight-norm"),
 }
-"""Bundled study to the probes measured on its arm `uniform`, those of its sources."""
+"""Probes that are measured on the arm `uniform` of each bundled study."""
 
 
 def main() -> None:
-    """Measure and publish."""
+    """Measure and publish the costs."""
     parser = arguments_of(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--epochs", type=int, help="of a measurement; default: the study's own")
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def _ratio(config: Any, probes: tuple[Probe, ...]) -> float:
-    """Return the cost of the probes over that of the epochs between two measurements."""
+    """Return the time of the probes divided by that of the epochs between two measurements."""
     without = _seconds(config)
     return (_seconds(dataclasses.replace(config, probes=probes)) - without) / without
 

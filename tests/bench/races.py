@@ -1,9 +1,10 @@
-"""Regret against runs of searches on a known optimum and on two studies that were trained once.
+"""Regret of search methods against runs, on a known optimum and on two trained studies.
 
     python -m tests.bench.races [REPETITIONS] [--on LANDSCAPE ...] [--orders N] [--out FOLDER]
 
-Ways: points by TPE with every seed, with one look, and in a race; successive halving over seeds;
-and plain Optuna, one run a trial. All have the same number of runs of the same landscape.
+Methods: TPE with every seed of every point, with one test for pruning, and as a race; successive
+halving over seeds; and plain Optuna with one run per trial. All get the same number of runs on the
+same landscape.
 """
 
 import tempfile
@@ -27,15 +28,15 @@ from tests.bench.pairs import arguments_of
 from tests.soak.findings import MEASUREMENTS, publish
 
 SEEDS = 5
-"""Seeds of a whole point."""
+"""Number of seeds of a point that is not dropped."""
 RUNS = (50, 100, 150)
 """Numbers of runs at which the regret is read."""
 HALVED = 16
-"""Points that successive halving starts with."""
+"""Number of points with which successive halving starts."""
 RULES: Mapping[str, tuple[int, ...]] = {
     "all_seeds": (), "one_look_after_2": (2,), "race_after_2_every_1": (2, 3, 4),
 }  # fmt: skip
-"""Numbers of seeds at which each rule may leave a point."""
+"""Numbers of seeds at which each rule may drop a point."""
 LANDSCAPES: Mapping[str, Callable[[], Landscape]] = {
     "formula": Formula,
     "digits": lambda: Trained("table-digits"),
@@ -48,26 +49,26 @@ TITLES = {
 }
 
 Course = list[tuple[int, float]]
-"""Runs so far, and the regret of what would be chosen then."""
+"""For each number of runs so far, the regret of the point that would be chosen then."""
 
 
 class Race:
-    """Points of one search that are measured and left as `SearchSource` does with one slot."""
+    """A search whose points are measured and dropped as `SearchSource` does with one slot."""
 
     def __init__(self, landscape: Landscape, runs: Runs, looks: Sequence[int]) -> None:
-        """Begin without a point.
+        """Start without any point.
 
         Args:
-            landscape: What is searched.
-            runs: Of the repetition.
-            looks: Numbers of seeds at which a point may be left.
+            landscape: The landscape to search.
+            runs: Runs of this repetition.
+            looks: Numbers of seeds at which a point may be dropped.
         """
         self._landscape, self._runs, self._looks = landscape, runs, looks
         self._complete: list[tuple[list[float], Values]] = []
         self.used = 0
 
     def measure(self, values: Values) -> list[float]:
-        """Return the errors of a point, fewer than `SEEDS` if it was left."""
+        """Return the errors of a point; fewer than `SEEDS` if it was dropped."""
         errors: list[float] = []
         for seed in range(SEEDS):
             errors.append(self._runs.error(values, seed))
@@ -80,7 +81,7 @@ class Race:
 
     @property
     def chosen(self) -> Values:
-        """The point of the least mean."""
+        """The point with the lowest mean."""
         return min(self._complete, key=lambda each: sum(each[0]))[1]
 
     def _is_worse(self, errors: list[float]) -> bool:
@@ -95,7 +96,7 @@ class Race:
 
 
 def ours(landscape: Landscape, folder: Path, repetition: int, looks: Sequence[int]) -> Course:
-    """Search by TPE with one slot; looks are those of `prune`."""
+    """Search by TPE with one slot; `looks` are the numbers of seeds given by `prune`."""
     study = landscape.study(folder, repetition, SEEDS)
     proposals = Proposals(study, str(folder / f"{len(looks)}-{repetition}.log"))
     race, course = Race(landscape, landscape.runs(repetition), looks), Course()
@@ -111,7 +112,7 @@ def ours(landscape: Landscape, folder: Path, repetition: int, looks: Sequence[in
 
 
 def halving(landscape: Landscape, repetition: int) -> Course:
-    """Draw points at random, and double the seeds of the better half until one is left."""
+    """Search by successive halving: random points, then more seeds for the better half."""
     runs, rng = landscape.runs(repetition), np.random.default_rng(repetition)
     used, course = 0, Course()
     best: tuple[float, float] | None = None
@@ -136,7 +137,7 @@ def halving(landscape: Landscape, repetition: int) -> Course:
 
 
 def plain(landscape: Landscape, repetition: int) -> Course:
-    """Let Optuna's TPE measure every trial once, each at a seed of its own."""
+    """Search by Optuna's TPE alone, in which each trial is one run at its own seed."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=repetition))
     runs, course = landscape.runs(repetition), Course()
@@ -151,12 +152,12 @@ def plain(landscape: Landscape, repetition: int) -> Course:
 
 
 def regret_at(course: Course, runs: int) -> float:
-    """Return the regret of what is chosen after so many runs; the first choice if none is yet."""
+    """Return the regret of the point chosen after `runs` runs; before that, of the first choice."""
     return [regret for used, regret in course if used <= runs or used == course[0][0]][-1]
 
 
 def lost(landscape: Trained, looks: Sequence[int], orders: int) -> tuple[int, float]:
-    """Return in how many orders of all points a rule leaves the best, and its mean runs."""
+    """Return in how many orders of all points a rule drops the best one, and its mean runs."""
     dropped = used = 0
     for repetition in range(orders):
         race = Race(landscape, landscape.runs(repetition), looks)
@@ -169,7 +170,7 @@ def lost(landscape: Trained, looks: Sequence[int], orders: int) -> tuple[int, fl
 
 
 def main() -> None:
-    """Publish the regret of each way on each landscape, and how often rules leave the best."""
+    """Publish the regret of each method on each landscape, and how often rules drop the best."""
     parser = arguments_of(__doc__)
     parser.add_argument("repetitions", nargs="?", type=int, default=20)
     parser.add_argument("--orders", type=int, default=1_000, help="of all points, for each rule")
@@ -230,7 +231,7 @@ def _courses(landscape: Landscape, repetitions: int) -> dict[str, list[Course]]:
 
 
 def draw(courses: Mapping[str, Sequence[Course]], landscape: Landscape, file: Path) -> None:
-    """Draw mean regret against runs with its 95 % interval over repetitions."""
+    """Draw the mean regret against runs, with its 95 % interval over repetitions."""
     mpl.rcParams["svg.hashsalt"] = "races"
     figure, panel = plt.subplots(figsize=(6, 3.6), layout="constrained")
     runs = np.arange(10, RUNS[-1] + 1, 10)

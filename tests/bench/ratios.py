@@ -1,6 +1,6 @@
-"""Ratios: one table of what mixsweep costs beside other ways and beside the limits.
+"""Ratios: one table of the cost of mixsweep, compared with other ways and with required limits.
 
-`python -m tests.bench` writes it to `bench-ratios.md` from the newest finding of each bench.
+`python -m tests.bench` writes it to `bench-ratios.md`, from the newest measurement of each bench.
 """
 
 import json
@@ -81,12 +81,14 @@ ROWS: Sequence[tuple[str, str, str, Callable[[Figures], Sequence[float]]]] = (
     ("limit: runs ended per second with 130 slots / those of slots that never wait",
      "bench", "slots", _driver),
 )  # fmt: skip
-"""Comparisons: kind and name of the finding, and how the ratio is read: least, median,
-greatest, number of pairs. PLAIN is plain Ray Tune as the finding had it."""
+"""Rows of the table: kind and name of the measurement, and which of its numbers are the smallest,
+median and largest ratio and the number of pairs. PLAIN is plain Ray Tune as that measurement had
+it.
+"""
 
 
 def write_ratios(folder: Path) -> Path:
-    """Write the table of all ratios whose findings are in a folder; return its file."""
+    """Write the table of all ratios whose measurements are in a folder, and return its file."""
     findings: dict[tuple[str, str], Mapping[str, Any]] = {}
     for kind in ("bench", "bench-search"):
         file = folder / f"{kind}.jsonl"

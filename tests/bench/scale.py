@@ -1,9 +1,9 @@
-"""A study of 10,000 runs without training: what one run more costs driver, tracking and store.
+"""A study of 10,000 runs without training: cost of one more run for driver, tracking and store.
 
     python -m tests.bench.scale [RUNS ...]
 
-Ray, the store and MLflow's database are real and on this machine's disk; `tests.bench.stub` stands
-for the trainer. Runs are multiples of the 20 arms of `scale.yaml`.
+Ray, the store and MLflow's database are real and on this machine's disk; `tests.bench.stub`
+replaces the trainer. Numbers of runs are multiples of the 20 arms of `scale.yaml`.
 """
 
 import sqlite3
@@ -33,27 +33,27 @@ ARMS = 20
 SLOTS = 2
 SAMPLE_SECONDS = 0.5
 GOAL = 0.05
-"""Seconds of a slot per run without training, at most."""
+"""Required upper limit of slot-seconds per run, without training."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
-    """The driver at one moment, and what MLflow shows then."""
+    """Measurements of the driver at one moment, and what MLflow shows at that moment."""
 
     at: float
     """Unix time in s."""
     cpu: float
-    """Seconds of CPU so far."""
+    """CPU seconds since the start."""
     resident: int
-    """Bytes, mapped files and Ray's shared memory included."""
+    """Resident memory in bytes, including mapped files and Ray's shared memory."""
     anonymous: int
-    """Bytes of its own."""
+    """Private (anonymous) memory in bytes."""
     finished: int
-    """Runs that MLflow shows as finished."""
+    """Number of runs that MLflow shows as finished."""
 
 
 def main() -> None:
-    """Measure each size and publish the figures with the slopes between them."""
+    """Measure each size, and publish the results with the slopes between sizes."""
     parser = arguments_of(__doc__)
     parser.add_argument("runs", nargs="*", type=int, default=[200, 1_000, 10_000])
     parser.add_argument("--more", nargs=2, type=int, default=[500, 200], help="epochs of a run")
@@ -81,7 +81,7 @@ def main() -> None:
 
 
 def measure(folder: Path, runs: int) -> Mapping[str, float]:
-    """Return what one study of so many runs took."""
+    """Return the measurements of one study with `runs` runs."""
     mixsweep = CommandLine(home=folder / "home", data=folder / "data", extra=ENVIRONMENT)
     task = Task(STUDY, (f"seeds={runs // ARMS}",))
     started = time.time()
@@ -123,11 +123,11 @@ def measure(folder: Path, runs: int) -> Mapping[str, float]:
 
 
 def measure_epochs(chatty: str, more: int) -> Mapping[str, float]:
-    """Return what an epoch costs the driver that is reported to it, or also stored and tracked.
+    """Return the cost of an epoch for the driver: reported only, or also stored and tracked.
 
     Args:
         chatty: `reported` or `stored`.
-        more: Epochs that the longer of two studies has more than the other.
+        more: Number of epochs by which the longer of two studies exceeds the other.
     """
     last = {}
     for epochs in (2, 2 + more):
@@ -150,7 +150,7 @@ def measure_epochs(chatty: str, more: int) -> Mapping[str, float]:
 
 
 def watch(process: "Popen[str]", database: Path) -> Iterator[Sample]:
-    """Yield a sample of a driver again and again until it ends, as it must: with all runs done."""
+    """Yield samples of a driver until it ends; it must end with all runs done."""
     driver = psutil.Process(process.pid)
     while process.returncode is None:
         with suppress(psutil.Error):
@@ -168,7 +168,7 @@ def watch(process: "Popen[str]", database: Path) -> Iterator[Sample]:
 
 
 def num_finished(database: Path) -> int:
-    """Return how many runs MLflow shows as finished, arms apart."""
+    """Return how many runs MLflow shows as finished, without the runs of arms."""
     with (
         suppress(sqlite3.Error),  # not there yet
         closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection,
@@ -181,10 +181,10 @@ def num_finished(database: Path) -> int:
 
 
 def tracking_lags(ends: Sequence[float], samples: Sequence[Sample]) -> list[float]:
-    """Return for each run the seconds from its last epoch to a sample that shows it finished.
+    """Return, for each run, the seconds from its last epoch to a sample that shows it as finished.
 
-    Runs are told apart by their number alone: they are taken to be finished in the order of their
-    ends. One that no sample shows is finished after the last.
+    Samples have only the number of finished runs, so runs are assumed to finish in the order of
+    their ends. A run that no sample shows as finished counts as finished after the last sample.
     """
     finished = list(accumulate((sample.finished for sample in samples), max))
     shown = (bisect_left(finished, number) for number in range(1, len(ends) + 1))

@@ -1,10 +1,11 @@
-"""Searching against a known optimum, and against plain Ray Tune.
+"""Search on a formula with a known optimum, and compared with plain Ray Tune.
 
     python -m tests.bench.search [samplers] [drivers] [--pairs N] [--repetitions N] [--out FOLDER]
 
 1. A formula with a known optimum, 60 points: TPE against random proposals at the same seeds.
-2. A real search of a small network beside `plain_tune.py`, undisturbed and with a driver that is
-   killed once, repeated in alternation.
+2. A real search of a small network, compared with `plain_tune.py`: undisturbed, and with a driver
+    that is
+   killed once, in turn.
 """
 
 import math
@@ -52,7 +53,7 @@ search:
 
 
 def error_of(config: TrainConfig) -> float:
-    """Return an error that is least, 0.10, at alpha 4 and switch epoch 7 of 10."""
+    """Return an error whose minimum, 0.10, is at alpha 4 and switch epoch 7 of 10."""
     law, switch = config.mix.law, config.mix.switch_epoch
     assert isinstance(law, Beta)
     assert switch is not None
@@ -60,7 +61,7 @@ def error_of(config: TrainConfig) -> float:
 
 
 def best_of(folder: Path, sampler: str, seed: int, points: int = 60) -> float:
-    """Return how far above the optimum, as a part of it, the best of some points is."""
+    """Return how far the best of some points is above the optimum, as a fraction of the optimum."""
     file = folder / "bench.yaml"
     file.write_text(STUDY)
     study = load_study(str(file), [f"search.sampler={sampler}", f"search.seed={seed}"])
@@ -76,7 +77,7 @@ def best_of(folder: Path, sampler: str, seed: int, points: int = 60) -> float:
 
 
 def compare_samplers(repetitions: int, out: Path | None) -> None:
-    """Publish the excess of both samplers over the optimum, paired by seed."""
+    """Publish how far both samplers end above the optimum, paired by seed."""
     with tempfile.TemporaryDirectory() as folder:
         excess = {
             sampler: [best_of(Path(folder), sampler, seed) for seed in range(repetitions)]
@@ -117,7 +118,7 @@ def compare_drivers(pairs: int, out: Path | None) -> None:
 
 
 def one_pair(*, killed: bool, ours_first: bool) -> dict[str, float]:
-    """Return what both drivers needed for the same search, one after the other."""
+    """Return the cost of both drivers for the same search, one after the other."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         (home / "bench.yaml").write_text(STUDY)
@@ -132,7 +133,7 @@ def one_pair(*, killed: bool, ours_first: bool) -> dict[str, float]:
 
 
 def run_mixsweep(home: Path, *, killed: bool) -> dict[str, float]:
-    """Search with ours; of the run that was killed, what it had not stored is trained again."""
+    """Run the search with mixsweep; after a kill, only what was not stored is trained again."""
     store = Store(str(home / "ours" / "store"))
     command = [
         sys.executable, "-m", "sweeps.cli", "run", str(home / "bench.yaml"),
@@ -152,7 +153,7 @@ def run_mixsweep(home: Path, *, killed: bool) -> dict[str, float]:
 
 
 def run_plain_tune(home: Path, *, killed: bool) -> dict[str, float]:
-    """Search with plain Ray Tune, as `plain_tune.py` says."""
+    """Run the search with plain Ray Tune (`plain_tune.py`)."""
     log = home / "epochs.txt"
     command = [
         sys.executable, str(Path(__file__).with_name("plain_tune.py")), str(home),
@@ -178,7 +179,10 @@ def run_plain_tune(home: Path, *, killed: bool) -> dict[str, float]:
 def run(
     command: list[str], progress: Callable[[], int], *, killed: bool
 ) -> tuple[float, "subprocess.CompletedProcess[str]"]:
-    """Run a command, first killed half-way if so asked, and return its wall seconds and its end."""
+    """Run a command, and kill it half-way first if asked.
+
+    Return its wall seconds and its output.
+    """
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     started = time.monotonic()
     if killed:
@@ -197,12 +201,12 @@ def run(
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """Return median, least and largest."""
+    """Return median, smallest and largest of some values."""
     return {"median": statistics.median(values), "least": min(values), "largest": max(values)}
 
 
 def main() -> None:
-    """Publish what is asked for."""
+    """Run and publish the parts named on the command line."""
     parser = arguments_of(__doc__)
     parser.add_argument("parts", nargs="*", help="samplers, drivers; default: both")
     parser.add_argument("--pairs", type=int, default=3)

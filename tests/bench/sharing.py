@@ -1,8 +1,9 @@
-"""What shared stages save: runs that differ in their switch epoch, each alone or forked.
+"""CPU time saved by shared stages: runs with different switch epochs, trained alone or forked.
 
     python -m tests.bench.sharing [--rounds N]
 
-Seconds of CPU in one process, both in turn; a fork begins at the bytes of the trunk's state.
+CPU seconds in one process, both ways in turn. A fork starts from the stored bytes of the common
+part.
 """
 
 from functools import partial
@@ -22,12 +23,12 @@ from tests.soak.findings import publish
 
 
 def switches(epochs: int) -> list[int]:
-    """Return the epochs at which the runs switch: never, at once, and at every quarter."""
+    """Return the switch epochs of the runs: never, at once, and at every quarter."""
     return [epochs * quarter // 4 for quarter in range(5)]
 
 
 def config_of(switch_epoch: int, epochs: int) -> TrainConfig:
-    """Return the run that switches at an epoch."""
+    """Return the run with a given switch epoch."""
     return TrainConfig(
         data=DataConfig(name="digits"), model=NarrowResNet(), epochs=epochs, eval_every=epochs,
         batch_size=64, mix=MixConfig(law=Beta(alpha=1.0), switch_epoch=switch_epoch),
@@ -35,13 +36,13 @@ def config_of(switch_epoch: int, epochs: int) -> TrainConfig:
 
 
 def alone(data: Splits, epochs: int) -> list[bytes]:
-    """Train every run from its begin; return their last states."""
+    """Train every run from the beginning, and return their final states."""
     configs = [config_of(switch, epochs) for switch in switches(epochs)]
     return [_trained(config, data, None, epochs).to_bytes() for config in configs]
 
 
 def forked(data: Splits, epochs: int) -> list[bytes]:
-    """Train what the runs share once; return their last states."""
+    """Train common epochs only once, and return the final states of all runs."""
     trunk: TrainingState | None = None
     ends = []
     for switch in switches(epochs):
@@ -66,7 +67,7 @@ def _trained(
 
 
 def main() -> None:
-    """Measure, print and publish."""
+    """Measure, print and publish the ratio."""
     parser = arguments_of(__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=20, help="of each run, at least 4")

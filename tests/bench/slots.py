@@ -1,10 +1,10 @@
-"""The driver with more slots than this machine has: what it can start and end, and what that costs.
+"""The driver with more slots than this machine has: how many runs it can start and end per second.
 
     python -m tests.bench.slots [--slots N] [--seconds S] [--runs RUNS] [--out FOLDER]
 
-Lease, plan, queue, monitor, store and MLflow are those of a launch. The engine is faked: a run ends
-after so many seconds, within 5 %, and another process stores its result. What Ray adds to a run is
-in the bench `scale`.
+Lease, plan, queue, monitor, store and MLflow are those of a launch. The engine is replaced by a
+fake, in which a run ends after a given time, within 5 %, and another process stores its result. The
+cost of Ray itself is measured by the bench `scale`.
 """
 
 import heapq
@@ -41,7 +41,7 @@ from tests.soak.findings import publish
 
 
 def main() -> None:
-    """Measure and publish."""
+    """Measure and publish the results."""
     parser = arguments_of(__doc__)
     parser.add_argument("--slots", type=int, default=130)
     parser.add_argument("--seconds", type=float, default=5.0)
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def measure(home: Path, slots: int, seconds: float, runs: int) -> dict[str, float]:
-    """Return how fast the driver ends runs, how long slots wait, and the CPU of a run."""
+    """Return the runs that the driver ends per second, the waiting of slots, and CPU per run."""
     study = load_study(STUDY, [f"seeds={max(1, runs // ARMS)}"])
     store, database = Store(str(home / "store")), home / "mlflow.db"
     context = get_context("spawn")
@@ -136,7 +136,7 @@ def measure(home: Path, slots: int, seconds: float, runs: int) -> dict[str, floa
 
 
 def store_results(store: str, runs: Connection) -> None:
-    """Store the result of each run that is sent, until None comes, and send its rows back."""
+    """Store the result of each run that arrives, and send its rows back; stop at None."""
     place = Store(store)
     while (run := runs.recv()) is not None:
         fill_run(place, run)
@@ -150,7 +150,7 @@ def store_results(store: str, runs: Connection) -> None:
 
 
 def _rows(trainer: Any, stored: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    """Return the rows of a run; others that come before them are kept."""
+    """Return the rows of one run from the queue; rows of other runs are kept for later."""
     while key not in stored:
         other, rows = trainer.recv()
         stored[other] = rows

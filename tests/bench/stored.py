@@ -1,4 +1,4 @@
-"""Stores filled with made-up stages: what commands cost that only read."""
+"""Stores filled with made-up stages, for measuring commands that only read."""
 
 import random
 
@@ -12,7 +12,7 @@ _STORED_AT_MS = 1_700_000_000_000
 
 
 def fill(store: Store, study: Study) -> None:
-    """Store a finished stage for every run of a study, with numbers drawn by seed and epoch."""
+    """Store a finished stage for every run of a study, with random numbers by seed and epoch."""
     for run in study.runs():
         fill_run(store, run)
 

@@ -1,7 +1,7 @@
-"""Stub: stands for the trainer where only what surrounds it is measured.
+"""Stub: replaces the trainer in benches that measure only what surrounds it.
 
-A driver that finds `ENVIRONMENT` around it is the product as it is; Ray itself puts the stub into
-the processes that train.
+The driver is the real program. If the variable `ENVIRONMENT` is set, Ray loads the stub into the
+processes that train.
 """
 
 import os
@@ -24,22 +24,24 @@ ENVIRONMENT: Mapping[str, str] = {
         [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")]
     ),
 }
-"""Of the driver."""
+"""Variable in the environment of the driver that activates the stub."""
 
 CHATTY = "BENCH_EVERY_EPOCH"
-"""Variable of the driver's environment: `reported` or `stored`, what happens with every epoch."""
+"""Variable in the environment of the driver: `reported` or `stored`, what the stub does with every
+epoch.
+"""
 
 _TRAIN = ("train/loss", "train/excess_loss")
 _TEST = ("test/error", "test/nll", "test/calibration_error")
 
 
 def spread(runtime_env: dict[str, Any] | None) -> dict[str, Any]:
-    """Return a runtime environment whose processes begin with `install`; called by `ray.init`."""
+    """Return a Ray runtime environment whose processes call `install`; used by `ray.init`."""
     return {**(runtime_env or {}), "worker_process_setup_hook": f"{__name__}.install"}
 
 
 def install() -> None:
-    """Put the stub in the place of the trainer in this process."""
+    """Replace the trainer by the stub in this process."""
     training.fit = fit
     if os.environ.get(CHATTY) == "stored":
         storing.STORE_AT_LEAST_EVERY = 0.0
@@ -53,7 +55,7 @@ def install() -> None:
 def fit(
     config: TrainConfig, data: Splits, state: TrainingState, **others: object
 ) -> Iterator[EpochRecord]:
-    """Yield records as the trainer does, at once and with numbers drawn by seed and epoch."""
+    """Yield records as the trainer does, but at once and with random numbers by seed and epoch."""
     for epoch in range(len(state.records), config.epochs):
         rng = random.Random(f"{config.seed} {epoch}")
         is_measured = (epoch + 1) % config.eval_every == 0

@@ -1,8 +1,8 @@
-"""How long a submitted job takes to its first epoch: from the command to the epoch in the store.
+"""Time of a submitted job from the command to its first stored epoch.
 
     python -m tests.bench.submission [N]
 
-The head of the cluster is on this machine, and each job is on a home of its own.
+The head node of the cluster is on this machine, and each job has its own home.
 """
 
 import os
@@ -22,7 +22,7 @@ from tests.soak.findings import publish
 
 
 def seconds_to_first_epoch(head: Head, home: Path) -> float:
-    """Return the seconds from the start of `mixsweep submit` to the first epoch of its job."""
+    """Return the seconds from the start of `mixsweep submit` to the first epoch in the store."""
     started = time.time()
     subprocess.run(
         [
@@ -36,7 +36,7 @@ def seconds_to_first_epoch(head: Head, home: Path) -> float:
 
 
 def main(count: int, out: Path | None) -> None:
-    """Measure and publish."""
+    """Measure and publish the times."""
     with tempfile.TemporaryDirectory() as folder, started_head() as head:
         seconds = [seconds_to_first_epoch(head, Path(folder) / str(i)) for i in range(count)]
     figures = {

@@ -1,4 +1,4 @@
-"""`make bench`: it knows all benches, and one that fails stops no other."""
+"""`make bench` runs all benches; if one fails, the others still run."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Blocked GPUs, at limits that are known without a simulation."""
+"""Simulated GPUs that wait for the driver, in cases whose result is known without a simulation."""
 
 import pytest
 

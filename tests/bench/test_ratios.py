@@ -1,4 +1,4 @@
-"""The table of ratios is made of the newest findings, and names no bench that was not run."""
+"""The table of ratios has the newest measurements, and no bench that was not run."""
 
 import json
 from pathlib import Path

@@ -1,10 +1,10 @@
-"""What an epoch costs end to end, beside the papers' kind of pipeline.
+"""Time of whole epochs of training, compared with a pipeline like that of the papers.
 
     python -m tests.bench.training [NAMES ...] [--rounds N]
 
-Mixup of two-view images, one thread, seconds of CPU, both in turn. The other side is
-`mixup_core.bench.reference`: a DataLoader, PyTorch's default Adam, float32, the same network from
-the same weights. Nothing is evaluated on either side.
+Mixup of two-view images, one thread, CPU seconds, both pipelines in turn. The other one is
+`mixup_core.bench.reference`: a DataLoader, PyTorch's default Adam, float32, the same network with
+the same initial weights. Nothing is evaluated in either.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,15 +30,15 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """A network and how much of it is trained in a round."""
+    """A network, and how many images it is trained on in a round."""
 
     model: Mlp | NarrowResNet | ResNet18
     images: int
     batch: int
     goals: tuple[float | None, float | None]
-    """In float32 and in bfloat16."""
+    """Required median ratios in float32 and in bfloat16."""
     least: float | None = None
-    """Of every round in bfloat16."""
+    """Required smallest ratio of every round in bfloat16."""
 
 
 CASES = {
@@ -49,7 +49,7 @@ CASES = {
 
 
 def measure(name: str, rounds: int, at_most: int | None) -> list[Ratio]:
-    """Return the ratios of one network, in both precisions, from no more images than some."""
+    """Return the ratios of one network in both precisions, with at most `images` images."""
     case, law = CASES[name], Beta(alpha=1.0)
     if at_most is not None:
         fewer = {"images": min(case.images, at_most), "batch": min(case.batch, at_most)}
@@ -92,7 +92,7 @@ def measure(name: str, rounds: int, at_most: int | None) -> list[Ratio]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print and publish."""
+    """Measure, print and publish the ratios."""
     parser = arguments_of(__doc__)
     parser.add_argument("names", nargs="*", default=list(CASES))
     parser.add_argument("--rounds", type=int, default=5)

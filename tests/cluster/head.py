@@ -1,4 +1,4 @@
-"""Head: a Ray cluster of one machine that asks for a token, on the loopback, ended by its pid."""
+"""Head: a Ray cluster of this machine alone, which requires a token and listens on the loopback."""
 
 import os
 import secrets
@@ -19,21 +19,21 @@ MEMORY = 100 * 2**20
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Head:
-    """A head that is up."""
+    """A running Ray head node."""
 
     address: str
     """URL of its dashboard."""
     token: Path
-    """File with its token."""
+    """File with the token of the cluster."""
 
     def environment(self) -> dict[str, str]:
-        """Return what a client of this head needs."""
+        """Return the environment that a client of this head needs."""
         return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(self.token)}
 
 
 @contextmanager
 def started_head(*, asks_for_token: bool = True, num_cpus: int = 2) -> Iterator[Head]:
-    """Start a head; all of its processes and files are gone at the end of the `with`."""
+    """Start a head node; at the end of the `with`, all its processes and files are removed."""
     with tempfile.TemporaryDirectory(prefix="h-", ignore_cleanup_errors=True) as folder:
         token = Path(folder) / "token"
         token.touch(mode=0o600)
@@ -72,7 +72,7 @@ def started_head(*, asks_for_token: bool = True, num_cpus: int = 2) -> Iterator[
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of the loopback on which nobody listened a moment ago."""
+    """Return ports of the loopback that were free a moment ago."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [int(found.getsockname()[1]) for found in sockets]
     for found in sockets:

@@ -1,6 +1,6 @@
-"""ScratchImage: the steps of a Dockerfile, run in a root folder of their own; no daemon is needed.
+"""ScratchImage: the steps of a Dockerfile, run inside a root folder without a Docker daemon.
 
-The base is Debian by debootstrap. Layers, caches and registries are left out.
+The base is a minimal Debian made by debootstrap. Layers, caches and registries are not reproduced.
 """
 
 import os
@@ -26,28 +26,28 @@ exec "$@"
 
 @dataclass(kw_only=True, slots=True)
 class ScratchImage:
-    """An image under construction, and then a container of it."""
+    """An image that is built step by step, in which commands can then be run."""
 
     root: Path
-    """Folder that is `/` of the image."""
+    """Folder that is `/` inside the image."""
     environment: dict[str, str] = field(default_factory=lambda: {"PATH": "/usr/bin:/bin:/usr/sbin"})
     user: str = "root"
     folder: str = "/"
     check: Sequence[str] = ()
     """Command of the health check."""
     seconds: dict[str, float] = field(default_factory=dict)
-    """Duration of each step that ran, by the step's first words."""
+    """Duration of each step, by the first words of the step."""
 
     @classmethod
     def build(cls, context: Path, root: Path) -> "ScratchImage":  # noqa: C901  a case per step
         """Run every step of the Dockerfile of a folder.
 
         Args:
-            context: Folder of the Dockerfile; `.dockerignore` says what is not copied.
-            root: Folder of the image, which must not exist.
+            context: Folder of the Dockerfile; files listed in `.dockerignore` are not copied.
+            root: Folder for the image, which must not exist.
 
         Raises:
-            NotImplementedError: If a step is of a kind that is not known here.
+            NotImplementedError: If a step is of a kind that is not supported here.
         """
         image = cls(root=root)
         for kind, text in steps((context / "Dockerfile").read_text()):
@@ -79,12 +79,12 @@ class ScratchImage:
         return image
 
     def run(self, *command: str, code: int = 0, **variables: str) -> str:
-        """Run a command in the image as its user, and return what it printed.
+        """Run a command inside the image as its user, and return its output.
 
         Args:
             command: The command.
-            code: Exit code that it must have.
-            variables: Further variables of the environment.
+            code: Exit code that is required.
+            variables: Additional environment variables.
         """
         known = {**self.environment, **variables, "HOME": f"/home/{self.user}"}
         if self.user == "root":
@@ -113,7 +113,7 @@ def steps(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _bootstrap(root: Path) -> None:
-    """Fill the root with Debian's smallest system, and let it trust who this machine trusts."""
+    """Fill the root with a minimal Debian that trusts the certificates of this machine."""
     command = ["debootstrap", "--variant=minbase", "bookworm", str(root)]
     subprocess.run(command, check=True, capture_output=True)
     (root / "etc" / "resolv.conf").write_text(Path("/etc/resolv.conf").read_text())
@@ -128,7 +128,7 @@ def _bootstrap(root: Path) -> None:
 
 
 def _copy(context: Path, source: str, target: str, *, root: Path) -> None:
-    """Copy a file or the folder itself, without what `.dockerignore` names."""
+    """Copy a file or a folder, without the files listed in `.dockerignore`."""
     patterns = (context / ".dockerignore").read_text().split()
     excluded = [f"--exclude={pattern.removeprefix('**/')}" for pattern in patterns]
     place = root / target.lstrip("/")
@@ -139,7 +139,7 @@ def _copy(context: Path, source: str, target: str, *, root: Path) -> None:
 
 
 def missing_programs() -> list[str]:
-    """Return what an image needs to be built here, and is not."""
+    """Return the programs that building an image needs and this machine lacks."""
     needed = ("debootstrap", "rsync", "unshare")
     folders = [*os.environ["PATH"].split(":"), "/usr/sbin"]
     found = [name for name in needed if any(Path(each, name).exists() for each in folders)]

@@ -1,4 +1,4 @@
-"""The files for machines: each is checked against what its reader accepts, typos included."""
+"""Files for clusters: each has only keys and options that the program which reads it accepts."""
 
 import configparser
 import copy
@@ -81,7 +81,8 @@ RAYJOB_KEYS: Mapping[tuple[str, ...], set[str]] = {
         "suspend",
     },
 }
-"""Keys of KubeRay's RayJob, of which Kubernetes silently drops the ones it does not know."""
+"""Keys of KubeRay's RayJob. Kubernetes silently drops unknown keys, so a typo would go unnoticed.
+"""
 RUNTIME_ENV_KEYS = {"env_vars", "excludes", "py_executable"}
 
 
@@ -91,7 +92,7 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def _unknown(spec: Any, keys: Mapping[tuple[str, ...], set[str]]) -> Iterator[str]:
-    """Yield the keys of a spec that its reader would drop."""
+    """Yield the keys of a file that the program which reads it would drop."""
     for path, known in keys.items():
         part = spec
         for key in path:
@@ -286,7 +287,7 @@ def test_slurm_gives_ray_what_symmetric_run_insists_on() -> None:
 def test_a_slurm_job_queues_itself_again_before_its_time_is_up_and_keeps_its_code(
     tmp_path: Path,
 ) -> None:
-    """With programs in the place of Slurm's, which say what they were asked."""
+    """Slurm's programs are replaced by scripts that record their arguments."""
     asked, started = tmp_path / "asked", tmp_path / "started"
     given = tmp_path / "given"
     srun = f'command -v ray >{given}; echo "$@" >>{given}; touch {started}; sleep 3; exit 7'

@@ -1,4 +1,4 @@
-"""The image: every step of the Dockerfile runs in a scratch root, and a study trains in it.
+"""Docker image: every step of the Dockerfile runs in a folder, and a study trains inside.
 
 `make image` downloads all packages, about 3 GB, and needs 9 GB of disk.
 """

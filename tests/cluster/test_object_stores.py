@@ -1,4 +1,4 @@
-"""The commands on a store in a bucket: what they say when it fails, and each from elsewhere."""
+"""Commands on a store in a bucket: messages when it fails, and use from another machine."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
 
 def _said(mixsweep: CommandLine, *arguments: str, code: int) -> str:
-    """Return the one line that a command which fails says."""
+    """Return the single line that a failing command prints."""
     said = mixsweep(*arguments, code=code).stderr.strip()
     assert len(said.splitlines()) == 1, said
     return said
@@ -123,7 +123,7 @@ def test_every_command_works_from_a_machine_that_has_only_the_address(
 
 
 def _train_here(task: Task, store: str) -> None:
-    """Train a study's runs in this process and store every epoch."""
+    """Train the runs of a study in this process and store every epoch."""
     for run in task.study.runs():
         data = load(run.config.data, Path(store))
         storing, training = resumed(run.config, data, store)

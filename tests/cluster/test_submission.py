@@ -1,4 +1,4 @@
-"""`mixsweep submit` against real heads: refused, followed, stopped, resubmitted, finished."""
+"""`mixsweep submit` on real heads: refused, followed, stopped, submitted again, finished."""
 
 import json
 import signal
@@ -159,7 +159,7 @@ def test_a_folder_with_nothing_but_a_study_file_is_enough(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The cluster has mixsweep installed; a code of 1 and a commit come through."""
+    """mixsweep is installed on the cluster; exit code 1 and the commit are passed on."""
     for name in ("mine.yaml", "results/store/blob", "images/train", ".venv/python", ".git/HEAD"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(MINE)

@@ -1,4 +1,4 @@
-"""What each road loads: looked at in fresh processes."""
+"""Imports: the modules that each command or package loads, observed in fresh processes."""
 
 import pkgutil
 import subprocess
@@ -31,7 +31,7 @@ def test_the_core_loads_neither_ray_nor_mlflow_nor_pandas() -> None:
 
 
 def test_no_module_imports_itself_through_others_at_run_time() -> None:
-    """Imports within functions count; those for type checkers alone do not."""
+    """Imports inside functions count; imports for type checkers only do not."""
     packages = ("mixup_core", "sweeps", "reports", "mixsweep")
     graph = grimp.build_graph(*packages, exclude_type_checking_imports=True, cache_dir=None)
     assert "mixup_core.images.training" in graph.modules
@@ -48,7 +48,7 @@ def test_validation_plan_and_status_load_nothing_heavy(module: str) -> None:
 
 
 def test_before_a_launch_starts_ray_it_waits_for_ray_alone() -> None:
-    """PyTorch is left to the processes that train, MLflow to the tracker, Optuna to searches."""
+    """PyTorch is imported by the workers, MLflow by the tracker, Optuna by searches."""
     program = "import sweeps.commands.run, sweeps.running.launch, sweeps.tracking.projection"
     assert _loaded_by(program) == {"ray"}
 
@@ -68,7 +68,7 @@ def test_plan_and_status_load_nothing_heavy_to_the_end(tmp_path: Path) -> None:
 
 
 def test_the_core_trains_a_run_in_ten_lines(tmp_path: Path) -> None:
-    """The script of the documentation: no study file, no Ray."""
+    """Runs the script of the documentation, which needs neither study file nor Ray."""
     page = (ROOT / "docs" / "reference" / "python-api.md").read_text()
     core = page.partition("## Training without a sweep")[2]
     script = core.split("```python\n")[1].split("```")[0]

@@ -1,7 +1,7 @@
-"""Homes written by earlier commits, one folder per commit, are those of the present code; and
-what a later version adds or changes is kept, or refused in one line.
+"""Homes written by earlier commits can be read and extended by the present code.
 
-Of a home there are study files, store, reports without pictures, and databases as text.
+Each commit has a folder with study files, store, reports without pictures, and databases as SQL
+text. Changes that later versions make to a home are kept, or refused in one line.
 """
 
 import csv
@@ -35,19 +35,19 @@ from tests.conftest import CommandLine
 
 HOMES = sorted(path.parent for path in Path(__file__).with_name("homes").glob("*/old.yaml"))
 NEWEST = Path(__file__).with_name("homes") / "9f88350"
-"""The first with a ledger, predictions and a search."""
+"""The newest of the stored homes; it has a ledger, predictions and a search."""
 KEPT = 0
-"""The seed whose last states were kept."""
+"""Seed at which the final states were kept."""
 
 
 @pytest.fixture(params=HOMES, ids=lambda home: home.name)
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Return a home of an earlier commit."""
+    """Return a home that an earlier commit wrote."""
     return copied(request.param, tmp_path / "home")
 
 
 def copied(home: Path, place: Path) -> Path:
-    """Return a copy of a home, with its databases as they were."""
+    """Return a copy of a home, with databases made from their SQL text."""
     shutil.copytree(home, place)
     for dumped in place.glob("*.sql.gz"):
         with closing(sqlite3.connect(dumped.with_name(dumped.name[: -len(".sql.gz")]))) as database:
@@ -56,13 +56,13 @@ def copied(home: Path, place: Path) -> Path:
 
 
 def rows_of(report: Path) -> dict[str, Mapping[str, str]]:
-    """Return run key to the row of `runs.csv`."""
+    """Return each row of `runs.csv` by its run key."""
     with (report / "runs.csv").open(newline="") as file:
         return {row["run_key"]: row for row in csv.DictReader(file)}
 
 
 def tracked(database: Path) -> tuple[Counter[str], set[tuple[Any, ...]]]:
-    """Return how many runs MLflow shows of each run key, and every point of them."""
+    """Return how many MLflow runs each run key has, and all their metric values."""
     with closing(sqlite3.connect(database)) as connection:
         keys = connection.execute(
             "SELECT t.value FROM runs r JOIN tags t USING (run_uuid) "
@@ -76,7 +76,7 @@ def tracked(database: Path) -> tuple[Counter[str], set[tuple[Any, ...]]]:
 
 
 def rewrite(store: Store, **changes: Any) -> None:
-    """Let every manifest be one that another version wrote."""
+    """Rewrite every manifest as another version would write it."""
     assert store.folder is not None
     for path in (store.folder / "stages").rglob("*.json"):
         content: Mapping[str, Any] = json.loads(path.read_bytes()) | changes

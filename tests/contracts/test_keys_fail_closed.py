@@ -1,7 +1,7 @@
-"""Keys fail closed: whatever a configuration holds enters its keys, unless it is named.
+"""Keys: every field of a configuration changes its keys, unless it is listed as an exception.
 
-The tests are generated from the types. A path that no legal single change reaches fails, too: give
-it a witness in `tests/single_changes.py`.
+Tests are generated from the types of configurations. A field that no single valid change reaches
+fails too; add a configuration that reaches it to `WITNESSES` in `tests/single_changes.py`.
 """
 
 import dataclasses
@@ -56,7 +56,7 @@ def test_every_path_that_is_not_named_moves_the_run_key_and_the_last_stage_key(n
 
 @cache
 def _grown(kind: Any) -> Any:
-    """Return a dataclass with one more field, as a later version would have it."""
+    """Return a dataclass with one more field, as a later version might have."""
     added = [("added", int, dataclasses.field(default=0))]
     return dataclasses.make_dataclass(
         kind.__name__, added, bases=(kind,), frozen=True, kw_only=True, slots=True,
@@ -67,9 +67,9 @@ def _grown(kind: Any) -> Any:
 def _grown_at_each_node(
     node: Any, done: set[tuple[str, type]], path: str = ""
 ) -> Iterator[tuple[tuple[str, type], Any]]:
-    """Yield place and type of each dataclass of a tree, and the tree with that one's field set.
+    """Yield each dataclass of a configuration by path and type, with a copy whose new field is set.
 
-    Places that are done are passed over.
+    Types that were already tested at the same path are left out.
     """
     if isinstance(node, tuple):
         for index, item in enumerate(node):
@@ -87,7 +87,7 @@ def _grown_at_each_node(
 
 
 def _kinds_below(kind: Any) -> set[Any]:
-    """Return every dataclass that a tree of a type may hold, choices and lists included."""
+    """Return every dataclass that a value of a type may contain, including choices and lists."""
     found, left = set(), [kind]
     while left:
         hint = left.pop()
@@ -101,10 +101,11 @@ def _kinds_below(kind: Any) -> set[Any]:
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_field_added_to_any_node_of_a_configuration_moves_the_stage_keys(name: str) -> None:
-    """The trial that once failed without a sound: a new field below `mix` moved the run key alone.
+    """Regression test: a new field below `mix` once changed only the run key.
 
-    A node that is not in force, such as a law after no switch, need not move a key: some other
-    configuration has it in force. A rule that refuses the field keeps it out of the keys as well.
+    A part that has no effect, such as a law after a switch that never happens, need not change a
+    key, because another configuration uses it. A field that a rule forbids in keys is accepted as
+    well.
     """
     met, moving = set(), set()
     for config in configurations()[name]:
@@ -157,8 +158,9 @@ SMALL: dict[str, list[dict[str, Any]]] = {
     "gaussian-features": [_ARRAYS | {"samples": 20}],
     "mixup-expansion": [_ARRAYS | {"first_points": 8, "rank": 2, "test_points": 20}],
 }
-"""Problem to configurations of three epochs that are trained in no time; of others, the smallest
-is trained (`mixup_core.plugins.problem_checks.smallest`)."""
+"""Configurations of three epochs that train quickly, by problem; other problems use their smallest
+configuration (`mixup_core.plugins.problem_checks.smallest`).
+"""
 
 
 def _small() -> dict[str, list[dict[str, Any]]]:
@@ -187,7 +189,7 @@ def _teacher() -> Teacher:
 
 @cache
 def _stages(config: Any) -> list[tuple[EpochRecord, bytes]]:
-    """Return the record of each of at most three epochs of a run and the state's bytes after it."""
+    """Return record and state of each of the first (at most three) epochs of a run."""
     if not isinstance(config, TrainConfig):
         process = problem_of(config).start(config, None, "cpu")
         return [(record, process.to_bytes()) for record in islice(process, 3)]

@@ -1,4 +1,4 @@
-"""Locks: what `make` installs, as versions and sums of files."""
+"""Lock files: the versions and checksums that `make` installs."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ LOCKS = ("requirements.lock", "requirements-dev.lock")
 
 
 def _pins(lock: str) -> dict[str, str]:
-    """Return name to version; every line that is no comment pins a version and gives sums."""
+    """Return the pinned version of each package; every line must have checksums."""
     text = (ROOT / lock).read_text().replace("\\\n", " ")
     pins = {}
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""Names: a class or a type has one meaning, so its name stands in one module."""
+"""Names: a class or type alias of a name is defined in one module only."""
 
 import ast
 from collections import defaultdict
@@ -12,7 +12,7 @@ VARIANTS = {
     "Indices": "an array of integers",
     "Labels": "an array of class indices",
 }
-"""Names that modules define for themselves, and why they mean one thing."""
+"""Names that several modules define, with the reason why they mean the same."""
 
 
 def _defined(tree: ast.Module) -> set[str]:

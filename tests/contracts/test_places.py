@@ -1,4 +1,4 @@
-"""A new entry takes one file and its registration: no other code names an entry."""
+"""A new law, operation or network needs one file and its registration: no other code names it."""
 
 import ast
 import dataclasses
@@ -27,18 +27,18 @@ DEFAULTS = {
     "model": {"ResNet18"},
     "optimizer": {"Adam"},
 }
-"""Entries that code outside of their own folder may name: defaults, and the law of a ramp."""
+"""Entries that other code may name: defaults, and the law of a ramp."""
 MEASURED = {"mixup_core.images.metrics": {"Scores"}}
-"""Modules that name a probe because predictions are measured as it measures."""
+"""Modules that may name a probe, because they measure the same from predictions."""
 
 
 FIGURES = {("reports.figures.decisions", "mixup_core.theory.moons")}
-"""Figures that show one problem alone."""
+"""Figures that belong to a single problem."""
 CHOICES = [noun for noun, each in REGISTERS.items() if isinstance(each, Catalogue)]
 
 
 def _named(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield module and name of each import of a file."""
+    """Yield module and name of each import in a file."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             yield from ((node.module, alias.name) for alias in node.names)
@@ -89,7 +89,7 @@ def test_a_problem_is_named_by_the_list_of_problems_alone() -> None:
 
 
 def _told_apart(file: Path) -> Iterator[str]:
-    """Yield the name of each class that `isinstance` or a pattern of a file asks for."""
+    """Yield the name of each class in an `isinstance` or `match` of a file."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.MatchClass):
             asked: ast.AST = node.cls

@@ -1,4 +1,4 @@
-"""Patterns of unclear prose stay out of docstrings and messages."""
+"""Plain English: docstrings and messages do not use patterns that readers found unclear."""
 
 import ast
 import re
@@ -20,17 +20,20 @@ UNCLEAR = re.compile(
     r"Nothing|Nobody|Somebody|Whoever|Whatever|Whenever|There|So|And|But|Not|As|If|To|For|Than|"
     r"Also|Else|Same|Such|Here|Once)\b"
 )
-"""First words that leave the noun out, or make the first line of a docstring half a sentence."""
+"""First words of a docstring that refer to a missing noun, or make its first line half a sentence.
+"""
 DIALECT = re.compile(
     r"(?:Return|Yield) [a-z]+ to |(?:Return|Yield|Say|Take|Let) what\b.*\b"
     r"(?:says?|lacks?|asks?|told|gave)\b|\w+ it[.;]|.*\b(?:nobody|somebody|whoever|no limit says)\b"
 )
-"""Forms that a reader must decode: a mapping as "A to B", a pronoun alone, figures of speech."""
+"""Forms that are hard to read: a mapping written as "A to B", a pronoun without a noun, figures of
+speech.
+"""
 ELLIPSIS = re.compile(
     r"\b(?:by|of|to|from|for|in|on|with) what\b|\bNone where\b|\bsomething else\b|\bany more\b|"
     r"\bthat there is none\b|\bwhat it lacks\b|\bwhat is gone\b"
 )
-"""Words in the place of the noun they stand for, anywhere in the first paragraph of a docstring."""
+"""Words used instead of a noun, anywhere in the first paragraph of a docstring."""
 FORMULA = re.compile(r"[<>=]| in [\[{]")
 FRAMED = re.compile(r"`([^`]*)` must hold")
 
@@ -78,7 +81,7 @@ def _texts(tree: ast.AST) -> Iterator[str]:
 
 
 def _rules(call: ast.Call) -> Iterator[str]:
-    """Yield the rule that a call of `require` or `RuleError` states, if it is written there."""
+    """Yield the rule in a call of `require` or `RuleError`, if it is a literal."""
     position = {"require": 1, "RuleError": 0}.get(getattr(call.func, "id", ""))
     if position is not None and len(call.args) > position:
         text = _text(call.args[position])
@@ -87,7 +90,7 @@ def _rules(call: ast.Call) -> Iterator[str]:
 
 
 def _text(node: ast.AST) -> str | None:
-    """Return the text of a literal, `{}` for each value put into it."""
+    """Return the text of a literal, with `{}` for each inserted value."""
     match node:
         case ast.Constant(value=str(text)):
             return text

@@ -1,4 +1,4 @@
-"""Every dataclass that a study file can make keeps to the limits that its types show."""
+"""Ranges: every dataclass that a study file can create enforces the ranges of its field types."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from sweeps.study.space import Categorical, Integer, Real
 
 
 def _reached(hint: Any) -> Iterator[Any]:
-    """Yield the dataclasses that a value of a type may hold, itself first."""
+    """Yield the dataclasses that a value of a type may contain, the type itself first."""
     for member in map(unmarked, members(hint)):
         if get_origin(member) is tuple:
             yield from _reached(get_args(member)[0])

@@ -1,4 +1,4 @@
-"""One set of promises for every entry of every registry: train, store, resume, evaluate."""
+"""Every entry of every registry can be trained, stored, resumed and evaluated."""
 
 import dataclasses
 import itertools
@@ -38,17 +38,17 @@ GUIDED = {"teacher": "erm", "teacher_key": "0" * 32, "warm_up": 0.0}
 
 
 def _kinds(options: Any) -> tuple[Any, ...]:
-    """Return the dataclasses of a choice."""
+    """Return the dataclasses among which a field chooses."""
     return tuple(kind for kind in members(options) if dataclasses.is_dataclass(kind))
 
 
 def _named(options: Any) -> list[str]:
-    """Return the tags or names of a choice's dataclasses."""
+    """Return the tags or names of these dataclasses."""
     return [kind_name(kind) for kind in _kinds(options)]
 
 
 def _spellings(options: Any, *given: Any) -> list[Any]:
-    """Return spellings of a choice: those given, and the bare names of kinds that none is of."""
+    """Return the given values of a choice, and the bare names of all other kinds."""
     known = {type(parsed(options, spelling)) for spelling in given}
     return [*given, *(kind_name(kind) for kind in _kinds(options) if kind not in known)]
 
@@ -96,7 +96,7 @@ def _splits(info: DatasetInfo, num: int) -> Splits:
 def _keeps_its_promises(
     config: TrainConfig, data: Splits, teacher: Teacher | None = None
 ) -> list[EpochRecord]:
-    """Train, stop after each epoch, store, resume: the same records and the same bytes."""
+    """Train with a stop, a save and a resume after each epoch; records and bits must be equal."""
     whole = TrainingState.initial(config, data.info, CPU)
     records = list(fit(config, data, whole, teacher=teacher))
     for epoch in range(1, config.epochs):
@@ -143,7 +143,7 @@ def test_no_two_kinds_of_a_choice_have_one_name(options: Any) -> None:
 
 
 def _every_pair() -> list[Any]:
-    """Return data sets and models: each with one of the other, and the rest as long."""
+    """Return pairs of datasets and models in which each dataset and each model occurs."""
 
     def is_short(dataset: str, model: str) -> bool:
         return model == "mlp" or (dataset == "digits" and model != "efficientnet-v2-s")
@@ -157,7 +157,7 @@ def _every_pair() -> list[Any]:
 
 @pytest.mark.parametrize(("dataset", "model"), _every_pair())
 def test_every_data_set_trains_every_model(dataset: str, model: str) -> None:
-    """In small: classes and channels of each, at most 16 pixels, the narrowest networks."""
+    """A small version: classes and channels of each dataset, at most 16 pixels, narrow networks."""
     info = CATALOG[dataset]
     info = dataclasses.replace(info, image_size=min(info.image_size, 16))
     (kind,) = (kind for kind in _kinds(Model) if kind.name == model)

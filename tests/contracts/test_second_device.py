@@ -1,7 +1,8 @@
-"""Every model, objective, operation, probe and optimizer trains on a strict second device.
+"""Every model, objective, operation, probe and optimizer trains on a second, strict device.
 
-There it gives the CPU's records, its training steps wait for nothing, and what waits once an epoch
-is counted. A GPU would fail, or be slow, where this device complains.
+Its records must equal those of a CPU. Training steps must not wait for the device, and operations
+that wait once per epoch are counted. Where this device raises an error, a GPU would fail or be
+slow.
 """
 
 import dataclasses
@@ -63,7 +64,7 @@ def teacher(digits: Splits) -> Teacher:
 
 
 def _trained(config: TrainConfig, data: Splits, teacher: Teacher | None = None) -> SecondDevice:
-    """Train on the second device with a stop after the first epoch, and compare with the CPU."""
+    """Train on the second device, with a stop after the first epoch, and compare with the CPU."""
     device = SecondDevice()
     with device:
         stopped = TrainingState.initial(config, data.info, DEVICE)
@@ -93,7 +94,7 @@ def _steps_wait_for_nothing(
         config: The run.
         data: Its images.
         teacher: The run that it learns from.
-        but_in: Module that computes on the CPU in each step and says so.
+        but_in: Module that is allowed to compute on the CPU in each step.
     """
     few = _trained(config, data, teacher)
     many = _trained(with_values(config, {"batch_size": 5}), data, teacher)
@@ -197,9 +198,9 @@ def test_every_probe_measures(probe: str, model: str, digits: Splits) -> None:
 def test_an_epoch_reads_a_fixed_number_of_values(
     values: Any, reads: int | None, digits: Splits, teacher: Teacher
 ) -> None:
-    """Losses once, each split once for each network, two for the floor, and the probes' own.
+    """Losses once, each split once per network, two values for the floor, and those of probes.
 
-    Without a number, one more epoch reads as much as the one before.
+    If no number is given, a further epoch must read as many values as the one before.
     """
     config = with_values(MIXED, values)
     guide = teacher if isinstance(config.objective, Guided) else None
@@ -224,7 +225,7 @@ def test_corrupted_test_images_are_read_once_each(digits: Splits) -> None:
 
 
 class _Impatient(Plain):
-    """An objective that looks at its loss in each step."""
+    """An objective that reads the value of its loss in each step, which makes the host wait."""
 
     def on(self, *given: Any) -> Minimised:
         minimised = Plain.on(self, *given)
@@ -239,7 +240,7 @@ def test_an_objective_that_reads_its_loss_is_found(digits: Splits) -> None:
 
 
 class _Forgetful(Plain):
-    """An objective that makes a tensor on the CPU, whatever the device."""
+    """An objective that creates a tensor on the CPU, whatever the device."""
 
     def on(self, batch: Any, *given: Any) -> Minimised:
         weight = torch.ones(len(batch))

@@ -1,4 +1,4 @@
-"""What an installed copy holds: everything that a command reads beside the code, and no test."""
+"""Wheel: an installed copy has all data files that commands read, and no tests."""
 
 import json
 import os
@@ -17,7 +17,7 @@ BESIDE = ("sweeps/studies/*.yaml", "reports/pages/*.html",
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a wheel that is built from the tracked files, as a commit, here and offline."""
+    """Return a wheel built from the tracked files, offline."""
     folder = tmp_path_factory.mktemp("wheel")
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--", *PACKAGES, "pyproject.toml", "setup.py", "README.md",

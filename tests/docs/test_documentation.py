@@ -25,9 +25,11 @@ LANGUAGES = {
     "{include}",
     "{eval-rst}",
 }
-"""`text` is what no test can run here: other machines, other tools, pictures."""
+"""Languages of code blocks. `text` marks blocks that no test can run: other machines, other tools,
+pictures.
+"""
 ENDLESS = ("mixsweep ui",)
-"""Commands that serve until they are interrupted; the test of README types them."""
+"""Commands that serve until they are interrupted; the test of README runs them."""
 SET_UP = {"make quickstart", "make test"}
 
 

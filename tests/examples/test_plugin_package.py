@@ -1,4 +1,4 @@
-"""The example package, as pip installs it: its own tests, the contracts, and a study."""
+"""The example package as pip installs it: its own tests, the plugin contracts, and a study."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parents[2] / "examples" / "plugin_package"
 
 @pytest.fixture
 def installed(tmp_path: Path) -> str:
-    """Write the metadata that pip would; return the search path with both."""
+    """Write the metadata that pip would write; return the search path for package and metadata."""
     project = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
     about = tmp_path / "mixsweep_example-1.0.dist-info"
     about.mkdir()
