@@ -178,7 +178,7 @@ def place_of(record: EpochRecord, axis: Axis) -> float | None:
 def numbers_of(summary: Any) -> dict[str, Any]:
     """Return n, mean and interval of a summary as cells of a CSV row.
 
-    All None if there is no summary.
+    Without a summary, all cells are None.
     """
     names = ("n", "mean", "ci_low", "ci_high")
     return {name: getattr(summary, name, None) for name in names}
@@ -270,7 +270,7 @@ def ends_of(values: Iterable[float]) -> tuple[float, ...]:
 def spell_scales(panels: Iterable[Axes], *, across: bool = False) -> str:
     """Return a sentence for the caption if any panel has a logarithmic axis.
 
-    Otherwise an empty text.
+    Otherwise the text is empty.
     """
     scales = {axes.get_xscale() if across else axes.get_yscale() for axes in panels}
     if "log" not in scales:

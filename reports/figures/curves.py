@@ -257,7 +257,7 @@ def _panels(headline: str, problem: Problem, measured: Collection[str]) -> Itera
 def _spell_left_out(metrics: Sequence[str], problem: Problem) -> str:
     """Return a sentence that lists measured metrics without a panel.
 
-    Empty if every metric has one.
+    The result is empty if every metric has one.
     """
     if not metrics:
         return ""
@@ -268,7 +268,7 @@ def _spell_left_out(metrics: Sequence[str], problem: Problem) -> str:
 def _marks(study: Study, arm: str) -> tuple[int, ...]:
     """Return where the settings of an arm change, such as its law, in finished epochs.
 
-    Empty if they change often, or if the horizontal axis does not count epochs.
+    The result is empty if they change often, or if the horizontal axis does not count epochs.
     """
     if study.problem.axis.metric is not None:
         return ()

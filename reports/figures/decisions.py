@@ -58,7 +58,7 @@ PLANES: dict[str, Callable[[], DecisionPlane]] = {"moons": _moons}
 def draw_decisions(arranged: Mapping[str, Mapping[int, RunResult]], table: Table) -> Figure | None:
     """Return a figure with one decision map per arm at the end of training.
 
-    None if no boundary is stored.
+    The result is None if no boundary is stored.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).

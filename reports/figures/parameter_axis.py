@@ -22,7 +22,7 @@ Edge = Literal["low", "high"]
 
 
 def is_number(parameter: Parameter) -> bool:
-    """Return whether a parameter takes numbers; a choice among numbers (or None) counts."""
+    """Return whether a parameter takes numbers. Choices among numbers, with or without None, do."""
     if not isinstance(parameter.distribution, Categorical):
         return True
     numbers = set(parameter.distribution.choices) - {None}

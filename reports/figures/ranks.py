@@ -30,7 +30,7 @@ def draw_ranks(
 ) -> Figure | None:
     """Return the figure that compares all pairs of arms.
 
-    None if there are few arms or their seeds differ.
+    The result is None if there are few arms or their seeds differ.
 
     Args:
         study: Study with these arms.

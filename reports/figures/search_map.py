@@ -36,7 +36,7 @@ def draw_map(
 ) -> Figure | None:
     """Return the map of points: the mean is shown by colour, the sd over seeds as text.
 
-    None if fewer than two parameters take numbers.
+    The result is None if fewer than two parameters take numbers.
     """
     plane = _plane(searched.search.space)
     if plane is None:
@@ -115,7 +115,7 @@ def draw_map(
 def _plane(space: Space) -> tuple[Parameter, Parameter] | None:
     """Return the parameters of the horizontal and the vertical axis.
 
-    None if fewer than two are numeric.
+    The result is None if fewer than two are numeric.
 
     They are the first two numeric parameters; a logarithmic one goes to the vertical axis.
     """
@@ -149,12 +149,12 @@ def _edges(searched: Searched, across: Parameter) -> dict[Edge, str]:
 
 
 def _final_key(search: Search, fixed: Mapping[str, Any], which: int) -> str | None:
-    """Return the final stage key of a point at an end; None if its values contradict each other.
+    """Return the final stage key of one point; None if its values contradict each other.
 
     Args:
         search: The search.
         fixed: Values of some parameters, by path.
-        which: Value of the other parameters: 0 for the lowest, -1 for the highest.
+        which: Value of all other parameters: 0 for the lowest, -1 for the highest.
     """
 
     def draw(parameter: Parameter) -> Any:

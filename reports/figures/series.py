@@ -115,7 +115,7 @@ def _by_part(series: Series, arranged: Arranged, table: Table) -> Figure | None:
 def _along_parts(
     series: Series, arranged: Arranged, table: Table, looks: Mapping[str, Look]
 ) -> Figure | None:
-    """Return the values at the last record as curves over the parts, whose names are numbers."""
+    """Return the final values as a curve over the numbers that name the parts."""
     values: dict[str, dict[int, dict[float, float]]] = {}
     for row in table.printed:
         last = {s: r.records[-1] for s, r in counted_runs(arranged[row.arm]).items()}

@@ -233,9 +233,9 @@ def open_claims(study: Study, store: Store) -> tuple[Claim, ...]:
 
 
 def reached_study(study: Study, store: Store) -> Study:
-    """Return the study with the seeds that its arms need, according to the results in a store.
+    """Return a study with the seeds that its arms need so far, according to stored results.
 
-    This is `reached` for a study with `until`.
+    The study must have `until` (seeds until its claims are decided); see `reached`.
     """
     return reached(study, *_stored(study, store))
 

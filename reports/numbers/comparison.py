@@ -146,12 +146,12 @@ class Comparison:
     def level(self, is_decided: Callable[[float, float], bool]) -> float | None:
         """Return the smallest error level whose interval decides a claim.
 
-        None if there are no intervals.
+        The result is None if there are no intervals.
 
         Args:
             is_decided: Function that returns whether an interval with these two ends decides the
-                claim. If it is
-                true for an interval, it must be true for every interval inside that one.
+                claim. If it is true for an interval, it must be true for every interval inside that
+                one.
         """
         if self.interval(CONFIDENCE) is None:
             return None
@@ -208,8 +208,7 @@ def contrast(
 
     Args:
         terms: For each arm its factor, its values by seed, and bounds and sample size of its
-            metric. All arms
-            have the same seeds.
+            metric. All arms have the same seeds.
         number: Number to subtract.
 
     Raises:

@@ -93,10 +93,7 @@ class Family:
         return 1 - (1 - CONFIDENCE) / max(1, self.size)
 
     def member(self, comparison: Comparison) -> Member:
-        """Return a comparison with p and interval adjusted as for this family.
-
-        The comparison need not be one of the family's own.
-        """
+        """Return any comparison with p and interval adjusted as for this family."""
         interval = comparison.interval(self.confidence) or (None, None)
         effect = comparison.effect_interval(self.confidence) or (None, None)
         return Member(
@@ -146,9 +143,9 @@ def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> 
 
     Args:
         pairs: The comparisons.
-        families: Families of the same comparisons, by the words that begin a sentence about them,
-            such as `By
-            the last epoch`. The first family is the one that the others are compared with.
+        families: Families of the same comparisons under different read-outs. The key begins the
+            sentence, such as `By the last epoch`. The first family is the one that the others are
+            compared with.
     """
     (_, first), *others = families.items()
     sentences = []

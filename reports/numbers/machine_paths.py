@@ -31,14 +31,14 @@ def path_elsewhere(path: str) -> str:
 
 
 def text_elsewhere(text: str) -> str:
-    """Return a text whose absolute paths are replaced as described above."""
+    """Return a text whose absolute paths do not reveal the folders of this machine."""
     if text.startswith(os.sep):
         return path_elsewhere(text)
     return _PATH.sub(lambda found: path_elsewhere(found[0]), text)
 
 
 def command_elsewhere(command: str) -> str:
-    """Return a command line whose absolute paths are replaced as described above."""
+    """Return a command line whose absolute paths do not reveal the folders of this machine."""
     try:
         words = shlex.split(command)
     except ValueError:

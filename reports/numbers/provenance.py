@@ -205,7 +205,7 @@ def describe_code() -> dict[str, Any] | None:
 def describe_repository(folder: Path) -> dict[str, Any] | None:
     """Return commit, branch and whether tracked files are modified.
 
-    None if it is no git repository.
+    The result is None if it is no git repository.
     """
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None:

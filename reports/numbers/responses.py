@@ -57,7 +57,7 @@ class ResponsePlane:
 def response_of(study: Study, arms: Sequence[str]) -> Response | None:
     """Return the arms along the numeric setting that takes the most values.
 
-    None if there is no line.
+    The result is None if there is no line.
 
     Settings that follow from this number do not split a line: for example the kind of law that has
     an alpha, or a length that a `zip` varies together with it.
@@ -90,7 +90,7 @@ def response_of(study: Study, arms: Sequence[str]) -> Response | None:
 def plane_of(study: Study, arms: Sequence[str]) -> ResponsePlane | None:
     """Return the arms on the grid of two numeric settings that a study crosses.
 
-    None without a grid.
+    The result is None without a grid.
 
     If several pairs of settings are crossed, the first pair is used. None is a value of an optional
     setting, and comes after all others.

@@ -121,8 +121,7 @@ def summarise_runs(
 
     Returns:
         `test/error_mean`, `_sd`, `_ci_low`, `_ci_high`, and so on for every metric that all runs
-            have; only the
-        mean at n = 1.
+            have; only the mean at n = 1.
     """
     numbers: dict[str, float | None] = {}
     for metric in last[0] if last else ():

@@ -89,7 +89,8 @@ def numbers_by(
 def difference_of_references(study: Study, claim: Claim) -> float | None:
     """Return the value of a claim that follows from the paper values listed in the study.
 
-    None if a paper value is missing, or the claim uses a factor or another read-out than the study.
+    The result is None if a paper value is missing, or the claim uses a factor or another read-out
+    than the study.
     """
     that = claim.that
     if that.readout not in (None, study.readout) or that.times != 1:
@@ -136,7 +137,7 @@ def measured(
 ) -> Comparison | None:
     """Return the comparison that a claim is about, over the seeds that its arms share.
 
-    None if they share no seed, or the claim cannot be judged.
+    The result is None if they share no seed, or the claim cannot be judged.
     """
     that = claim.that
     if not can_be_judged(claim, study):

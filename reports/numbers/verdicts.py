@@ -44,14 +44,11 @@ def verdicts_of(
         arranged: Its results (`reports.numbers.runs.arrange`).
         predicted: Measures from predictions, for claims about these; None if not available.
         statements: When each claim was stated, as the store records it. If seeds were added after
-            results were
-            seen, the error level is divided: 5 % / (1 + number of launches that added seeds). The
-                first report used
-            5 % already, so this bounds the error of the verdict shown, not of the whole sequence:
-                without a
-            difference, some report decides in 6.3 % (5, then 10 seeds) and 7.6 % (5, 10, 20) of
-                20,000 simulated
-            studies, against 8.3 % and 11.9 % without the correction.
+            results were seen, the error level is divided: 5 % / (1 + number of launches that added
+            seeds). The first report used 5 % already, so this bounds the error of the verdict
+            shown, not of the whole sequence: without a difference, some report decides in 6.3 % (5,
+            then 10 seeds) and 7.6 % (5, 10, 20) of 20,000 simulated studies, against 8.3 % and 11.9
+            % without the correction.
     """
     numbers = numbers_by(study, arranged, predicted)
     return judge(study, numbers, statements, ends=ends_of(arranged))

@@ -268,7 +268,7 @@ class Asked:
     def all_rates(self) -> str:
         """The learning-rate schedules of all arms, as text.
 
-        A dash for problems without learning rates.
+        Problems without learning rates have a dash.
         """
         names = {str(flatten(config).get("lr_schedule", "")) for config in self.study.arms.values()}
         return ", ".join(sorted(filter(None, names))) or DASH

@@ -145,10 +145,7 @@ def _spell_outcomes(study: Study, claim: Claim) -> str:
 
 
 def _spell_stated(study: Study, claim: Claim, found: Published | None) -> str:
-    """Return when a claim was stated, as recorded in the report.
-
-    Otherwise relative to the report.
-    """
+    """Return when a claim was stated: the text in the report, or before or after that report."""
     if found is None:
         return "before any run"
     written = {claim["says"]: claim["that"] for claim in found.written}

@@ -175,10 +175,9 @@ class Manuscript:
             columns: What each column measures.
             rows: Printed numbers of each arm, separated by spaces; `-` for a missing number.
             printed_seeds: Number of seeds behind each printed number, if it varies over seeds like
-                ours. `≈` then uses
-                the 95 % prediction interval of a mean of so many seeds, `mean ± t s sqrt(1/n +
-                    1/printed_seeds)`.
-                None if the printed number has no spread; `≈` then uses the interval of our mean.
+                ours. `≈` then uses the 95 % prediction interval of a mean of so many seeds, `mean ±
+                t s sqrt(1/n + 1/printed_seeds)`. None if the printed number has no spread; `≈` then
+                uses the interval of our mean.
         """
         measured = _study(study)
         counts: Counter[str] = Counter()

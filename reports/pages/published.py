@@ -51,7 +51,7 @@ class Published:
     def values(self, claim: Claim, study: Study) -> dict[str, dict[int, float]]:
         """Return the values of a claim's metric in `runs.csv`, by arm and seed.
 
-        Empty if the claim uses another read-out than the study.
+        The result is empty if the claim uses another read-out than the study.
         """
         that = claim.that
         if that.readout not in (None, study.readout):

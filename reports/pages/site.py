@@ -62,8 +62,7 @@ def write_site(reports: Path, out: Path) -> tuple[SiteEntry, ...]:
 
     Raises:
         FileExistsError: If the folder has a page of another website, or a study's name is that of a
-            folder without
-            a report.
+            folder without a report.
         OSError: If a file cannot be read or written.
         UnreadableError: If a report contains anything but regular files, or its provenance or
             verdicts are damaged.

@@ -28,7 +28,7 @@ class Selection:
     found: str = ""
     """Sentence on how the winner was selected; empty if all arms were fixed in advance."""
     tried: Mapping[str, int] = field(default_factory=dict)
-    """Number of configurations of which an arm is the best, by arm."""
+    """Number of configurations tried for each arm that is the best of several."""
     winner: str | None = None
     """The arm that a search selected; None if all arms were fixed in advance."""
 
@@ -56,7 +56,7 @@ class Captioned:
     """The printed rows."""
     family: Family
     equal: Mapping[str, str]
-    """The arm in whose row an arm is shown, by arm (`reports.numbers.arms.equals`)."""
+    """Name of the arm in whose row each arm is printed; arms that compute the same share a row."""
     selection: Selection
     made_with: str
     notes: Sequence[str] = ()

@@ -11,7 +11,7 @@ from reports.tables.table import Table
 def equivalence_table(table: Table, margin: float | None) -> Listing | None:
     """Return P(better), P(equivalent) and P(worse) of each arm against the baseline.
 
-    None if the study declares no margin, or no seeds are paired.
+    The result is None if the study declares no margin, or no seeds are paired.
 
     Args:
         table: Main table with the comparisons.

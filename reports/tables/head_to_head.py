@@ -126,8 +126,7 @@ def head_to_head(first: StudyArm, second: StudyArm, metric: str) -> HeadToHead:
 
     Raises:
         ValueError: If the arms have different problems, data or read-outs, if one has no finished
-            run that measured
-            the metric, or if they have no seed in common.
+            run that measured the metric, or if they have no seed in common.
     """
     sides = (first, second)
     studies = [side.study for side in sides]

@@ -64,7 +64,7 @@ class Joined:
     def listings(self) -> tuple[Listing, ...]:
         """Return tables of arms, differences, verdicts, paper values and equal runs.
 
-        Empty ones are left out.
+        Empty tables are left out.
 
         The records of the first are the rows of `joined.csv`, those of the verdicts the rows of
         `joined_verdicts.csv`.

@@ -47,7 +47,7 @@ class JoinedColumn:
     def environments(self, name: str) -> str:
         """Return a property of the machines that trained the runs, as text.
 
-        Empty if not recorded.
+        The result is empty if not recorded.
         """
         stages = [result.stage for result in self.results if result.stage is not None]
         found = {stage.environment.get(name, "") for stage in stages}

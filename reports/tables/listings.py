@@ -78,7 +78,7 @@ def spell_summary(summary: Summary | None, metric: Metric) -> str:
 def digits_of(n: int, metric: Metric | int) -> int:
     """Return the number of decimals to print.
 
-    With two seeds one fewer, as the spread is uncertain.
+    With two seeds there is one fewer, because the spread is uncertain.
     """
     usual = metric if isinstance(metric, int) else metric.digits
     return max(0, usual - 1) if n == 2 else usual

@@ -33,7 +33,7 @@ def calibration_table(
 ) -> Listing | None:
     """Return the table of calibration error and Brier score, before and after temperature scaling.
 
-    None if no predictions are stored.
+    The result is None if no predictions are stored.
 
     Args:
         predicted: Measures computed from predictions.

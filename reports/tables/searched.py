@@ -103,7 +103,7 @@ class Searched:
     def summary(self, arm: str, objective: str | None = None) -> Summary | None:
         """Return mean and interval of an objective over an arm's seeds.
 
-        None if no seed is complete.
+        The result is None if no seed is complete.
         """
         values = self.values[objective or self.objective].get(arm, {})
         return summarise(list(values.values())) if values else None
@@ -112,7 +112,7 @@ class Searched:
     def known(self) -> str:
         """Phrase for captions on the number of points known before the search.
 
-        Empty if there are none.
+        The result is empty if there are none.
         """
         known = sum(point.is_known for point in self.history.points)
         return f" ({known} of them known before)" if known else ""

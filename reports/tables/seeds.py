@@ -13,7 +13,7 @@ from sweeps.state.results import RunResult
 def seeds_table(arranged: Mapping[str, Mapping[int, RunResult]], table: Table) -> Listing | None:
     """Return the table of values and differences of each arm, one column per seed.
 
-    None without values.
+    The result is None without values.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).

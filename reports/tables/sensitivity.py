@@ -21,7 +21,7 @@ def sensitivity_table(
 ) -> Listing | None:
     """Return the differences from the baseline in each read-out.
 
-    None if there is only one read-out.
+    The result is None if there is only one read-out.
 
     Args:
         study: The study of the table.

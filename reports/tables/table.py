@@ -76,7 +76,7 @@ class Table:
     rows: tuple[ArmRow, ...]
     """One row per arm, in the order of the study."""
     equal: Mapping[str, str]
-    """The arm in whose row an arm is printed, by arm (`reports.numbers.arms.equals`)."""
+    """Name of the arm in whose row each arm is printed; arms that compute the same share a row."""
     family: Family
     """All comparisons of the metric that the report prints, adjusted together."""
     unfinished: tuple[UnfinishedRun, ...]

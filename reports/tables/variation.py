@@ -137,9 +137,9 @@ def _spell(record: Mapping[str, Any], name: str, scale: float, digits: int) -> s
 
 
 def _test_noise(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> float | None:
-    """Return the sampling noise sqrt(p (1 - p) / N) at the baseline's mean error.
+    """Return the sampling noise sqrt(p (1 - p) / N) at the mean error of the baseline.
 
-    None if unknown.
+    The result is None if the number of test images is unknown.
     """
     row = summarise_arm(study, study.baseline, arranged[study.baseline], (study.headline,))
     size = study.problem.measuring.sample_size(study.arms[study.baseline], study.headline)

@@ -174,7 +174,7 @@ class Trained(Landscape):
         return load_study(str(self.file), [*points, f"search.seed={repetition}", f"seeds={seeds}"])
 
     def regret(self, values: Values) -> float:
-        """Return the mean error over all seeds minus the least of all points, in points."""
+        """Return the mean error over all seeds minus that of the best point, in percent points."""
         return 100 * (float(self.errors[self._key(values)].mean()) - self.least)
 
     def runs(self, repetition: int) -> Runs:

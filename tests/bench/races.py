@@ -203,7 +203,7 @@ def main() -> None:
 
 
 def _kept(landscape: Trained, orders: int) -> dict[str, object]:
-    """Return how often rules leave the best point, and the runs that they take for all points."""
+    """Return how often each rule drops the best point, and the runs it needs for all points."""
     figures: dict[str, object] = {"orders": orders}
     for rule, looks in RULES.items():
         if looks:

@@ -3,9 +3,7 @@
     python -m tests.bench.search [samplers] [drivers] [--pairs N] [--repetitions N] [--out FOLDER]
 
 1. A formula with a known optimum, 60 points: TPE against random proposals at the same seeds.
-2. A real search of a small network, compared with `plain_tune.py`: undisturbed, and with a driver
-    that is
-   killed once, in turn.
+2. A real search of a small network, compared with `plain_tune.py`; undisturbed, and killed once.
 """
 
 import math
