@@ -1,4 +1,4 @@
-"""A store filled with runs that were trained in this process, without Ray."""
+"""Stores with runs that were trained in this process, without Ray."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,7 +11,7 @@ from sweeps.study.study import Run
 
 
 def train_into(store: Path, runs: Iterable[Run]) -> None:
-    """Train runs and store them finished, their states and predictions left out."""
+    """Train runs and store them as finished, without states and predictions."""
     for run in runs:
         records = list(mixsweep.train(run))
         Store(str(store)).write(

@@ -1,7 +1,7 @@
-"""Commands in forks of one interpreter that has imported what they need: imports cost most of one.
+"""Run commands in forks of one interpreter that has imported everything, which saves time.
 
-Standard input has a JSON line per command: its arguments, environment and working directory. The
-answer is a JSON line: exit code, standard output and standard error.
+Each line of standard input is JSON: arguments, environment and working directory of a command. Each
+answer is JSON: exit code, standard output and standard error.
 """
 
 import atexit
@@ -18,16 +18,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 PATIENCE = 240.0
-"""Seconds until a command is killed."""
+"""Seconds after which a command is killed."""
 _IMPORTED = (
     "mixup_core.images.training", "optuna", "reports.pages.build", "sklearn.datasets",
     "sweeps.searching.search_history", "sweeps.tracking.tracker", "sweeps.tracking.projection",
 )  # fmt: skip
-"""Modules that commands import besides `sweeps.cli`. Ray is none of them: it must not be forked."""
+"""Modules to import besides `sweeps.cli`. Ray is not among them, because it must not be forked."""
 
 
 def main() -> None:
-    """Run each command when its line comes."""
+    """Run each command when its line arrives."""
     before = dict(os.environ)
     os.environ.update(MPLBACKEND="agg", MATPLOTLIBRC=os.devnull)
     from sweeps import cli
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def _become(request: Mapping[str, Any], set_by_imports: Mapping[str, str]) -> None:
-    """Let this process look as if the command had started it."""
+    """Give this process the environment, folder and streams of the command."""
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(set_by_imports | request["environment"])
@@ -71,7 +71,7 @@ def _become(request: Mapping[str, Any], set_by_imports: Mapping[str, str]) -> No
 
 
 def _leave(command: Callable[[], NoReturn]) -> NoReturn:
-    """Run a command and end as the interpreter would, but for taking all modules apart."""
+    """Run a command and exit as the interpreter would, without tearing down all modules."""
     code = 1
     try:
         command()
@@ -87,7 +87,7 @@ def _leave(command: Callable[[], NoReturn]) -> NoReturn:
 
 
 def _ended(child: int) -> int:
-    """Return the status of a command that has ended, or that is killed after the patience."""
+    """Return the exit status of a command; kill it if it exceeds the time limit."""
     give_up_at = time.monotonic() + PATIENCE
     while time.monotonic() < give_up_at:
         ended, status = os.waitpid(child, os.WNOHANG)

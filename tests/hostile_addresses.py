@@ -1,4 +1,4 @@
-"""Addresses that hold secrets, as SQLAlchemy, fsspec and urllib write them and as people do."""
+"""Addresses that contain secrets, written as SQLAlchemy, fsspec, urllib and people write them."""
 
 import random
 import string
@@ -8,7 +8,7 @@ from urllib.parse import urlencode, urlunsplit
 from sqlalchemy.engine import URL
 
 CANARIES = ("cAnArYoNe", "cAnArYtWo")
-"""Two halves of each secret, with any character between them."""
+"""Two halves of each secret; any character may stand between them."""
 RESERVED = string.punctuation
 KEYS = ("password", "passwd", "pwd", "token", "sig", "api_key", "sslpassword", "user", "key",
         "X-Amz-Signature", "X-Amz-Security-Token", "X-Amz-Credential")  # fmt: skip
@@ -19,7 +19,7 @@ PROTOCOLS = ("s3", "gs", "abfs", "az", "sftp", "ssh", "ftp", "smb", "hdfs", "web
 
 
 def addresses(count: int) -> Iterator[str]:
-    """Yield as many addresses as asked for; each holds at least one canary in a secret place."""
+    """Yield `count` addresses, each with at least one secret."""
     draw = random.Random(0)
     kinds = (_database, _typed_database, _store, _web, _typed_web)
     for number in range(count):

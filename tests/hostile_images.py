@@ -1,4 +1,4 @@
-"""Image files of every kind that a folder may hold by mischance or malice, made here."""
+"""Image files of every kind that a folder may contain, damaged and malicious ones included."""
 
 import io
 import struct
@@ -28,34 +28,34 @@ arms:
   erm: {mix.law: erm}
 seeds: 1
 """
-"""Trains on the folder `photos` beside it."""
+"""Study file that trains on the folder `photos` beside it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hostile:
-    """A file."""
+    """One such file."""
 
     name: str
     suffix: str
     content: bytes
     is_taken: bool
-    """Whether it is an image to train on; else it is refused."""
+    """True if it is an image to train on; False if it must be refused."""
     is_clear: bool = False
-    """Whether it has transparent pixels, so that it is taken with a background alone."""
+    """True if it has transparent pixels, so that it needs a background."""
 
     def __str__(self) -> str:
         return self.name
 
 
 def saved(image: Image.Image, kind: str, **options: Any) -> bytes:
-    """Return an image as a file of a kind that Pillow names."""
+    """Return an image as the bytes of a file format that Pillow supports."""
     file = io.BytesIO()
     image.save(file, kind, **options)
     return file.getvalue()
 
 
 def put(folder: Path, hostile: Hostile, name: str = "hostile") -> Path:
-    """Lay a file among sound images, in the middle of one class of two; return where it lies."""
+    """Write a file among valid images, in the middle of one of two classes; return its path."""
     for split in ("train", "test"):
         for kind in ("cat", "dog"):
             (folder / split / kind).mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def put(folder: Path, hostile: Hostile, name: str = "hostile") -> Path:
 
 
 def hostile_images() -> Iterator[Hostile]:
-    """Yield them, over 100; no two have a name in common."""
+    """Yield all files, over 100, with different names."""
     for make in (_colours, _cut, _flipped, _disguised, _bombs, _pictures, _heads):
         yield from make()
 
@@ -85,7 +85,7 @@ _CLEAR = {
 
 
 def _colours() -> Iterator[Hostile]:
-    """Modes and metadata: most are images like any other."""
+    """Files with all colour modes and metadata; most are ordinary images."""
     transparent = _PHOTO.convert("RGBA")
     transparent.putalpha(Image.linear_gradient("L").resize((SIDE, SIDE)))
     palette = _PHOTO.quantize(16)
@@ -137,7 +137,7 @@ def _colours() -> Iterator[Hostile]:
 
 
 def _cut() -> Iterator[Hostile]:
-    """Files that end early: nowhere, in the head, half-way."""
+    """Files that are cut short: empty, in the header, half-way."""
     for kind, suffix in _SUFFIXES.items():
         image = _PHOTO.quantize(16) if kind == "GIF" else _PHOTO
         content = saved(image, kind)
@@ -148,7 +148,7 @@ def _cut() -> Iterator[Hostile]:
 
 
 def _flipped() -> Iterator[Hostile]:
-    """Files of one wrong byte that their own checksums tell."""
+    """Files with one wrong byte, which their own checksums reveal."""
     content = saved(_PHOTO, "PNG")
     for place in (18, 30, len(content) // 2):
         damaged = bytearray(content)
@@ -159,7 +159,7 @@ def _flipped() -> Iterator[Hostile]:
 
 
 def _disguised() -> Iterator[Hostile]:
-    """Files that are something else than their name says."""
+    """Files whose content does not match their suffix."""
     others = {
         "text": b"not an image\n",
         "zeros": bytes(4096),
@@ -188,7 +188,7 @@ def _disguised() -> Iterator[Hostile]:
 
 
 def _bombs() -> Iterator[Hostile]:
-    """Files that take much more to decode than to keep."""
+    """Files that decode to far more memory than their size."""
     for name, width, height in (
         ("wide", 3_000_000, 1),
         ("tall", 1, 3_000_000),
@@ -216,7 +216,7 @@ def _bombs() -> Iterator[Hostile]:
 
 
 def _pictures() -> Iterator[Hostile]:
-    """Files of more pictures than one."""
+    """Files with several pictures."""
     second = Image.eval(_PHOTO, lambda value: 255 - value)
     for kind in ("PNG", "GIF", "WEBP", "TIFF", "AVIF"):
         content = saved(_PHOTO, kind, save_all=True, append_images=[second])
@@ -229,7 +229,7 @@ def _pictures() -> Iterator[Hostile]:
 
 
 def _heads() -> Iterator[Hostile]:
-    """Heads that make no sense."""
+    """Files with nonsensical headers."""
     for name, width, height in (("no width", 0, 8), ("no height", 8, 0), ("nothing", 0, 0)):
         yield Hostile(name=name, suffix="png", content=_png(width, height), is_taken=False)
     for depth, colour in ((3, 2), (16, 3), (8, 5), (0, 0)):
@@ -243,7 +243,7 @@ def _heads() -> Iterator[Hostile]:
 
 
 def _png(width: int, height: int, *, depth: int = 8, colour: int = 2) -> bytes:
-    """Return a PNG whose head says so and that has no pixels."""
+    """Return a PNG with the given header and no pixels."""
     head = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
     chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(b"")), (b"IEND", b""))
     return b"\x89PNG\r\n\x1a\n" + b"".join(

@@ -1,4 +1,4 @@
-"""Mirror: an HTTP proxy that answers in the place of the servers of Fashion-MNIST."""
+"""Mirror: an HTTP proxy that replaces the download servers of Fashion-MNIST."""
 
 import gzip
 import threading
@@ -10,10 +10,10 @@ from pathlib import Path
 
 @contextmanager
 def mirror(folder: Path) -> Iterator[tuple[Mapping[str, str], list[str]]]:
-    """Serve each file of a folder as `<name>.gz`, under any host.
+    """Serve each file of a folder as `<name>.gz`, under any host name.
 
     Yields:
-        The environment of its clients, and the names that were asked for, growing.
+        The environment of its clients, and the list of names requested so far.
     """
     asked: list[str] = []
 
@@ -28,7 +28,7 @@ def mirror(folder: Path) -> Iterator[tuple[Mapping[str, str], list[str]]]:
             self.wfile.write(content)
 
         def log_message(self, format: str, *arguments: object) -> None:
-            """Say nothing."""
+            """Write no log."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)

@@ -1,4 +1,4 @@
-"""Fault tests run in a place of their own (`make faults`), and have one study in common."""
+"""Fault tests run in namespaces (`make faults`) and share one study."""
 
 import os
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from tests.faults.launches import TWO_LAWS
 
 @pytest.fixture(scope="session", autouse=True)
 def namespace() -> None:
-    """Refuse to kill, mount or listen anywhere but in namespaces that end with the tests."""
+    """Fail unless the test runs in namespaces, whose processes and mounts end with the tests."""
     outer = os.environ.get("OUTER_PIDNS")
     if outer is None or str(Path("/proc/self/ns/pid").readlink()) == outer:
         pytest.skip("faults are caused in namespaces of their own only: make faults")
@@ -20,12 +20,12 @@ def namespace() -> None:
 
 @pytest.fixture(scope="session")
 def command_server() -> None:
-    """Let each command be a process that no test process has forked."""
+    """Run each command in its own process; no process of the tests is forked."""
 
 
 @pytest.fixture(scope="session")
 def undisturbed(command_line: Callable[..., CommandLine]) -> CommandLine:
-    """Return a home in which the two laws were run without any fault."""
+    """Return a home in which the study was run without any fault."""
     mixsweep = command_line()
     mixsweep("run", TWO_LAWS.file, "--slots", "2", "--keep-final-states")
     return mixsweep
@@ -33,7 +33,7 @@ def undisturbed(command_line: Callable[..., CommandLine]) -> CommandLine:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Path:
-    """Return a folder to mount a disk on; what is mounted there ends with the namespace."""
+    """Return a folder to mount a disk on; the mount ends with the namespace."""
     folder = tmp_path / "disk"
     folder.mkdir()
     return folder

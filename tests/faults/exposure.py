@@ -1,4 +1,4 @@
-"""Exposure: what of this network namespace others could reach, and what of theirs was changed."""
+"""Exposure: sockets of this namespace that others could reach, and changed files of others."""
 
 import hashlib
 import json
@@ -23,14 +23,16 @@ from sweeps.machine.members import identity
 ROUTABLE = "10.9.8.7"
 _TABLES = ("tcp", "tcp6", "udp", "udp6")
 _LISTENS = {"tcp": "0A", "udp": "07"}
-"""State of a socket that anybody may send to: TCP_LISTEN, and TCP_CLOSE of UDP without a peer."""
+"""State of a socket that accepts data from anybody: TCP_LISTEN, and TCP_CLOSE of UDP without a
+peer.
+"""
 _EVERY = 0.05
-"""Seconds between two looks: a socket that is open for less may be missed."""
+"""Seconds between two samples; a socket that is open for a shorter time may be missed."""
 
 
 @contextmanager
 def routable_interface() -> Iterator[None]:
-    """Give this network namespace an interface that packets of others could come in by."""
+    """Give this network namespace an interface through which packets of others could arrive."""
     for command in (
         "link add v0 type veth peer name v1", f"addr add {ROUTABLE}/24 dev v0",
         "link set v0 up", "link set v1 up", "route add default dev v0",
@@ -43,19 +45,19 @@ def routable_interface() -> Iterator[None]:
 
 
 def ray_variables() -> set[str]:
-    """Return the name of every variable of the environment that the Python code of Ray spells."""
+    """Return the name of every environment variable that Ray's Python code mentions."""
     sources = Path(ray.__file__).parent.rglob("*.py")
     texts = (source.read_text(errors="replace") for source in sources)
     return {name for text in texts for name in re.findall(r"\bRAY_[A-Za-z_]{3,60}\b", text)}
 
 
 def hostile(value: str) -> dict[str, str]:
-    """Return an environment that gives all of Ray's variables but the address a value."""
+    """Return an environment in which all of Ray's variables but the address have a value."""
     return dict.fromkeys(sorted(ray_variables() - {"RAY_ADDRESS"}), value)
 
 
 def nameservers() -> list[str]:
-    """Return the addresses of the servers that this machine asks for names."""
+    """Return the addresses of the name servers of this machine."""
     try:
         lines = Path("/etc/resolv.conf").read_text().splitlines()
     except OSError:
@@ -64,7 +66,7 @@ def nameservers() -> list[str]:
 
 
 def open_folders(*roots: Path) -> set[Path]:
-    """Return the folders that everybody may write to, below these and where Ray puts its own."""
+    """Return the folders that everybody may write to, below the given ones and Ray's own folder."""
     test = ["-type", "d", "-perm", "-0002", "-print0"]
     found = ""
     for root, depth in (*((root, "9") for root in roots), ("/dev/shm", "9"), ("/tmp", "1")):
@@ -74,7 +76,7 @@ def open_folders(*roots: Path) -> set[Path]:
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """Return a digest of every file of a tree, and the kind of everything else in it."""
+    """Return a hash of every file of a tree, and the type of everything that is no file."""
     found = {}
     for path in sorted(folder.rglob("*")):
         is_file = path.is_file() and not path.is_symlink()
@@ -86,12 +88,12 @@ def digests(folder: Path) -> dict[str, str]:
 
 @dataclass(kw_only=True)
 class Watch:
-    """Every socket of this namespace that was open to others while a `with` lasted."""
+    """Records every socket that is open to others during a `with`."""
 
     listening: set[str] = field(default_factory=set)
-    """Sockets that others may send to, `tcp 127.0.0.1:80` or `unix @name`."""
+    """Sockets to which others may send, such as `tcp 127.0.0.1:80` or `unix @name`."""
     peers: set[str] = field(default_factory=set)
-    """Addresses outside of the loopback that something was sent to."""
+    """Addresses outside the loopback to which data was sent."""
     _before: frozenset[str] = frozenset()
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -109,7 +111,7 @@ class Watch:
 
     @property
     def reachable(self) -> set[str]:
-        """Sockets that more than the owner's own machine, or other users of it, can reach."""
+        """Sockets that other machines, or other users of this machine, can reach."""
         return {name for name in self.listening if not _is_loopback(name)}
 
     def _look(self) -> None:
@@ -140,7 +142,7 @@ def _rows() -> Iterator[tuple[str, list[str]]]:
 
 
 def _address(written: str) -> str:
-    """Return an address of /proc/net: words of 32 bits in the byte order of this machine."""
+    """Return an address of /proc/net, which has words of 32 bits in machine byte order."""
     digits, port = written.split(":")
     words = [int(digits[i : i + 8], 16) for i in range(0, len(digits), 8)]
     family = socket.AF_INET if len(words) == 1 else socket.AF_INET6
@@ -155,7 +157,7 @@ def _is_loopback(name: str) -> bool:
 
 @dataclass(kw_only=True)
 class Decoys:
-    """Things of others that look like those of launches, in a folder for temporary files."""
+    """Files and processes of others that look like those of launches, in a temporary folder."""
 
     folder: Path
     _sleeper: "subprocess.Popen[bytes] | None" = None
@@ -179,7 +181,7 @@ class Decoys:
         return self
 
     def _copy(self, folder: Path) -> None:
-        """Make what a copy of the folder of a dead launch holds: it names another inode."""
+        """Make a copy of the folder of a dead launch, which names the inode of another folder."""
         assert self._sleeper is not None
         folder.mkdir(mode=0o700)
         lock = {"made by": "mixsweep", "folder": folder.name, "inode": folder.lstat().st_ino + 1}
@@ -192,7 +194,7 @@ class Decoys:
         self._sleeper.wait()
 
     def changed(self) -> list[str]:
-        """Return what was changed, removed, ended or left beside them."""
+        """Return all decoys that were changed, removed or killed, and files added beside them."""
         now = digests(self.folder)
         different = {name for name, _ in now.items() ^ self._before.items()}
         assert self._sleeper is not None
@@ -207,5 +209,5 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "mixsweep-999998-0000~": ("lock", "ray/session_latest/sockets/raylet"),
     "ray": ("session_latest/logs/x", "ray_current_cluster"),
 }
-"""Folder to its files; the pids are of nobody or of process 1."""
+"""Files of each decoy folder; their pids are unused or that of process 1."""
 _COPIED = ("mixsweep-999999-bbbb~", "mixsweep-999999-cccc~")

@@ -1,6 +1,6 @@
-"""What holds after every fault, once the same command has finished the study.
+"""Invariants: statements that hold after every fault, once the same command has finished the study.
 
-Files and MLflow's tables are read here without the code under test: JSON, sha256 and SQL.
+Files and MLflow's tables are read here without the code under test: with JSON, sha256 and SQL.
 """
 
 import hashlib
@@ -32,15 +32,15 @@ def assert_nothing_was_lost(
     store: Path | str | None = None,
     database: Path | str | None = None,
 ) -> None:
-    """Assert that a study which met faults ended as the one that met none.
+    """Assert that a study which met faults has the same results as one without faults.
 
     Args:
         task: The study, finished in both homes.
-        mixsweep: Where the faults were.
-        undisturbed: Where none were.
-        acknowledged: What was stored when a process was killed.
-        store: The store of `mixsweep`, a path or a URL, if not in its home.
-        database: The database of MLflow, a path or a URL, if not in its home.
+        mixsweep: Command line on the home with faults.
+        undisturbed: Home without faults.
+        acknowledged: Epochs that were stored when a process was killed.
+        store: Store of `mixsweep`, a path or a URL, if it is not in its home.
+        database: Database of MLflow, a path or a URL, if it is not in its home.
     """
     store = store or mixsweep.home / "store"
     results = task.results(store)
@@ -59,7 +59,7 @@ def assert_nothing_was_lost(
 
 
 def assert_tracked(results: Collection[RunResult], database: Path | str) -> None:
-    """Assert that MLflow shows each complete run once, finished, with every value at its step."""
+    """Assert that MLflow has each complete run once, finished, with all values at their steps."""
     url = f"sqlite:///{database}" if isinstance(database, Path) else database
     engine = sqlalchemy.create_engine(url)
     with engine.connect() as connection:
@@ -89,7 +89,7 @@ def assert_tracked(results: Collection[RunResult], database: Path | str) -> None
 
 
 def assert_store_is_whole(store: Path | str) -> None:
-    """Assert that manifests and states name each other, and that every byte is as it was hashed."""
+    """Assert that manifests and states refer to each other, and that all sha256 are right."""
     files, root = fsspec.core.url_to_fs(str(store))
     files.invalidate_cache()
     states = {path.rpartition("/")[2]: path for path in files.find(f"{root}/states")}

@@ -1,4 +1,4 @@
-"""Launch: a `mixsweep run` under way, whose processes a test may kill."""
+"""Launch: a running `mixsweep run` whose processes a test may kill."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Task:
-    """A study as the command line names it: a file, and what is overridden in it."""
+    """A study as the command line names it: a file and overrides."""
 
     file: str
     overrides: tuple[str, ...] = ()
@@ -35,11 +35,11 @@ class Task:
 
     @property
     def arguments(self) -> list[str]:
-        """What follows a command that takes a study."""
+        """Arguments of a command that takes a study."""
         return [self.file, *(part for text in self.overrides for part in ("--set", text))]
 
     def results(self, store: Path | str) -> tuple[RunResult, ...]:
-        """Return what a store holds of every run; of a search, as far as it has got."""
+        """Return the stored results of every run; for a search, of the points proposed so far."""
         known, study = Store(str(store)), self.study
         if study.search is not None:
             history = read_history(study, f"sqlite:///{Path(store).parent / 'optuna.db'}")
@@ -47,8 +47,10 @@ class Task:
         return read_results(study.runs(), known)
 
     def acknowledged(self, store: Path | str) -> Mapping[str, tuple[EpochFacts, ...]]:
-        """Return, by run key, time and duration of every stored epoch: no later launch may train
-        one of them again, which would give it another time."""
+        """Return, by run key, time and duration of every stored epoch.
+
+        No later launch may train one of them again; that would give it another time.
+        """
         return {result.run.key: result.facts for result in self.results(store)}
 
 
@@ -56,7 +58,7 @@ TWO_LAWS = Task(str(Path(__file__).with_name("two-laws.yaml")))
 
 
 def wait_for(find: Callable[[], Found | None], timeout: float = 240.0) -> Found:
-    """Return what `find` returns once it is something; the test fails if that takes too long."""
+    """Return the first result of `find` that is not None; the test fails after a time limit."""
     give_up_at = time.monotonic() + timeout
     while not (found := find()):
         assert time.monotonic() < give_up_at, f"waited {timeout} s in vain for {find}"
@@ -65,18 +67,18 @@ def wait_for(find: Callable[[], Found | None], timeout: float = 240.0) -> Found:
 
 
 class Launch:
-    """A `mixsweep run` that ends, at the latest, with the `with` it was started in."""
+    """A `mixsweep run` that ends at the latest with the `with` in which it was started."""
 
     def __init__(
         self, mixsweep: CommandLine, task: Task, *options: str, slots: int | None = 2
     ) -> None:
-        """Start it.
+        """Start the command.
 
         Args:
             mixsweep: The command line.
             task: The study to run.
-            options: Of `mixsweep run`.
-            slots: Runs side by side; None leaves that to the cluster.
+            options: Options of `mixsweep run`.
+            slots: Number of runs at a time; None leaves it to the cluster.
         """
         self.started_at_ms = time.time_ns() // 1_000_000
         self.task = task
@@ -97,7 +99,7 @@ class Launch:
         self.process.communicate()
 
     def stage(self, run: Run, *, epochs: int = 1) -> Stage:
-        """Wait until this launch has trained a run up to some epoch, and return its stage."""
+        """Wait until this launch has trained a run up to an epoch, and return the stage."""
 
         def found() -> Stage | None:
             (result,) = read_results([run], Store(str(self.store)))
@@ -110,7 +112,7 @@ class Launch:
         return wait_for(found)
 
     def any_worker(self, *, epochs: int = 1) -> int:
-        """Wait until a process has stored some epochs of any run, but not all; return its pid."""
+        """Wait until a process has stored some but not all epochs of any run; return its pid."""
 
         def found() -> int | None:
             for result in self.task.results(self.store):
@@ -125,7 +127,7 @@ class Launch:
         return wait_for(found)
 
     def worker(self, run: Run, *, epochs: int = 1, other_than: int | None = None) -> int:
-        """Wait until a living process has stored some epochs of a run, and return its pid."""
+        """Wait until a living process has stored some epochs of a run; return its pid."""
 
         def found() -> int | None:
             stage = self.stage(run, epochs=epochs)
@@ -149,7 +151,7 @@ class Launch:
 
 
 def is_ray_worker(pid: int) -> bool:
-    """Return whether a process lives and is an actor that Tune trains in."""
+    """Return whether a process lives and is an actor in which Tune trains."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::ImplicitFunc")
     except OSError:

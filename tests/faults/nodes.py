@@ -1,7 +1,7 @@
-"""Nodes: a cluster of several real raylets on this machine, with GPUs that are only counted.
+"""Nodes: a cluster of several real raylets on this machine, whose GPUs exist only as numbers.
 
-Every node shares this machine's disk and loopback, and a run on a counted GPU computes on a CPU
-(`--device cpu`): what is tested is where runs go and what they can see, not CUDA.
+All nodes share the disk and the loopback of this machine, and a run on a GPU computes on a CPU
+(`--device cpu`). Tests check where runs are placed and what they can see, not CUDA.
 """
 
 import os
@@ -20,11 +20,11 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 _PASSED_ON = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER")
 
 Gpu = tuple[str, str]
-"""Node id, and what CUDA_VISIBLE_DEVICES is there."""
+"""Node id, and the value of CUDA_VISIBLE_DEVICES there."""
 
 
 class Nodes:
-    """A head without slots, and the nodes added to it; `started` ends them all."""
+    """A head node without slots, and the nodes added to it; `started` ends them all."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -43,12 +43,12 @@ class Nodes:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a command needs to join."""
+        """Environment that a command needs to join the cluster."""
         secrets = {name: os.environ[name] for name in _PASSED_ON}
         return {"RAY_ADDRESS": self._cluster.address, **secrets}
 
     def add(self, *, cpus: int, gpus: int = 0, environment: Mapping[str, str] = _NOTHING) -> Any:
-        """Start a node, with variables of its own, and return it once it has joined."""
+        """Start a node with its own environment variables, and return it once it has joined."""
         return self._cluster.add_node(
             num_cpus=cpus,
             num_gpus=gpus,
@@ -58,11 +58,11 @@ class Nodes:
         )
 
     def kill(self, node: Any) -> None:
-        """Kill a node and all that runs on it from one moment to the next."""
+        """Kill a node and all its processes at once."""
         self._cluster.remove_node(node, allow_graceful=False)
 
 
 def gpu_of(result: RunResult) -> Gpu:
-    """Return where the last stored epoch of a run was trained."""
+    """Return the GPU on which the last stored epoch of a run was trained."""
     assert result.stage is not None
     return result.stage.environment["node"], result.stage.environment["gpus"]

@@ -1,4 +1,4 @@
-"""A search on GPUs that are only counted: its budget of GPU-hours ends it."""
+"""A search on simulated GPUs ends when its budget of GPU-hours is used up."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

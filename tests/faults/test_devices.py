@@ -1,6 +1,6 @@
-"""Sick devices and lost nodes, emulated on counted GPUs: runs go on elsewhere, and both are named.
+"""Broken devices and lost nodes, on simulated GPUs: runs go on elsewhere, the fault is named.
 
-No GPU is at hand here: a node's processes raise what PyTorch raises of a broken one.
+No GPU is available here: processes of a node raise the errors that PyTorch raises for a broken GPU.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ Problem.start = broken
 """
 ILLEGAL = "CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be late"
 IS_ONE_RUN = "'Erm' in str(config.mix.law) and config.seed == 0"
-"""True of one run of a study of both laws."""
+"""Condition that is true for one run of the study."""
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def _sabotaged(folder: Path, when: str, error: str) -> dict[str, str]:
 
 
 def _ends(mixsweep: CommandLine, seeds: int, code: int) -> tuple[str, list[RunResult], Path]:
-    """Return what a launch on whole GPUs says until it ends, its results, and its store."""
+    """Return the output of a launch on whole GPUs, its results, and its store."""
     task = Task(MANY_RUNS, (f"seeds={seeds}",))
     with Launch(mixsweep, task, "--gpus-per-run", "1", "--device", "cpu", slots=None) as launch:
         said = launch.end(code).stderr
@@ -59,7 +59,7 @@ def _ends(mixsweep: CommandLine, seeds: int, code: int) -> tuple[str, list[RunRe
 
 
 def _fails_alone(results: list[RunResult], store: Path) -> str:
-    """Return the message of the one run that failed; all others are complete."""
+    """Return the message of the one failed run; all others must be complete."""
     outcomes = [result.outcome for result in results]
     assert sorted(outcomes) == ["complete"] * (len(outcomes) - 1) + ["failed"]
     (failure,) = Store(str(store)).failures.read_all().values()

@@ -1,4 +1,4 @@
-"""Drivers that are killed, interrupted, stopped or started twice, and the same command again."""
+"""Drivers that are killed, interrupted, stopped or started twice; then the same command again."""
 
 import os
 import pickle
@@ -46,7 +46,7 @@ def test_an_interrupted_launch_exits_130_and_the_next_goes_on(
 
 @pytest.fixture(scope="module")
 def killed(command_line: Callable[..., CommandLine]) -> tuple[CommandLine, Facts]:
-    """Return a home whose driver was killed half-way, and what was stored then."""
+    """Return a home whose driver was killed half-way, and what was stored at that time."""
     mixsweep = command_line()
     with Launch(mixsweep, TWO_LAWS) as launch:
         half_way = []
@@ -143,7 +143,7 @@ def _manifest(home: Path, key: str) -> Path:
 
 
 class _Payload:
-    """Pickles as a command that leaves a mark."""
+    """An object whose pickle runs a command that leaves a trace."""
 
     def __init__(self, mark: Path) -> None:
         self.mark = mark

@@ -1,4 +1,4 @@
-"""The inline engine meets the same faults as Ray, and ends with the same bits."""
+"""The inline engine survives the same faults as Ray, with the same bits at the end."""
 
 import os
 import signal

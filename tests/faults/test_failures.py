@@ -1,4 +1,4 @@
-"""Runs that fail by themselves, and disks that fail them."""
+"""Runs that fail because of their own errors, or because the disk fails."""
 
 import subprocess
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Runs that share their first epochs, when the run that trains these keeps dying."""
+"""Runs that share their first epochs, while the run that trains these epochs keeps dying."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 FORKS = Task(str(Path(__file__).with_name("forks.yaml")))
 SWITCH_EPOCHS = (0, 10, 20, 30)
 TRIES = 4
-"""Of a run whose process keeps dying."""
+"""Number of tries of a run whose process keeps dying."""
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""The processes that a launch's own Ray cluster stands on, killed; and the same command again."""
+"""Ray's own processes of a launch are killed, and the same command is typed again."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.faults.launches import TWO_LAWS, Launch, Task, wait_for
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300, func_only=True)]
 
 LONGER = Task(TWO_LAWS.file, ("base.epochs=144",))
-"""With work left for long after a lost head is missed, however fast the machine is."""
+"""A study long enough to have runs left after the loss of the head is noticed, on any machine."""
 
 
 @pytest.fixture(scope="module")

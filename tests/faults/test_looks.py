@@ -1,4 +1,4 @@
-"""A study that adds seeds until its claims are decided takes the same looks whatever was killed."""
+"""A study that adds seeds until its claims are decided takes the same looks after any kill."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ EXPORTS = ("runs.csv", "verdicts.csv", "looks.csv", "table.csv")
 
 
 def finished(home: Path) -> int:
-    """Return how many runs of the study are stored to their end."""
+    """Return how many runs of the study are stored completely."""
     results = read_results(TASK.study.runs(), Store(str(home / "store")))
     return sum(result.outcome == "complete" for result in results)
 

@@ -1,4 +1,4 @@
-"""Network: with a routable interface and a hostile environment, only the loopback listens."""
+"""Network: even with hostile environment variables, only the loopback is listened on."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ LINE = Task(
 
 @pytest.fixture(scope="module", autouse=True)
 def routable() -> Iterator[None]:
-    """Give this network namespace an interface that packets of others could come in by."""
+    """Give this network namespace an interface through which packets of others could arrive."""
     with routable_interface():
         yield
 

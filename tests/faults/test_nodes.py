@@ -1,4 +1,4 @@
-"""Clusters of several nodes: where runs go, and nodes that are lost or join."""
+"""Clusters of several nodes: where runs are placed, and nodes that are lost or join."""
 
 import dataclasses
 from collections import defaultdict
@@ -163,7 +163,7 @@ def test_two_studies_share_a_cluster_a_store_and_a_home(
 
 
 def _most_at_once(results: Iterable[RunResult]) -> int:
-    """Return how many runs were in training at the same moment, first to last epoch."""
+    """Return the largest number of runs that were in training at the same time."""
     starts = [result.facts[0].stored_at_ms - 1000 * result.facts[0].seconds for result in results]
     ends = [result.facts[-1].stored_at_ms for result in results]
     return max(

@@ -1,4 +1,4 @@
-"""Problems that train no image network, killed and launched again."""
+"""Studies of other problems than images, killed and launched again."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The store on an S3 server and MLflow on PostgreSQL: the same faults, the same promises."""
+"""The same fault tests with the store on an S3 server and MLflow on PostgreSQL."""
 
 import os
 import sys

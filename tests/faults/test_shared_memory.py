@@ -1,4 +1,4 @@
-"""A /dev/shm that cannot be written, which Ray needs: the cause is named at once."""
+"""If /dev/shm, which Ray needs, cannot be written, the message names the cause at once."""
 
 import subprocess
 import time

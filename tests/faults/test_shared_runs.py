@@ -1,4 +1,4 @@
-"""Two launches at once, of studies that share runs and first epochs: each epoch is trained once."""
+"""Two simultaneous launches of studies that share runs and first epochs train each epoch once."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +24,9 @@ seeds: 2
 """
 SWITCHES = {"one": [0, 4, 8], "other": [0, 6, 10]}
 DISTINCT = 2 * (12 + 10 + 8 + 6 + 4 + 2)
-"""Epochs at two seeds: without mixup, mixed, and after each of the other four switches."""
+"""Number of different epochs at two seeds: without mixup, with mixup, and after each of four
+switches.
+"""
 
 
 def test_two_launches_on_ray_train_what_they_share_once(

@@ -1,4 +1,4 @@
-"""What another user of this machine may touch of a launch under way: no file, socket or port."""
+"""Other users of this machine can reach no file, socket or port of a launch in progress."""
 
 import http.client
 import importlib
@@ -21,13 +21,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 _STRANGER = 65534
 _SHARED_MEMORY = Path("/dev/shm")
 _SERVICES = ("gcs_service", "node_manager", "core_worker", "reporter", "runtime_env_agent")
-"""Files of Ray's interfaces, as `ray.core.generated` has them."""
+"""Files with Ray's gRPC services, in `ray.core.generated`."""
 _READING = ("Get", "Check", "List", "Num")
 
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """Return a folder that everybody can look into, as the folders above a home are."""
+    """Return a folder that everybody can look into, as the folders above a home usually are."""
     folder = Path(os.environ["TMPDIR"]) / "open"
     folder.mkdir(mode=0o755)
     yield folder
@@ -66,7 +66,7 @@ def test_the_sweep_finds_what_is_open(place: Path) -> None:
 
 
 def _writable_for_a_stranger(*roots: Path) -> list[Path]:
-    """Return what another user may write to or connect to; folders for all, sticky, left out."""
+    """Return what another user may write to or connect to, apart from shared sticky folders."""
     found = subprocess.run(
         ["find", *roots, "-writable", "!", "-type", "l", "!", "-perm", "-1777", "-print0"],
         user=_STRANGER, group=_STRANGER, extra_groups=[], cwd="/",
@@ -77,13 +77,13 @@ def _writable_for_a_stranger(*roots: Path) -> list[Path]:
 
 
 def _abstract_sockets() -> set[str]:
-    """Return the names of Unix sockets outside of the file system, to which all may connect."""
+    """Return the names of Unix sockets outside the file system, to which all users may connect."""
     rows = Path("/proc/net/unix").read_text().splitlines()[1:]
     return {row.split()[-1] for row in rows if row.split()[-1].startswith("@")}
 
 
 def _listening() -> set[tuple[str, int]]:
-    """Return address and port of what listens in this network namespace."""
+    """Return address and port of every listening socket of this network namespace."""
     found = psutil.net_connections("tcp")
     return {tuple(one.laddr) for one in found if one.status == psutil.CONN_LISTEN}
 
@@ -98,7 +98,7 @@ def _token_of(launch: Launch) -> str:
 
 
 def _assert_refused_without_the_token(listening: set[tuple[str, int]], token: str) -> None:
-    """Assert that every port is on the loopback, and that what answers the token asks for it."""
+    """Assert that all ports are on the loopback and answer only with the token."""
     assert {address.removeprefix("::ffff:") for address, _ in listening} <= {"127.0.0.1", "::1"}
     ports = sorted({port for _, port in listening})
     bearer = {"authorization": f"Bearer {token}"}
@@ -124,7 +124,7 @@ def _granted(codes: Mapping[str, grpc.StatusCode]) -> list[str]:
 
 
 def _answers(port: int, headers: Mapping[str, str]) -> dict[str, grpc.StatusCode]:
-    """Return what a port says to every call of Ray's that only reads."""
+    """Return the answers of a port to every read-only call of Ray."""
     codes = {}
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         for name in _calls():
@@ -153,7 +153,7 @@ def _calls() -> list[str]:
 
 
 def _status(port: int, headers: Mapping[str, str]) -> int | None:
-    """Return what a port says to a browser; None if it does not speak HTTP."""
+    """Return the HTTP status of a port; None if it does not speak HTTP."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
     try:
         connection.request("GET", "/", headers=dict(headers))

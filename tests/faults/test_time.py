@@ -1,4 +1,4 @@
-"""A wall clock that is set back and forward, and a disk that is slow, during a launch."""
+"""A wall clock that jumps back and forward, and a slow disk, during a launch."""
 
 import os
 import shutil
@@ -38,7 +38,7 @@ def undisturbed(command_line: Callable[..., CommandLine]) -> CommandLine:
 
 @pytest.fixture(scope="module")
 def interposed(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return the library that comes between processes and the C library."""
+    """Return the preloaded library that stands between processes and the C library."""
     assert _COMPILER is not None
     library = tmp_path_factory.mktemp("interposed") / "interposed.so"
     source = Path(__file__).with_name("interposed.c")
@@ -73,7 +73,7 @@ def test_a_clock_set_back_and_forward_by_a_day_changes_nothing(
 def test_a_store_that_takes_five_seconds_to_write_costs_time_alone(
     command_line: Callable[..., CommandLine], undisturbed: CommandLine, interposed: str
 ) -> None:
-    """Each stage is a state and a manifest, each of them a file and its folder: four times."""
+    """Each stage has a state and a manifest, each a file and its folder: four slow writes."""
     slow = {"LD_PRELOAD": interposed, "SLOW_MS": "1250"}
     mixsweep = command_line(**slow, SLOW_BELOW="/store/sta")  # states and stages
     runs = QUICK.study.runs()
@@ -89,7 +89,7 @@ def test_a_store_that_takes_five_seconds_to_write_costs_time_alone(
 
 
 def _set(shift: Path, seconds: int) -> None:
-    """Move the clock, in place: processes have the file mapped."""
+    """Set the clock by changing the mapped file in place."""
     if not shift.exists():
         shift.write_bytes(struct.pack("l", 0))
     with shift.open("r+b") as file:

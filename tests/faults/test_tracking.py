@@ -1,4 +1,4 @@
-"""Tracking servers that hang or die: training goes on, and `sync` brings what they missed."""
+"""Tracking servers that hang or die: training goes on, and `sync` adds what was missed."""
 
 import socket
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Workers that die, and what becomes of the runs they trained."""
+"""Workers that die, and what happens to the runs they were training."""
 
 import os
 import resource
@@ -37,7 +37,7 @@ def test_killed_workers_lose_no_stored_epoch(
 
 
 def begun_workers() -> Iterator[Path]:
-    """Yield what each process that Ray has begun to work in has said."""
+    """Yield the lines that each new worker process of Ray has printed."""
     yield from Path(tempfile.gettempdir()).glob("mixsweep-*/ray/session_2*/logs/worker-*.out")
 
 

@@ -14,14 +14,14 @@ from tests.faults.launches import wait_for
 
 @dataclass
 class TrackingServer:
-    """An MLflow server on this machine; its database outlives it."""
+    """An MLflow server on this machine, whose database outlives it."""
 
     folder: Path
     port: int
     backend: str | None = None
-    """URL of its database; None keeps an SQLite file in the folder."""
+    """URL of its database; None means an SQLite file in the folder."""
     artifacts: str | None = None
-    """Where it keeps files; None is the folder."""
+    """Folder or URL of its artifacts; None means the folder."""
     _process: "subprocess.Popen[bytes] | None" = field(default=None, init=False)
 
     @property
@@ -53,13 +53,13 @@ class TrackingServer:
         wait_for(answers)
 
     def kill(self) -> None:
-        """Kill it and the workers it started, which share its process group."""
+        """Kill the server and its workers, which share its process group."""
         assert self._process is not None
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def has_points(self) -> bool:
-        """Return whether a metric of any run has arrived."""
+        """Return whether any metric of any run has arrived."""
         with sqlite3.connect(self.database) as connection:
             tables = connection.execute("SELECT name FROM sqlite_master WHERE name = 'metrics'")
             found = tables.fetchone() and connection.execute("SELECT 1 FROM metrics").fetchone()

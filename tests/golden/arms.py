@@ -1,4 +1,4 @@
-"""The study `arms.yaml`, put into a folder with the images that its arm `photos` needs."""
+"""The study `arms.yaml`, written to a folder with the images that its arm `photos` needs."""
 
 import shutil
 from pathlib import Path
@@ -8,7 +8,7 @@ from PIL import Image
 
 FILE = Path(__file__).with_name("arms.yaml")
 ELSEWHERE = "fashion"
-"""The arm whose images have to be fetched."""
+"""The arm whose images have to be downloaded."""
 
 
 def put_arms(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""The frozen losses: three epochs or fewer of the arms of `arms.yaml`. `make golden` rewrites."""
+"""Frozen losses: up to three epochs of each arm of `arms.yaml`. `make golden` writes them."""
 
 import json
 import tempfile
@@ -13,7 +13,7 @@ FILE = Path(__file__).with_name("losses.json")
 
 
 def losses() -> dict[str, list[dict[str, float]]]:
-    """Return the metrics of each epoch, arm by arm; not of the one whose images lie elsewhere."""
+    """Return the metrics of each epoch by arm, without the arm whose images must be downloaded."""
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         study = load_study(str(put_arms(Path(folder))))

@@ -1,10 +1,10 @@
-"""The frozen keys: every run of the bundled studies and of `keyed.yaml`; and the frozen defaults.
+"""Frozen keys of all runs of the bundled studies and of `keyed.yaml`, and frozen defaults.
 
-A key leaves out what has its default: another default would give old results a new meaning.
+A key leaves out fields that have their default. So if a default changed, old results would get a
+new meaning.
 
-`make golden` adds the runs and fields that are not there yet and changes none. Where keys are meant
-to change because `NUMERICS_VERSION` was raised, remove `keys.json` first; the diff goes into the
-commit.
+`make golden` adds new runs and fields and changes no old ones. If keys are meant to change because
+`NUMERICS_VERSION` was raised, delete `keys.json` first; the diff becomes part of the commit.
 """
 
 import dataclasses
@@ -39,15 +39,16 @@ KEYED = Path(__file__).with_name("keyed.yaml")
 _MANY_SEEDS = 100
 
 Defaults = dict[str, dict[str, Any]]
-"""Problem to dotted path to default, as keys spell it; `required` where there is none."""
+"""Default of each field by problem and dotted path, as keys spell it; `required` if there is none.
+"""
 
 Keys = dict[str, dict[str, str]]
-"""Study to run to its run key and, after a space, the head of a sha256 over its stage keys."""
+"""Run key and the first digits of a sha256 over the stage keys, by study and run."""
 
 
 @cache
 def keys_now() -> Keys:
-    """Return the keys that the present code gives."""
+    """Return the keys that the present code computes."""
     studies = [*map(load_study, bundled_names()), keyed_study()]
     return {
         study.name: {name: keys_of(config) for name, config in _runs(study)} for study in studies
@@ -55,16 +56,16 @@ def keys_now() -> Keys:
 
 
 def keys_frozen() -> Keys:
-    """Return what was frozen; nothing if the file was removed."""
+    """Return the frozen keys; empty if the file was deleted."""
     frozen: Keys = json.loads(FILE.read_text()) if FILE.exists() else {}
     return frozen
 
 
 @cache
 def keyed_study() -> Any:
-    """Return the study of `keyed.yaml`, its image folders filled with bytes that never change.
+    """Return the study of `keyed.yaml`, with image folders whose bytes never change.
 
-    They are no images, but for transparent ones: a key is made from names and contents alone.
+    Most files are no real images, because a key depends only on names and contents.
     """
     with tempfile.TemporaryDirectory() as place:
         for folder in ("photos", "others", "glyphs"):
@@ -89,7 +90,7 @@ _GLYPH = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000002000000020804000000d8bfc5af000000124944415478da6364f6"
     "65606062606060000002a100543ff1445e0000000049454e44ae426082"
 )
-"""A transparent PNG of 2 x 2 pixels; what follows its end is ignored."""
+"""A transparent PNG of 2 x 2 pixels; bytes after its end are ignored."""
 
 
 def defaults_now() -> Defaults:
@@ -98,15 +99,15 @@ def defaults_now() -> Defaults:
 
 
 def defaults_frozen() -> Defaults:
-    """Return what was frozen; nothing if the file was removed."""
+    """Return the frozen defaults; empty if the file was deleted."""
     frozen: Defaults = json.loads(DEFAULTS.read_text()) if DEFAULTS.exists() else {}
     return frozen
 
 
 def _defaults(kind: Any, prefix: str) -> Iterator[tuple[str, Any]]:
-    """Yield dotted path and default of a dataclass and all that its fields may hold.
+    """Yield dotted path and default of every field of a dataclass and of all nested ones.
 
-    The kind of a choice stands in the path: `mix.law.beta.alpha`.
+    The path contains the kind of a choice: `mix.law.beta.alpha`.
     """
     for part in parts(kind):
         path = f"{prefix}{part.name}"
@@ -118,7 +119,7 @@ def _defaults(kind: Any, prefix: str) -> Iterator[tuple[str, Any]]:
 
 
 def _kinds(hint: Any) -> Iterator[Any]:
-    """Yield the dataclasses that a type names."""
+    """Yield the dataclasses in a type annotation."""
     if catalogue_of(hint) is not None:
         yield from members(hint)
     elif dataclasses.is_dataclass(hint):
@@ -129,15 +130,15 @@ def _kinds(hint: Any) -> Iterator[Any]:
 
 
 def keys_of(config: Any) -> str:
-    """Return the run key of a configuration and the digest of its stage keys."""
+    """Return the run key of a configuration and a hash of its stage keys."""
     stages = hashlib.sha256(" ".join(stage_keys(config)).encode()).hexdigest()[:12]
     return f"{run_key(config)} {stages}"
 
 
 def _runs(study: Any) -> Iterator[tuple[str, Any]]:
-    """Yield name and configuration of each run that a study has or may propose and confirm.
+    """Yield name and configuration of each run of a study, possible points included.
 
-    A seed enters all keys alike, so that two of a hundred seeds are enough.
+    Seeds enter all keys in the same way, so two seeds are enough.
     """
     kept = study.seeds if len(study.seeds) < _MANY_SEEDS else study.seeds[:2]
     for run in study.runs():

@@ -1,4 +1,4 @@
-"""What the golden tests import of the project: the one place to mend when modules move."""
+"""All imports of the golden tests from the project: the only place to change when modules move."""
 
 from mixup_core.images.data.datasets import load
 from mixup_core.images.data.fetching import data_root
@@ -12,7 +12,7 @@ from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.search import confirming
 
 NUMERICS_VERSION = "mixup_core.keys.NUMERICS_VERSION"
-"""Where the number lies that is part of every key."""
+"""Module with the number that is part of every key."""
 
 __all__ = [
     "NUMERICS_VERSION",

@@ -1,13 +1,14 @@
-"""Same bits: the arms of `arms.yaml` trained by the code of another commit and by the code here.
+"""Same bits: train the arms of `arms.yaml` with two commits and compare all bits.
 
     python -m tests.golden.same_bits --base COMMIT
 
-Three homes on this machine are filled by `mixsweep run`: one by the base commit, one by the code
-here, and one by the code here in launches of 1, 2, ... epochs, each of which goes on, in a process
-of its own, from the states that the last one left. All three must hold the same stages with the
-same metrics and the same bytes of weights and optimizer. Exit code 1 says that they do not.
+`mixsweep run` fills three homes: one with the base commit, one with this code, and one with this
+code in launches of 1, 2, ... epochs, each of which resumes in a new process from the stored states.
+All three must have the same stages, with the same metrics and the same bytes of weights and
+optimizer. Exit code 1 means that they differ.
 
-The stores are read here without the project, so that a mistake in its reader cannot hide.
+Stores are read here without the project's code, so that a bug in its reader cannot hide a
+difference.
 """
 
 import argparse
@@ -35,23 +36,23 @@ from tests.golden.project import data_root, load_study, stage_keys
 HERE = Path(__file__).parents[2]
 
 _AT_A_TIME = 2
-"""Homes that are filled side by side, each in one slot."""
+"""Number of homes that are filled at the same time, each in one slot."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stage:
-    """What a store holds under one stage key."""
+    """The content of a store under one stage key."""
 
     records: list[Any]
-    """Epoch and metrics, one per epoch."""
+    """Epoch and metrics of each epoch."""
     facts: list[Any]
-    """Clock readings, one per epoch: equal where the epoch was taken over from another stage."""
+    """Clock readings of each epoch; equal if the epoch was copied from another stage."""
     state: str | None
-    """sha256 of the state, which has been found to be right."""
+    """sha256 of the state, already verified."""
 
 
 def main() -> int:
-    """Return the exit code."""
+    """Run the comparison and return the exit code."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--base", default="HEAD", help="commit to compare with; default: HEAD")
     base_commit = parser.parse_args().base
@@ -79,7 +80,7 @@ def main() -> int:
 
 
 def _unpack(commit: str, folder: Path) -> None:
-    """Put the files of a commit into a folder."""
+    """Write the files of a commit to a folder."""
     archive = subprocess.run(
         ["git", "-C", str(HERE), "archive", commit], check=True, capture_output=True
     ).stdout
@@ -88,7 +89,7 @@ def _unpack(commit: str, folder: Path) -> None:
 
 
 def _fetch_data() -> None:
-    """Put Fashion-MNIST where this machine's data sets are, if it is not there."""
+    """Download Fashion-MNIST to this machine's data folder if it is missing."""
     command = [sys.executable, "-m", "sweeps.cli", "data", "fetch", "fashion-mnist"]
     subprocess.run(command, cwd=HERE, env=_environment(HERE), check=True, stdout=sys.stderr)
 
@@ -96,8 +97,8 @@ def _fetch_data() -> None:
 def _cut_to(study: Path, epochs: int) -> Iterator[str]:
     """Yield overrides that end each run after some epochs, or at its next evaluation.
 
-    An arm with epochs of its own has no more than these. A switch that a run does not reach moves
-    to its end, where it is the same computation.
+    An arm that sets its own epochs gets no more than these. A switch epoch that a run does not
+    reach is moved to its end, which computes the same.
     """
     content = yaml.safe_load(study.read_text())
     yield f"base.epochs={epochs}"
@@ -113,11 +114,11 @@ def _cut_to(study: Path, epochs: int) -> Iterator[str]:
 def _trained(
     code: Path, home: Path, launches: Sequence[Sequence[str]], study: Path
 ) -> dict[str, Stage]:
-    """Run the study with the packages of a folder and return what its store then holds.
+    """Run the study with the packages in a folder; return the content of its store.
 
     Args:
         code: Folder of the packages.
-        home: Folder that gets results, and decoded images that nobody else reads.
+        home: Folder for results and for decoded images that only this home uses.
         launches: Overrides of each launch.
         study: The study file.
 
@@ -143,7 +144,7 @@ def _trained(
 
 
 def _environment(code: Path) -> dict[str, str]:
-    """Return this environment without what names another cluster or server."""
+    """Return this environment without variables that name another cluster or server."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_"))}
     foreign = ("MIXSWEEP_HOME", "MIXSWEEP_STORE", "MIXSWEEP_OPTUNA")
     kept = {k: v for k, v in kept.items() if k not in foreign}
@@ -153,11 +154,11 @@ def _environment(code: Path) -> dict[str, str]:
 def _stages(store: Path) -> Iterator[tuple[str, Stage]]:
     """Yield key and content of each stage of a store.
 
-    A manifest is `{"sha256":"<64 hex>",<rest>` with the sha256 of `{<rest>`; a state's file has the
-    sha256 that its name and its manifest say.
+    A manifest is `{"sha256":"<64 hex>",<rest>` with the sha256 of `{<rest>`; the file of a state
+    has the sha256 in its name and in its manifest.
 
     Raises:
-        SystemExit: If a file does not have the sha256 it should have.
+        SystemExit: If the sha256 of a file is wrong.
     """
     for file in sorted(store.glob("stages/*/*.json")):
         sealed = file.read_bytes()
@@ -180,7 +181,7 @@ def _compare(
     here: Mapping[str, Stage],
     resumed: Mapping[str, Stage],
 ) -> Iterator[bool]:
-    """Print what became of each run, twice, and yield whether it differs."""
+    """Print whether each run is the same in two homes, and yield whether it differs."""
     ends = [_last_keys(study, overrides) for overrides in launches]
     known: set[str] = set()
     for run in load_study(str(study)).runs():
@@ -209,7 +210,7 @@ def _compare(
 
 
 def _last_keys(study: Path, overrides: Sequence[str]) -> dict[str, str]:
-    """Return arm to the key of the stage in which its run ends in a launch."""
+    """Return, for each arm, the stage key at which its run ends in a launch."""
     runs = load_study(str(study), overrides).runs()
     return {run.arm: stage_keys(run.config)[-1] for run in runs}
 
@@ -221,7 +222,7 @@ def _say(name: str, good: str, found: Sequence[str]) -> bool:
 
 
 def _differences(**stages: Stage | None) -> Iterator[str]:
-    """Yield in words what differs between two stages of one key, given under their homes."""
+    """Yield each difference between two stages of one key, as text."""
     (first, one), (second, other) = stages.items()
     if one is None or other is None:
         kept = one or other

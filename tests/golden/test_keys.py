@@ -11,7 +11,7 @@ from tests.golden.project import NUMERICS_VERSION, flatten, run_key, stage_keys
 
 
 def test_every_frozen_run_has_the_keys_it_had() -> None:
-    """Another key orphans what is stored: nobody finds it, and it is all trained again."""
+    """If a key changes, stored results are not found any more and everything is trained again."""
     now = keys_now()
     moved = [
         f"{study}: {run}: {keys} is now {now.get(study, {}).get(run)}"
@@ -34,7 +34,7 @@ def test_every_run_is_frozen() -> None:
 
 
 def test_every_field_has_the_default_it_had() -> None:
-    """A key leaves out defaults, so another one gives the results of old keys a new meaning."""
+    """Keys leave out defaults, so a changed default would give old results a new meaning."""
     now = defaults_now()
     moved = [
         f"{problem}: {path}: {default!r} is now {now.get(problem, {}).get(path)!r}"

@@ -1,4 +1,4 @@
-"""Tests of whole clusters run in namespaces (`make clusters`), on hosts that are namespaces too."""
+"""Tests of whole clusters (`make clusters`), whose hosts are Linux namespaces."""
 
 import os
 import shutil
@@ -16,17 +16,17 @@ FIRST_USE = MEASUREMENTS / "first-use"
 
 
 class Record(Protocol):
-    """Keeps what a test measured under a name and a title, and the log of a first use."""
+    """Keeps the measurements of a test under a name and a title, and the log of a first use."""
 
     def __call__(
         self, name: str, title: str, figures: Mapping[str, Any], log: str | None = None
     ) -> None:
-        """Print the figures; `make clusters` publishes both."""
+        """Print the measurements; `make clusters` publishes them with the log."""
 
 
 @pytest.fixture(scope="session", autouse=True)
 def namespace(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Refuse to build a network anywhere but in namespaces that end with the tests."""
+    """Fail unless the test runs in namespaces, which end with the tests."""
     outer = os.environ.get("OUTER_PIDNS")
     if outer is None or str(Path("/proc/self/ns/pid").readlink()) == outer:
         pytest.skip("clusters are started in namespaces of their own only: make clusters")
@@ -38,7 +38,7 @@ def namespace(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture
 def hosts(tmp_path: Path) -> Path:
-    """Return the folder of the hosts of a test; what runs on them ends with the test."""
+    """Return the folder of the hosts of a test; the hosts end with the test."""
     folder = tmp_path / "hosts"
     folder.mkdir()
     return folder
@@ -46,7 +46,7 @@ def hosts(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def record(capsys: pytest.CaptureFixture[str]) -> Record:
-    """Return a function that prints what a test measured, and publishes it for `make clusters`."""
+    """Return a function that prints measurements, and publishes them in `make clusters`."""
 
     def keep(name: str, title: str, figures: Mapping[str, Any], log: str | None = None) -> None:
         with capsys.disabled():
@@ -61,7 +61,7 @@ def record(capsys: pytest.CaptureFixture[str]) -> Record:
 
 
 def told(command: list[str], code: int = 0, **options: Any) -> str:
-    """Run a command to its end and return all it printed; it must exit with a code."""
+    """Run a command to its end and return its output; the exit code must be `code`."""
     done = subprocess.run(
         command, check=False, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options
     )

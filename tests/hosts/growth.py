@@ -1,4 +1,4 @@
-"""Growth: what a study does on a cluster that has no GPU at first, and loses a node in training."""
+"""Growth: a study on a cluster that starts without GPUs, and loses a node during training."""
 
 import time
 from collections.abc import Mapping
@@ -22,14 +22,14 @@ STATUS = f"ray status --address {OUTSIDE}:6379"
 def trained_through_a_loss(
     operator: Operator, command: str, hosts: Path, store: Path, idle_seconds: float
 ) -> Mapping[str, Any]:
-    """Kill a host once all GPUs are busy, check that nothing is lost, and return the figures.
+    """Kill a host once all GPUs are busy, check that nothing is lost, and return measurements.
 
     Args:
         operator: Person who sends the study.
         command: Command that sends it.
-        hosts: The folder of the hosts.
+        hosts: Folder of the hosts.
         store: The store.
-        idle_seconds: Seconds after which the cluster lets a host go.
+        idle_seconds: Seconds after which the cluster releases an idle host.
     """
     assert not hosts_in(hosts)
     joined: dict[str, float] = {}

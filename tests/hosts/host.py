@@ -1,6 +1,7 @@
-"""Host: a machine made of namespaces, with its own processes, network, name, and Ray folder.
+"""Host: a simulated machine made of namespaces, with its own processes, network and name.
 
-All hosts of a test hang on one bridge, which has no way out. They share the disk and the CPUs.
+All hosts of a test are on one network bridge, which is not connected to any other network. They
+share disk and CPUs.
 """
 
 import os
@@ -15,7 +16,7 @@ from typing import Self
 
 BRIDGE = "hosts0"
 OUTSIDE = "10.77.0.1"
-"""Address of the namespace that the hosts are in."""
+"""Address of the namespace that contains the hosts."""
 
 _BOOT = """
 set -eu
@@ -30,33 +31,33 @@ ip route add default via 10.77.0.1
 touch "$2/up"
 sleep infinity & wait
 """
-"""Script of process 1 of a host; being a shell, it reaps the orphans of its host."""
+"""Shell script of process 1 of a host, which reaps orphaned processes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Host:
-    """A host that was started; everything about it is in its folder."""
+    """A started host; everything about it is in its folder."""
 
     folder: Path
 
     @property
     def name(self) -> str:
-        """Its host name."""
+        """Host name."""
         return self.folder.name
 
     @property
     def ip(self) -> str:
-        """Its address on the bridge."""
+        """Address on the bridge."""
         return (self.folder / "ip").read_text()
 
     @property
     def home(self) -> Path:
-        """Its folder for a user."""
+        """Home folder of a user on the host."""
         return self.folder / "home"
 
     @property
     def is_up(self) -> bool:
-        """True while its process 1 lives."""
+        """True while process 1 of the host lives."""
         with suppress(OSError, ValueError):
             state = Path(f"/proc/{self._pid}/stat").read_text().rpartition(")")[2].split()[0]
             return state != "Z"
@@ -68,11 +69,11 @@ class Host:
 
     @classmethod
     def start(cls, folder: Path, number: int) -> Self:
-        """Start a host, named for its folder, and return it once its network is up.
+        """Start a host and return it once its network is up; its name is that of its folder.
 
         Args:
-            folder: Of its own, which need not exist.
-            number: Its place on the bridge, 2 to 254.
+            folder: Folder of the host, created if missing.
+            number: Last part of its address, 2 to 254.
         """
         host = cls(folder=folder)
         for part in ("ray", "home"):
@@ -105,7 +106,7 @@ class Host:
         return ["nsenter", "--target", str(self._pid), *inside, "--", *command]
 
     def kill(self) -> None:
-        """End the host from one moment to the next, with every process on it."""
+        """Kill the host with all its processes at once."""
         with suppress(ProcessLookupError):
             os.kill(self._pid, signal.SIGKILL)
         while self.is_up:
@@ -113,9 +114,9 @@ class Host:
 
 
 def build_bridge(ray_folder: Path) -> None:
-    """Build the bridge of hosts in this namespace, and give it a Ray folder of its own.
+    """Create the bridge of the hosts in this namespace, and a Ray folder for this namespace.
 
-    Ray finds its own address by the default route, which leads nowhere.
+    The default route leads nowhere; Ray needs it to find its own address.
     """
     ray_folder.mkdir()
     Path("/tmp/ray").mkdir(exist_ok=True)
@@ -132,7 +133,7 @@ def call(*command: str) -> None:
 
 
 def detach(*command: str, log: Path, environment: Mapping[str, str] | None = None) -> int:
-    """Start a command that outlives whoever started it, and return its process id."""
+    """Start a command that outlives its parent, and return its process id."""
     started = subprocess.run(
         ["setsid", "bash", "-c", '"$@" </dev/null >"$0" 2>&1 & echo $!', str(log), *command],
         check=True, stdout=subprocess.PIPE, text=True, env=environment,
@@ -141,13 +142,13 @@ def detach(*command: str, log: Path, environment: Mapping[str, str] | None = Non
 
 
 def plain_environment(**variables: str) -> Mapping[str, str]:
-    """Return the environment of a host: nothing of Ray, MLflow or mixsweep comes from outside."""
+    """Return the environment of a host, without variables of Ray, MLflow or mixsweep."""
     dropped = ("RAY_", "MLFLOW_", "MIX", "TMPDIR", "SLURM", "CUDA_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     return {**kept, "OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0", **variables}
 
 
 def hosts_in(folder: Path) -> Sequence[Host]:
-    """Return the hosts that are up, by name."""
+    """Return the running hosts, by name."""
     found = (Host(folder=path.parent) for path in sorted(folder.glob("*/pid")))
     return [host for host in found if host.is_up]

@@ -1,4 +1,4 @@
-"""Operators: a person with a shell, outside of the cluster, and the study that is sent to it."""
+"""Operators: a simulated person with a shell outside the cluster, who sends a study to it."""
 
 import os
 import re
@@ -21,21 +21,21 @@ STUDY = ("paced.yaml", "--plugin", "paced.py")
 REPOSITORY = HERE.parents[1]
 Facts = Mapping[str, tuple[object, ...]]
 Place = tuple[str, str]
-"""A node and the GPUs of it that a run has."""
+"""A node, and the GPUs on it that a run has."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Operator:
-    """Types commands; what they print is kept, in order, as the log of a first use."""
+    """Types commands; commands and output are kept in order, as the log of a first use."""
 
     folder: Path
     environment: Mapping[str, str]
     host: Host | None = None
-    """The host the shell is on; None: the namespace around all hosts."""
+    """Host of the shell; None: the namespace around all hosts."""
 
     @classmethod
     def arrives(cls, folder: Path, host: Host | None = None, **environment: str) -> "Operator":
-        """Give an operator a folder with the study and its plugin."""
+        """Give the operator a folder with the study and its plugin."""
         work, home = folder / "work", folder / "laptop"
         for path in (work, home):
             path.mkdir(parents=True)
@@ -47,11 +47,11 @@ class Operator:
 
     @property
     def log(self) -> Path:
-        """Commands and what they printed."""
+        """Commands and their output."""
         return self.folder / "log.txt"
 
     def type(self, command: str, code: int = 0, timeout: float = 300) -> str:
-        """Run a command of the shell to its end and return all it printed."""
+        """Run a shell command to its end and return its output."""
         began = time.monotonic()
         done = subprocess.run(
             self._shell(command), env=self.environment, check=False, text=True,
@@ -67,11 +67,11 @@ class Operator:
             log.write(f"$ {command}\n{printed.rstrip()}\n[{end}, {seconds:.0f} s]\n\n")
 
     def first_use(self, file: str, border: str) -> str:
-        """Return the log as a page for readers elsewhere: no path of this machine is in it.
+        """Return the log as text for publication, without paths of this machine.
 
         Args:
-            file: File of `cluster/` that was used.
-            border: A sentence that says which part could not run here.
+            file: The file of `cluster/` that was used.
+            border: Sentence that says which part could not run here.
         """
         text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]|\r(?=\n)", "", self.log.read_text())
         places = {
@@ -86,14 +86,14 @@ class Operator:
         return f"{head}\n\n" + "\n\n$ ".join(blocks) + "\n"
 
     def answers(self, command: str) -> str:
-        """Return what a command prints, whatever its exit code; it is not in the log."""
+        """Return the output of a command with any exit code; it is not added to the log."""
         return subprocess.run(
             self._shell(command), env=self.environment, check=False, text=True, timeout=60,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         ).stdout  # fmt: skip
 
     def begin(self, command: str) -> "subprocess.Popen[str]":
-        """Start a command of the shell in the background."""
+        """Start a shell command in the background."""
         return subprocess.Popen(
             self._shell(command), env=self.environment, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -105,7 +105,7 @@ class Operator:
 
 
 def _shortened(block: str, first: int = 25, last: int = 25) -> str:
-    """Return a command and what it printed, without the middle of a long output."""
+    """Return a command and its output, with the middle of long outputs cut out."""
     lines = [line.rpartition("\r")[2][:200].rstrip() for line in block.splitlines()]
     left_out = len(lines) - first - last
     if left_out > 0:
@@ -114,14 +114,14 @@ def _shortened(block: str, first: int = 25, last: int = 25) -> str:
 
 
 def results(store: Path, *overrides: str) -> tuple[RunResult, ...]:
-    """Return what a store holds of every run of the study."""
+    """Return the stored results of every run of the study."""
     use(HERE / "paced.py")
     study = load_study(str(HERE / "paced.yaml"), overrides)
     return read_results(study.runs(), Store(str(store)))
 
 
 def places_in_use(found: tuple[RunResult, ...]) -> set[Place]:
-    """Return nodes and their GPUs on which runs that are not complete stored their last epoch."""
+    """Return the nodes and GPUs of runs in training, from their last stored epochs."""
     return {
         (result.stage.environment["node"], result.stage.environment["gpus"])
         for result in found
@@ -130,11 +130,11 @@ def places_in_use(found: tuple[RunResult, ...]) -> set[Place]:
 
 
 def facts(found: tuple[RunResult, ...]) -> Facts:
-    """Return what is stored of each epoch, by run key: trained again, it has other times."""
+    """Return the clock readings of each stored epoch, by run key; retraining would change them."""
     return {result.run.key: result.facts for result in found}
 
 
 def assert_nothing_trained_twice(before: Facts, after: Facts) -> None:
-    """Check that what was stored at some time is the beginning of what is stored later."""
+    """Check that earlier results are the beginning of later results."""
     for key, known in before.items():
         assert after[key][: len(known)] == known, f"epochs of {key} were trained again"

@@ -1,4 +1,4 @@
-"""A probe that waits, so that eight runs of a test train side by side on two CPUs."""
+"""A probe that sleeps, so that eight runs of a test train at the same time on two CPUs."""
 
 import time
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from mixsweep.plugins import Metric, Probe
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pause(Probe):
-    """Half a second after each epoch."""
+    """Sleeps for half a second after each epoch."""
 
     tag = "pause"
     metrics = {"train/pause": Metric(label="pause")}  # noqa: RUF012  as a plugin is written
 
     def measure(self, subject):  # noqa: ANN001, ANN201
-        """Wait."""
+        """Sleep."""
         del subject
         time.sleep(0.5)
         return {"train/pause": 0.5}

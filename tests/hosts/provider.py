@@ -1,7 +1,7 @@
-"""Provider: hosts made of namespaces as the cloud of `ray up`, by Ray's interface for providers.
+"""Provider: implements Ray's interface for cloud providers with hosts made of namespaces.
 
-Nothing else of a cluster file is replaced: Ray's own launcher and autoscaler copy the files, run
-the set-up and start commands on every host, and let hosts go.
+Everything else is real: Ray's launcher and autoscaler copy files, run set-up and start commands on
+each host, and release idle hosts.
 """
 
 import fcntl
@@ -24,7 +24,10 @@ _FIRST_NUMBER = 11
 
 
 class HostProvider(NodeProvider):
-    """Hosts below `provider.folder` of the cluster file; the head is the namespace around them."""
+    """Hosts below `provider.folder` of the cluster file.
+
+    The head node is the namespace around them.
+    """
 
     def __init__(self, provider_config: dict[str, Any], cluster_name: str) -> None:
         super().__init__(provider_config, cluster_name)
@@ -86,7 +89,7 @@ class HostProvider(NodeProvider):
 
     @contextmanager
     def _nodes(self) -> Iterator[dict[str, dict[str, str]]]:
-        """Yield the tags of all nodes there ever were; `ray up` and the head both change them."""
+        """Yield the tags of all nodes so far; both `ray up` and the head change them."""
         with (self._folder / "nodes.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             file = self._folder / "nodes.json"
@@ -96,7 +99,7 @@ class HostProvider(NodeProvider):
 
 
 class HostRunner(CommandRunnerInterface):
-    """Commands on a host, in place of SSH; what they print is kept in the log of the host."""
+    """Runs commands on a host in place of SSH; their output goes to the log of the host."""
 
     def __init__(self, host: Host, *, is_head: bool) -> None:
         self._host, self._is_head = host, is_head
@@ -160,9 +163,9 @@ class HostRunner(CommandRunnerInterface):
 
 
 def link_environment(folder: Path) -> None:
-    """Make a virtual environment with the packages of this one, as a machine image has it.
+    """Create a virtual environment with the packages of this one, like a machine image.
 
-    Its `pip` installs nothing, since hosts reach no index; it keeps what it was given.
+    Its `pip` installs nothing, because hosts cannot reach an index; it only records its arguments.
     """
     (folder / "bin").mkdir(parents=True)
     for path in Path(sys.prefix).iterdir():

@@ -1,4 +1,7 @@
-"""Slurm: a real controller and real node daemons on hosts, each node with GPUs that are files."""
+"""Slurm: a real controller and real node daemons on hosts.
+
+The GPUs of a node are ordinary files.
+"""
 
 import shutil
 import subprocess
@@ -48,7 +51,7 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE OverTimeLimit=0 State=U
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Slurm:
-    """A cluster of a login host, which also has the controller, and nodes."""
+    """A cluster with a login host, which also runs the controller, and nodes."""
 
     folder: Path
     login: Host
@@ -59,9 +62,9 @@ class Slurm:
         """Start a cluster and return it once all its nodes are idle.
 
         Args:
-            folder: A folder of its own, with a short path: sockets are in it.
-            num_nodes: The nodes, n1, n2, and so on.
-            node_timeout: Seconds of silence after which a node is down.
+            folder: Folder of the cluster; its path must be short, because it contains sockets.
+            num_nodes: Number of nodes, named n1, n2, and so on.
+            node_timeout: Seconds without contact after which a node counts as down.
         """
         names = [f"n{index + 1}" for index in range(num_nodes)]
         addresses = [f"10.77.0.{_FIRST_NODE + index}" for index in range(num_nodes)]
@@ -82,18 +85,18 @@ class Slurm:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables by which its commands find it."""
+        """Environment variables that Slurm's commands need."""
         return {"SLURM_CONF": str(self.folder / "slurm.conf")}
 
     def ask(self, *command: str) -> str:
-        """Return what a command of Slurm prints on the login host."""
+        """Return the output of a Slurm command on the login host."""
         return subprocess.run(
             self.login.enter(*command), env=plain_environment(**self.environment), check=True,
             text=True, capture_output=True, timeout=60,
         ).stdout  # fmt: skip
 
     def states(self) -> list[str]:
-        """Return the states of the nodes, n1 first; none until the controller answers."""
+        """Return the states of the nodes, n1 first; empty until the controller answers."""
         try:
             said = self.ask("sinfo", "--noheader", "--Node", "--format=%T")
         except subprocess.CalledProcessError:
@@ -101,16 +104,16 @@ class Slurm:
         return said.split()
 
     def jobs(self, state: str = "all") -> list[str]:
-        """Return the numbers of the jobs in a state."""
+        """Return the numbers of all jobs in a state."""
         return self.ask("squeue", "--noheader", f"--states={state}", "--format=%A").split()
 
     def job(self, number: str) -> dict[str, str]:
-        """Return what the controller says of a job."""
+        """Return the controller's description of a job."""
         said = self.ask("scontrol", "--oneliner", "show", "job", number).split()
         return dict(word.split("=", 1) for word in said if "=" in word)
 
     def processes(self, name: str) -> list[str]:
-        """Return the nodes on which a process of that name runs."""
+        """Return the nodes on which a process with a name runs."""
         found = (
             subprocess.run(node.enter("pgrep", name), check=False, stdout=subprocess.DEVNULL)
             for node in self.nodes
@@ -120,7 +123,7 @@ class Slurm:
         ]
 
     def stop(self) -> None:
-        """End every host of it."""
+        """Stop all hosts of the cluster."""
         for host in (*self.nodes, self.login):
             host.kill()
 
@@ -132,13 +135,13 @@ _MUNGE_FILES = {
 
 
 def missing_programs() -> Sequence[str]:
-    """Return what is not installed of Slurm and munge."""
+    """Return the programs of Slurm and munge that are not installed."""
     path = "/usr/sbin:/usr/bin:/sbin:/bin"
     return [name for name in DAEMONS if shutil.which(name, path=path) is None]
 
 
 def _write_configuration(folder: Path, nodes: dict[str, str], node_timeout: int) -> None:
-    """Write the files of Slurm and munge; a GPU needs a file of its own, whatever is in it."""
+    """Write the files of Slurm and munge; each GPU needs a file, whatever its content."""
     for name in ("munge", "state", "gpus", *(f"{node}/spool" for node in nodes)):
         (folder / name).mkdir(parents=True)
     folder.chmod(0o755)
@@ -166,14 +169,14 @@ def _write_configuration(folder: Path, nodes: dict[str, str], node_timeout: int)
 
 
 def _start_host(folder: Path, number: int) -> Host:
-    """Start a host with a file of host names of its own."""
+    """Start a host with its own file of host names."""
     host = Host.start(folder, number)
     call(*host.enter("mount", "--bind", str(folder / "hosts"), "/etc/hosts"))
     return host
 
 
 def _begin(host: Host, folder: Path, *command: str) -> None:
-    """Start a daemon on a host, which ends it."""
+    """Start a daemon on a host; it ends with the host."""
     log = host.folder / f"{command[0]}.out"
     environment = plain_environment(SLURM_CONF=str(folder / "slurm.conf"))
     detach(*host.enter(*command), log=log, environment=environment)

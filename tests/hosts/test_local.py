@@ -1,4 +1,4 @@
-"""`cluster/local.sh` as a person starts it: a head with a token, and a study sent to it."""
+"""`cluster/local.sh` as a user starts it: a head node with a token, and a study sent to it."""
 
 import signal
 import time

@@ -1,7 +1,7 @@
-"""`ray up` with the files of AWS and Google: Ray's launcher and autoscaler, only the cloud is ours.
+"""`ray up` with the files for AWS and Google, with a simulated cloud.
 
-Of a file, what is in capitals is filled in and the provider is replaced. Nodes have as many CPUs as
-this machine can serve.
+Words in capitals in a file are filled in, and its provider is replaced by `HostProvider`. Nodes
+have as many CPUs as this machine can serve.
 """
 
 import time
@@ -33,7 +33,7 @@ CLOUDS = {"aws": ("s3://BUCKET/store",), "gcp": ("gs://BUCKET/store",)}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cluster:
-    """A cluster file with what is in capitals filled in, and who uses it."""
+    """A cluster file with its placeholders filled in, and the person who uses it."""
 
     file: Path
     hosts: Path
@@ -43,7 +43,7 @@ class Cluster:
 
 @pytest.fixture(params=sorted(CLOUDS))
 def cluster(request: pytest.FixtureRequest, tmp_path: Path, hosts: Path) -> Iterator[Cluster]:
-    """Fill in a cluster file, and let `ray up` start its head in this namespace."""
+    """Fill in a cluster file, and let `ray up` start its head node in this namespace."""
     cloud = request.param
     store, home = tmp_path / "store", tmp_path / "runs"
     text = (REPOSITORY / "cluster" / f"{cloud}.yaml").read_text()
@@ -67,7 +67,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path, hosts: Path) -> Iter
 
 
 def _on_hosts(spec: dict[str, Any], cloud: str, folder: Path) -> dict[str, Any]:
-    """Return a cluster file with the defaults that Ray has for its cloud, on our hosts."""
+    """Return a cluster file with Ray's defaults for its cloud, and hosts as the provider."""
     defaults = Path(ray.__file__).parent / "autoscaler" / cloud / "defaults.yaml"
     spec = {**yaml.safe_load(defaults.read_text()), **spec}
     module = "tests.hosts.provider.HostProvider"
@@ -114,7 +114,7 @@ def test_a_cluster_grows_from_nothing_loses_a_spot_node_and_shrinks_to_nothing(
 
 
 def _assert_set_up(cluster: Cluster) -> None:
-    """Check that what Ray's autoscaler needs was installed where it runs, and nothing elsewhere."""
+    """Check that the packages for Ray's autoscaler are installed on the head node only."""
     cloud = cluster.file.stem
     (head,) = cluster.hosts.glob("*/home")
     log = (head.parent / "commands.log").read_text()

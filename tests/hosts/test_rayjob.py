@@ -1,9 +1,9 @@
-"""`cluster/rayjob.yaml` as KubeRay would run it, on hosts: pods are namespaces, Kubernetes is ours.
+"""`cluster/rayjob.yaml` as KubeRay would run it; pods are hosts, and Kubernetes is simulated.
 
-From the file come node types, their number and resources (read by the code of Ray's autoscaler for
+The file determines node types, their number and resources (read by Ray's autoscaler for
 Kubernetes), the parameters of `ray start`, the variables of the containers, and the entry point,
-which is sent by `ray job submit` as the submitter's pod does. Pods have one CPU here, the study is
-one that needs no GPU, and /runs is a folder of the test.
+which `ray job submit` sends as the submitter pod does. Here pods have one CPU, the study needs no
+GPU, and /runs is a folder of the test.
 """
 
 import json
@@ -35,7 +35,7 @@ TOKEN = "5a" * 32
 
 @pytest.fixture
 def spec(tmp_path: Path) -> dict[str, Any]:
-    """Return what the file says, with /runs below the folder of the test."""
+    """Return the content of the file, with /runs inside the folder of the test."""
     text = (REPOSITORY / "cluster" / "rayjob.yaml").read_text()
     read: dict[str, Any] = yaml.safe_load(text.replace("/runs", str(tmp_path / "runs")))
     return read
@@ -43,7 +43,7 @@ def spec(tmp_path: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def operator(spec: dict[str, Any], tmp_path: Path, hosts: Path) -> Iterator[Operator]:
-    """Build the cluster that the file declares, and remove it at the end as KubeRay does."""
+    """Create the cluster that the file declares, and delete it at the end as KubeRay does."""
     operator = Operator.arrives(tmp_path, RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=TOKEN)
     file = tmp_path / "cluster.yaml"
     file.write_text(yaml.safe_dump(_cluster(spec, hosts, f"sqlite:///{tmp_path}/mlflow.db")))
@@ -55,7 +55,7 @@ def operator(spec: dict[str, Any], tmp_path: Path, hosts: Path) -> Iterator[Oper
 
 
 def _cluster(spec: dict[str, Any], hosts: Path, tracking: str) -> dict[str, Any]:
-    """Return what Ray's autoscaler makes of the file, with hosts in the place of pods."""
+    """Return the cluster configuration that Ray's autoscaler makes of the file."""
     ray_cluster = spec["spec"]["rayClusterSpec"]
     metadata = {**spec["metadata"], "namespace": "default"}
     config = _derive_autoscaling_config_from_ray_cr({"metadata": metadata, "spec": ray_cluster})
@@ -81,7 +81,7 @@ def _cluster(spec: dict[str, Any], hosts: Path, tracking: str) -> dict[str, Any]
 
 
 def _start(group: dict[str, Any], tracking: str, options: str) -> str:
-    """Return the command by which a pod of a group begins, with the variables of its container."""
+    """Return the start command of the pods of a group, with the variables of their container."""
     (container,) = group["template"]["spec"]["containers"]
     variables = {entry["name"]: entry.get("value", tracking) for entry in container["env"]}
     variables |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN, "OMP_NUM_THREADS": "1"}

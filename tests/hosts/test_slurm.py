@@ -1,6 +1,6 @@
-"""`cluster/slurm.sbatch` as it is, under a real Slurm; nodes are namespaces, GPUs are files.
+"""`cluster/slurm.sbatch` unchanged, under a real Slurm; nodes are namespaces, GPUs are files.
 
-A study asks for fewer GPUs and CPUs than a node has, by options of `sbatch`.
+Options of `sbatch` ask for fewer GPUs and CPUs than a node has.
 """
 
 import re
@@ -43,25 +43,25 @@ ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Site:
-    """A Slurm cluster and a person on its login host."""
+    """A Slurm cluster, and a person on its login host."""
 
     slurm: Slurm
     operator: Operator
     store: Path
 
     def send(self, options: str, study: str = RUNS) -> str:
-        """Send a job and return its number."""
+        """Submit a job and return its number."""
         said = self.operator.type(f"sbatch {options} {FILE} {study}")
         (number,) = re.findall(r"Submitted batch job (\d+)", said)
         return str(number)
 
     def output(self, name: str) -> str:
-        """Return what a job printed so far."""
+        """Return the output of a job so far."""
         path = self.operator.folder / "work" / f"slurm-{name}.out"
         return path.read_text() if path.exists() else ""
 
     def wait_for_end(self, number: str, timeout: float = 300) -> dict[str, str]:
-        """Return the last state of a job once no node is held."""
+        """Return the final state of a job once it holds no node."""
         give_up_at = time.monotonic() + timeout
         while (job := self.slurm.job(number))["JobState"] not in ENDED:
             assert time.monotonic() < give_up_at, f"{job}\n{self.output(number)}"
@@ -73,12 +73,12 @@ class Site:
 def _ends_whole(
     site: Site, number: str, before: tuple[RunResult, ...], *overrides: str, timeout: float = 300
 ) -> tuple[dict[str, str], tuple[RunResult, ...]]:
-    """Return state and results of a job of four runs that ends with all, each epoch trained once.
+    """Return state and results of a job that completes four runs, with each epoch trained once.
 
     Args:
         site: The cluster.
-        number: The job.
-        before: Results of the runs at an earlier moment.
+        number: Number of the job.
+        before: Results of the runs at an earlier time.
         overrides: Settings of the study.
         timeout: Seconds to wait for its end.
     """
@@ -92,7 +92,7 @@ def _ends_whole(
 
 @pytest.fixture
 def site(hosts: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Site]:
-    """Start a cluster with as many nodes as the test says, two without a number."""
+    """Start a cluster with the number of nodes that the test asks for; two by default."""
     if missing := missing_programs():
         pytest.skip(f"not installed: {', '.join(missing)}; NO SLURM WAS STARTED")
     home = tmp_path / "runs"
@@ -121,7 +121,7 @@ exit 3
 def test_slurm_accepts_the_file_and_frees_both_nodes_with_the_code_of_the_study(
     site: Site, tmp_path: Path
 ) -> None:
-    """Without Ray, so that it is quick; the long tests start what the file starts."""
+    """A quick test without Ray; long tests start what the file starts."""
     programs = tmp_path / "venv" / "bin"
     programs.mkdir(parents=True)
     for name, text in (("ray", RAY), ("python", PYTHON)):

@@ -1,8 +1,8 @@
-"""`cluster/mlflow.service` and `cluster/compose.yaml` by what they start, each with a study.
+"""`cluster/mlflow.service` and `cluster/compose.yaml`: their commands run on hosts.
 
-The unit's ExecStart and Environment, and of each Compose service its command, environment, and
-health check, are run as written, on hosts made of namespaces. Of images there is what is installed
-here: MLflow, PostgreSQL, and moto for the S3 server.
+The unit's ExecStart and Environment, and the command, environment and health check of each Compose
+service, run as written on hosts. Docker images are replaced by programs installed here: MLflow,
+PostgreSQL, and moto for the S3 server.
 """
 
 import configparser
@@ -43,7 +43,7 @@ NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
 
 
 def _status(url: str, host: str | None = None) -> int:
-    """Return the HTTP status of a page; 0 if nobody answers."""
+    """Return the HTTP status of a page; 0 without an answer."""
     request = urllib.request.Request(url, headers={} if host is None else {"Host": host})
     try:
         with urllib.request.urlopen(request, timeout=5) as answer:
@@ -55,7 +55,7 @@ def _status(url: str, host: str | None = None) -> int:
 
 
 def _num_runs(operator: Operator, tracking: str) -> int:
-    """Return how many finished runs a tracking server has."""
+    """Return the number of finished runs on a tracking server."""
     code = (
         "import mlflow; c = mlflow.MlflowClient(); e = [x.experiment_id for x in "
         "c.search_experiments()]; print(sum(r.info.status == 'FINISHED' for r in c.search_runs(e)))"
@@ -196,11 +196,11 @@ def test_the_compose_services_start_are_healthy_and_serve_a_study(
 
 _SERVICES = ("mlflow", "postgres", "s3")
 _SOCKETS = "/run/postgresql"
-"""Folder in which the clients of Debian's and the image's PostgreSQL look for a server."""
+"""Folder in which PostgreSQL clients of Debian and of the Docker image look for a server."""
 
 
 def _compose(secrets: Mapping[str, str]) -> dict[str, Any]:
-    """Return the services of the file, with the variables filled in as Compose does."""
+    """Return the services of the file, with variables filled in as Compose does."""
 
     def value(found: re.Match[str]) -> str:
         return secrets.get(found[1], found[2])
@@ -219,7 +219,7 @@ def _start(host: Host, service: Mapping[str, Any], command: str) -> None:
 
 
 def _start_postgres(host: Host, service: Mapping[str, Any], binaries: Path) -> None:
-    """Do what the image of PostgreSQL does with the variables: user, password and database."""
+    """Create user, password and database from the variables, as the PostgreSQL image does."""
     settings = service["environment"]
     data, secret = host.folder / "data", host.folder / "password"
     data.mkdir(mode=0o700)
