@@ -73,6 +73,15 @@ def require(holds: bool, rule: str, node: Any, *fields: str, hint: str = "") -> 
         raise RuleError(rule, {name: getattr(node, name) for name in fields}, hint=hint)
 
 
+def require_order(node: Any, low: str, high: str) -> None:
+    """Raise a `RuleError` unless the field `low` of an object is at most its field `high`.
+
+    Raises:
+        RuleError: If `low` is greater.
+    """
+    require(getattr(node, low) <= getattr(node, high), f"{low} <= {high}", node, low, high)
+
+
 def _again(
     message: str, rule: str, values: Mapping[str, Any], fields: tuple[str, ...], hint: str
 ) -> RuleError:

@@ -17,6 +17,7 @@ from mixup_core.images.mixers import Mixer, draw_mixing
 from mixup_core.images.saliency import Saliency, unmeasured
 from mixup_core.images.views import TrainingImages
 from mixup_core.mixing.linear import mix
+from mixup_core.mixing.partners import EpochOrder
 from mixup_core.seeding import Purpose, stream
 
 _BYTES_AT_A_TIME = 2**19
@@ -121,7 +122,8 @@ class Draws:
         streams: Mapping[str, np.random.Generator],
     ) -> "Draws":
         sizes = [len(batch) for batch in torch.split(order, config.batch_size)]
-        partners = how.partner.draw(order, sizes, streams["mixing"], images.unaugmented)
+        ordered = EpochOrder(indices=order, batch_sizes=sizes, shown=images.unaugmented)
+        partners = how.partner.draw(ordered, streams["mixing"])
         drawn = draw_mixing(how, sizes, images.shape[1:], streams, images.labels.device)
         return cls(
             order=order,

@@ -55,15 +55,10 @@ class ResNet(nn.Module):
         channels = stages[0][0]
         self.conv1 = _conv3x3(in_channels, channels, stem_stride)
         self.bn1 = nn.BatchNorm2d(channels)
-        blocks = []
-        for stage_channels, num_blocks, stride in stages:
-            for block in range(num_blocks):
-                blocks.append(BasicBlock(channels, stage_channels, stride if block == 0 else 1))
-                channels = stage_channels
-        self.blocks = nn.Sequential(*blocks)
-        self.hidden_layers: list[nn.Module] = _last_of_stages(blocks, stages)
+        self.blocks = _blocks_of(BasicBlock, channels, stages)
+        self.hidden_layers: list[nn.Module] = _last_of_stages(self.blocks, stages)
         """Layers whose outputs `manifold` can mix, from first to last."""
-        self.fc = nn.Linear(channels, num_classes)
+        self.fc = nn.Linear(stages[-1][0], num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
         """Return logits, (batch, classes)."""
@@ -107,16 +102,11 @@ class PreActResNet(nn.Module):
         super().__init__()
         channels = stages[0][0]
         self.conv1 = _conv3x3(in_channels, channels, 1)
-        blocks = []
-        for stage_channels, num_blocks, stride in stages:
-            for block in range(num_blocks):
-                blocks.append(PreActBlock(channels, stage_channels, stride if block == 0 else 1))
-                channels = stage_channels
-        self.blocks = nn.Sequential(*blocks)
-        self.hidden_layers: list[nn.Module] = _last_of_stages(blocks, stages)
+        self.blocks = _blocks_of(PreActBlock, channels, stages)
+        self.hidden_layers: list[nn.Module] = _last_of_stages(self.blocks, stages)
         """Layers whose outputs `manifold` can mix, from first to last."""
-        self.bn = nn.BatchNorm2d(channels)
-        self.fc = nn.Linear(channels, num_classes)
+        self.bn = nn.BatchNorm2d(stages[-1][0])
+        self.fc = nn.Linear(stages[-1][0], num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
         """Return logits, (batch, classes)."""
@@ -258,7 +248,21 @@ def _conv3x3(in_channels: int, channels: int, stride: int) -> nn.Conv2d:
     return nn.Conv2d(in_channels, channels, 3, stride=stride, padding=1, bias=False)
 
 
+def _blocks_of(
+    kind: Callable[[int, int, int], nn.Module],
+    channels: int,
+    stages: Sequence[tuple[int, int, int]],
+) -> nn.Sequential:
+    """Return the blocks of all stages; `channels` are those of the first block's input."""
+    blocks = []
+    for stage_channels, num_blocks, stride in stages:
+        for block in range(num_blocks):
+            blocks.append(kind(channels, stage_channels, stride if block == 0 else 1))
+            channels = stage_channels
+    return nn.Sequential(*blocks)
+
+
 def _last_of_stages(
-    blocks: Sequence[nn.Module], stages: Sequence[tuple[int, int, int]]
+    blocks: nn.Sequential, stages: Sequence[tuple[int, int, int]]
 ) -> list[nn.Module]:
     return [blocks[end - 1] for end in accumulate(num_blocks for _, num_blocks, _ in stages)]

@@ -1,5 +1,6 @@
 """Partner: rules by which the partner of each image is drawn."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -16,67 +17,78 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FromDataset:
+class EpochOrder:
+    """The images of an epoch, in the order in which they are used as inputs."""
+
+    indices: "Tensor"
+    """Index of each image, (images,), int64, on the CPU."""
+    batch_sizes: Sequence[int]
+    """Length of each batch along `indices`."""
+    shown: "Shown"
+    """Function from indices to images, for rules that depend on pixels."""
+
+    def batches(self) -> Sequence["Tensor"]:
+        """Return the indices of each batch."""
+        import torch
+
+        return torch.split(self.indices, list(self.batch_sizes))
+
+
+class PartnerRule(ABC):
+    """Base class of the rules by which the partner of each image is drawn."""
+
+    __slots__ = ()
+
+    tag: ClassVar[str]
+    """Name of the rule in study files."""
+    pairing: ClassVar[Literal["dataset", "permutation"] | None] = None
+    """Value of `partner` for `mixup_core.mixing.loss_floor.loss_floor`; None: no formula is known.
+    """
+
+    @abstractmethod
+    def draw(self, order: "EpochOrder", rng: "np.random.Generator") -> "Tensor":
+        """Draw the partner of each image of an epoch: indices, (images,), int64, on the CPU."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FromDataset(PartnerRule):
     """Draws partners uniformly from the training set, with replacement.
 
     An image can be its own partner.
     """
 
     tag: ClassVar = "dataset"
-    pairing: ClassVar[Literal["dataset", "permutation"] | None] = "dataset"
-    """Value of `partner` for `mixup_core.mixing.loss_floor.loss_floor`; None: no formula is known.
-    """
+    pairing: ClassVar = "dataset"
 
-    def draw(
-        self,
-        order: "Tensor",
-        batch_sizes: Sequence[int],
-        rng: "np.random.Generator",
-        shown: "Shown",
-    ) -> "Tensor":
-        """Draw the partner of each image of an epoch: indices, (images,), int64, on the CPU.
-
-        Args:
-            order: Indices of the images in the order of the epoch, (images,), int64, on the CPU.
-            batch_sizes: Length of each batch along `order`.
-            rng: Random generator.
-            shown: Function from indices to images, for rules that depend on pixels.
-        """
+    def draw(self, order: "EpochOrder", rng: "np.random.Generator") -> "Tensor":
+        """Draw partners from all images; see `PartnerRule.draw`."""
         import torch
 
-        del batch_sizes, shown
-        return torch.from_numpy(rng.integers(len(order), size=len(order)))
+        count = len(order.indices)
+        return torch.from_numpy(rng.integers(count, size=count))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class FromBatch:
+class FromBatch(PartnerRule):
     """Draws partners as a random permutation of the batch.
 
     On average, one image of each batch is its own partner.
     """
 
     tag: ClassVar = "permutation"
-    pairing: ClassVar[Literal["dataset", "permutation"] | None] = "permutation"
+    pairing: ClassVar = "permutation"
 
-    def draw(
-        self,
-        order: "Tensor",
-        batch_sizes: Sequence[int],
-        rng: "np.random.Generator",
-        shown: "Shown",
-    ) -> "Tensor":
-        """Draw the partner of each image of an epoch; see `FromDataset.draw`."""
+    def draw(self, order: "EpochOrder", rng: "np.random.Generator") -> "Tensor":
+        """Draw a permutation of each batch; see `PartnerRule.draw`."""
         import torch
 
-        del shown
-        batches = torch.split(order, list(batch_sizes))
         return torch.cat(
-            [batch[torch.from_numpy(rng.permutation(len(batch)))] for batch in batches]
+            [batch[torch.from_numpy(rng.permutation(len(batch)))] for batch in order.batches()]
         )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Similar(Checked):
+class Similar(PartnerRule, Checked):
     """Draws another image of the batch as partner, more likely if its pixels are similar.
 
         P(j | i) ~ exp(-|x_i - x_j|^2 / (2 bandwidth^2 m))
@@ -88,31 +100,23 @@ class Similar(Checked):
     """
 
     tag: ClassVar = "similar"
-    pairing: ClassVar[Literal["dataset", "permutation"] | None] = None
 
     bandwidth: Positive = 0.5
     """Width of the kernel, in units of the root mean squared distance of the batch."""
 
-    def draw(
-        self,
-        order: "Tensor",
-        batch_sizes: Sequence[int],
-        rng: "np.random.Generator",
-        shown: "Shown",
-    ) -> "Tensor":
-        """Draw the partner of each image of an epoch; see `FromDataset.draw`."""
+    def draw(self, order: "EpochOrder", rng: "np.random.Generator") -> "Tensor":
+        """Draw similar images of each batch; see `PartnerRule.draw`."""
         import torch
 
-        batches = torch.split(order, list(batch_sizes))
-        places = torch.from_numpy(rng.random(len(order)))
+        places = torch.from_numpy(rng.random(len(order.indices)))
         found, start = [], 0
-        for batch in batches:
-            images = shown(batch).flatten(1).double()
+        for batch in order.batches():
+            images = order.shown(batch).flatten(1).double()
             places = places.to(images.device)  # copied once, if at all
             place = places[start : start + len(batch)]
             found.append(start + self.chosen(torch.cdist(images, images).square(), place))
             start += len(batch)
-        return order[torch.cat(found).cpu()]
+        return order.indices[torch.cat(found).cpu()]
 
     def chosen(self, square: "Tensor", place: "Tensor") -> "Tensor":
         """Return the index of each image's partner in the batch, (batch,).

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from mixup_core.mixing.operation import Operation
-from mixup_core.rules import require
+from mixup_core.rules import require_order
 from mixup_core.tree.limits import Range
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ class ResizeMix(Operation):
         Raises:
             RuleError: If it is.
         """
-        is_sorted = self.smallest <= self.largest
-        require(is_sorted, "smallest <= largest", self, "smallest", "largest")
+        require_order(self, "smallest", "largest")
 
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"

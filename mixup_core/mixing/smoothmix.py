@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mixup_core.mixing.operation import Operation
-from mixup_core.rules import require
+from mixup_core.rules import require_order
 from mixup_core.tree.limits import Positive
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ class SmoothMix(Operation):
         Raises:
             RuleError: If it is.
         """
-        is_sorted = self.narrowest <= self.widest
-        require(is_sorted, "narrowest <= widest", self, "narrowest", "widest")
+        require_order(self, "narrowest", "widest")
 
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"

@@ -134,12 +134,6 @@ def start(config: AlternatingLineConfig, data_root: Path | None, device: str) ->
     return ArrayProcess(epochs=config.epochs, state=weights, advance=advance)
 
 
-def setting(config: AlternatingLineConfig, metric: str) -> str:
-    """Return a description of the points for captions."""
-    del metric
-    return f"{config.points} points on a line, labels alternating over {config.classes} classes"
-
-
 ALTERNATING_LINE = Problem(
     name="alternating-line",
     title="labels that alternate along a line (Chidambaram et al. 2022, section 2.3)",
@@ -173,7 +167,9 @@ ALTERNATING_LINE = Problem(
     presentation=Presentation(
         beside=("middle/probability", "middle/optimal"),
         curves=(("middle/probability",), ("train/loss",)),
-        setting=setting,
+        setting=lambda config, _: (
+            f"{config.points} points on a line, labels alternating over {config.classes} classes"
+        ),
     ),
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )

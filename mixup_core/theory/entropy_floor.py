@@ -94,12 +94,6 @@ def start(config: EntropyFloorConfig, data_root: Path | None, device: str) -> Ar
     return ArrayProcess.of_records(config.epochs, record)
 
 
-def setting(config: EntropyFloorConfig, metric: str) -> str:
-    """Return the number of classes and of pairs as text, for captions."""
-    del metric
-    return f"{config.classes} equally frequent classes, {config.draws} drawn pairs"
-
-
 ENTROPY_FLOOR = Problem(
     name="entropy-floor",
     title="the entropy floor of the mixup loss (Liu et al. 2023, lemma 1)",
@@ -122,7 +116,9 @@ ENTROPY_FLOOR = Problem(
     comparing=Comparing(population=lambda config: config.classes),
     presentation=Presentation(
         beside=("*/exact", "*/gap"),
-        setting=setting,
+        setting=lambda config, _: (
+            f"{config.classes} equally frequent classes, {config.draws} drawn pairs"
+        ),
     ),
     cost=Cost(work=lambda config: int(config.draws), work_unit="draws"),
 )

@@ -132,12 +132,6 @@ def start(config: GaussianFeaturesConfig, data_root: Path | None, device: str) -
     return ArrayProcess(epochs=config.epochs, state=state, advance=advance)
 
 
-def setting(config: GaussianFeaturesConfig, metric: str) -> str:
-    """Return the numbers of labels and features as text, for captions."""
-    del metric
-    return f"{config.samples} labels, {config.features} Gaussian features"
-
-
 GAUSSIAN_FEATURES = Problem(
     name="gaussian-features",
     title="linear models on noisy labels as d / m goes through 1 (Liu et al. 2023, section 4)",
@@ -162,7 +156,7 @@ GAUSSIAN_FEATURES = Problem(
     presentation=Presentation(
         beside=("risk/theory", "risk/best", "risk/rise"),
         curves=(("risk/theory",), ("risk/rise",)),
-        setting=setting,
+        setting=lambda config, _: f"{config.samples} labels, {config.features} Gaussian features",
     ),
 )
 """The problem of gradient flow on Gaussian features: measured risk beside its closed form."""

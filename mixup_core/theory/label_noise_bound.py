@@ -107,12 +107,6 @@ def start(config: LabelNoiseBoundConfig, data_root: Path | None, device: str) ->
     return ArrayProcess.of_records(config.epochs, record)
 
 
-def setting(config: LabelNoiseBoundConfig, metric: str) -> str:
-    """Return the number of pairs and the definition of the mixed input's label, for captions."""
-    del metric
-    return f"{config.draws} drawn pairs, the mixed input's label {config.truth}"
-
-
 LABEL_NOISE_BOUND = Problem(
     name="label-noise-bound",
     title="label noise of mixed inputs and its bounds (Liu et al. 2023)",
@@ -139,7 +133,9 @@ LABEL_NOISE_BOUND = Problem(
     presentation=Presentation(
         beside=("noise/probability", "bound/distance"),
         curves=(("noise/probability",), ("bound/distance",)),
-        setting=setting,
+        setting=lambda config, _: (
+            f"{config.draws} drawn pairs, the mixed input's label {config.truth}"
+        ),
         method=lambda config: config.law.method if config.truth == "sampled" else None,
     ),
     cost=Cost(work=lambda config: int(config.draws), work_unit="pairs"),

@@ -192,12 +192,6 @@ def lacks(config: LinearViewsConfig, metric: str, records: int) -> str | None:
     return None if measures(config, metric) else f"set quantity to {quantity}"
 
 
-def setting(config: LinearViewsConfig, metric: str) -> str:
-    """Return number of classes and sizes as text, for captions."""
-    del metric
-    return f"two features of each of {config.classes} classes, a linear model"
-
-
 LINEAR_VIEWS = Problem(
     name="linear-views",
     title="linear models on two features per class (Chidambaram et al. 2023, section 3)",
@@ -236,7 +230,9 @@ LINEAR_VIEWS = Problem(
     presentation=Presentation(
         beside=("*/exact", "*/sampled", "*/second_exact"),
         curves=(("gap/at_scale", "gradient/second_exact", "excess/exact"),),
-        setting=setting,
+        setting=lambda config, _: (
+            f"two features of each of {config.classes} classes, a linear model"
+        ),
     ),
 )
 """The problem of linear models on two features per class: lemma 3.2, propositions 3.3 to 3.5."""

@@ -5,10 +5,23 @@ from typing import Any
 import numpy as np
 
 from mixup_core.arrays import Floats
+from mixup_core.rules import require
 
 _NEWTON_STEPS = 200
 _SMALLEST_GAIN = 1e-12
 """Twice the smallest loss decrease of a step, in nats, that is not lost in rounding errors."""
+
+
+def require_pairs_of_nodes(config: Any) -> None:
+    """Check that the nodes of a configuration can represent its law, and that they form pairs.
+
+    Half of the nodes of a symmetric law are enough, as (i, j) at lam is (j, i) at 1 - lam.
+
+    Raises:
+        RuleError: If the number of nodes is odd or they cannot represent the law.
+    """
+    require(config.nodes % 2 == 0, "nodes must be even", config, "nodes")
+    config.law.require_nodes(config)
 
 
 def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]:

@@ -28,10 +28,9 @@ import numpy as np
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Axis, Comparing, Metric, Presentation, Problem, Searching, Seed
-from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
-from mixup_core.theory.logistic import minimiser, slopes
+from mixup_core.theory.logistic import minimiser, require_pairs_of_nodes, slopes
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, NonNegative, Positive, Range
 
@@ -67,8 +66,7 @@ class MixupExpansionConfig(Checked):
         Raises:
             RuleError: If the number of nodes is odd or they cannot represent the law.
         """
-        require(self.nodes % 2 == 0, "nodes must be even", self, "nodes")
-        self.law.require_nodes(self)
+        require_pairs_of_nodes(self)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -157,12 +155,6 @@ def start(config: MixupExpansionConfig, data_root: Path | None, device: str) -> 
     return ArrayProcess.of_records(config.epochs, record)
 
 
-def setting(config: MixupExpansionConfig, metric: str) -> str:
-    """Return a description of the points for captions."""
-    del metric
-    return f"two Gaussians of rank {config.rank}, a linear model"
-
-
 MIXUP_EXPANSION = Problem(
     name="mixup-expansion",
     title="mixup as a regulariser of a logistic model (Zhang et al. 2021)",
@@ -199,7 +191,7 @@ MIXUP_EXPANSION = Problem(
     presentation=Presentation(
         beside=("gap/*", "expansion/share_left"),
         curves=(("gap/measured",), ("gap/bound",), ("expansion/share_left",)),
-        setting=setting,
+        setting=lambda config, _: f"two Gaussians of rank {config.rank}, a linear model",
     ),
 )
 """The problem of mixup as a regulariser: its second-order expansion and the bound that follows."""

@@ -292,12 +292,6 @@ def _measured(
     }
 
 
-def setting(config: MoonsConfig, metric: str) -> str:
-    """Return a description of the points for captions."""
-    del metric
-    return f"two moons, {config.points} points, {config.separation:g} from the line between"
-
-
 MOONS = Problem(
     name="moons",
     title="two moons pushed apart (Chidambaram et al. 2022, theorem 3.2)",
@@ -353,7 +347,9 @@ MOONS = Problem(
                 along="x_2, along the line between the classes",
             ),
         ),
-        setting=setting,
+        setting=lambda config, _: (
+            f"two moons, {config.points} points, {config.separation:g} from the line between"
+        ),
     ),
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )

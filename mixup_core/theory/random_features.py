@@ -266,12 +266,6 @@ def start(config: RandomFeaturesConfig, data_root: Path | None, device: str) -> 
     return ArrayProcess(epochs=config.epochs, state=state, advance=advance)
 
 
-def setting(config: RandomFeaturesConfig, metric: str) -> str:
-    """Return a description of the points for captions."""
-    del metric
-    return f"{config.points} points, {config.features} random features, labels ||x||^2"
-
-
 RANDOM_FEATURES = Problem(
     name="random-features",
     title="random-feature regression on mixed data (Liu et al. 2023, theorem 2)",
@@ -303,7 +297,9 @@ RANDOM_FEATURES = Problem(
     presentation=Presentation(
         beside=("risk/best", "risk/rise", "bound/violation"),
         curves=(("risk/excess",), ("bound/value",), ("descent/flow_error",)),
-        setting=setting,
+        setting=lambda config, _: (
+            f"{config.points} points, {config.features} random features, labels ||x||^2"
+        ),
     ),
 )
 """The problem of random-feature regression: gradient descent, its closed form and its bound."""

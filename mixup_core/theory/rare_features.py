@@ -342,15 +342,6 @@ def method(config: RareFeaturesConfig) -> str | None:
     return config.law.method if is_plain or not config.law.mixes else None
 
 
-def setting(config: RareFeaturesConfig, metric: str) -> str:
-    """Return a description of the points for captions."""
-    del metric
-    return (
-        f"{config.points} points of {config.patches} patches, "
-        f"{100 * config.rarity:g} % with a rare feature"
-    )
-
-
 RARE_FEATURES = Problem(
     name="rare-features",
     title="common and rare features in patches (Zou et al. 2023)",
@@ -410,7 +401,10 @@ RARE_FEATURES = Problem(
     presentation=Presentation(
         beside=("feature/common", "test/rare_error", "test/common_error"),
         curves=(("feature/common",), ("test/rare_error",)),
-        setting=setting,
+        setting=lambda config, _: (
+            f"{config.points} points of {config.patches} patches, "
+            f"{100 * config.rarity:g} % with a rare feature"
+        ),
         method=method,
     ),
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),

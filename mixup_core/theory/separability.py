@@ -26,7 +26,7 @@ from mixup_core.problem import Axis, Comparing, Metric, Presentation, Problem, S
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
-from mixup_core.theory.logistic import minimiser
+from mixup_core.theory.logistic import minimiser, require_pairs_of_nodes
 from mixup_core.theory.support_vectors import max_margin_direction
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Positive, Range
@@ -66,8 +66,7 @@ class SeparabilityConfig(Checked):
         """
         enough = self.first_points > self.dimension
         require(enough, "first_points > dimension", self, "first_points", "dimension")
-        require(self.nodes % 2 == 0, "nodes must be even", self, "nodes")
-        self.law.require_nodes(self)
+        require_pairs_of_nodes(self)
 
     @property
     def mean(self) -> Floats:
@@ -142,12 +141,6 @@ def start(config: SeparabilityConfig, data_root: Path | None, device: str) -> Ar
     return ArrayProcess.of_records(config.epochs, record)
 
 
-def setting(config: SeparabilityConfig, metric: str) -> str:
-    """Return a description of the points for captions."""
-    del metric
-    return f"two Gaussians in {config.dimension} dimensions, separability {config.separability:g}"
-
-
 SEPARABILITY = Problem(
     name="separability",
     title="points needed for the best boundary of two Gaussians (Oh & Yun 2023)",
@@ -173,7 +166,9 @@ SEPARABILITY = Problem(
     presentation=Presentation(
         beside=("test/error", "test/excess_error"),
         curves=(("test/excess_error",),),
-        setting=setting,
+        setting=lambda config, _: (
+            f"two Gaussians in {config.dimension} dimensions, separability {config.separability:g}"
+        ),
     ),
 )
 """The problem of finding the best boundary between two Gaussians.

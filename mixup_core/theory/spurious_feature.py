@@ -23,10 +23,9 @@ import numpy as np
 from mixup_core.arrays import Floats
 from mixup_core.laws import Erm, Law
 from mixup_core.problem import Axis, Comparing, Metric, Presentation, Problem, Searching, Seed
-from mixup_core.rules import require
 from mixup_core.seeding import stream
 from mixup_core.theory.array_process import ArrayProcess
-from mixup_core.theory.logistic import minimiser
+from mixup_core.theory.logistic import minimiser, require_pairs_of_nodes
 from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Positive, Range
 
@@ -64,8 +63,7 @@ class SpuriousFeatureConfig(Checked):
         Raises:
             RuleError: If the number of nodes is odd or they cannot represent the law.
         """
-        require(self.nodes % 2 == 0, "nodes must be even", self, "nodes")
-        self.law.require_nodes(self)
+        require_pairs_of_nodes(self)
 
     def spurious_sd_at(self, epoch: int) -> float:
         """Return the spurious standard deviation s at a record, counted from 0."""
@@ -132,12 +130,6 @@ def start(config: SpuriousFeatureConfig, data_root: Path | None, device: str) ->
     return ArrayProcess.of_records(config.epochs, record)
 
 
-def setting(config: SpuriousFeatureConfig, metric: str) -> str:
-    """Return a description of the points for captions."""
-    del metric
-    return f"{config.points} points with a core and a spurious coordinate, a linear model"
-
-
 SPURIOUS_FEATURE = Problem(
     name="spurious-feature",
     title="a spurious feature of low variance (Chidambaram & Ge 2024)",
@@ -172,7 +164,9 @@ SPURIOUS_FEATURE = Problem(
     presentation=Presentation(
         beside=("weight/spurious", "test/reversed_error"),
         curves=(("weight/spurious",),),
-        setting=setting,
+        setting=lambda config, _: (
+            f"{config.points} points with a core and a spurious coordinate, a linear model"
+        ),
     ),
 )
 """The problem of a spurious feature of low variance, where mixup should be worse than ERM."""

@@ -163,12 +163,6 @@ def start(config: SupportVectorsConfig, data_root: Path | None, device: str) -> 
     return ArrayProcess(epochs=config.epochs, state=state, advance=advance)
 
 
-def setting(config: SupportVectorsConfig, metric: str) -> str:
-    """Return a description of the points for captions."""
-    del metric
-    return f"{config.points} Gaussian points in {config.dimension} dimensions"
-
-
 SUPPORT_VECTORS = Problem(
     name="support-vectors",
     title="directions of ERM and mixup on linear models (Chidambaram et al. 2022, section 3)",
@@ -207,7 +201,9 @@ SUPPORT_VECTORS = Problem(
     presentation=Presentation(
         beside=("support/fraction", "margin/cosine", "train/error"),
         curves=(("margin/cosine",), ("train/excess_loss",)),
-        setting=setting,
+        setting=lambda config, _: (
+            f"{config.points} Gaussian points in {config.dimension} dimensions"
+        ),
     ),
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )

@@ -41,6 +41,18 @@ def spell_interval(low: float | None, high: float | None, scale: float, digits: 
     return ""
 
 
+def spell_estimate(record: Mapping[str, Any], name: str, scale: float, digits: int) -> str:
+    """Return an entry of a record and its interval: `1.20 [1.10, 1.35]`; a dash for None.
+
+    The ends of the interval are the entries NAME_low and NAME_high.
+    """
+    value = record[name]
+    if value is None:
+        return DASH
+    interval = spell_interval(record[f"{name}_low"], record[f"{name}_high"], scale, digits)
+    return spell_number(value * scale, digits) + interval
+
+
 def spell_half(half: float, scale: float, digits: int) -> str:
     """Return half the width of an interval, scaled and rounded.
 

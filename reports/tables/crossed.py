@@ -5,7 +5,7 @@ from typing import Any
 
 from reports.numbers.crossed import LEAST_CONTEXTS, Index, indices
 from reports.numbers.runs import values_of
-from reports.numbers.spelling import DASH, spell_interval, spell_number
+from reports.numbers.spelling import spell_estimate
 from reports.numbers.spread import sd_interval
 from reports.numbers.summary import summarise
 from reports.tables.listings import Listing
@@ -45,9 +45,9 @@ def crossed_table(study: Study, arranged: Mapping[str, Mapping[int, RunResult]])
                     setting,
                     source,
                     str(len(seeds)),
-                    _spell(record, "sd", scale, digits),
-                    _spell(record, "first", 100.0, 0),
-                    _spell(record, "total", 100.0, 0),
+                    spell_estimate(record, "sd", scale, digits),
+                    spell_estimate(record, "first", 100.0, 0),
+                    spell_estimate(record, "total", 100.0, 0),
                 )
             )
     if not any(record["first"] is not None for record in records):
@@ -101,11 +101,3 @@ def _columns(name: str, index: Index) -> dict[str, float | None]:
         f"{name}_high": index.high,
         f"{name}_estimate": index.estimate,
     }
-
-
-def _spell(record: Mapping[str, Any], name: str, scale: float, digits: int) -> str:
-    value = record[name]
-    if value is None:
-        return DASH
-    interval = spell_interval(record[f"{name}_low"], record[f"{name}_high"], scale, digits)
-    return spell_number(value * scale, digits) + interval

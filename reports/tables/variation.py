@@ -9,7 +9,7 @@ from mixup_core.problem import Config
 from mixup_core.tree.written_forms import flatten
 from reports.numbers.arms import summarise_arm
 from reports.numbers.runs import values_of
-from reports.numbers.spelling import DASH, spell_interval, spell_number
+from reports.numbers.spelling import spell_estimate, spell_number
 from reports.numbers.spread import sd_interval, share_interval
 from reports.numbers.summary import summarise
 from reports.tables.listings import Listing
@@ -45,8 +45,8 @@ def variation_table(
                 records.append(record)
                 line += [str(record["n"])] if place == 0 else []
                 scale, digits = metric.scale, metric.digits
-                line.append(_spell(record, "sd", scale, digits))
-                line.append(_spell(record, "share", 100.0, 0))
+                line.append(spell_estimate(record, "sd", scale, digits))
+                line.append(spell_estimate(record, "share", 100.0, 0))
             cells.append(tuple(line))
     noise = _test_noise(study, arranged)
     unit = metric.difference_unit
@@ -126,14 +126,6 @@ def _record_of(
         "share_low": share_low,
         "share_high": share_high,
     }
-
-
-def _spell(record: Mapping[str, Any], name: str, scale: float, digits: int) -> str:
-    value = record[name]
-    if value is None:
-        return DASH
-    interval = spell_interval(record[f"{name}_low"], record[f"{name}_high"], scale, digits)
-    return spell_number(value * scale, digits) + interval
 
 
 def _test_noise(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> float | None:

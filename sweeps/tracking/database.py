@@ -4,15 +4,19 @@ import hashlib
 import os
 import sqlite3
 import stat
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from mixup_core.store.errors import StoreError, UnreadableError
 from mixup_core.store.local_files import read_regular, write_durably
 from sweeps.machine.sqlite_files import DatabaseError, alone, require_companions
+
+T = TypeVar("T")
 
 _PATIENCE = 20.0
 """Seconds to wait for another process that writes."""
@@ -180,15 +184,7 @@ def contents_of(database: Path, name: str) -> Contents | None:
         database: The file; it is not changed.
         name: Name of the experiment.
     """
-    if not database.is_file():
-        return None
-    try:
-        require_companions(database)
-        address = f"{database.resolve().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
-            return _contents_of(connection, name)
-    except (DatabaseError, sqlite3.Error):
-        return None
+    return _read(database, lambda connection: _contents_of(connection, name))
 
 
 def experiment_in(database: Path, name: str) -> str | None:
@@ -198,17 +194,22 @@ def experiment_in(database: Path, name: str) -> str | None:
         database: The file; it is not changed.
         name: Name of the experiment.
     """
+    query = "SELECT experiment_id FROM experiments WHERE name = ? AND lifecycle_stage = 'active'"
+    found = _read(database, lambda connection: connection.execute(query, (name,)).fetchone())
+    return None if found is None else str(found[0])
+
+
+def _read(database: Path, read: Callable[[sqlite3.Connection], T]) -> T | None:
+    """Return what a function reads from a database; None if there is no file or on an error."""
     if not database.is_file():
         return None
-    query = "SELECT experiment_id FROM experiments WHERE name = ? AND lifecycle_stage = 'active'"
     try:
         require_companions(database)
         address = f"{database.resolve().as_uri()}?mode=ro"
         with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
-            found = connection.execute(query, (name,)).fetchone()
+            return read(connection)
     except (DatabaseError, sqlite3.Error):
         return None
-    return None if found is None else str(found[0])
 
 
 def _contents_of(connection: sqlite3.Connection, name: str) -> Contents | None:

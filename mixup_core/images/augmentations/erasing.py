@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.augmentations.moves import Border, draw_moves, moved
-from mixup_core.rules import require
+from mixup_core.rules import require_order
 from mixup_core.tree.limits import Range, Share
 
 if TYPE_CHECKING:
@@ -44,9 +44,7 @@ class Erasing(Augmentation):
         Raises:
             RuleError: If it is.
         """
-        is_sorted = self.least_area <= self.greatest_area
-        rule = "least_area <= greatest_area"
-        require(is_sorted, rule, self, "least_area", "greatest_area")
+        require_order(self, "least_area", "greatest_area")
 
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"

@@ -7,7 +7,7 @@ from scipy import integrate, stats
 
 from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.mixing.loss_floor import loss_floor
-from mixup_core.mixing.partners import FromBatch
+from mixup_core.mixing.partners import EpochOrder, FromBatch
 
 
 def _rng(seed: int = 0) -> np.random.Generator:
@@ -54,7 +54,9 @@ def test_the_floor_counts_pairs_of_different_classes() -> None:
     drawn = []
     for _ in range(4000):
         order = torch.from_numpy(rng.permutation(6))
-        partners = FromBatch().draw(order, [3, 3], rng, torch.Tensor.float)
+        partners = FromBatch().draw(
+            EpochOrder(indices=order, batch_sizes=[3, 3], shown=torch.Tensor.float), rng
+        )
         drawn.append(float((labels[order] != labels[partners]).double().mean()))
     expected = float(np.mean(drawn)) * math.log(2)
     assert loss_floor(Midpoint(), labels, "permutation", 3) == pytest.approx(expected, rel=0.03)

@@ -1,22 +1,29 @@
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 
-from mixup_core.mixing.partners import FromBatch, FromDataset, Similar
+from mixup_core.mixing.partners import EpochOrder, FromBatch, FromDataset, Similar
 
 
 def _rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
+def _order(
+    indices: torch.Tensor,
+    sizes: Sequence[int],
+    shown: Callable[[torch.Tensor], torch.Tensor] = torch.Tensor.float,
+) -> EpochOrder:
+    return EpochOrder(indices=indices, batch_sizes=sizes, shown=shown)
+
+
 def test_partners_of_the_dataset_are_uniform_with_replacement() -> None:
-    partners = FromDataset().draw(torch.arange(10), [10], _rng(), torch.Tensor.float)
+    partners = FromDataset().draw(_order(torch.arange(10), [10]), _rng())
     many = torch.cat(
-        [
-            FromDataset().draw(torch.arange(10), [10], _rng(i), torch.Tensor.float)
-            for i in range(999)
-        ]
+        [FromDataset().draw(_order(torch.arange(10), [10]), _rng(i)) for i in range(999)]
     )
     assert partners.shape == (10,)
     assert stats.chisquare(torch.bincount(many, minlength=10).numpy()).pvalue > 1e-3
@@ -25,7 +32,7 @@ def test_partners_of_the_dataset_are_uniform_with_replacement() -> None:
 
 def test_partners_by_permutation_stay_in_their_batch() -> None:
     order = torch.randperm(10, generator=torch.Generator().manual_seed(0))
-    partners = FromBatch().draw(order, [4, 4, 2], _rng(), torch.Tensor.float)
+    partners = FromBatch().draw(_order(order, [4, 4, 2]), _rng())
     for own, partner in zip(order.split(4), partners.split(4), strict=True):
         assert sorted(own.tolist()) == sorted(partner.tolist())
 
@@ -33,7 +40,9 @@ def test_partners_by_permutation_stay_in_their_batch() -> None:
 def test_similar_partners_follow_the_kernel() -> None:
     points = torch.tensor([[0.0], [1.0], [3.0]])
     order = torch.arange(3).repeat(20_000)
-    partners = Similar(bandwidth=0.5).draw(order, [3] * 20_000, _rng(), lambda index: points[index])
+    partners = Similar(bandwidth=0.5).draw(
+        _order(order, [3] * 20_000, lambda index: points[index]), _rng()
+    )
     square = (points - points.T).square()
     mean = (1 + 9 + 4) / 3
     chances = torch.exp(-square / (2 * 0.5**2 * mean)).fill_diagonal_(0)
@@ -46,17 +55,19 @@ def test_similar_partners_follow_the_kernel() -> None:
 def test_similar_partners_stay_in_their_batch_and_one_alone_meets_itself() -> None:
     order = torch.randperm(9, generator=torch.Generator().manual_seed(0))
     images = torch.rand(9, 2, 3, generator=torch.Generator().manual_seed(1))
-    partners = Similar().draw(order, [4, 4, 1], _rng(), lambda index: images[index])
+    partners = Similar().draw(_order(order, [4, 4, 1], lambda index: images[index]), _rng())
     for own, partner in zip(order.split(4), partners.split(4), strict=True):
         assert set(partner.tolist()) <= set(own.tolist())
     assert (partners != order)[:8].all()
     assert partners[8] == order[8]
     same = torch.zeros(9, 2)
-    assert len(Similar().draw(order, [9], _rng(), lambda index: same[index]).unique()) > 1
+    assert len(Similar().draw(_order(order, [9], lambda index: same[index]), _rng()).unique()) > 1
 
 
 def test_a_wide_kernel_makes_all_others_equally_likely() -> None:
     points = torch.tensor([[0.0], [1.0], [9.0]])
     order = torch.arange(3).repeat(6000)
-    partners = Similar(bandwidth=1e3).draw(order, [3] * 6000, _rng(), lambda index: points[index])
+    partners = Similar(bandwidth=1e3).draw(
+        _order(order, [3] * 6000, lambda index: points[index]), _rng()
+    )
     assert torch.bincount(partners[order == 0]).tolist()[1] == pytest.approx(3000, abs=160)
