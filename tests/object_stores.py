@@ -1,8 +1,8 @@
-"""Object stores: real S3 servers of a test's own, on the loopback.
+"""Object stores: real S3 servers for tests, on the loopback.
 
-Each has a bucket `studies`, and a bucket `full` that takes no object. moto is quick to start, but
-answers one request at a time, so it cannot show that two conditional puts are one after the other.
-Ceph's gateway is what people run: many threads, and signatures that are checked.
+Each has a bucket `studies`, and a bucket `full` that accepts no object. moto starts quickly but
+answers one request at a time, so it cannot test concurrent conditional puts. Ceph's gateway is used
+in practice: it has many threads and checks signatures.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from tests.servers import free_port, listens, running
 
 KEY, SECRET = "an-access-key", "a-secret-key"
 NAMES = ("moto", "ceph")
-"""Parameters of a fixture whose tests run on each."""
+"""Names of the stores, as parameters of fixtures."""
 
 _MOTO = """
 import sys
@@ -50,7 +50,7 @@ def moto(**options: str) -> Iterator[Mapping[str, str]]:
     """Run moto's S3 server; yield the environment of its clients.
 
     Args:
-        options: Its settings, as variables of its environment.
+        options: Settings, as environment variables of the server.
     """
     for package in ("moto", "s3fs"):
         pytest.importorskip(package, reason=f"{package} is not installed: NOT TESTED on S3")
@@ -99,7 +99,7 @@ public addrv = v2:127.0.0.1:{monitor_port}
 def ceph() -> Iterator[Mapping[str, str]]:
     """Run Ceph's object gateway on a cluster of one monitor and one disk in memory.
 
-    It needs no manager, no root and no key: it is on the loopback, and gone with the `with`.
+    It needs neither manager, root nor key; it listens on the loopback and ends with the `with`.
     """
     pytest.importorskip("s3fs", reason="s3fs is not installed: NOT TESTED on S3")
     programs = ("ceph", "ceph-mon", "ceph-osd", "radosgw", "radosgw-admin")
@@ -151,14 +151,14 @@ def ceph() -> Iterator[Mapping[str, str]]:
 
 @contextlib.contextmanager
 def object_stores() -> Iterator[Callable[[str], Mapping[str, str]]]:
-    """Yield what starts a server by its name, once, and returns the environment of its clients."""
+    """Yield a function that starts a server by name, once, and returns its clients' environment."""
     servers = {"moto": moto, "ceph": ceph}
     with contextlib.ExitStack() as stack:
         yield functools.cache(lambda name: stack.enter_context(servers[name]()))
 
 
 def forget_clients() -> None:
-    """Make s3fs read its environment again: it keeps one client for all that look the same."""
+    """Make s3fs read its environment again; it caches one client for equal arguments."""
     import s3fs
 
     s3fs.S3FileSystem.clear_instance_cache()

@@ -1,4 +1,4 @@
-"""Plugin files for tests, which are unloaded after each."""
+"""Plugin files for tests, which are unregistered after each test."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -110,7 +110,7 @@ Write = Callable[..., Path]
 
 @pytest.fixture
 def plugin(tmp_path: Path) -> Iterator[Write]:
-    """Write a plugin file made of some parts; what a test loads is unloaded after it."""
+    """Write a plugin file from some parts; plugins that a test loads are unregistered after it."""
 
     def write(*parts: str, name: str = "tiny.py") -> Path:
         file = tmp_path / name

@@ -1,4 +1,4 @@
-"""Races: processes that want the same thing at the same moment, round after round."""
+"""Races: several processes try to get the same thing at the same moment, round after round."""
 
 import multiprocessing
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ from sweeps.leasing.lease import Lease
 
 Got = TypeVar("Got")
 Attempt = Callable[[str, int, int], AbstractContextManager[Got]]
-"""Given the URL of a store, a round and the number of a racer."""
+"""Function of the URL of a store, the number of the round and that of the process."""
 
 _PATIENCE = 50.0
 
@@ -25,9 +25,9 @@ _barrier: Barrier
 
 
 def race(attempt: Attempt[Got], store: str, *, racers: int, rounds: int) -> list[tuple[Got, ...]]:
-    """Return what each racer got, by round.
+    """Return what each process got, by round.
 
-    All attempts of a round begin together, and none ends before each has got something.
+    All attempts of a round start together, and no process ends before all have a result.
     """
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(racers)
@@ -42,7 +42,7 @@ def race(attempt: Attempt[Got], store: str, *, racers: int, rounds: int) -> list
 
 @contextmanager
 def drive(store: str, number: int, racer: int) -> Iterator[bool]:
-    """Hold a study's lease, if nobody else does."""
+    """Take the lease of a study, if no other process has it."""
     bucket_lease._BEAT_EVERY = 0.2
     try:
         lease = Lease.acquire(Store(store), f"round-{number}", f"racer {racer}")
@@ -55,7 +55,7 @@ def drive(store: str, number: int, racer: int) -> Iterator[bool]:
 
 @contextmanager
 def write_stage(store: str, number: int, racer: int) -> Iterator[tuple[int, int]]:
-    """Store a stage as one's own; get who wrote what came back, and who wrote what is there."""
+    """Store a stage; return who wrote the stage that came back, and who wrote the stored one."""
     opened, key = Store(store), f"{number:08x}"
     written = opened.write(
         key,
@@ -72,7 +72,7 @@ def write_stage(store: str, number: int, racer: int) -> Iterator[tuple[int, int]
 
 @contextmanager
 def clear_what_others_store(store: str, number: int, racer: int) -> Iterator[bool]:
-    """Store a stage, or clear up after its dead writers all the while; get whether it is whole."""
+    """Store a stage, or remove leftovers of dead writers; return whether the stage is complete."""
     opened, key = Store(store), f"{number:08x}"
     content = bytes(100_000)
     if racer % 2:

@@ -1,9 +1,10 @@
-"""SecondDevice: a device without hardware that refuses mixed devices and counts who waits for it.
+"""SecondDevice: a simulated device that refuses mixed devices and counts waiting for it.
 
-Its tensors report the device `meta` and hold their values in a tensor on the CPU, where they are
-computed. Like CUDA, it takes a CPU tensor without dimensions as a number, and no other. What would
-make the host wait for a GPU is counted, by the function of `mixup_core` it is in: values that are
-read, shapes that depend on values, and copies that block. Autocast is left out.
+Its tensors report the device `meta` and keep their values in a CPU tensor, on which operations are
+computed. Like CUDA, it accepts a CPU tensor without dimensions as a number, and no other.
+Operations for which the host would wait for a GPU are counted, by the function of `mixup_core` in
+which they occur: reading values, shapes that depend on values, and blocking copies. Autocast is not
+simulated.
 """
 
 import sys
@@ -29,11 +30,11 @@ _READING = {
 
 
 class MixedDevicesError(Exception):
-    """An operation was given tensors of two devices."""
+    """An operation received tensors of two devices."""
 
 
 class OnSecondDevice(torch.Tensor):
-    """A tensor of the second device."""
+    """A tensor on the second device."""
 
     held: torch.Tensor
 
@@ -47,11 +48,11 @@ class OnSecondDevice(torch.Tensor):
         return made
 
     def tolist(self) -> Any:
-        """Return the values; PyTorch's own method refuses subclasses."""
+        """Return the values; PyTorch's own method does not accept subclasses."""
         return self.cpu().tolist()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Be stored as what is held, as a tensor of a GPU is stored by its values."""
+        """Pickle the tensor by its values, like a GPU tensor."""
         return self.held.detach().__reduce_ex__(protocol)
 
     @classmethod
@@ -60,7 +61,7 @@ class OnSecondDevice(torch.Tensor):
 
 
 class _Makers(TorchFunctionMode):
-    """Copies values that are given in Python to the device; `meta` would drop them."""
+    """Copies Python values to the device, which `meta` would lose."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = kwargs or {}
@@ -70,7 +71,7 @@ class _Makers(TorchFunctionMode):
 
 
 class SecondDevice(TorchDispatchMode):
-    """Lets `meta` be the second device within a `with`, and counts what waits for it."""
+    """Makes `meta` the second device inside a `with`, and counts operations that wait for it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,7 +96,7 @@ class SecondDevice(TorchDispatchMode):
     def compute(  # noqa: C901  the rules of a device, one after another
         self, func: Any, args: Any, kwargs: dict[str, Any]
     ) -> Any:
-        """Return what an operation gives, with results where a GPU would have them.
+        """Return the result of an operation, on the device where a GPU would have it.
 
         Raises:
             MixedDevicesError: If its tensors are on two devices.
@@ -138,12 +139,12 @@ class SecondDevice(TorchDispatchMode):
 
 
 class DispatchedInPython(TorchDispatchMode):
-    """Computes on the CPU as PyTorch does for a device of Python: the other side of a comparison.
+    """Computes on the CPU as PyTorch does for a device implemented in Python, for comparisons.
 
-    Where a tensor gets two gradients, autograd adds the second in place, but for a device of
-    Python into a new tensor. Values are equal, and strides may differ where an image is one pixel,
-    as images of 8 x 8 are in the last stages of EfficientNet. BatchNorm then takes another kernel,
-    which adds in another order: the loss of its first epoch moved by 0.08 in batches of 5.
+    If a tensor gets two gradients, autograd adds the second in place, but for a Python device into
+    a new tensor. Values are equal, but strides may differ for images of one pixel, which occur in
+    the last stages of EfficientNet at 8 x 8. BatchNorm then uses another kernel with another order
+    of summation: the loss of the first epoch changed by 0.08 in batches of 5.
     """
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -151,7 +152,7 @@ class DispatchedInPython(TorchDispatchMode):
 
 
 def second_device(patch: pytest.MonkeyPatch) -> None:
-    """Let PyTorch's fused optimizers and autocast accept the device."""
+    """Make PyTorch's fused optimizers and autocast accept the device."""
     optimizer: Any = sys.modules[torch.optim.Optimizer.__module__]
     kinds = optimizer._get_fused_kernels_supported_devices()
     patch.setattr(optimizer, "_get_fused_kernels_supported_devices", lambda: [*kinds, "meta"])
@@ -163,13 +164,13 @@ def _held(each: Any) -> Any:
 
 
 def _apart(made: torch.Tensor, others: list[torch.Tensor]) -> torch.Tensor:
-    """Return a tensor that shares no memory with those of the CPU: a copy is one."""
+    """Return a copy of a tensor, which shares no memory with CPU tensors."""
     shared = {each.untyped_storage().data_ptr() for each in others}
     return made.clone() if made.untyped_storage().data_ptr() in shared else made
 
 
 def _has_mask(indices: Any, value: torch.Tensor | None = None) -> bool:
-    """Return whether a mask decides a shape; one number under a mask is filled in without that."""
+    """Return whether a mask determines a shape; filling one number under a mask does not."""
     if value is not None and value.numel() == 1:
         return False
     return any(each is not None and each.dtype in {torch.bool, torch.uint8} for each in indices)

@@ -1,4 +1,4 @@
-"""Real servers of a test's own, on the loopback, ended by their process ids."""
+"""Real servers for tests, on the loopback, ended by their process ids."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ import pytest
 
 
 def free_port() -> int:
-    """Return a port nobody listens on."""
+    """Return a port on which nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
         return port
@@ -22,7 +22,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def postgres(folder: Path) -> Iterator[str]:
-    """Run PostgreSQL on a data folder of its own; yield the URL of an empty database."""
+    """Run PostgreSQL on a new data folder; yield the URL of an empty database."""
     binaries = [str(path) for path in Path("/usr/lib/postgresql").glob("*/bin")]
     where = os.pathsep.join([*sorted(binaries, reverse=True), os.environ["PATH"]])
     initdb, server = (shutil.which(name, path=where) for name in ("initdb", "postgres"))
@@ -52,7 +52,7 @@ def postgres(folder: Path) -> Iterator[str]:
 def running(
     command: list[str], is_ready: Callable[[], bool], **environment: str
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run a server in a process group of its own until the end of the `with`."""
+    """Run a server in its own process group until the end of the `with`."""
     process = subprocess.Popen(
         command, env={**os.environ, **environment}, start_new_session=True, cwd="/",
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -71,7 +71,7 @@ def running(
 
 
 def listens(port: int) -> bool:
-    """Return whether somebody listens on a port of the loopback."""
+    """Return whether a process listens on a port of the loopback."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 

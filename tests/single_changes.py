@@ -1,4 +1,4 @@
-"""Single changes: every configuration that differs from another one in the value of one path."""
+"""Single changes: configurations that differ from a given one in the value of one field."""
 
 from collections.abc import Iterator
 from dataclasses import is_dataclass
@@ -40,10 +40,9 @@ WITNESSES: dict[str, list[dict[str, Any]]] = {
         },
     ],
 }
-"""Problem to values of further configurations, for paths whose single change breaks a rule of the
-others."""
+"""Additional configurations by problem, for fields that cannot be changed alone in the others."""
 NEVER_MET: dict[str, set[Any]] = {"sufficiency": {Erm}}
-"""Problem to the dataclasses that a rule of it refuses."""
+"""Dataclasses that a rule of the problem always refuses, by problem."""
 FIXED = {
     "entropy-floor": {"epochs"},
     "sufficiency": {
@@ -55,15 +54,15 @@ FIXED = {
         "data.oracle",
     },
 }
-"""Problem to the paths that take one value alone."""
+"""Fields that have only one valid value, by problem."""
 
 
 @cache
 def configurations() -> dict[str, list[Any]]:
-    """Return problem to the configurations that single changes start from.
+    """Return the configurations from which single changes start, by problem.
 
-    They are those of the bundled studies and of `keyed.yaml`, the witnesses, and for each of the
-    first configurations every member of every choice.
+    These are the configurations of the bundled studies and of `keyed.yaml`, the witnesses, and for
+    each of the first configurations every member of every choice.
     """
     found: dict[str, list[Any]] = {name: [] for name in PROBLEMS}
     for study in [*map(bundled, bundled_names()), keyed_study()]:
@@ -79,9 +78,9 @@ def configurations() -> dict[str, list[Any]]:
 
 
 def _with_each_member(config: Any) -> Iterator[Any]:
-    """Yield the configuration with each choice replaced by each of its members that is legal.
+    """Yield the configuration with each choice replaced by each valid member.
 
-    A list of a choice has each member alone.
+    A list of choices gets each member alone.
     """
     for path, leaf in leaves(type(config)).items():
         met = set()
@@ -97,7 +96,7 @@ def _with_each_member(config: Any) -> Iterator[Any]:
 
 
 def changed(config: Any, path: str) -> Iterator[tuple[Any, Any]]:
-    """Yield each value that a path may be changed to, and the configuration with it."""
+    """Yield each possible new value of a field, and the configuration with it."""
     leaf = leaves(type(config))[path]
     whole = path.removesuffix(".name") if leaf.part.is_named else path
     members_of_choice = [v for kind in leaf.part.options.values() for v in values(kind)]

@@ -1,4 +1,4 @@
-"""TOY: a problem without torch or data, whose runs may learn from each other."""
+"""TOY: a test problem without torch or data, whose runs may learn from each other."""
 
 import json
 from collections.abc import Iterator
@@ -22,22 +22,22 @@ from mixup_core.rules import require
 from mixup_core.seeding import stream
 
 PLACE = "tests.toy:TOY"
-"""What stands for it in `PROBLEMS`."""
+"""Entry of the problem in `PROBLEMS`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToyConfig:
-    """A random walk with a drift, which may start where another one ended."""
+    """A random walk with drift, which may start where another walk ended."""
 
     problem: ClassVar = "toy"
 
     epochs: int
     drift: float = 0.0
-    """Added in each epoch before `turn`."""
+    """Value added in each epoch before `turn`."""
     turn: int | None = None
-    """First epoch without drift; None: never."""
+    """First epoch without drift; None: the drift never ends."""
     teacher: str | None = None
-    """Arm whose end is the start of this one."""
+    """Arm whose final value is the start of this one."""
     teacher_key: str | None = None
     seed: int = 0
 
@@ -52,7 +52,7 @@ class ToyConfig:
 
 @dataclass(kw_only=True)
 class Walk:
-    """The walk under way."""
+    """A running random walk."""
 
     config: ToyConfig
     value: float

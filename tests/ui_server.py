@@ -1,4 +1,4 @@
-"""UiServer: `mixsweep ui` until it answers, for tests of all but its pages."""
+"""UiServer: runs `mixsweep ui` until it answers, for tests that do not look at its pages."""
 
 import subprocess
 import time
@@ -15,15 +15,15 @@ _PATIENCE = 240.0
 def said_by_ui(
     command: Sequence[str], environment: Mapping[str, str], folder: Path
 ) -> tuple[int, str]:
-    """Start the server, end it once it answers, and return its exit code and its output.
+    """Start the server, end it once it answers, and return its exit code and output.
 
     Args:
-        command: Runs `mixsweep`.
-        environment: Of the command.
-        folder: The working directory.
+        command: Command line of `mixsweep`.
+        environment: Environment of the command.
+        folder: Working directory.
 
     Returns:
-        Code 0 if it answered.
+        Exit code, 0 if the server answered; and the output.
     """
     (port,) = free_ports(1)
     server = subprocess.Popen(

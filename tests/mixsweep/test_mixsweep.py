@@ -1,4 +1,4 @@
-"""The names for notebooks: the same tables as the files, and one run as a launch trains it."""
+"""The Python interface for notebooks: the same tables as the files, and single runs."""
 
 import json
 import subprocess
@@ -23,7 +23,7 @@ NOTEBOOK = Path(__file__).parents[2] / "examples" / "results.ipynb"
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with every run of the digits study but one, trained without Ray."""
+    """Home with every run of the digits study but one, trained without Ray."""
     home = tmp_path_factory.mktemp("notebook") / "runs"
     train_into(home / "store", mixsweep.read_study("digits").runs()[:-1])
     return home

@@ -1,4 +1,4 @@
-"""A run that takes a tenth of a second, on images made up by the test."""
+"""Fixtures: a run on made-up images that takes a tenth of a second."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from tests.mixup_core.small_files import FashionMnist
 
 
 def _images(info: DatasetInfo, num: int, seed: int) -> Images:
-    """Return noise around one pattern per class: learnable, and not at once."""
+    """Return one noisy pattern per class, which a network learns after a few steps."""
     rng = torch.Generator().manual_seed(seed)
     shape = (info.channels, info.image_size, info.image_size)
     patterns = torch.rand(info.num_classes, *shape, generator=torch.Generator().manual_seed(0))

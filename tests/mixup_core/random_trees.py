@@ -1,4 +1,4 @@
-"""Values of any type of a tree, drawn by hypothesis: written forms, and whole trees."""
+"""Random configurations for hypothesis: values as study files write them, and whole trees."""
 
 import dataclasses
 import types
@@ -14,7 +14,7 @@ from mixup_core.tree.parts import leaves, limits, members, parts, words
 
 
 def spellings(hint: Any) -> st.SearchStrategy[Any]:
-    """Draw a value of a type as a study file writes it, within the limits of single values."""
+    """Draw a valid value of a type, as a study file would write it."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         if known := words(hint):
@@ -52,7 +52,10 @@ def _dataclasses(kind: Any) -> st.SearchStrategy[Any]:
 
 @st.composite
 def trees(draw: st.DrawFn, start: Any) -> Any:
-    """Draw a tree some changes away from another; a change that breaks a rule is left out."""
+    """Draw a configuration that differs from another one by some changes.
+
+    Invalid changes are left out.
+    """
     node = start
     known = leaves(type(start))
     for path in draw(st.lists(st.sampled_from(sorted(known)), max_size=12)):

@@ -1,4 +1,4 @@
-"""Data sets of a few images, in files of the true formats."""
+"""Datasets of a few images, in files of the original formats."""
 
 import dataclasses
 import hashlib
@@ -30,7 +30,7 @@ def idx(array: np.ndarray) -> bytes:
 
 @dataclasses.dataclass
 class FashionMnist:
-    """Fashion-MNIST in small: image i is filled with i, its label is i modulo 10."""
+    """A tiny Fashion-MNIST in which image i is filled with i and has label i modulo 10."""
 
     root: Path
     monkeypatch: pytest.MonkeyPatch
@@ -52,7 +52,7 @@ class FashionMnist:
 
 
 def write_images(folder: Path, split: str, **images: Image.Image) -> None:
-    """Save each image as `split/<class>/0.png`, the class being its keyword."""
+    """Save each image as `split/<class>/0.png`; the keyword is the class."""
     for name, image in images.items():
         (folder / split / name).mkdir(parents=True, exist_ok=True)
         image.save(folder / split / name / "0.png")

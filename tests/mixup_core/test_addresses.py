@@ -1,4 +1,4 @@
-"""Addresses: no secret is shown, however it was written, and what is harmless is shown whole."""
+"""Addresses: secrets are never shown, however they are written; all else is shown."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Archives: what unpacks to more than its own size is refused before it is unpacked."""
+"""Archives: what unpacks to far more than its size is refused before it is unpacked."""
 
 import io
 import random
@@ -15,11 +15,11 @@ from mixup_core.archives import ArchiveError, read_arrays, require_unpacked
 from mixup_core.predictions import Predictions, PredictionsError
 
 HUGE = 1_500_000_000
-"""Bytes that half a megabyte unpacks to at most."""
+"""Largest number of bytes to which half a megabyte may unpack."""
 
 
 def deflated(name: str) -> bytes:
-    """Return an archive of half a megabyte whose one member unpacks to 500 MB."""
+    """Return an archive of half a megabyte whose member unpacks to 500 MB."""
     buffer = io.BytesIO()
     with (
         zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive,
@@ -34,7 +34,7 @@ def deflated(name: str) -> bytes:
 
 
 def overstated() -> bytes:
-    """Return an archive with a member whose head states more numbers than it has."""
+    """Return an archive whose member declares more numbers than it contains."""
     buffer, member = io.BytesIO(), io.BytesIO()
     np.lib.format.write_array_header_1_0(
         member, {"descr": "<f4", "fortran_order": False, "shape": (HUGE,)}

@@ -1,4 +1,4 @@
-"""Faults of machines are told from errors of runs, by type and by text."""
+"""Faults of machines are distinguished from errors of runs, by type and by text."""
 
 import pytest
 

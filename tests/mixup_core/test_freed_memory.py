@@ -1,4 +1,4 @@
-"""Freed memory that is kept is not cleared by the system again."""
+"""Freed memory that is kept by the process is not cleared again by the system."""
 
 import platform
 import subprocess
@@ -27,7 +27,10 @@ _PAGES_OF_A_BLOCK = 5 * 2**20 * 4 // 4096
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library is another")
 def test_a_step_finds_the_memory_of_the_one_before() -> None:
-    """Left alone, glibc mostly gives all back; where its heap lies decides, so three are asked."""
+    """Without the setting, glibc mostly returns memory.
+
+    It depends on the heap, so three processes are tried.
+    """
     cleared = [
         int(subprocess.run([sys.executable, "-c", _FAULTS], check=True, stdout=-1).stdout)
         for _ in range(3)

@@ -1,4 +1,4 @@
-"""The global generators: who draws from them is seen, and seeding them is undone."""
+"""Global generators: draws from them are detected, and seeding them is undone."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Keys name what is computed: the same for ever for the same numbers, another for any other."""
+"""Keys: equal for equal computations, different for all others, for ever."""
 
 import dataclasses
 import json
@@ -33,7 +33,7 @@ FROZEN = json.loads((Path(__file__).parent / "keys.json").read_text())
 
 @pytest.mark.parametrize("frozen", FROZEN, ids=lambda frozen: frozen["run"][:6])
 def test_keys_are_those_that_results_were_stored_under(frozen: dict[str, Any]) -> None:
-    """Made by the first version: a change orphans every stored result of users."""
+    """The first version made these keys; if they change, users lose all stored results."""
     config = with_values(BASE, frozen["values"])
     assert run_key(config) == frozen["run"]
     assert list(stage_keys(config)) == frozen["stages"]
@@ -209,7 +209,7 @@ class Toy:
 
 
 def _grown(kind: Any, **added: Any) -> Any:
-    """Return a dataclass with a field added, as a later version would have it."""
+    """Return a dataclass with one more field, as a later version might have."""
     own = [(part.name, kind.__annotations__[part.name], part) for part in dataclasses.fields(kind)]
     new = [(name, type(value), field(default=value)) for name, value in added.items()]
     variables = {name: getattr(kind, name) for name in ("name", "problem") if name in vars(kind)}

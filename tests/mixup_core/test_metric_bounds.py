@@ -1,4 +1,4 @@
-"""Bounds and sample sizes of metrics, which decide what a claim can say and how it is judged."""
+"""Bounds and sample sizes of metrics, which decide how claims are tested."""
 
 import math
 

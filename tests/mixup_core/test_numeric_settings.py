@@ -1,4 +1,4 @@
-"""Numeric settings: what chooses a precision is set, what else can move bits is recorded."""
+"""Numeric settings: the precision is set, and everything else that affects bits is recorded."""
 
 import pytest
 

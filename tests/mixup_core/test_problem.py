@@ -44,7 +44,10 @@ def test_what_a_problem_says_of_paths_and_metrics_exists(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_a_process_is_where_its_problem_says(name: str) -> None:
-    """The place is text, so that reading a problem loads no torch: no linter follows it."""
+    """The location is text, so that reading a problem does not import torch.
+
+    Linters cannot check it.
+    """
     problem = problem_named(name)
     module, _, function = problem.process.partition(":")
     start = getattr(import_module(module), function)

@@ -10,7 +10,7 @@ from mixup_core.scores import accuracy, auroc, balanced_accuracy
 
 
 def drawn(classes: int, seed: int, digits: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return chances with ties and labels of unequal frequency; each class has an image."""
+    """Return probabilities with ties, and labels of unequal frequency; every class occurs."""
     rng = np.random.default_rng(seed)
     shares = rng.dirichlet(np.ones(classes))
     labels = np.concatenate([np.arange(classes), rng.choice(classes, size=150, p=shares)])

@@ -1,4 +1,4 @@
-"""Temporary folders: private whatever the umask, and gone with their process."""
+"""Temporary folders are private whatever the umask, and end with their process."""
 
 import os
 import shutil

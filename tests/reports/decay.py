@@ -1,4 +1,7 @@
-"""DECAY: a problem for tests that is not image training: time on a log axis, more is better."""
+"""DECAY: a test problem without images, with time on a logarithmic axis.
+
+Larger values are better.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +16,7 @@ from sweeps.study.study import Run, Study
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecayConfig:
-    """How fast something decays."""
+    """Configuration of a decay with a rate."""
 
     problem: ClassVar[str] = "decay"
     rate: float
@@ -43,7 +46,7 @@ DECAY = Problem(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RampConfig(DecayConfig):
-    """Something whose every epoch is decided anew."""
+    """Configuration in which every epoch has its own setting."""
 
     problem: ClassVar[str] = "ramp"
 
@@ -69,7 +72,7 @@ def decay_study(rates: Sequence[float] = (1.0, 2.0), *, epochs: int = 4, seeds: 
 
 
 def decayed(run: Run, varied: float = 0.0) -> RunResult:
-    """Return a finished run; arms differ by the same margin at every seed unless it is varied."""
+    """Return a finished run; differences between arms are equal at all seeds, unless varied."""
     assert isinstance(run.config, DecayConfig)
     records = tuple(
         EpochRecord(

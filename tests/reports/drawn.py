@@ -1,4 +1,4 @@
-"""Figures of synthetic results, by name, and what is drawn in them."""
+"""Figures of synthetic results by name, and their content."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ from sweeps.study.study import Study
 
 
 def draw(study: Study, results: tuple[RunResult, ...]) -> dict[str, Figure]:
-    """Return the figures that every study has, those of which nothing is stored left out."""
+    """Return the figures that every study has, without those that lack results."""
     arranged, table = arrange(study, results), tabulate(study, results)
     looks = arm_looks(study.arms)
     figures = draw_curves(study, arranged, table, looks), draw_finals(arranged, table, looks)

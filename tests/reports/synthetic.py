@@ -1,4 +1,4 @@
-"""Synthetic studies: a config and records as a trainer would leave them, without training."""
+"""Synthetic studies: configurations and records as a trainer would store them."""
 
 import csv
 import io
@@ -57,7 +57,7 @@ def finish(
     kind: str = "failed",
     seconds: float = 6.0,
 ) -> RunResult:
-    """Return a run that ended after some epochs with a given last error."""
+    """Return a run that ended after some epochs with a given final error."""
     spread = 1 + list(LAWS).index(run.arm) if run.arm in LAWS else 1
     noise = NOISE[run.seed % len(NOISE)] * spread
     last = FINAL_ERROR.get(run.arm, 0.2) + noise if error is None else error

@@ -1,4 +1,4 @@
-"""Synthetic predictions: logits of networks that are right as often as asked."""
+"""Synthetic predictions: logits of networks with a given accuracy."""
 
 from collections.abc import Callable
 
@@ -12,7 +12,7 @@ SHARPNESS = {"erm": 4.0, "midpoint": 1.0, "uniform": 2.0}
 
 
 def split_of(arm: str, seed: int, *, shift: int = 0, size: int = NUM_IMAGES) -> Split:
-    """Return logits that favour the label, and now and then another class."""
+    """Return logits that favour the label, and sometimes another class."""
     truth = np.random.default_rng(shift)
     labels = truth.integers(NUM_CLASSES, size=size)
     rng = np.random.default_rng([seed, len(arm), shift])
@@ -29,7 +29,7 @@ def split_of(arm: str, seed: int, *, shift: int = 0, size: int = NUM_IMAGES) -> 
 
 
 def reader(*, has_val: bool = True, without: int = 0) -> Callable[[RunResult], Predictions | None]:
-    """Return what reads predictions of every run but the seeds below `without`."""
+    """Return a function that reads predictions of every run except seeds below `without`."""
 
     def read(result: RunResult) -> Predictions | None:
         run = result.run

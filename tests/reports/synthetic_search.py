@@ -1,4 +1,4 @@
-"""A synthetic search: four points of two parameters, one pruned, and its confirmation."""
+"""A synthetic search: four points with two parameters, one of them pruned, and a confirmation."""
 
 from dataclasses import replace
 

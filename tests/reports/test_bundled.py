@@ -27,7 +27,7 @@ def two_seeds(name: str) -> Study:
 
 
 def told(study: Study, run: Run, place: int) -> RunResult:
-    """Return a run whose every metric is a number of its own."""
+    """Return a run in which every metric has a different value."""
     names = list(study.problem.metrics)
     drawn = stream(run.seed, "told", place).random((RECORDS, len(names)))
     records = tuple(

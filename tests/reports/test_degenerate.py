@@ -1,4 +1,4 @@
-"""Degenerate results: whatever the runs are, no table or figure states more than they can show."""
+"""Degenerate results: tables and figures never state more than the runs can show."""
 
 import json
 import math
@@ -41,7 +41,7 @@ CLAIMS = tuple(
 )
 
 Ends = Callable[[Run], float | None]
-"""Last test error of a run; None: the run has no record. Not a number: it diverged."""
+"""Final test error of each run; None: the run has no record; NaN: the run diverged."""
 
 
 def by_arm(**values: float) -> Ends:
@@ -105,7 +105,7 @@ def results_of(study: Study, ends: Ends) -> list[RunResult]:
 
 
 def predictions_of(ends: Ends) -> Callable[[RunResult], Predictions | None]:
-    """Return a reader of predictions that are wrong as often as the record says."""
+    """Return a reader of predictions with the error of the record."""
 
     def read(result: RunResult) -> Predictions | None:
         error = ends(result.run)
@@ -137,7 +137,7 @@ def tables(contents: Mapping[str, str]) -> Iterator[tuple[str, list[dict[str, st
 
 
 def intervals(rows: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield the first part of the name of each pair of columns, and each line that has both."""
+    """Yield the common name of each pair of interval columns, and each row that has both."""
     for row in rows:
         for name in row:
             head, _, tail = name.rpartition("low")
@@ -149,7 +149,7 @@ def intervals(rows: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, Mapping[
 
 
 NOT_OF_RUNS = {"figures/reliability.csv"}
-"""Their `low` and `high` are ends of bins."""
+"""Files whose columns `low` and `high` are ends of bins."""
 
 
 def test_no_interval_is_empty_and_none_leaves_the_bounds(contents: Mapping[str, str]) -> None:

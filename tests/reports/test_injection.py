@@ -1,4 +1,4 @@
-"""Texts of a study file, of an error or of a shared store are shown in a report, never obeyed."""
+"""Injection: texts of a study file, an error or a shared store are shown, never interpreted."""
 
 import csv
 import re
@@ -25,12 +25,12 @@ HOSTILE = (
     "one\ntwo", "\N{NARROW NO-BREAK SPACE}x",
 )  # fmt: skip
 UNSEEN = ("\x1b[2J\x1b]0;x\x07", "one\r\ntwo\x0b", "\N{RIGHT-TO-LEFT OVERRIDE}txt.exe")
-"""A study file may not hold these; what a worker or a shared store says may."""
+"""Characters that study files may not contain, but texts of workers and shared stores may."""
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Return a report of harmless texts, and the same with hostile ones in their place."""
+    """Return two reports: one with harmless texts, one with malicious ones."""
     harmless = [f"text {number}" for number in range(len(HOSTILE))]
     place = tmp_path_factory.mktemp("reports")
     return _written(place / "harmless", harmless), _written(place / "hostile", HOSTILE)

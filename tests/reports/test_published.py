@@ -1,4 +1,4 @@
-"""Published results: what the README claims can be made again from the committed files."""
+"""Published results: statements of the README are computed again from the committed files."""
 
 import csv
 import re
@@ -108,7 +108,9 @@ RESULTS = {
     "these runs do not decide whether midpoint does": ("quickstart", "midpoint", "erm", 0),
     "midpoint ends above ERM": ("readouts", "midpoint-cosine", "erm-cosine", 1),
 }
-"""Result that the README states: study, two arms, and the sign of their difference; 0: not told."""
+"""Results that the README states: study, two arms, and the sign of their difference (0: not
+significant).
+"""
 
 
 @pytest.mark.parametrize("sentence", RESULTS)
@@ -160,13 +162,13 @@ def _by_seed(runs: list[dict[str, str]], arm: str, metric: str) -> dict[str, flo
 
 
 def _cells(text: str, *arms: str) -> list[list[str]]:
-    """Return the rows of the tables of a Markdown text whose first cell is one of some arms."""
+    """Return the table rows of a Markdown text whose first cell is one of some arms."""
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
     return [row for row in rows if row and row[0] in arms]
 
 
 def _headline(arms: list[dict[str, str]]) -> str:
-    """Return the metric that arms are compared by: the first of the table but for images."""
+    """Return the metric by which a table compares arms."""
     means = [name.removesuffix("_mean") for name in arms[0] if name.endswith("_mean")]
     return "test/error" if "test/error" in means else means[0]
 

@@ -1,6 +1,7 @@
-"""Published tables and verdicts, computed again from runs.csv by scipy and statsmodels.
+"""Published tables and verdicts, computed again from runs.csv with SciPy and statsmodels.
 
-Of the product only facts enter: the bounds of a metric, and of how many things a run is the share.
+From the project only facts are used: the bounds of a metric, and the number of items of which it is
+a fraction.
 """
 
 import csv
@@ -38,7 +39,7 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Facts:
-    """What values a metric can take, and of how many things a run is the share."""
+    """Bounds of a metric, and the number of items of which a run's value is a fraction."""
 
     least: float
     most: float
@@ -47,7 +48,7 @@ class Facts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stated:
-    """A claim: its arms with their factors, the values it allows, and its ends included or not."""
+    """A claim: its arms with factors, the allowed values, and whether their ends are included."""
 
     metric: str
     terms: Mapping[str, float]
@@ -58,7 +59,7 @@ class Stated:
 
 @pytest.fixture(scope="module", autouse=True)
 def frozen_heap() -> Iterator[None]:
-    """Hide what is imported from `gc.collect`, which statsmodels calls for each family."""
+    """Exclude imported objects from `gc.collect`, which statsmodels calls for each family."""
     gc.freeze()
     yield
     gc.unfreeze()
@@ -70,7 +71,7 @@ def rows_of(file: Path) -> Rows:
 
 
 def study_of(source: Mapping[str, Any]) -> Study:
-    """Return the bundled study of a published file; its name may end in the form of the files."""
+    """Return the bundled study of a published file, whose name may end in the kind of file."""
     return bundled(source["study"].removesuffix("-jpeg"))
 
 
@@ -102,7 +103,7 @@ def t_interval(values: Values, level: float) -> tuple[float, float]:
 
 
 def exact_interval(values: Values, facts: Facts, level: float) -> tuple[float, float]:
-    """Return Clopper and Pearson's limits for the effective number of things that seeds count."""
+    """Return Clopper and Pearson's limits for the effective number of items."""
     n, width, tail = len(values), facts.most - facts.least, (1 - level) / 2
     share, sd = (values.mean() - facts.least) / width, values.std(ddof=1)
     things = float(n * (facts.size or 1))
@@ -120,7 +121,7 @@ def interval_of(
     values: Mapping[str, Values], terms: Mapping[str, float], facts: Mapping[str, Facts],
     level: float,
 ) -> tuple[float, float] | None:  # fmt: skip
-    """Return the interval of a weighted sum of arms over shared seeds."""
+    """Return the interval of a weighted sum of arms over their common seeds."""
     total = sum((factor * values[arm] for arm, factor in terms.items()), np.zeros(1))
     n, mean, sd = len(total), float(total.mean()), float(total.std(ddof=1))
     scale = max(np.abs(factor * values[arm]).max() for arm, factor in terms.items())
@@ -185,7 +186,7 @@ _ALLOWED = {
     "at_least": (True, False),
     "within": (True, True),
 }
-"""Relation to whether its allowed values end below and above."""
+"""Whether the allowed values of each relation are bounded below and above."""
 
 
 def decision(claim: Stated, interval: tuple[float, float] | None) -> str:
@@ -205,7 +206,7 @@ def _outside(is_outside: bool) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """What was computed again of one claim."""
+    """Numbers of one claim, computed again."""
 
     verdict: str
     p: float
@@ -217,9 +218,9 @@ class Found:
 
 
 def judged(study: Study, claims: Sequence[Mapping[str, Any]], runs: Rows) -> list[Found | None]:
-    """Return the verdicts after Holm over the claims that ask different things.
+    """Return the verdicts after Holm's correction over claims with different tests.
 
-    None: runs.csv lacks what a claim is about.
+    A verdict is None if runs.csv lacks the numbers of its claim.
     """
     levels: dict[Any, float] = {}
     parts: list[tuple[Any, Found | None]] = []
@@ -284,7 +285,7 @@ def level_of(claim: Stated, values: Mapping[str, Values], facts: Mapping[str, Fa
 
 
 def _log_p_of_a_t_test(claim: Stated, values: Mapping[str, Values]) -> float:
-    """Return log p of a paired t test against the nearest end that the claim allows."""
+    """Return log p of a paired t test against the nearest end of the allowed values."""
     total = sum((factor * values[arm] for arm, factor in claim.terms.items()), np.zeros(1))
     ends = [end for end in (claim.low, claim.high) if math.isfinite(end)]
     if not ends or not total.std() > 0:
@@ -328,7 +329,7 @@ def test_every_mean_sd_and_interval_of_a_published_table_is_that_of_its_runs(fol
 def _is_interval(
     printed: tuple[float, ...], values: Values, facts: Facts, *, is_older: bool
 ) -> bool:
-    """Before 2026-11-25 every interval was Student's, without a width where all seeds agree."""
+    """Check an interval. Before 2026-11-25 all were Student's, without width if all seeds agree."""
     has_spread = values.std(ddof=1) > 1e-12 * np.abs(values).max()
     usual = t_interval(values, 0.95) if np.ptp(values) else (values[0], values[0])
     is_inside = facts.least <= usual[0] and usual[1] <= facts.most
@@ -417,7 +418,7 @@ LOOKED = [folder for folder in FOLDERS if (folder / "looks.csv").exists()]
 
 @pytest.mark.parametrize("folder", LOOKED, ids=lambda f: str(f.relative_to(PUBLISHED)))
 def test_every_published_look_is_that_of_its_runs(folder: Path) -> None:
-    """The levels of the looks have tests of their own; here they are taken from the file."""
+    """The levels of the looks have their own tests; here they are read from the file."""
     runs, rows = rows_of(folder / "runs.csv"), rows_of(folder / "looks.csv")
     source = source_of(folder)
     study = study_of(source)
@@ -445,7 +446,7 @@ def test_every_published_look_is_that_of_its_runs(folder: Path) -> None:
 
 
 def _check_older(row: Mapping[str, str], that: Mapping[str, Any], runs: Rows) -> None:
-    """Before 2026-11-25 the claims of a metric shared a family with its table (Bonferroni)."""
+    """Check an older report: before 2026-11-25 claims shared a family with their table."""
     claim = stated(that)
     found = {arm: by_seed(runs, arm, claim.metric) for arm in claim.terms}
     seeds = sorted(set.intersection(*(set(of) for of in found.values())))

@@ -1,4 +1,4 @@
-"""The numbers behind published figures, computed again by numpy, scipy and statsmodels."""
+"""Numbers of published figures, computed again with NumPy, SciPy and statsmodels."""
 
 import math
 import re
@@ -149,7 +149,7 @@ NO_RESULTS = {
 
 
 def folder_of(file: Path) -> Path:
-    """Return the folder of the runs of a figure; figures of a page are named STUDY-KIND."""
+    """Return the folder with the runs of a figure; figures of a page are named STUDY-KIND."""
     page = file.parent.parent
     if (page / "runs.csv").exists():
         return page

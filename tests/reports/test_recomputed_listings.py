@@ -1,8 +1,8 @@
-"""Every other table of published reports, computed again by numpy, scipy and statsmodels.
+"""All other published tables, computed again with NumPy, SciPy and statsmodels.
 
-What stands on the runs alone is computed from runs.csv. What stands on predictions, which are not
-published, is held to the errors in runs.csv and to itself; that the numbers follow from exported
-predictions is tested in `tests/reports/tables/test_ensembles.py`.
+Tables of runs are computed from runs.csv. Tables of predictions, which are not published, are
+compared with the errors in runs.csv and with each other; `tests/reports/tables/test_ensembles.py`
+computes them from exported predictions.
 """
 
 import math
@@ -34,7 +34,7 @@ def headline_of(folder: Path) -> str:
 
 
 def is_of_last(folder: Path) -> bool:
-    """Return True if runs.csv holds values of the last epoch, as predictions and curves do."""
+    """Return True if runs.csv has values of the last epoch, like predictions and curves."""
     return study_of(source_of(folder)).readout.tag == "last"
 
 
@@ -55,7 +55,7 @@ def close(value: float) -> object:
 
 
 def check_summary(row: Mapping[str, str], head: str, values: Values | None, n: int) -> None:
-    """Check mean, sd and 95 % interval: of values, or of the printed mean and sd of n values."""
+    """Check mean, sd and 95 % interval, from values or from the printed mean, sd and n."""
     mean, sd = number(row, f"{head}mean"), number(row, f"{head}sd")
     low, high = number(row, f"{head}ci_low"), number(row, f"{head}ci_high")
     if values is not None:
@@ -73,7 +73,7 @@ def check_summary(row: Mapping[str, str], head: str, values: Values | None, n: i
 
 
 def check_paired(row: Mapping[str, str], differences: Values, names: tuple[str, str, str]) -> None:
-    """Check a mean difference and, where counting sets no wider limits, scipy's interval and p."""
+    """Check a mean difference, and SciPy's interval and p unless counting sets wider limits."""
     low, high, p = (number(row, name) for name in names)
     assert number(row, "difference") == close(differences.mean())
     sd = differences.std(ddof=1)
@@ -91,7 +91,7 @@ UNADJUSTED = ("difference_ci_low_unadjusted", "difference_ci_high_unadjusted", "
 
 
 def check_unadjusted(row: Mapping[str, str]) -> None:
-    """Check interval, p and effect of a difference by its own mean, sd and n."""
+    """Check interval, p and effect of a difference from its printed mean, sd and n."""
     difference, sd, n = number(row, "difference"), number(row, "difference_sd"), int(row["n"])
     low, high, p = (number(row, name) for name in UNADJUSTED)
     if math.isnan(low) or n < 2 or sd == 0:
@@ -379,7 +379,7 @@ ELSEWHERE = {
     "joined_runs": "test_published",
     "joined_verdicts": "test_published",
 }
-"""Files that have tests of their own."""
+"""Files that have their own tests."""
 
 FILES = sorted(
     file

@@ -1,4 +1,4 @@
-"""Every number of a report, computed again by scipy from the `runs.csv` beside it."""
+"""Every number of a report, computed again with SciPy from the `runs.csv` beside it."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ def study() -> Study:
 
 @pytest.fixture(scope="module")
 def folder(study: Study, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a report in which one run of midpoint is not finished."""
+    """Return a report in which one run of midpoint is unfinished."""
     out = tmp_path_factory.mktemp("report")
     unfinished = ended(study, {("midpoint", 3): {"epochs": 4}})
     draft_report(study, unfinished, data_checksums={}, command="mixsweep").write(out)
@@ -64,7 +64,7 @@ def by_seed(runs: Rows, arm: str, metric: str = "test/error") -> dict[str, float
 
 
 def paired(runs: Rows, arm: str, against: str | float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values of the seeds that both have."""
+    """Return the values of two arms at their common seeds."""
     ours = by_seed(runs, arm)
     theirs = by_seed(runs, against) if isinstance(against, str) else dict.fromkeys(ours, against)
     shared = [seed for seed in ours if seed in theirs]
@@ -72,7 +72,7 @@ def paired(runs: Rows, arm: str, against: str | float) -> tuple[np.ndarray, np.n
 
 
 def ps_of(runs: Rows) -> dict[str, float]:
-    """Return comparison to p, of the family of the table: arms against ERM."""
+    """Return p of each comparison of the table's family: arms against ERM."""
     pairs = [("midpoint", "erm"), ("uniform", "erm")]
     return {
         f"{arm} {against}": float(scipy.stats.ttest_rel(*paired(runs, arm, against)).pvalue)
@@ -141,7 +141,7 @@ def test_effect_sizes_and_sign_flips(folder: Path) -> None:
 
 
 def decided(relation: str, low: float, high: float, value: float, margin: float | None) -> bool:
-    """Return whether an interval lies on one side of what a claim allows."""
+    """Return whether an interval lies on one side of the allowed values."""
     ends = {
         "less": (-math.inf, value),
         "greater": (value, math.inf),
@@ -205,7 +205,7 @@ def test_differences_from_the_paper(folder: Path) -> None:
 
 
 def test_the_primary_rows_of_the_sensitivity_table(folder: Path) -> None:
-    """Those under other read-outs need more than `runs.csv` has."""
+    """Rows of other read-outs need more than `runs.csv`."""
     table = {row["arm"]: row for row in read(folder, "table.csv")}
     rows = [row for row in read(folder, "sensitivity.csv") if row["is_primary"] == "true"]
     same = ("n", "difference", "p", "p_unadjusted", "difference_ci_low", "difference_ci_high")

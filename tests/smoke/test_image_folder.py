@@ -1,4 +1,4 @@
-"""A study over a user's own images, PNG and JPEG, and what a broken one says."""
+"""A study on a user's own images, PNG and JPEG, and messages about broken images."""
 
 from collections.abc import Callable
 from pathlib import Path

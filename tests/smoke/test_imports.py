@@ -1,4 +1,4 @@
-"""Workers import from the installation: what lies in the working directory is not run."""
+"""Imports: workers import the installed package; modules in the working directory are not run."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The pages a user opens, loaded in headless Chromium."""
+"""Web pages that a user opens, loaded in headless Chromium."""
 
 import csv
 import re
@@ -37,7 +37,7 @@ def finished(command_line: Callable[..., CommandLine]) -> CommandLine:
 
 @pytest.fixture(scope="module")
 def links(finished: CommandLine) -> Iterator[dict[str, str]]:
-    """Return the links that `mixsweep ui` prints for a finished home, while they work."""
+    """Return the links that `mixsweep ui` prints for a finished home, while it serves."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -60,7 +60,7 @@ def links(finished: CommandLine) -> Iterator[dict[str, str]]:
 
 
 def _seen(address: str, profile: Path, patience_ms: int) -> str:
-    """Return the page's document once its scripts have run."""
+    """Return the document of a page after its scripts have run."""
     assert BROWSER is not None
     quiet = [
         "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -76,7 +76,7 @@ def _seen(address: str, profile: Path, patience_ms: int) -> str:
 
 
 def _table(page: str) -> list[dict[str, str]]:
-    """Return the cells of MLflow's table of runs by column, row by row."""
+    """Return MLflow's table of runs, one dict of cells per row."""
     rows: dict[int, dict[str, str]] = {}
     for part in page.split('row-index="')[1:]:
         cells = rows.setdefault(int(part.partition('"')[0]), {})

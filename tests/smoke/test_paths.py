@@ -1,4 +1,4 @@
-"""Paths: a home works wherever it lies, or is refused in one line before anything is written."""
+"""Paths: a home works in any folder, or is refused in one line before anything is written."""
 
 import json
 import os
@@ -81,7 +81,7 @@ def test_a_home_that_no_library_could_name_is_refused_before_anything_is_written
 
 
 _MAY_FAIL = {"compare", "stop"}
-"""Commands that say that there is nothing to compare or to stop."""
+"""Commands that may say that there is nothing to compare or to stop."""
 
 
 def _arguments(commands: Iterable[str], study: object, out: Path) -> list[list[str]]:
@@ -89,7 +89,7 @@ def _arguments(commands: Iterable[str], study: object, out: Path) -> list[list[s
 
 
 def _beside(home: Path, place: Path) -> list[str]:
-    """Return what lies in a place but the home and the folders above it."""
+    """Return the files beside the home and the folders above it."""
     own = {home, *home.parents}
     found = (
         Path(folder) / name for folder, names, files in os.walk(place) for name in names + files
@@ -98,7 +98,7 @@ def _beside(home: Path, place: Path) -> list[str]:
 
 
 def _shown_by_ui(mixsweep: CommandLine) -> list[dict[str, str]]:
-    """Return the experiments that MLflow's pages have of a home, but its default one."""
+    """Return the experiments on MLflow's pages, without the default one."""
     (port,) = free_ports(1)
     server = mixsweep.start("ui", "--port", str(port))
     request = urllib.request.Request(

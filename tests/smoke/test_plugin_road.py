@@ -1,4 +1,4 @@
-"""A plugin from an empty folder to a table: an operation, a network and a dataset in one file."""
+"""A plugin from an empty folder to a table: operation, network and dataset in one file."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""What README.md and cluster/README.md tell a user to type, typed in a clone, in order."""
+"""Commands of README.md and cluster/README.md, run in a clone, in order."""
 
 import os
 import re
@@ -22,7 +22,7 @@ NOT_TYPED = {
     "make test": "runs this test",
     ". .venv/bin/activate": "the test has a path of its own",
 }
-"""Commands of README.md that are not typed here, and why."""
+"""Commands of README.md that this test does not run, and why."""
 
 ELSEWHERE = {
     "ray": "needs a cluster; tests/cluster starts the parts that a machine alone can",
@@ -34,7 +34,7 @@ ELSEWHERE = {
     "make": "takes minutes; tests/hosts and the targets of Makefile run what it runs",
     "sh": "tests/cluster starts local.sh", "env": "is what `ray job submit` runs",
 }  # fmt: skip
-"""First words of commands of cluster/README.md that no test of ours types, and why."""
+"""First words of commands of cluster/README.md that no test runs, and why."""
 
 
 def _typed(text: str) -> list[str]:
@@ -112,7 +112,7 @@ def test_every_command_and_script_runs_in_a_clone_in_order(tmp_path: Path) -> No
 
 
 def _see_pages(line: str, clone: Path, environment: dict[str, str]) -> None:
-    """Type a command that serves pages, and end it once it has printed its links."""
+    """Run a command that serves pages, and end it once it has printed its links."""
     process = subprocess.Popen(
         f"{line} --port 5987", shell=True, cwd=clone, env=environment, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,

@@ -1,4 +1,4 @@
-"""The whole road, as a user walks it: study file, plan, runs, MLflow, table, relaunch."""
+"""The whole way of a user: study file, plan, runs, MLflow, table, second launch."""
 
 import csv
 import io
@@ -29,7 +29,7 @@ REPORT = {
 
 @pytest.fixture(scope="module")
 def finished(command_line: Callable[..., CommandLine]) -> CommandLine:
-    """Return a home in which the digits study was run once, and check what it said."""
+    """Return a home in which the digits study was run once, and check the output."""
     mixsweep = command_line()
     before = mixsweep.json("plan", "digits")
     assert not mixsweep.home.exists(), "plan touches nothing"

@@ -1,4 +1,4 @@
-"""A search as a user runs it, and as a user's machine treats it: killed, and launched again."""
+"""A search as a user runs it, killed and launched again."""
 
 import json
 import random
@@ -147,7 +147,7 @@ def test_two_slots_train_every_seed_of_every_point_once(
 
 
 def num_stages(mixsweep: CommandLine) -> int:
-    """Return how many stages are stored: one per run that ended, for runs as short as these."""
+    """Return the number of stored stages; such short runs have one each."""
     return len(Store(str(mixsweep.home / "store")).keys())
 
 

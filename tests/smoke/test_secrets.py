@@ -1,4 +1,4 @@
-"""Secrets: what an address holds is used, and is nowhere in what a study leaves or prints."""
+"""Secrets: a password in an address works, and is nowhere in files or output."""
 
 import os
 import subprocess
@@ -25,11 +25,11 @@ search:
   objective: val/error
 """
 _START = 60.0
-"""Seconds in which a command has moved its addresses to its environment, on a busy machine."""
+"""Seconds within which a command has moved its addresses to its environment, on a busy machine."""
 
 
 EACH_WAY_BY_TURNS = (("options", "run report status"), ("variables", "run sync plan"))
-"""Each way to give an address, with the commands that are run so."""
+"""Ways to pass an address, each with the commands that are tested with it."""
 ALL = "run run report sync status plan"
 
 
@@ -79,7 +79,7 @@ def _database(file: Path, secret: str) -> str:
 
 
 def _listings_with_the_canary(process: "subprocess.Popen[str]") -> Iterator[bytes]:
-    """Yield the command line of each process with the canary once a command has moved its own."""
+    """Yield each process command line that has the secret after it should have been moved."""
     began, own = time.monotonic(), Path(f"/proc/{process.pid}")
     # Empty: the process has not set its arguments yet.
     while process.poll() is None and (
@@ -101,7 +101,7 @@ def _command_line_of(process: Path) -> bytes:
 
 
 def _said_by_a_hook_that_fails(mixsweep: CommandLine, study: Path) -> list[str]:
-    """Return what a command says whose `--on-finish` holds a secret, which only the shell knows."""
+    """Return the output of a command whose failing `--on-finish` contains a secret."""
     said = mixsweep("run", str(study), "--on-finish", f"test -z {CANARY}-hook")
     return [said.stdout, said.stderr]
 

@@ -1,4 +1,4 @@
-"""A launch that is asked to stop, by another process that sees its store."""
+"""A launch is stopped by another process that can read its store."""
 
 import subprocess
 import time

@@ -1,4 +1,4 @@
-"""Surroundings: commands work where everything around them is odd at once."""
+"""Surroundings: commands work in an environment where everything is unusual at once."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
-"""Faults by the hundred, and what they cost: `make soak`, hours on two cores.
+"""Soak tests: hundreds of faults, and what they cost. `make soak` takes hours on two cores.
 
-One module per kind of fault or load; each publishes its figures (`findings`) and exits 1 if a
-promise was broken. They refuse to run outside of `tests/faults/in_namespace.sh`.
+There is one module per kind of fault or load. Each publishes its measurements (`findings`) and
+exits with 1 if a guarantee was broken. They refuse to run outside `tests/faults/in_namespace.sh`.
 """

@@ -1,9 +1,9 @@
-"""Bits: variables of the environment that change a history change the record of its surroundings.
+"""Bits: environment variables that change results must also change the recorded environment.
 
-Each variable that oneDNN, MKL, OpenMP, ATen and glibc document is set in a process of its own,
-which trains an MLP and a narrow ResNet as a worker does. Where the history differs from the one
-without the variable, what is recorded with the stage must differ too, and a run that goes on in the
-other environment must say so.
+Each variable that oneDNN, MKL, OpenMP, ATen and glibc document is set in its own process, which
+trains an MLP and a narrow ResNet like a worker. If the results differ from those without the
+variable, the environment recorded with the stage must differ too, and a run that is resumed in the
+other environment must report it.
 """
 
 import argparse
@@ -44,7 +44,7 @@ VARIABLES = {
 
 
 def train() -> None:
-    """Train both networks as a worker does, and print what is stored of them."""
+    """Train both networks like a worker, and print what is stored."""
     from mixup_core.numeric_settings import fix_precision
 
     fix_precision(os.environ)
@@ -81,7 +81,7 @@ def train() -> None:
 
 
 def trained(**variables: str) -> dict[str, tuple[str, dict[str, str]]]:
-    """Return by model the digest of what a worker stores, and the environment it records."""
+    """Return, by model, the hash of the stored content and the recorded environment."""
     environment = {k: v for k, v in os.environ.items() if k not in VARIABLES}
     done = subprocess.run(
         [sys.executable, "-m", "tests.soak.bits", "--train"],
@@ -93,7 +93,7 @@ def trained(**variables: str) -> dict[str, tuple[str, dict[str, str]]]:
 
 
 def main() -> None:
-    """Try every value and publish; exit 1 if the record hides a change."""
+    """Try every value and publish; exit with 1 if the record hides a change."""
     plain, lines, hidden = trained(), [], []
     if {k: v[0] for k, v in trained().items()} != {k: v[0] for k, v in plain.items()}:
         hidden.append("two runs in one environment differ")

@@ -1,7 +1,7 @@
-"""Canaries: the secrets of addresses that work are in no file, message or process list.
+"""Canaries: secrets of working addresses are in no file, message or process list.
 
-SQLite takes any key in the query of its address, so a database of it stands for a server with a
-password: it answers, and what was written down of its address shows.
+SQLite ignores unknown keys in the query of an address, so a database with such a key simulates a
+server with a password: it works, and every place that records its address is found.
 """
 
 import os
@@ -22,9 +22,9 @@ from tests.soak.secrets import STUDY, leaks
 from tests.ui_server import said_by_ui
 
 _EVERY = 0.2
-"""Seconds between two looks at processes and at files that are gone at the end."""
+"""Seconds between two samples of processes and of temporary files."""
 _TYPED = 1.0
-"""CPU seconds for which a command line may be seen as it was typed: the interpreter starts."""
+"""CPU seconds for which a typed command line may be visible, while the interpreter starts."""
 COMMANDS = (
     "plan {study}", "run {study} --engine inline", "run {study} --set seeds=2 --slots 1",
     "report {study}", "sync {study}", "status {study} --json", "export {study} --out {home}/e.csv",
@@ -34,17 +34,17 @@ COMMANDS = (
 
 @dataclass(kw_only=True)
 class Lookout:
-    """Looks for canaries in process lists and in the files of a folder while a `with` lasts."""
+    """Searches process lists and the files of a folder for canaries, during a `with`."""
 
     folder: Path
     found: set[str] = field(default_factory=set)
     num_looks: int = 0
     typed_for: float = 0.0
-    """Most CPU seconds of a process whose command line was seen as it was typed."""
+    """Largest CPU time of a process whose typed command line was still visible."""
 
     @contextmanager
     def looking(self) -> Iterator[None]:
-        """Look until the `with` ends."""
+        """Search until the `with` ends."""
         is_over = threading.Event()
 
         def look() -> None:
@@ -74,7 +74,7 @@ class Lookout:
 
 
 def leaking_files(folder: Path) -> set[str]:
-    """Return the files below a folder that have a canary in their name or in their content."""
+    """Return the files below a folder with a canary in their name or content."""
     found = set()
     for path in folder.rglob("*"):
         with suppress(OSError):
@@ -85,7 +85,7 @@ def leaking_files(folder: Path) -> set[str]:
 
 
 def main() -> None:
-    """Run every command and publish; exit 1 on any secret."""
+    """Run every command and publish; exit with 1 if any secret was found."""
     place, wrong, num_commands = Place(), list[str](), 0
     home, databases = place.folder / "runs", place.folder / "databases"
     temporary = Path(os.environ["TMPDIR"]) / "t"  # short: sockets lie below it

@@ -1,8 +1,8 @@
-"""Closed: whatever Ray's variables say, only the loopback listens and things of others stay.
+"""Closed: whatever the values of Ray's variables, only the loopback is listened on.
 
 In a network namespace with a routable interface, `run`, `report`, `ui` and `submit` (nobody answers
-it) are tried with each value. Sockets are looked at all the while; then folders, processes and
-decoys are.
+it) run with each value. Sockets are sampled all the time; afterwards folders, processes and decoys
+are checked.
 """
 
 import argparse
@@ -36,11 +36,12 @@ Found = TypeVar("Found")
 _DEAD = (f"{ROUTABLE}:6379", "127.0.0.1:9", "10.9.8.9:6379", "no.example:6379")
 _JUNK = ("junk", "auto", "ray://127.0.0.1:10001", f"http://{ROUTABLE}:8265", "0.0.0.0:0", ":", " ")
 _SWITCHES = ("0", "1", "-1", "true", "junk", "0.0.0.0", ROUTABLE, "::", "/no/such/place", "")
-"""Values of all of Ray's variables but the address."""
+"""Values for all variables of Ray except the address."""
 _OF_RAY = {"169.254.169.254|80"} | {f"{name}|53" for name in nameservers()}
-"""Address that Ray's dashboard asks for its cloud, even where its statistics are off."""
+"""Address that Ray's dashboard contacts even if its usage statistics are off."""
 _FOREIGN = ("numpy", "torch", "sklearn", "ray", "mlflow", "optuna", "matplotlib", "usercustomize")
-"""Modules of a working directory that nobody named; each leaves a mark if it is imported."""
+"""Modules in the working directory that nobody imports on purpose; each leaves a trace if imported.
+"""
 _VERBS = ("run", "report", "submit", "ui")
 _PATIENCE = 1200.0
 _STUDY = """
@@ -55,7 +56,7 @@ seeds: 1
 
 @dataclass(kw_only=True)
 class Trial:
-    """One set of variables, on a home, a working directory and a temporary folder of its own."""
+    """One set of variables, with its own home, working directory and temporary folder."""
 
     name: str
     variables: Mapping[str, str]
@@ -75,7 +76,7 @@ class Trial:
         return {**kept, **places, **self.variables}
 
     def run(self) -> None:
-        """Try the commands, one after another."""
+        """Run the commands one after another."""
         desk, temporary = self.folder / "desk", self.folder / "t"
         for folder in (desk, temporary):
             folder.mkdir(parents=True)
@@ -130,20 +131,21 @@ class Trial:
 
 
 _MIXSWEEP = (sys.executable, "-P", "-m", "sweeps.cli")
-"""As the installed command: without the working directory among the places of modules."""
+"""Command line like the installed command: the working directory is not on the module path."""
 _BUSY = "Ray did not start on this machine"
-"""Said where other work leaves Ray too little time to start."""
+"""Message if a busy machine leaves Ray too little time to start."""
 _CODES: Mapping[str, set[int]] = {
     "run": {0, 2}, "report": {0, 1, 2}, "submit": {0, 2}, "ui": {0, 2},
 }  # fmt: skip
-"""A report of a study that was refused has missing runs, or nothing to read."""
+"""Allowed exit codes; the report of a study that was refused has missing runs or nothing to read.
+"""
 
 
 def values(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield a name and variables.
+    """Yield names and values of variables to try.
 
     Args:
-        folder: For values that are folders.
+        folder: Used for values that are folders.
     """
     yield "nothing set", {}
     for address in ("", "local", *_DEAD, *_JUNK):
@@ -159,7 +161,7 @@ def values(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _after(find: Callable[[], Found]) -> Found:
-    """Return what is still found after some seconds."""
+    """Return what still exists after some seconds."""
     give_up_at = time.monotonic() + 10
     while (found := find()) and time.monotonic() < give_up_at:
         time.sleep(0.2)
@@ -173,7 +175,7 @@ def _named(process: psutil.Process) -> str:
 
 
 def main() -> None:
-    """Try all and publish; exit 1 if anything was open, changed or left."""
+    """Try all values and publish; exit with 1 if anything was open, changed or left behind."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60)
     until, place = time.monotonic() + 60 * parser.parse_args().minutes, Place()

@@ -1,4 +1,4 @@
-"""Checkpoints cut, flipped and swapped; each time the run must go on from the one before."""
+"""Corruption: damaged checkpoints; the run must resume from the one before."""
 
 import argparse
 import logging
@@ -31,11 +31,11 @@ CONFIG = TrainConfig(
     batch_size=64,
 )
 STORED = (1, 2)
-"""Epochs whose stages a run finds when it is resumed; the last of them is damaged."""
+"""Epochs with stored stages when a run is resumed; the last one is damaged."""
 
 
 def cut(path: Path, other: Path, rng: random.Random) -> None:
-    """Leave a part of a file."""
+    """Keep only a part of a file."""
     os.truncate(path, rng.randrange(path.stat().st_size))
 
 
@@ -47,7 +47,7 @@ def flip(path: Path, other: Path, rng: random.Random) -> None:
 
 
 def swap(path: Path, other: Path, rng: random.Random) -> None:
-    """Put another stage's file in its place."""
+    """Replace a file by that of another stage."""
     shutil.copy(other, path)
 
 
@@ -55,7 +55,7 @@ DAMAGES: tuple[Callable[[Path, Path, random.Random], None], ...] = (cut, flip, s
 
 
 class _Heard(logging.Handler):
-    """Collects what the store says."""
+    """Collects the messages of the store."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -66,7 +66,7 @@ class _Heard(logging.Handler):
 
 
 def main() -> None:
-    """Damage checkpoints and publish what was found; exit 1 if any promise was broken."""
+    """Damage checkpoints and publish the result; exit with 1 if any guarantee was broken."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corruptions", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="of the damage")
@@ -129,7 +129,7 @@ def _train_and_store(data: Splits, store: Store) -> TrainingState:
 def _assert_goes_on(
     data: Splits, store: Path, damaged: str, final: TrainingState, heard: list[str]
 ) -> None:
-    """Assert that a run finds the damage, says so, and ends as the undisturbed one."""
+    """Assert that a run detects the damage, reports it, and ends like the undisturbed one."""
     _, training = resumed(CONFIG, data, store)
     assert len(training.records) == STORED[-2], f"resumed at {len(training.records)}"
     assert any(damaged in line and "quarantine" in line for line in heard), heard

@@ -1,11 +1,11 @@
-"""The damage matrix: every kind of file, damaged in every way, before every command.
+"""Damage matrix: every kind of file, with every damage, before every command.
 
-A command may heal the damage, exit 0 and leave the report as it was; or say which file it is, in
-one line, and leave the report as it was. It may never show a traceback, hang, or overwrite a good
-report; and a launch has to heal what it can make again.
+A command may repair the damage, exit with 0 and leave the report unchanged; or name the file in one
+line, and leave the report unchanged. It must never print a traceback, hang, or overwrite a good
+report. `mixsweep run` has to repair everything that can be made again.
 
-One finished home is copied to the same place for every cell, and kept under `build/` with what was
-seen of the cells of the same code: a soak that was cut short goes on with the others.
+For each cell, a finished home is copied to the same path. Results of cells are kept under `build/`
+for the same code, so an interrupted soak continues with the remaining cells.
 """
 
 import argparse
@@ -33,13 +33,13 @@ from tests.soak.place import Place
 from tests.soak.warm import Ended, Warm
 
 PATIENCE = 30.0
-"""Seconds after which a command hangs."""
+"""Seconds after which a command counts as hanging."""
 _FRAME = re.compile(r'^  File "(.+)", (line .+)$', re.MULTILINE)
-"""Of where a thread stands."""
+"""Regular expression of a stack frame of a thread."""
 PATIENCE_OF_LAUNCHES = 150.0
-"""The same of one that may start Ray, on a machine that does other things too."""
+"""The same limit for a command that may start Ray on a busy machine."""
 STUDY = "STUDY"
-"""Stands for the file of a study."""
+"""Placeholder for the study file in a command."""
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "plan": ("plan", STUDY),
     "status": ("status", STUDY),
@@ -55,17 +55,17 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 REWRITES = frozenset({"run", "report"})
 """Commands that write the report of the whole study."""
 MAY_LACK = frozenset({"verify", "report", "report of fewer"})
-"""Commands that end with 1 where something stored is damaged, and say what is missing then."""
+"""Commands that exit with 1 if a stored file is damaged, and say what is missing."""
 CACHE = Path("build") / "damage"
-"""Finished homes by the code that made them, and what was seen of cells."""
+"""Folder of finished homes and of results of cells, by the code that made them."""
 _PUBLISHED_EVERY = 25
 _MODES = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
-"""Lets root read no more than the modes of its files say."""
+"""Prefix of a command that makes file modes bind root."""
 _PROGRESS = re.compile(
     rf"({GRID}|{SEARCH})(: |  )|(loading|opening|starting|looking|writing|bringing) |report    "
     rf"|tracking  |.*  \[({GRID}|{SEARCH})  "
 )
-"""Begins what a command says of its work."""
+"""Beginning of a progress message."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +81,7 @@ class Cell:
 
     @property
     def of(self) -> Kind:
-        """What the kind is."""
+        """The kind of file."""
         return KINDS[self.kind]
 
 
@@ -91,13 +91,13 @@ class Ending:
 
     ended: Ended
     file: Path
-    """What was damaged."""
+    """The damaged file."""
     reports: Mapping[str, Mapping[str, str]]
-    """Of the study, after the command: folder to file to sha256."""
+    """Reports of the study after the command: sha256 of each file, by folder."""
 
 
 def cells() -> Iterator[Cell]:
-    """Yield every cell there is."""
+    """Yield every cell."""
     for name, kind in KINDS.items():
         for damage in [*kind.damages(), *([OTHER] if kind.other else [])]:
             for command in COMMANDS:
@@ -105,12 +105,12 @@ def cells() -> Iterator[Cell]:
 
 
 def judge(cell: Cell, ending: Ending, sound: Mapping[str, str]) -> str | None:
-    """Return what is wrong with how a cell ended; None if nothing is.
+    """Return what is wrong with the end of a cell; None if nothing is.
 
     Args:
         cell: The cell.
         ending: How it ended.
-        sound: The report of the study before: file to sha256.
+        sound: Report of the study before: sha256 of each file.
     """
     code, said = ending.ended.code, ending.ended.out + ending.ended.err
     if code is None:
@@ -134,7 +134,7 @@ def judge(cell: Cell, ending: Ending, sound: Mapping[str, str]) -> str | None:
 
 
 def _changed(cell: Cell, ending: Ending, sound: Mapping[str, str]) -> Collection[str]:
-    """Return the files of a good report that no folder of the study has as they were."""
+    """Return the files of a good report that no folder of the study has unchanged."""
     folder = ending.file.parent
     while folder.name != cell.of.study and folder != folder.parent:
         folder = folder.parent
@@ -157,7 +157,7 @@ def _changed(cell: Cell, ending: Ending, sound: Mapping[str, str]) -> Collection
 
 
 def _unclear(cell: Cell, ending: Ending) -> str | None:
-    """Return what is wrong with what a command says that ends with another code than 0."""
+    """Return what is wrong with the message of a command that exits with another code than 0."""
     lines = [line for line in ending.ended.err.splitlines() if not _PROGRESS.match(line)]
     told = " / ".join(lines)[-300:]
     if ending.ended.code != 1 and len(lines) != 1:
@@ -175,18 +175,18 @@ def _unclear(cell: Cell, ending: Ending) -> str | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
-    """A cell, and what was seen of it."""
+    """A cell with its result."""
 
     cell: Cell
     code: int | None
-    """None: it hung."""
+    """Exit code; None if the command hung."""
     wrong: str | None
     seconds: float
 
 
 @dataclass(kw_only=True)
 class Found:
-    """What the cells gone through so far showed."""
+    """Results of the cells so far."""
 
     cells: int = 0
     endings: Counter[str] = field(default_factory=Counter)
@@ -195,14 +195,14 @@ class Found:
 
     @classmethod
     def of(cls, seen: Iterable[Seen]) -> "Found":
-        """Return what some cells showed together."""
+        """Return the combined results of some cells."""
         found = cls()
         for one in seen:
             found.add(one)
         return found
 
     def add(self, seen: Seen) -> None:
-        """Count how a cell ended."""
+        """Add the result of a cell."""
         self.cells += 1
         self.seconds += seen.seconds
         self.endings[f"{seen.cell.command}: {seen.code}"] += 1
@@ -210,7 +210,7 @@ class Found:
             self.violations.append(f"{seen.cell}: {seen.wrong}")
 
     def figures(self, *, of: int) -> dict[str, Any]:
-        """Return what is published; there are so many cells in all."""
+        """Return the measurements to publish, for the given total number of cells."""
         return {
             "cells": self.cells,
             "cells_in_all": of,
@@ -222,7 +222,7 @@ class Found:
 
 
 def main() -> None:
-    """Go through the cells and publish what was found; exit 1 if one is wrong or was not seen."""
+    """Run the cells and publish the results; exit with 1 if one is wrong or was not run."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name, known in (("kind", KINDS), ("command", COMMANDS)):
         parser.add_argument(f"--{name}", choices=list(known), action="append")
@@ -253,7 +253,7 @@ def main() -> None:
 
 
 def _publish(chosen: Collection[Cell]) -> None:
-    """Publish what has been seen of all chosen cells, those of the other half too."""
+    """Publish the results of all chosen cells, including those of the other half."""
     found = Found.of(_seen(chosen).values())
     title = f"{found.cells} cells of kind of file x damage x command"
     publish("damage", title, found.figures(of=len(list(cells()))))
@@ -286,14 +286,14 @@ def _go_through(left: Sequence[Cell], seconds: float, chosen: Collection[Cell]) 
 
 
 def _with_figures(report: Mapping[str, str]) -> set[str]:
-    """Return the files that have to be kinds: all but further figures."""
+    """Return the files that need a kind: all but further figures."""
     others = {name for name in report if "/" not in name} - set(REPORTED)
     assert not others, f"of no kind: {others}"
     return set(report)
 
 
 def _seen(chosen: Collection[Cell]) -> dict[Cell, Seen]:
-    """Return what was seen of some cells of this code, now or before."""
+    """Return the results of some cells with this code, from now or before."""
     lines = _seen_cells().read_text().splitlines() if _seen_cells().exists() else []
     every = [
         Seen(cell=Cell(**cell), code=code, wrong=wrong, seconds=seconds)
@@ -315,7 +315,7 @@ def _seen_cells() -> Path:
 
 @cache
 def _code() -> str:
-    """Return what names the code that is looked at, and what it is given."""
+    """Return a hash of the tested code and its inputs."""
     digest = hashlib.sha256(json.dumps(describe_code()).encode())
     looked_at = [
         path
@@ -330,7 +330,7 @@ def _code() -> str:
 
 
 def _finished(home: Home, warm: Warm) -> Path:
-    """Return the copy of a home in which the studies are finished, and lay it in place."""
+    """Return a copy of a home with finished studies."""
     kept = CACHE / _code()
     with _alone():
         if not kept.exists():
@@ -350,7 +350,7 @@ def _finished(home: Home, warm: Warm) -> Path:
 
 @contextmanager
 def _alone() -> Iterator[None]:
-    """Let the other half wait: both need the same finished home."""
+    """Wait for the other half, which needs the same finished home."""
     CACHE.parent.mkdir(exist_ok=True)
     with CACHE.with_suffix(".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -358,7 +358,7 @@ def _alone() -> Iterator[None]:
 
 
 def _end(cell: Cell, home: Home, warm: Warm) -> Ending:
-    """Damage a file and let a command meet it."""
+    """Damage a file and run a command on it."""
     kind = cell.of
     kind.before(home)
     file = kind.find(home)

@@ -1,6 +1,6 @@
-"""Disks that are full at a random byte of a random epoch, and the same run again with space.
+"""Disks that become full at a random byte of a random epoch; then the same run with free space.
 
-A run is trained in this process as a trial trains it; a few whole launches meet full disks too.
+A run is trained in this process as a trial trains it; a few whole launches are tested too.
 """
 
 import argparse
@@ -36,9 +36,9 @@ CONFIG = TrainConfig(
     batch_size=64,
 )
 SPARE_BYTES = 8192
-"""Left at most beside a state: at times the state fits and its manifest does not."""
+"""Largest free space beside a state, so that sometimes the state fits and its manifest does not."""
 LAUNCH_KIB = (1500, 3000)
-"""Size of a launch's disk, in KiB: a state takes about 600, and two slots keep two of each run."""
+"""Size of the disk of a launch; a state takes about 600 KiB, and two slots keep two states each."""
 ENOUGH_KIB = 100_000
 
 Reference = list[tuple[list[EpochRecord], bytes]]
@@ -46,7 +46,7 @@ Reference = list[tuple[list[EpochRecord], bytes]]
 
 
 def main() -> None:
-    """Fill disks and publish what was found; exit 1 if any promise was broken."""
+    """Fill disks and publish the result; exit with 1 if any guarantee was broken."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fillings", type=int, default=50)
     parser.add_argument("--launches", type=int, default=3, help="whole launches beside them")
@@ -75,7 +75,7 @@ def main() -> None:
 def _fill_often(
     place: Place, fillings: int, rng: random.Random, violations: list[str]
 ) -> Counter[int]:
-    """Train a run until the disk is full and again with space, and count by epoch."""
+    """Train a run until the disk is full and again with space; count by epoch."""
     data = load(CONFIG.data, place.folder)
     reference = _undisturbed(data)
     disk = place.folder / "disk"
@@ -105,9 +105,9 @@ def _undisturbed(data: Splits) -> Reference:
 
 
 def _train_until_full(data: Splits, store: Path, full_at: int, room: int) -> int | None:
-    """Leave `room` bytes when epoch `full_at` is to be stored; return the epochs stored before.
+    """Leave `room` bytes when epoch `full_at` is stored; return the epochs stored before.
 
-    None if the rest of the run did fit.
+    The result is None if the rest of the run did fit.
     """
     storing, training = resumed(CONFIG, data, store)
     filler = store.parent / "filler"
@@ -128,7 +128,7 @@ def _train_until_full(data: Splits, store: Path, full_at: int, room: int) -> int
 
 
 def _assert_goes_on(data: Splits, store: Path, stored: int, reference: Reference) -> None:
-    """Assert that what was stored before loads, and that the run ends as the undisturbed one."""
+    """Assert that stored stages load, and that the run ends like the undisturbed one."""
     storing, training = resumed(CONFIG, data, store)
     assert len(training.records) == stored, f"{len(training.records)} epochs of {stored}"
     assert not Store(str(store)).quarantined(), "something was damaged"
@@ -143,7 +143,7 @@ def _assert_goes_on(data: Splits, store: Path, stored: int, reference: Reference
 
 
 def _fill(filler: Path, room: int) -> None:
-    """Take all of a disk but some bytes, rounded down to whole blocks."""
+    """Fill a disk except for some bytes, rounded down to whole blocks."""
     filler.touch()
     free = os.statvfs(filler.parent)
     size = free.f_bavail * free.f_frsize - room
@@ -153,7 +153,7 @@ def _fill(filler: Path, room: int) -> None:
 
 
 def _launch(place: Place, launches: int, rng: random.Random, violations: list[str]) -> int:
-    """Launch a study on a disk that is too small, then again with space; return how many met it."""
+    """Launch a study on a disk that is too small, then with space; return how often it was full."""
     undisturbed = place.home("undisturbed")
     with Launch(undisturbed, TWO_LAWS) as launch:
         launch.end(0)

@@ -1,4 +1,4 @@
-"""Endings: code, hook and report of a launch, whatever its streams are.
+"""Endings: exit code, hook and report of a launch, whatever its output streams are.
 
 Each cell is a launch with one state of standard output, one of standard error, and one outcome.
 """
@@ -32,7 +32,7 @@ CODES: Mapping[Outcome, int] = {
 }  # fmt: skip
 PATIENCE = 240.0
 _SIDE_BY_SIDE = 3
-"""Launches at a time: most of one is waiting."""
+"""Number of launches at a time; they mostly wait."""
 _FAULTS = Path(__file__).parents[1] / "faults"
 _FAILING = """
 study: failing
@@ -68,14 +68,14 @@ def cells() -> Iterator[Cell]:
 
 @dataclass(kw_only=True)
 class _Streams:
-    """The two streams of a process in their states, and what could be read of them."""
+    """The two output streams of a process, and the text that could be read from them."""
 
     cell: Cell
     readers: dict[int, int] = field(default_factory=dict)
     writers: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Open them."""
+        """Open the streams."""
         for number, state in ((1, self.cell.stdout), (2, self.cell.stderr)):
             if state == "full":
                 self.writers[number] = os.open("/dev/full", os.O_WRONLY)
@@ -106,7 +106,7 @@ class _Streams:
         return self.cell.stdout, self.cell.stderr
 
     def read(self) -> str:
-        """Return what comes until the end, or until the reader leaves after a line."""
+        """Return the output until the end, or until the reader leaves after a line."""
         said = b""
         for number, reader in self.readers.items():
             with open(reader, "rb") as file:  # noqa: PTH123  a number
@@ -153,7 +153,7 @@ def wrong_of(cell: Cell, folder: Path) -> list[str]:
 
 
 def _launch(outcome: Outcome, folder: Path) -> tuple[list[str], str]:
-    """Return the arguments of a launch that ends so, and the name of its study."""
+    """Return the arguments of a launch with the given outcome, and the name of its study."""
     inline = ["--engine", "inline"]
     if outcome == "failed":
         file = folder / "failing.yaml"
@@ -168,7 +168,7 @@ def _launch(outcome: Outcome, folder: Path) -> tuple[list[str], str]:
 
 
 def _interrupt(process: "subprocess.Popen[bytes]", home: Path) -> None:
-    """Send SIGINT to a launch once it has stored something."""
+    """Send SIGINT to a launch once it has stored a stage."""
     give_up_at = time.monotonic() + PATIENCE
     while not any((home / "store").glob("stages/*/*.json")):
         if process.poll() is not None or time.monotonic() > give_up_at:
@@ -178,7 +178,7 @@ def _interrupt(process: "subprocess.Popen[bytes]", home: Path) -> None:
 
 
 def main() -> None:
-    """Try all and publish; exit 1 if an ending was wrong."""
+    """Try all cells and publish; exit with 1 if an ending was wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=90)
     until = time.monotonic() + 60 * parser.parse_args().minutes

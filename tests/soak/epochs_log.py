@@ -1,8 +1,8 @@
-"""EpochsLog: every epoch that the processes of several launches train, and what was trained twice.
+"""EpochsLog: every epoch that the processes of several launches train, and epochs trained twice.
 
-A launch that is started with `variables()` notes each run that it expects to train, each epoch that
-one of its processes trains, and each that is stored. An epoch may be trained again only if it was
-lost with a killed launch, or had been trained before the later launch said what it needs.
+A launch started with `variables()` logs each run that it plans to train, each epoch that its
+processes train, and each one that is stored. An epoch may be trained again only if it was lost with
+a killed launch, or was trained before the later launch said that it needs it.
 """
 
 import json
@@ -31,24 +31,25 @@ if os.environ.get("EPOCHS_LOG"):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Counted:
-    """What a log says."""
+    """Numbers of epochs in a log."""
 
     trained: int
     distinct: int
     lost: int
     """Epochs trained again because a killed launch had not stored them."""
     passed: int
-    """Epochs trained again that others had trained, without keeping a state at or behind them,
-    before the later launch joined: nothing of them but the records was left."""
+    """Epochs trained again whose states were deleted before the later launch joined; only records
+    were left.
+    """
     twice: tuple[str, ...]
     """Epochs trained again without such a reason."""
     by_launch: Mapping[str, int]
-    """Name of a launch to the epochs that it trained."""
+    """Epochs that each launch trained, by its name."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpochsLog:
-    """The log of some launches, in a folder."""
+    """The log of several launches, in a folder."""
 
     folder: Path
 
@@ -56,8 +57,8 @@ class EpochsLog:
         """Return the environment of a launch.
 
         Args:
-            launch: Names the launch; another one of the same study has another name.
-            nap: Seconds by which each epoch takes longer, so that launches meet.
+            launch: Name of the launch; two launches of one study have different names.
+            nap: Seconds by which each epoch takes longer, so that launches overlap.
         """
         hook = self.folder / "hook"
         hook.mkdir(parents=True, exist_ok=True)
@@ -67,7 +68,7 @@ class EpochsLog:
         return {"PYTHONPATH": os.pathsep.join(paths), **log}
 
     def count(self, killed: Collection[str] = ()) -> Counted:
-        """Return what was trained.
+        """Return the numbers of trained epochs.
 
         Args:
             killed: Names of the launches that were killed.
@@ -108,7 +109,7 @@ class EpochsLog:
 
 
 def write_down() -> None:
-    """Let this process write down what it expects, trains and stores."""
+    """Let this process log what it plans, trains and stores."""
     from sweeps.leasing.claims import Claims
     from sweeps.running.storing import Storing
     from sweeps.state.passing import OWNER

@@ -1,4 +1,4 @@
-"""Findings: figures of a soak run, written with what made them."""
+"""Findings: measurements of benches and soak tests, with commit, machine and date."""
 
 import json
 import os
@@ -24,17 +24,17 @@ def publish(
     kind: Kind = "soak",
     out: Path | None = None,
 ) -> Path:
-    """Append a finding to the file of its kind, and write the table of that kind again.
+    """Append a measurement to the file of its kind, and write the table of that kind again.
 
     Args:
-        name: Names what measured: the module of `tests.soak` or `tests.bench`.
-        title: One sentence: what was done, how often.
-        figures: What was measured; plain values, units in the names.
-        kind: Make target that measures it again.
+        name: Name of the module of `tests.soak` or `tests.bench` that measured.
+        title: One sentence on what was done, and how often.
+        figures: Measured values, with units in their names.
+        kind: Make target that repeats the measurement.
         out: The folder; None: `reports/published/measurements`.
 
     Returns:
-        The folder. It holds `KIND.jsonl`, one finding per line, the newest last, and `KIND.md`.
+        The folder. It has `KIND.jsonl`, one measurement per line, the newest last, and `KIND.md`.
     """
     folder = MEASUREMENTS if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ def publish(
 
 
 def write_table(folder: Path, kind: str) -> None:
-    """Write `KIND.md`: the newest finding of each name, with its commit, machine and figures."""
+    """Write `KIND.md`: the newest measurement of each name, with its commit and machine."""
     lines = (folder / f"{kind}.jsonl").read_text(encoding="utf-8").splitlines()
     newest = {found["name"]: found for found in map(json.loads, lines)}
     rows = [f"# Measured by `make {kind}`", ""]
@@ -91,7 +91,7 @@ def _rows(figures: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, s
 
 
 def origin(found: Mapping[str, Any]) -> str:
-    """Return the commit, machine and date of a finding."""
+    """Return commit, machine and date of a measurement."""
     made = found["made_with"]
     code, versions = made["code"], made["versions"]
     commit = "no commit" if code is None else code["commit"][:7]

@@ -1,4 +1,4 @@
-"""A grid of switch epochs, shared and unshared: what sharing saves, and that it changes nothing."""
+"""Forks: a grid of switch epochs, shared and unshared: time saved, and equal results."""
 
 import argparse
 import time
@@ -14,7 +14,7 @@ POINTS = 11
 
 
 def main() -> None:
-    """Run the grid shared, then one study per arm, and publish; exit 1 if they differ."""
+    """Run the grid, then one study per arm, and publish; exit with 1 if results differ."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=20, help=f"a multiple of {POINTS - 1}")

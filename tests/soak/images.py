@@ -1,4 +1,4 @@
-"""Hostile images: each is taken or refused in one line, and no worker meets one that ends it."""
+"""Hostile images: each is used or refused in one line, and none kills a worker."""
 
 import argparse
 import time
@@ -27,27 +27,29 @@ from tests.soak.place import Place
 from tests.soak.warm import Warm
 
 SLOW_AFTER = 2.0
-"""Seconds of processor time that reading a folder with one of them may take."""
+"""CPU seconds that reading a folder with one such file may take."""
 PATIENCE = 60.0
-"""Seconds after which a launch hangs that has to refuse one."""
+"""Seconds after which a launch that has to refuse a file counts as hanging."""
 LARGEST_MB = 500.0
-"""That a process which reads it may take at its peak beyond one that reads sound images."""
+"""Largest peak memory in MB of a process that reads the file, beyond one that reads valid images.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Look:
-    """What became of a process that reads a folder of images."""
+    """Result of a process that reads a folder of images."""
 
     told: str | None
-    """What it was refused with; empty if it was taken, None if the process died or raised."""
+    """Message of the refusal; empty if the folder was accepted, None if the process died or raised.
+    """
     seconds: float
-    """Of processor time."""
+    """CPU seconds."""
     mb: float
-    """The most memory that it took, beyond what it began with."""
+    """Peak memory beyond that at the start, in MB."""
 
 
 def look(folder: Path) -> Look:
-    """Read a folder in a process of its own, a copy of this one."""
+    """Read a folder in a forked process."""
     with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
         try:
             return pool.submit(_read, folder).result()
@@ -70,7 +72,7 @@ def _read(folder: Path) -> Look:
 
 
 def wrong_with(hostile: Hostile, file: Path, seen: Look, of_sound: Look) -> list[str]:
-    """Return the promises that reading a file broke."""
+    """Return the guarantees that reading a file broke."""
     right = "" if hostile.is_taken else f"{file}: "
     is_line = seen.told is not None and seen.told.startswith(right) and seen.told.isprintable()
     wrong = [] if is_line and bool(seen.told) != hostile.is_taken else [f"told {seen.told!r}"]
@@ -83,7 +85,7 @@ def wrong_with(hostile: Hostile, file: Path, seen: Look, of_sound: Look) -> list
 def refused(
     launch: Warm, mixsweep: CommandLine, hostile: Hostile, file: Path, study: Path
 ) -> list[str]:
-    """Return the promises that a launch broke which has to refuse a file before any run."""
+    """Return the guarantees broken by a launch that has to refuse a file before any run."""
     ended = launch(mixsweep, "run", str(study), patience=PATIENCE)
     said = ended.err.strip().splitlines()
     is_right = ended.code == BAD_INPUT and f"dog/{file.name}: " in said[-1]
@@ -93,7 +95,7 @@ def refused(
 
 
 def trained(mixsweep: CommandLine, taken: Sequence[Hostile], folder: Path) -> int:
-    """Train on all that are images, and return how often a worker died over them."""
+    """Train on all files that are images, and return how often a worker died."""
     for number, hostile in enumerate(taken):
         put(folder / "photos", hostile, f"hostile-{number}")
     study = folder / "study.yaml"
@@ -105,7 +107,7 @@ def trained(mixsweep: CommandLine, taken: Sequence[Hostile], folder: Path) -> in
 
 
 def main() -> None:
-    """Go through all of them and publish; exit 1 if a promise was broken."""
+    """Test all files and publish; exit with 1 if a guarantee was broken."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     place, wrong, told = Place(), list[str](), Counter[str]()
     seen: dict[str, Look] = {}

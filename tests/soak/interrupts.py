@@ -1,4 +1,4 @@
-"""Interrupts of a large study: how soon the prompt is back, and what MLflow was told by them."""
+"""Interrupts of a large study: seconds until the prompt is back, and what MLflow then shows."""
 
 import argparse
 import os
@@ -25,10 +25,10 @@ TINY = str(Path(__file__).with_name("tiny.yaml"))
 ARMS = 5
 GOAL_SECONDS = 5.0
 START_UPS = 0.25
-"""Share of the interrupts that come at any moment of the first seconds."""
+"""Fraction of the interrupts that come within the first seconds."""
 START_UP_SECONDS = 12.0
 MOST_RUNS = 40
-"""Runs that end between two interrupts, at most."""
+"""Largest number of runs that end between two interrupts."""
 PATIENCE = 120.0
 
 Group = Callable[[int, int], None]
@@ -41,20 +41,20 @@ SIGNALS: dict[signal.Signals, Group] = {
 
 @dataclass(kw_only=True)
 class Found:
-    """What the interrupts so far showed."""
+    """Measurements of the interrupts so far."""
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
-    """Signal to the seconds until each launch had ended."""
+    """Seconds until each launch had ended, by signal."""
     finished: list[int] = field(default_factory=list)
-    """Runs that were stored when each interrupt came."""
+    """Number of stored runs at each interrupt."""
     codes: Counter[int] = field(default_factory=Counter)
     created: int = 0
-    """Runs that MLflow has since an interrupt although they have stored nothing."""
+    """Runs that MLflow has after an interrupt although nothing of them is stored."""
     left_running: int = 0
     left_behind: list[str] = field(default_factory=list)
 
     def figures(self, *, runs: int) -> dict[str, Any]:
-        """Return what is published."""
+        """Return the measurements to publish."""
         every = [second for seconds in self.seconds.values() for second in seconds]
         return {
             "runs_of_the_study": runs,
@@ -71,7 +71,7 @@ class Found:
 
 
 def main() -> None:
-    """Interrupt launches one after another, publish; exit 1 if a promise was broken."""
+    """Interrupt launches one after another, and publish; exit with 1 if a guarantee was broken."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--interrupts", type=int, default=30)
     parser.add_argument("--runs", type=int, default=1_500, help=f"a multiple of {ARMS}")
@@ -125,12 +125,12 @@ def _interrupt(
 
 
 def _stored(mixsweep: CommandLine) -> int:
-    """Return how many runs are finished: each of them stores one stage."""
+    """Return the number of finished runs; each has one stage."""
     return sum(1 for _ in (mixsweep.home / "store" / "stages").glob("*/*.json"))
 
 
 def _tracked(mixsweep: CommandLine) -> dict[str, str]:
-    """Return key to status of the runs in MLflow."""
+    """Return the status of each run in MLflow, by run key."""
     database = mixsweep.home / "mlflow.db"
     if not database.exists():
         return {}

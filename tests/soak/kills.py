@@ -1,4 +1,4 @@
-"""Random kill -9 of every kind of process of a launch, over many small sweeps."""
+"""Kills: random kill -9 of every kind of process of a launch, over many small sweeps."""
 
 import argparse
 import os
@@ -27,24 +27,25 @@ from tests.soak.place import Place
 from tests.soak.remains import remains, remains_after
 
 EVERY_NTH_WITH_SERVER = 3
-"""Sweeps that write to a tracking server, which is killed once; the others write to a database."""
+"""Every n-th sweep writes to a tracking server, which is killed once; the others write to a file.
+"""
 START_UPS = 0.25
-"""Share of the kills that do not wait until a run is in training."""
+"""Fraction of the kills that do not wait until a run is in training."""
 PAUSE_SECONDS = (0.2, 2.5)
-"""From one kill, or the first run in training, to the next kill, at random."""
+"""Random pause between two kills, in seconds."""
 HEADS = ("raylet", "gcs_server")
-"""Processes of a launch's Ray, by the names that they have below the driver."""
+"""Names of the processes of a launch's Ray cluster."""
 ENDING = ("driver", *HEADS)
-"""Processes without which a launch cannot go on."""
+"""Processes without which a launch cannot continue."""
 OWN_WORDS = ("Ray is gone: its ", "Ray did not start on this machine")
-"""How a launch says that one of them is gone, or was before it had begun."""
+"""Message of a launch that has lost one of these processes."""
 SERVER_PORT = 5000
 INTERVAL_SECONDS = 20.0
-"""Training after which a stage is stored at the latest, unless one epoch takes longer."""
+"""Training seconds after which a stage is stored at the latest, unless one epoch takes longer."""
 ENDS_WITHIN = 15.0
-"""Seconds in which a launch has ended that lost its raylet or GCS."""
+"""Seconds within which a launch must end after the loss of its raylet or GCS."""
 OTHER_EXIT_CODES = {1, -signal.SIGKILL}
-"""A launch that was killed, or had a run whose process died too often, ends with one of these."""
+"""Exit codes of a launch that was killed, or whose worker died too often."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,38 +55,39 @@ class Kill:
     kind: str
     at_ms: int
     stored: Facts
-    """By run key, every epoch acknowledged before it."""
+    """Every epoch that was stored before the kill, by run key."""
     training: Mapping[str, tuple[float, int]]
-    """Key of each run that a victim was training to the seconds since its last stored epoch and
-    the whole epochs that can have been trained in them."""
+    """For each run that a victim was training: seconds since its last stored epoch, and the whole
+    epochs that fit into them.
+    """
     gone_ms: int
-    """When the last victim was gone; a killed driver's workers take a moment."""
+    """Time at which the last victim was gone; workers of a killed driver take a moment."""
     ended_after: float | None = None
     """Seconds until the launch had ended; None if it did not end with the victim."""
 
 
 @dataclass(kw_only=True)
 class Toll:
-    """What the kills of all sweeps cost."""
+    """Total cost of the kills of all sweeps."""
 
     kills: Counter[str] = field(default_factory=Counter)
     launches: int = 0
     seconds_to_end: list[float] = field(default_factory=list)
-    """Per killed raylet or GCS: until its launch had ended."""
+    """Seconds until the launch had ended, for each killed raylet or GCS."""
     launches_without_own_words: int = 0
-    """Of those, the ones that did not say what was gone."""
+    """Number of these launches that did not say which process was lost."""
     left_behind: list[str] = field(default_factory=list)
-    """Processes and folders of a sweep 10 s after its last launch."""
+    """Processes and folders that exist 10 s after the last launch of a sweep."""
     sweeps: int = 0
     sweeps_differing: int = 0
-    """From the undisturbed one in a table, a weight or a point of MLflow."""
+    """Sweeps that differ from the undisturbed one in a table, a weight or an MLflow value."""
     seconds_redone: list[float] = field(default_factory=list)
-    """Per run in training when its process was killed: since its last stored epoch."""
+    """Seconds since the last stored epoch, for each run whose process was killed."""
     epochs_redone: list[int] = field(default_factory=list)
-    """The whole epochs that can have been trained in that time."""
+    """Whole epochs that fit into that time."""
     seconds_to_next_epoch: dict[str, list[float]] = field(default_factory=dict)
     epochs_trained_again: int = 0
-    """Of those that were stored."""
+    """Number of stored epochs that were trained again."""
     epochs_lost: int = 0
     runs_duplicated: int = 0
     runs_left_running: int = 0
@@ -102,7 +104,7 @@ class Toll:
         )
 
     def add(self, kills: Sequence[Kill], results: Collection[RunResult]) -> None:
-        """Count what the kills of a sweep cost, now that the sweep is finished."""
+        """Add the kills of a finished sweep."""
         final = {result.run.key: result.facts for result in results}
         self.sweeps += 1
         self.runs += len(results)
@@ -127,12 +129,12 @@ def trained_again(stored: Facts, final: Facts) -> int:
 
 
 def lost(stored: Facts, final: Facts) -> int:
-    """Return the stored epochs that are no longer there."""
+    """Return the stored epochs that no longer exist."""
     return sum(max(0, len(facts) - len(final[key])) for key, facts in stored.items())
 
 
 def seconds_to_next_epoch(kill: Kill, final: Facts) -> float | None:
-    """Return the seconds until a killed run, or if none was in training any, stored an epoch."""
+    """Return the seconds until a killed run (or any run) stored its next epoch."""
     keys = kill.training.keys() or final.keys()
     later = [
         facts.stored_at_ms
@@ -144,7 +146,7 @@ def seconds_to_next_epoch(kill: Kill, final: Facts) -> float | None:
 
 
 def quantile(values: Collection[float], share: float) -> float:
-    """Return the smallest value that at least this share of the values does not exceed."""
+    """Return the smallest value that is at least as large as the given fraction of the values."""
     ordered = sorted(values)
     return ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
 
@@ -188,11 +190,11 @@ def main() -> None:
 
 
 def broken(toll: Toll, *, kills: int) -> list[str]:
-    """Return the promises that were broken, one a line.
+    """Return the broken guarantees, one per line.
 
     Args:
-        toll: Of all sweeps.
-        kills: How many were asked for: a promise that was not tried was not kept.
+        toll: Total of all sweeps.
+        kills: Number of planned kills; a guarantee that was not tested counts as broken.
     """
     counted = {
         "stored epochs trained again": toll.epochs_trained_again,
@@ -224,19 +226,19 @@ TASKS = tuple(
         TWO_LAWS.file,
     )
 )
-"""Small studies, a search, of teachers, forks and runs alone, that outlive ten kills."""
+"""Small studies that outlive ten kills: a search, teachers, forks, and independent runs."""
 
 
 def schedule(kills: int, *, heads: int, served: bool, rng: random.Random) -> list[str]:
-    """Return the victims of a sweep in random order: one or two drivers, and the rest workers.
+    """Return the victims of a sweep in random order: one or two drivers, the rest workers.
 
     A killed driver, raylet or GCS ends its launch.
 
     Args:
-        kills: In all.
-        heads: Of each of `HEADS`.
+        kills: Number of kills.
+        heads: Number of kills of each process in `HEADS`.
         served: Whether there is a tracking server to kill.
-        rng: Of the order.
+        rng: Random generator for the order.
     """
     others = [*HEADS * heads, *["driver"] * rng.randint(1, 2), *["tracking server"] * served]
     kinds = others + ["worker"] * (kills - len(others))
@@ -253,7 +255,7 @@ def _sweep(
     rng: random.Random,
     toll: Toll,
 ) -> None:
-    """Run a study with kills, compare it with the undisturbed one, and add up."""
+    """Run a study with kills, compare it with the undisturbed one, and add up the cost."""
     tracking: tuple[str, ...] = ()
     database = disturbed.home / "mlflow.db"
     if server is not None:
@@ -281,7 +283,7 @@ def _disturb(
     rng: random.Random,
     toll: Toll,
 ) -> list[Kill]:
-    """Launch a study until it is finished, with the kills that it lives long enough for."""
+    """Launch a study until it is finished, with kills while it lives."""
     kills: list[Kill] = []
     before = remains()
     while True:
@@ -311,7 +313,7 @@ def _disturb(
 def _kill(
     kind: str, launch: Launch, server: TrackingServer | None, rng: random.Random
 ) -> Kill | None:
-    """Kill one victim; None if there was none alive."""
+    """Kill one victim; None if none was alive."""
     workers = ray_workers()
     if kind == "worker":
         workers = rng.sample(workers, k=min(1, len(workers)))
@@ -355,7 +357,7 @@ def _kill(
 
 
 def _behead(launch: Launch, kind: str, victim: psutil.Process) -> float | None:
-    """Kill a launch's raylet or GCS; return `Kill.ended_after`."""
+    """Kill the raylet or GCS of a launch; return `Kill.ended_after`."""
     killed_at = time.monotonic()
     victim.kill()
     # A launch that was starting Ray may start it once more, and goes on.
@@ -366,14 +368,14 @@ def _behead(launch: Launch, kind: str, victim: psutil.Process) -> float | None:
 
 
 def _below(launch: Launch, name: str) -> psutil.Process | None:
-    """Return the process of a name that a launch has started; None if there is none yet."""
+    """Return the process with a name that a launch has started; None if there is none yet."""
     found = psutil.Process(launch.process.pid).children()
     living = (process for process in found if process.status() != psutil.STATUS_ZOMBIE)
     return next((process for process in living if process.name() == name), None)
 
 
 def _is_training(launch: Launch) -> bool:
-    """Return whether a living worker has stored an epoch of a run that it goes on with."""
+    """Return whether a living worker has stored an epoch of a run that it is training."""
     workers = ray_workers()
     return bool(workers and _training(launch.task.results(launch.store), workers, at_ms=0))
 
@@ -395,7 +397,7 @@ def _training(
 
 
 def _count_tracked(database: Path, toll: Toll) -> None:
-    """Count what MLflow shows of a study that it should not."""
+    """Count wrong entries of a study in MLflow."""
     with closing(sqlite3.connect(database)) as connection:
         rows = connection.execute(
             "SELECT r.lifecycle_stage, r.status, k.value FROM runs r "

@@ -1,4 +1,4 @@
-"""Kinds: every kind of file under a home, its store and a data cache, to be found and damaged."""
+"""Kinds: every kind of file in a home, its store and a data folder, with ways to damage it."""
 
 import dataclasses
 import hashlib
@@ -30,27 +30,27 @@ OTHER = "another of its kind"
 GRID, SEARCH = "damage-grid", "damage-search"
 """The studies of a home: a launch of a finished grid leaves a conclusion, a search proposals."""
 TIMED = frozenset({"report.html", "provenance.json"})
-"""What of a report holds times, and the command that made it."""
+"""Files of a report that contain times or the command."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Home:
-    """A folder of files to damage: results, data, a user's images and two study files."""
+    """A folder of files to damage: results, datasets, a user's images and two study files."""
 
     folder: Path
 
     @property
     def runs(self) -> Path:
-        """What `--home` names."""
+        """Folder that is passed as `--home`."""
         return self.folder / "runs"
 
     @property
     def data(self) -> Path:
-        """What `MIXSWEEP_DATA` names."""
+        """Folder that is passed as `MIXSWEEP_DATA`."""
         return self.folder / "data"
 
     def mixsweep(self, *prefix: str) -> CommandLine:
-        """Return the command line on this home."""
+        """Return a command line on this home."""
         return CommandLine(home=self.runs, data=self.data, extra={}, prefix=prefix)
 
     def file_of(self, study: str) -> Path:
@@ -59,11 +59,11 @@ class Home:
 
     @cached_property
     def study(self) -> Study:
-        """The grid."""
+        """Return the grid study."""
         return load_study(str(self.file_of(GRID)), ())
 
     def begin(self) -> None:
-        """Lay the study files and the images of the grid into the folder."""
+        """Write the study files and the images of the grid."""
         self.folder.mkdir()
         for study in (GRID, SEARCH):
             there = Path(__file__).with_name(f"{study}.yaml")
@@ -102,11 +102,11 @@ class Home:
         return self.store(f"stages/*/{key}.json")
 
     def of_last_stage(self, run: int, pattern: str) -> Path:
-        """Return a file of the store; KEY in the pattern is that of a run's last stage."""
+        """Return a file of the store; KEY in the pattern is the key of a run's last stage."""
         return self.store(pattern.replace("KEY", self.stage(run, 2).stem))
 
     def decoded(self, data: str) -> Path:
-        """Return the decoded file of a data set."""
+        """Return the decoded file of a dataset."""
         return sorted((self.data / "decoded").glob(f"{data}-*.pt"))[0]
 
     def report(self, study: str = GRID) -> Path:
@@ -114,7 +114,7 @@ class Home:
         return self.runs / "reports" / study
 
     def reports(self, study: str) -> dict[str, dict[str, str]]:
-        """Return, by folder, file to sha256 of every report of a study."""
+        """Return the sha256 of each file, by report folder of a study."""
         folders = sorted(self.report(study).parent.glob(f"{study}*"))
         return {
             folder.name: {
@@ -126,17 +126,17 @@ class Home:
         }
 
     def forget_a_run(self) -> None:
-        """Remove what is stored of a run of the grid, so that a launch trains."""
+        """Delete the results of a run of the grid, so that a launch trains."""
         for key in stage_keys(self.study.runs()[0].config):
             Store(str(self.runs / "store")).delete(key)
 
     def forget_decoded(self) -> None:
-        """Let a launch decode the images again."""
+        """Delete the decoded images, so that a launch decodes them again."""
         self.forget_a_run()
         self.decoded("image-folder").unlink()
 
     def partial(self) -> Path:
-        """Return what a killed process left of decoded images, which are to be made again."""
+        """Return partly written decoded images of a killed process, which have to be made again."""
         former = self.decoded("image-folder")
         former.unlink()
         path = former.with_name(f"{former.stem.rpartition('-')[0]}.partial")
@@ -144,19 +144,19 @@ class Home:
         return path
 
     def journal(self, database: str) -> Path:
-        """Return the rollback journal of a database, one that is over."""
+        """Return the rollback journal of a database, of a finished transaction."""
         path = self.runs / f"{database}-journal"
         path.write_bytes(bytes(512))
         return path
 
     def artifact(self) -> Path:
-        """Return the table of the grid as MLflow has it."""
+        """Return the table of the grid in MLflow's artifacts."""
         table = (self.report() / "table.csv").read_bytes()
         found = (self.runs / "artifacts").glob("*/artifacts/table.csv")
         return next(path for path in sorted(found) if path.read_bytes() == table)
 
     def for_artifacts(self) -> Path:
-        """Return a file in the place of the folder of artifacts."""
+        """Return a file that takes the place of the artifact folder."""
         path = self.runs / "artifacts"
         path.rename(path.with_name("moved"))
         path.write_bytes(b"no folder" * 10)
@@ -164,7 +164,7 @@ class Home:
 
 
 def _reseal(path: Path) -> None:
-    """Write a manifest or failure as a version two formats on would."""
+    """Write a manifest or failure as a version two formats later would."""
     content = json.loads(path.read_bytes()) | {"format": 3}
     del content["sha256"]
     text = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
@@ -176,12 +176,12 @@ def _add_fields(path: Path) -> None:
 
 
 def _put_head(path: Path) -> None:
-    """Let a file without a number of its format begin in another way."""
+    """Change the beginning of a file that has no format number."""
     path.write_bytes(b"mixsweep format 2\n" + path.read_bytes())
 
 
 def _move_on(path: Path) -> None:
-    """Let a database be one whose schema a later version made."""
+    """Give a database the schema number of a later version."""
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = 'ffffffffffff'")
 
@@ -191,7 +191,7 @@ def _nest(path: Path) -> None:
 
 
 def _no_change(home: Home) -> None:
-    """Leave the home as it is."""
+    """Leave the home unchanged."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -200,38 +200,39 @@ class Kind:
 
     find: Callable[[Home], Path]
     study: str = GRID
-    """Of which the commands are that meet it."""
+    """Study of the commands that use the file."""
     newer: Damage | None = None
-    """What makes it one of a newer format."""
+    """Function that gives the file a newer format."""
     other: Callable[[Home], Path] | None = None
-    """Another file of its kind."""
+    """Another file of the same kind."""
     is_json: bool = False
     before: Callable[[Home], None] = _no_change
-    """What makes a command look at it."""
+    """Function that makes a command read the file."""
     healed: frozenset[str] = frozenset(DAMAGES) | {DEEP, OTHER}
-    """Damages after which a launch ends well, whatever else a command may say of them."""
+    """Damages after which a launch succeeds, whatever other commands say."""
     is_verified: bool = False
-    """Whether `store verify` must find it damaged."""
+    """True if `store verify` must detect the damage."""
     stands_for: bool = False
-    """Whether other contents are another study, whose report may take the place of this one's,
-    which is moved."""
+    """True if another content means another study, whose report may replace this one, which is
+    moved.
+    """
 
     @property
     def lacks_a_run(self) -> bool:
-        """Whether commands meet it beside a run that is not stored."""
+        """True if commands also find a run that is not stored."""
         return self.before is not _no_change
 
     def damages(self) -> Mapping[str, Damage]:
-        """Return what can happen to it, but for another of its kind."""
+        """Return the possible damages, except replacement by another file of its kind."""
         deep = {DEEP: _nest} if self.is_json else {}
         newer = {} if self.newer is None else {NEWER: self.newer}
         return {**DAMAGES, **deep, **newer}
 
 
 _BUT_FOLDERS = (frozenset(DAMAGES) | {DEEP, OTHER}) - {"a folder"}
-"""Damages of a file that another is moved to the place of."""
+"""Damages of a file that is replaced by renaming another file."""
 _HARMLESS = frozenset(CONTENTS) | {"missing"}
-"""Damages of a file whose content is nobody's concern."""
+"""Damages of a file whose content does not matter."""
 _NEVER: frozenset[str] = frozenset()
 
 
@@ -335,7 +336,7 @@ REPORTED = (
     "classes.md", "ensembles.csv", "ensembles.md", "figures/learning_curves.svg",
     "figures/learning_curves.png", "figures/learning_curves.csv", "figures/learning_curves.txt",
 )  # fmt: skip
-"""Files of the grid's report; of its figures those of one."""
+"""Files of the grid's report, with one figure."""
 KINDS: Mapping[str, Kind] = {
     **_KINDS,
     **{f"{name} of the report": _reported(name) for name in REPORTED},

@@ -1,4 +1,4 @@
-"""Many tiny runs in one study: what each costs beyond its training."""
+"""Load: many tiny runs in one study, and their cost beyond training."""
 
 import argparse
 import resource
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def _sync(mixsweep: CommandLine, task: Task, database: Path) -> tuple[float, float]:
-    """Fill an empty database from the store; return the wall and the CPU seconds of that."""
+    """Fill an empty database from the store; return wall and CPU seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.monotonic()
     process = mixsweep.start("sync", *task.arguments, "--tracking-uri", f"sqlite:///{database}")

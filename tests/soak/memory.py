@@ -1,15 +1,15 @@
-"""Memory of this process, in MB; `getrusage` counts what began it too."""
+"""Memory of this process in MB; `getrusage` would include its parent's."""
 
 from pathlib import Path
 
 
 def resident_mb() -> float:
-    """Return what it takes now."""
+    """Return the present memory."""
     return _of_status("VmRSS:")
 
 
 def peak_mb() -> float:
-    """Return the most that it has taken."""
+    """Return the peak memory."""
     return _of_status("VmHWM:")
 
 

@@ -1,7 +1,7 @@
-"""Mutants: one token of a module is changed at a time, and the tests beside the module must notice.
+"""Mutants: one token of a module is changed at a time, and its tests must fail.
 
-Cosmic Ray says what can be changed and changes it. What it lacks is speed: here a process that has
-loaded the libraries forks for each mutant, and no file is written, so nothing needs putting back.
+Cosmic Ray determines the possible changes and makes them. For speed, a process that has imported
+the libraries forks for each mutant; no file is written, so nothing has to be restored.
 """
 
 import argparse
@@ -60,14 +60,15 @@ MODULES: Mapping[str, Sequence[str]] = {
     "mixup_core/images/trained.py": ["tests/mixup_core/images/test_trained.py"],
     "mixup_core/images/training.py": ["tests/mixup_core/images/test_training.py"],
 }
-"""A module of the core, the engine or the reports, and the tests beside it; the dearest last."""
+"""Modules of the core, the engine and the reports, with their tests; the slowest last."""
 EQUIVALENTS = Path(__file__).with_name("equivalents.yaml")
-"""Mutants that no test can tell from the module, each with the reason."""
+"""Mutants that compute the same as the module, each with the reason."""
 KEPT = Path("build") / "mutants.jsonl"
-"""Verdicts of before: a survivor is judged again when its tests have changed, a mutant that was
-killed when its module has; without the file all are."""
+"""Earlier verdicts. A survivor is tested again if its tests have changed, a killed mutant if its
+module has changed.
+"""
 _LEFT_OUT = {"core/ExceptionReplacer"}
-"""Operators that fail: this one, in Cosmic Ray 8.7, on a dotted name."""
+"""Operators that fail, such as this one of Cosmic Ray 8.7 on a dotted name."""
 _LIBRARIES = (
     "fsspec", "hypothesis", "jsonschema", "mlflow", "numpy", "optuna", "pandas", "ray.tune",
     "scipy.stats", "torch", "torchvision",
@@ -88,23 +89,23 @@ class Mutant:
     module: str
     line: int
     before: str
-    """The line as it is."""
+    """The unchanged line."""
     after: str
     source: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """A token of a module, and how it can be changed."""
+    """A token of a module, and the ways to change it."""
 
     module: str
     start: tuple[int, int]
-    """Line, from 1, and column, from 0."""
+    """Line (from 1) and column (from 0)."""
     changes: tuple[tuple[str, int], ...]
-    """Operator of Cosmic Ray, and which of its mutants in the module."""
+    """Operators of Cosmic Ray, each with the number of its mutant in the module."""
 
     def mutant(self, source: str, rng: random.Random) -> Mutant | None:
-        """Return the source with the token changed in one of the ways that compile, if any does."""
+        """Return the source with the token changed so that it compiles; None if no change does."""
         for operator, occurrence in rng.sample(self.changes, len(self.changes)):
             mutated = mutate_code(source, get_operator(operator)(), occurrence)
             assert mutated is not None
@@ -128,8 +129,8 @@ class Place:
 def places(module: str, source: str) -> list[Place]:
     """Return the tokens of a module that can be changed, in order.
 
-    Operators that need names of variables have none here. Annotations and decorators are left out:
-    they declare, and most of their mutants would fail on import, or never.
+    Operators that need names of variables are not used. Annotations and decorators are left out:
+    most of their mutants would fail on import, or never.
     """
     declared = list(_declarations(source))
     tree = get_ast(source)
@@ -151,7 +152,7 @@ def places(module: str, source: str) -> list[Place]:
 
 
 def judge(module: str, source: str, tests: Sequence[str], seconds: float) -> Verdict:
-    """Return what the tests say of a module with another source, in a process of their own."""
+    """Run the tests of a module with another source in their own process; return the result."""
     child = os.fork()
     if child == 0:
         _test(module, source, tests)
@@ -168,7 +169,7 @@ def judge(module: str, source: str, tests: Sequence[str], seconds: float) -> Ver
 
 
 def main() -> None:
-    """Judge a sample of mutants and publish the verdicts; exit 1 if more survive than allowed."""
+    """Test a sample of mutants and publish the verdicts; exit with 1 if too many survive."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mutants", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
@@ -223,7 +224,7 @@ def main() -> None:
 
 
 def _declarations(source: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Yield begin and end of every annotation and every decorator, its sign included."""
+    """Yield start and end of every annotation and every decorator."""
     for node in ast.walk(ast.parse(source)):
         found: list[ast.expr] = []
         match node:
@@ -240,7 +241,7 @@ def _declarations(source: str) -> Iterator[tuple[tuple[int, int], tuple[int, int
 
 
 class _Mutated(importlib.abc.MetaPathFinder):
-    """Finds one module, and gives it another source."""
+    """Import hook that gives one module another source."""
 
     def __init__(self, path: str, source: str) -> None:
         self.path, self.source = path, source
@@ -264,7 +265,7 @@ class _Mutated(importlib.abc.MetaPathFinder):
 
 
 def _test(module: str, source: str, tests: Sequence[str]) -> None:
-    """Test a module with another source, and end this process with what pytest says."""
+    """Test a module with another source, and end this process with pytest's result."""
     from hypothesis import settings
 
     os.setpgid(0, 0)
@@ -289,7 +290,7 @@ def _test(module: str, source: str, tests: Sequence[str]) -> None:
 
 
 def _limit(module: str, source: str, tests: Sequence[str]) -> float:
-    """Return the seconds that a mutant is given: many times what the module's own tests take."""
+    """Return the time limit of a mutant, many times that of the module's own tests."""
     started = time.monotonic()
     if judge(module, source, tests, 300) != "survived":
         raise RuntimeError(f"`{tests}` must pass before anything is changed")

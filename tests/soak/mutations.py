@@ -1,4 +1,4 @@
-"""Mutated study files by the thousand: each is read, or refused line by line, and quickly."""
+"""Mutations: thousands of changed study files; each is read, or refused line by line, quickly."""
 
 import argparse
 import random
@@ -17,11 +17,11 @@ from tests.soak.memory import peak_mb
 
 STUDIES = Path("sweeps") / "studies"
 HANGS_AFTER = 30
-"""Seconds after which a file is given up."""
+"""Seconds after which reading a file counts as hanging."""
 SLOW_AFTER = 2.0
-"""Seconds of this process's own time that reading a file may take."""
+"""CPU seconds that reading a file may take."""
 LARGEST_MB = 500.0
-"""That this process may take at its peak, over all files: what one leaves behind counts too."""
+"""Largest peak memory of this process over all files, in MB; this reveals leaks too."""
 _PUBLISHED_EVERY = 500
 _VALUES = (
     "null", "true", "~", "''", "[]", "{}", "-1", "0", "1e400", "nan", ".inf", "5e-324", "9" * 400,
@@ -93,7 +93,7 @@ def mutated(text: str, rng: random.Random) -> str:
 
 
 def verdict(file: Path) -> tuple[str, str | None]:
-    """Return whether a file was read or refused, and what was wrong with that; None if nothing."""
+    """Return whether a file was read or refused, and what was wrong; None if nothing."""
     started = time.process_time()
     try:
         with _limited(HANGS_AFTER):
@@ -112,7 +112,7 @@ def verdict(file: Path) -> tuple[str, str | None]:
 
 
 def main() -> None:
-    """Go through the mutants and publish what was found; exit 1 if one is wrong or was not seen."""
+    """Test the mutants and publish the result; exit with 1 if one is wrong or was not tested."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--minutes", type=float, default=240.0, help="no file is read after them")

@@ -1,4 +1,4 @@
-"""Forty-five runs on a head and three nodes of two GPUs; one node is killed, one joins."""
+"""Nodes: 45 runs on a head and three nodes of two GPUs; one node is killed, one joins."""
 
 import argparse
 import os
@@ -23,7 +23,7 @@ Results = tuple[RunResult, ...]
 
 
 def main() -> None:
-    """Kill, add and publish; a broken promise is an AssertionError."""
+    """Kill and add nodes, and publish; a broken guarantee raises AssertionError."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=300)
     options = parser.parse_args()
@@ -96,7 +96,7 @@ def main() -> None:
 
 
 def _midway(task: Task, launch: Launch, count: int, node: str) -> Results | None:
-    """Return what is stored once so many runs are finished and every GPU of a node has another."""
+    """Return what is stored once enough runs are finished and all GPUs of a node are busy again."""
     assert launch.process.poll() is None, f"ended early\n{launch.process.communicate()}"
     results = task.results(launch.store)
     done = sum(result.outcome == "complete" for result in results)
@@ -104,7 +104,7 @@ def _midway(task: Task, launch: Launch, count: int, node: str) -> Results | None
 
 
 def _underway(results: Results, node: str) -> Results:
-    """Return the runs that a node has stored epochs of and not finished."""
+    """Return the runs of which a node has stored some epochs but not all."""
     return tuple(
         result for result in results if result.outcome == "partial" and gpu_of(result)[0] == node
     )
@@ -116,10 +116,10 @@ def _pid(result: RunResult) -> int:
 
 
 def _busy_seconds(before: Results, results: Results) -> dict[Gpu, float]:
-    """Return the seconds of stored epochs by the GPU that trained them.
+    """Return the training seconds of stored epochs, by GPU.
 
-    The store says where the last epoch of a run was trained. Nothing moves but by the kill, so
-    epochs stored before it are its place then, and later ones its place now.
+    The store has the GPU of a run's last epoch only. Runs move only because of the kill, so epochs
+    stored before the kill belong to the earlier GPU, and later ones to the present GPU.
     """
     busy: Counter[Gpu] = Counter()
     for was, now in zip(before, results, strict=True):
@@ -134,7 +134,7 @@ def _began(epoch: EpochFacts) -> float:
 
 
 def _first_ended_after(moment: float, facts: Iterable[EpochFacts]) -> float:
-    """Return when the first epoch ended after a moment; NaN if none did."""
+    """Return the end of the first epoch after a given time; NaN if there is none."""
     ended = (epoch.stored_at_ms / 1000 for epoch in facts)
     return min((end for end in ended if end > moment), default=float("nan"))
 

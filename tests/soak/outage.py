@@ -1,4 +1,4 @@
-"""A tracking server that is gone for minutes, beside the same study with one that is not."""
+"""Outage: a tracking server is down for minutes, compared with one that is not."""
 
 import argparse
 import time
@@ -15,15 +15,14 @@ from tests.soak.findings import publish
 from tests.soak.place import Place
 
 BEFORE_SECONDS = 20.0
-"""Trained before the outage."""
+"""Training time before the outage."""
 OPTIONS = ("--slots", "1", "--tracking-uri")
 
 
 def main() -> None:
-    """Cause the outage and publish what it cost.
+    """Cause the outage and publish its cost.
 
-    Both launches run at the same time, on one slot each, so that whatever else the machine does
-    slows both.
+    Both launches run at the same time in one slot each, so that other load slows both.
     """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=300.0)

@@ -1,4 +1,4 @@
-"""Place: where a soak run keeps its homes, and the refusal to run anywhere but in namespaces."""
+"""Place: the folder of a soak test's homes; it exists only inside namespaces."""
 
 import os
 import tempfile
@@ -10,7 +10,7 @@ from tests.conftest import CommandLine
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """A scratch folder that ends with the namespace it lies in."""
+    """A scratch folder that ends with its namespace."""
 
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="soak-")))
 
@@ -25,5 +25,5 @@ class Place:
             raise SystemExit("faults are caused in namespaces of their own only: make soak")
 
     def home(self, name: str, **extra: str) -> CommandLine:
-        """Return a command line on the home of that name."""
+        """Return a command line on a home with the given name."""
         return CommandLine(home=self.folder / name, data=self.folder / "data", extra=extra)

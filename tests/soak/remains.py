@@ -1,4 +1,4 @@
-"""Remains: processes and folders of launches that are over."""
+"""Remains: processes and folders that launches have left behind."""
 
 import os
 import time
@@ -7,14 +7,14 @@ from pathlib import Path
 import psutil
 
 GONE_AFTER = 10.0
-"""Seconds after the end of a launch by which nothing of it may be left."""
+"""Seconds after the end of a launch within which everything must be gone."""
 _OF_LAUNCHES = ("/ray/", "ray::", "sweeps.cli")
-"""Parts of command lines by which what a launch started is known."""
+"""Parts of command lines that identify processes of launches."""
 _FOLDERS = ("ray", "mixsweep-")
 
 
 def remains() -> set[str]:
-    """Return what there is at this moment of launches in this namespace, the living included."""
+    """Return all processes and folders of launches in this namespace, also of living ones."""
     folders = Path(os.environ["TMPDIR"]).iterdir()
     return {
         *(path.name for path in folders if path.name.startswith(_FOLDERS)),
@@ -23,10 +23,10 @@ def remains() -> set[str]:
 
 
 def remains_after(before: set[str]) -> set[str]:
-    """Return what a launch that is over has left, as soon as that is nothing.
+    """Return what a finished launch has left, or as soon as nothing is left.
 
     Args:
-        before: What there was when it began.
+        before: Processes and folders before the launch.
     """
     give_up_at = time.monotonic() + GONE_AFTER
     while (left := remains() - before) and time.monotonic() < give_up_at:

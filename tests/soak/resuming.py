@@ -1,4 +1,4 @@
-"""Resuming: a run gone on with from a store, in this process, as a trial does it."""
+"""Resuming: a run is resumed from a store in this process, as a trial does it."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from sweeps.running.storing import Assignment, Storing
 
 
 def resumed(config: TrainConfig, data: Splits, store: Path | str) -> tuple[Storing, Training]:
-    """Return a run after the deepest stage of it that is sound, and what stores the rest.
+    """Return a run that starts after its last intact stage, and the object that stores the rest.
 
     It keeps its final state, and computes on the CPU.
     """

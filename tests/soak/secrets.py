@@ -1,4 +1,4 @@
-"""Secrets: no address that holds one is shown, whichever library reads it and however it fails."""
+"""Secrets: no address with a secret is shown, whichever library reads it and fails."""
 
 import argparse
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ READERS: dict[str, tuple[Callable[[str], Address], Callable[[str], object]]] = {
     "fsspec": (store_address, lambda url: url_to_fs(url.replace("://", "x://", 1))),
     "urllib": (web_address, lambda url: urlopen(url.replace("://", "x://", 1), timeout=1)),
 }
-"""Library to what is shown of its addresses, and what reads one without asking a server."""
+"""For each library, how its addresses are shown, and a function that parses one offline."""
 TOKEN = CANARIES[0]
 FAILING = {
     "--optuna": (
@@ -41,12 +41,12 @@ FAILING = {
     ),
     "--address": (f"bob:{TOKEN}@127.0.0.1:1", f"http://bob:{TOKEN}@127.0.0.1:1"),
 }
-"""Option to addresses of servers that do not answer, or that nobody could open."""
+"""Addresses of unreachable servers, by command line option."""
 COMMANDS = {
     "--address": ("run", "submit"),
     "--tracking-uri": ("plan", "report", "submit"),
 }
-"""Option to the commands that get its addresses; others get `_ALL`."""
+"""Commands that are tested with the addresses of an option; others use `_ALL`."""
 _ALL = ("plan", "run", "report", "sync", "export", "submit")
 STUDY = """
 study: hidden
@@ -61,12 +61,12 @@ search:
 
 
 def leaks(text: str) -> bool:
-    """Return whether a text holds a canary, in upper or lower case."""
+    """Return whether a text contains a canary, in upper or lower case."""
     return any(canary.lower() in text.lower() for canary in CANARIES)
 
 
 def texts_of(url: str) -> Iterator[str]:
-    """Yield all that is shown of an address, and what is left of each library's error about it."""
+    """Yield all texts shown for an address, and each library's error message about it."""
     if " " not in url:
         yield without_secrets(f"at {url}: refused")
     for shown_of, read in READERS.values():
@@ -79,7 +79,7 @@ def texts_of(url: str) -> Iterator[str]:
 
 
 def said_by_commands(place: Place) -> Iterator[tuple[str, str]]:
-    """Yield a command line and all that it says, for each command and address that fails."""
+    """Yield command line and output, for each command and failing address."""
     study = place.folder / "hidden.yaml"
     study.write_text(STUDY)
     mixsweep = place.home("home")
@@ -97,7 +97,7 @@ def said_by_commands(place: Place) -> Iterator[tuple[str, str]]:
 
 
 def main() -> None:
-    """Read addresses, run commands, search what they left, and publish; exit 1 on any secret."""
+    """Parse addresses, run commands, search their files, and publish; exit with 1 on any secret."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--addresses", type=int, default=100_000)
     asked, place = parser.parse_args(), Place()

@@ -1,4 +1,4 @@
-"""What several processes of one machine hold of Fashion-MNIST: loaded each alone, and mapped."""
+"""Sharing: memory of several processes with Fashion-MNIST, loaded by each or mapped."""
 
 import argparse
 import statistics
@@ -63,7 +63,7 @@ def main() -> None:
 def _measure(
     function: str, val_size: int, warm: bool, options: argparse.Namespace
 ) -> Mapping[str, float]:
-    """Return means over repeats; memory is what a process holds more than after its imports."""
+    """Return means over repetitions; memory is that of a process beyond its imports."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for repeat in range(options.repeats):
@@ -79,7 +79,7 @@ def _measure(
 
 
 def _load(function: str, val_size: int, root: Path, count: int) -> dict[str, float]:
-    """Return seconds, the mean over processes, and MB, the sum over them."""
+    """Return seconds (mean over processes) and MB (sum over processes)."""
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", _LOAD, function, str(root), str(val_size)],
@@ -117,7 +117,10 @@ def _hear(process: "subprocess.Popen[str]") -> str:
 
 
 def _memory(pid: int) -> dict[str, float]:
-    """Return a process's memory in MB, pages shared by n processes counted as 1/n in `pss`."""
+    """Return the memory of a process in MB.
+
+    In `pss`, a page shared by n processes counts as 1/n.
+    """
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
     kb = {name: float(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines)}
     private = kb["Private_Clean"] + kb["Private_Dirty"]

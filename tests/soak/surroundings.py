@@ -1,4 +1,4 @@
-"""Surroundings: every command of a small home, in environments that are no fault of a user."""
+"""Surroundings: every command on a small home, in unusual but legal environments."""
 
 import argparse
 import itertools
@@ -27,15 +27,15 @@ COMMANDS = (
     "data list", "doctor", "schema", "ui",
 )  # fmt: skip
 FEW = ("run {study} --engine inline", "report {study}", "status {study} --json", "list")
-"""Commands that read and write most; tried where a surrounding is one of many of its kind."""
+"""Commands that read and write most; used if a surrounding is one of many of its kind."""
 ON_RAY = "run {study} --slots 1 --set seeds=1 --set base.draws=1001"
 ODD = "é 'x' \"y\" #%?&[1]$HOME\\"
-"""Name of a folder that is made beside the home; `{folder}` in a value is the folder of both."""
+"""Name of a folder beside the home; `{folder}` in a value is the folder of both."""
 _JUNK = ("0", "1", "-1", "junk", "/no/such/place")
 _ADDRESSES = {
     "MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI", "MLFLOW_BACKEND_STORE_URI", "RAY_ADDRESS",
 }  # fmt: skip
-"""Variables that are meant to be read; tests of their own look at them."""
+"""Variables that are read on purpose; other tests cover them."""
 _PYTHON = {
     "PYTHONWARNINGS": "error", "PYTHONOPTIMIZE": "2", "PYTHONUTF8": "0", "PYTHONDEVMODE": "1",
     "PYTHONSAFEPATH": "1", "PYTHONUNBUFFERED": "1", "PYTHONNOUSERSITE": "1", "PYTHONHASHSEED": "7",
@@ -43,7 +43,7 @@ _PYTHON = {
     "PYTHONSTARTUP": "/no/such/file", "PYTHONIOENCODING": "ascii", "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONBREAKPOINT": "no.such", "PYTHONPYCACHEPREFIX": "/no/such/place",
 }  # fmt: skip
-"""Values that an interpreter starts with; those it does not start with are none of ours."""
+"""Values with which an interpreter starts; mixsweep never sees other values."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,16 +52,16 @@ class Surrounding:
 
     name: str
     variables: Mapping[str, str | None] = field(default_factory=dict)
-    """Values to set; None unsets."""
+    """Values to set; None unsets a variable."""
     prefix: Sequence[str] = ()
-    """A command that runs the command after it."""
+    """A command that runs the command which follows it."""
     commands: Sequence[str] = COMMANDS
 
     def tried(self, folder: Path) -> Iterator[tuple[str, int, str]]:
-        """Yield each command with its exit code and what it says.
+        """Yield each command with its exit code and output.
 
         Args:
-            folder: One that is not there; its parents let everybody through.
+            folder: A folder to create; everybody may pass through its parents.
         """
         for made in (folder, folder / "tmp", folder / ODD):
             made.mkdir(parents=True)
@@ -86,7 +86,7 @@ class Surrounding:
 
 
 def surroundings() -> Iterator[Surrounding]:
-    """Yield every environment; one of each kind runs on Ray too."""
+    """Yield every environment; one of each kind is tested with Ray too."""
     return itertools.chain(_places(), _users(), _networks(), _locales(), _families())
 
 
@@ -155,7 +155,7 @@ def _families() -> Iterator[Surrounding]:
 
 
 def main() -> None:
-    """Try all and publish; exit 1 if a command ended in a traceback or with an odd code."""
+    """Try all and publish; exit with 1 after a traceback or an unexpected exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=90)
     parser.add_argument("--only", default="", help="text in the names of what is tried")

@@ -1,4 +1,4 @@
-"""EpochsLog: which epochs count as trained twice, as lost, and as passed."""
+"""EpochsLog: epochs that count as trained twice, as lost, and as passed."""
 
 import json
 from pathlib import Path

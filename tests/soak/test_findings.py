@@ -52,7 +52,7 @@ def test_a_finding_names_no_place_of_this_machine(
 
 
 def test_what_goes_through_study_files_loads_no_torch() -> None:
-    """500 MB, of which reading a study file needs 50."""
+    """torch takes 500 MB, and reading a study file needs 50."""
     program = (
         "import sys, tests.soak.mutations as soak\n"
         "soak.verdict(sorted(soak.STUDIES.glob('*.yaml'))[0])\n"

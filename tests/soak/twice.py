@@ -1,8 +1,8 @@
-"""Drivers of overlapping studies, killed, pruned and joined at random: no epoch is trained twice.
+"""Twice: drivers of overlapping studies, killed and joined at random; no epoch is trained twice.
 
-The studies of a round share seeds and first epochs, but not the epochs at which their runs part.
-What was seen of a round is kept under `build/` until the sources that claim and store change: cut
-short, the soak goes on with the next round.
+The studies of a round share seeds and first epochs, but their runs differ in where they fork.
+Results of rounds are kept under `build/` for the same sources, so an interrupted soak continues
+with the next round.
 """
 
 import argparse
@@ -50,7 +50,7 @@ seeds: {seeds}
 
 @dataclass(kw_only=True)
 class Round:
-    """One store, some studies, and what was seen."""
+    """One store, some studies, and the result."""
 
     folder: Path
     files: list[Path] = field(default_factory=list)
@@ -78,14 +78,14 @@ class Round:
         )  # fmt: skip
 
     def launch(self, number: int) -> "subprocess.Popen[str]":
-        """Start the driver of a study, with a home of its own."""
+        """Start the driver of a study, with its own home."""
         home = ("--home", str(self.folder / f"home-{number}"))
         process = self.start("run", str(self.files[number]), *home, "--engine", "inline")
         self.names[number] = f"{self.launches}"
         return process
 
     def run(self, draw: random.Random, kills: int) -> None:
-        """Start the drivers one after another, kill and prune, and start what was killed again."""
+        """Start the drivers one after another, kill and prune, and restart killed ones."""
         drivers = {0: self.launch(0)}
         while len(drivers) < len(self.files) or any(d.poll() is None for d in drivers.values()):
             time.sleep(draw.uniform(0.5, 2.0))
@@ -111,7 +111,7 @@ class Round:
                 assert again.returncode == 0, said
 
     def _has_claimed(self, number: int, driver: "subprocess.Popen[str]") -> bool:
-        """Return whether a driver has ended, or has said what it needs: before, nobody can know."""
+        """Return whether a driver has ended, or has recorded what it needs."""
         if driver.poll() is not None:
             return True
         store, study = Store(str(self.folder / "store")), f"twice-{number}"
@@ -137,7 +137,7 @@ def made(folder: Path, draw: random.Random) -> Round:
 
 
 def seen(number: int, seed: int, place: Place) -> dict[str, Any]:
-    """Return what is seen in a round, or was seen of these sources before."""
+    """Return the result of a round, from now or from an earlier soak of these sources."""
     kept = _KEPT / f"{_digest()}-{seed}-{number}.json"
     if kept.exists():
         found: dict[str, Any] = json.loads(kept.read_text())
@@ -162,7 +162,7 @@ def _digest() -> str:
 
 
 def main() -> None:
-    """Do the rounds and publish; exit 1 if anything was trained twice."""
+    """Run the rounds and publish; exit with 1 if anything was trained twice."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--minutes", type=float, default=60)

@@ -1,8 +1,7 @@
-"""Warm: commands begun by a process that has imported what they need, for soaks of a thousand.
+"""Warm: commands started by a process that has imported everything, for thousands of commands.
 
-A command is a process of its own here too, with the memory of one that has just loaded Ray, MLflow
-and torch: what is left out is loading them again and taking them down, most of the time of most
-commands.
+Each command is still its own process, forked from one that has imported Ray, MLflow and torch. This
+saves importing them and tearing them down, which is most of the time of most commands.
 """
 
 import atexit
@@ -26,7 +25,7 @@ from tests.conftest import CommandLine
 
 _POLL = 0.02
 _ASKED = signal.SIGUSR1
-"""Asks a command that hangs where it stands."""
+"""Signal that makes a hanging command print its stack frames."""
 _TELLS_WITHIN = 2.0
 _NEEDED = (
     "sweeps.cli",
@@ -45,13 +44,13 @@ class Ended:
     """How a command ended."""
 
     code: int | None
-    """None: it hung."""
+    """Exit code; None if the command hung."""
     out: str
     err: str
 
 
 class Warm:
-    """What begins commands; `started` ends it."""
+    """Process that starts commands; `started` ends it."""
 
     def __init__(self, process: "subprocess.Popen[str]", folder: Path) -> None:
         self._process = process
@@ -63,8 +62,8 @@ class Warm:
         """Import everything once.
 
         Args:
-            prefix: A command that runs the command given after it.
-            folder: Where to put what commands print.
+            prefix: A command that runs the command which follows it.
+            folder: Folder for the output of commands.
         """
         process = subprocess.Popen(
             [*prefix, sys.executable, "-m", "tests.soak.warm"],
@@ -78,12 +77,12 @@ class Warm:
     def __call__(self, mixsweep: CommandLine, *arguments: str, patience: float) -> "Ended":
         """Run a command on a home.
 
-        Where it would become another program, a server, it ends with 0.
+        If it would become another program, such as a server, it exits with 0 instead.
 
         Args:
-            mixsweep: The home.
-            arguments: Of the command.
-            patience: Seconds after which it hangs.
+            mixsweep: Command line on the home.
+            arguments: Arguments of the command.
+            patience: Seconds after which it counts as hanging.
         """
         begun = {
             "arguments": arguments,
@@ -153,9 +152,9 @@ def _stay(event: str, arguments: Sequence[object]) -> None:
 
 
 def _code(pid: int, patience: float) -> int | None:
-    """Return how a child ended, a signal below 0; None if it had to be killed with its own.
+    """Return the exit code of a child (a signal is negative); None if it had to be killed.
 
-    One that hangs prints where each of its threads stands first.
+    A hanging child first prints the stack of each of its threads.
     """
     give_up_at = time.monotonic() + patience
     while time.monotonic() < give_up_at:

@@ -1,4 +1,4 @@
-"""Clocks: the range of each while a GPU works, from a program in the place of nvidia-smi."""
+"""Clocks: the range of each clock while a GPU works, with a program that replaces nvidia-smi."""
 
 import time
 from pathlib import Path

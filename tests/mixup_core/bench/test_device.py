@@ -1,4 +1,4 @@
-"""Device: each part of the bench, small enough for a CPU."""
+"""Device: each part of the GPU bench, in a size that a CPU can run."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Reference: images, weights, partners and losses, recovered from what the pipeline yields."""
+"""Reference pipeline: its images, weights, partners and losses are those of the formula."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def images_of(num: int = NUM) -> Images:
 
 
 class Marked(ConcatenatedViews):
-    """Image k is 1 at pixel k alone and not scaled, so that a mixed one tells what it is of."""
+    """Dataset in which image k is 1 at pixel k only, so that a mixed image shows its sources."""
 
     def __init__(self, num: int = NUM) -> None:
         super().__init__(images_of(num), INFO, seed=0)
@@ -89,7 +89,7 @@ def test_without_mixing_an_epoch_shows_each_image_once_in_another_order() -> Non
 
 
 def ends(images: Tensor, lam: float, own: list[int]) -> list[int]:
-    """Return the partner of each mixed image, of which the other end is known."""
+    """Return the partner of each mixed image, given its own image."""
     found = []
     for image, index in zip(images, own, strict=True):
         rest = image.clone()
@@ -134,7 +134,7 @@ def test_weights_of_a_law_that_is_almost_midpoint_are_near_one_half() -> None:
 
 
 class Seen(nn.Module):
-    """A linear network that notes what it is shown."""
+    """A linear network that records its inputs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -175,7 +175,7 @@ def test_the_loss_of_a_mixed_image_is_weighted_between_the_labels_of_its_two() -
 
 
 class Alike(Marked):
-    """Images that are all the first one, of class 1: whatever is mixed, the batch is the same."""
+    """Dataset of equal images of class 1, so that mixing does not change a batch."""
 
     def __init__(self, num: int) -> None:
         super().__init__()

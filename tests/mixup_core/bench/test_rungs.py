@@ -1,4 +1,4 @@
-"""Rungs: each changes what it names, and nothing else."""
+"""Rungs: each step of the ladder changes only what it names."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -71,7 +71,7 @@ def test_a_cuda_graph_is_refused_on_a_cpu() -> None:
 
 
 class _Graph:
-    """A CUDA graph without CUDA: what is computed while it is captured is computed at a replay."""
+    """A CUDA graph without CUDA: a replay runs the captured computation again."""
 
     captured: Any = None
 

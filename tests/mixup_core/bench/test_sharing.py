@@ -1,4 +1,4 @@
-"""Sharing: processes begin together, and rates are added only if all of them have one."""
+"""Sharing: processes start together, and rates are added only if all processes have one."""
 
 import sys
 import time
@@ -15,7 +15,7 @@ CPU = torch.device("cpu")
 
 
 def _worker(tmp_path: Path, says: str) -> str:
-    """Return a program in the place of Python that notes when it begins, twice."""
+    """Return a program that replaces Python and records when it starts, twice."""
     program = tmp_path / "python"
     program.write_text(
         f"#!{sys.executable}\nimport sys, os, time\nfor network in ('large', 'small'):\n"

@@ -1,4 +1,4 @@
-"""Timing: the mean of steps, without those that warm up."""
+"""Timing: the mean time of steps, without warm-up steps."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Workload: true sizes and ragged batches, and images that a network can and cannot tell apart."""
+"""Workload: true sizes, a smaller last batch, and images that a network can or cannot classify."""
 
 from dataclasses import replace
 from pathlib import Path

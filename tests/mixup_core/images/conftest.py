@@ -1,4 +1,4 @@
-"""A run under mixup, and what others learn from it."""
+"""Fixtures: a run under mixup, and runs that learn from it."""
 
 import pytest
 

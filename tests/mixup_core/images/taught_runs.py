@@ -1,4 +1,4 @@
-"""Runs that may learn from another: how one names its teacher, and what it ends with."""
+"""Runs with teachers: how a run names its teacher, and its final predictions."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Average: the moving average of weights, by its formula and bit for bit by PyTorch's own."""
+"""Average: the moving average of weights, by its formula and bit-identical to PyTorch's."""
 
 import copy
 from typing import Any
@@ -14,7 +14,7 @@ from mixup_core.images.average import Average
 
 
 def network(seed: int = 0) -> nn.Module:
-    """Return a network with weights, statistics, a counter and a buffer of whole numbers."""
+    """Return a network with weights, BatchNorm statistics, a counter and an integer buffer."""
     built = nn.Sequential(nn.Conv2d(1, 3, 3), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(12, 2))
     built.register_buffer("whole", torch.arange(4))
     move(built, np.random.default_rng(seed))
@@ -22,7 +22,7 @@ def network(seed: int = 0) -> nn.Module:
 
 
 def move(built: nn.Module, rng: np.random.Generator) -> None:
-    """Change everything in a network, as a step of training may."""
+    """Change all parameters and buffers of a network, as a training step may."""
     with torch.no_grad():
         for tensor in (*built.parameters(), *built.buffers()):
             if tensor.is_floating_point():
@@ -125,7 +125,7 @@ def test_a_network_of_whole_numbers_or_of_nothing_is_averaged_too() -> None:
 
 
 class Asked(TorchDispatchMode):
-    """Counts the values that Python asks a device for."""
+    """Counts the values that Python reads from a device."""
 
     def __init__(self) -> None:
         super().__init__()

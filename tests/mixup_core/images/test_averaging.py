@@ -1,4 +1,4 @@
-"""Averaged weights: by hand, beside the raw ones, through a resumed run."""
+"""Averaged weights: computed by hand, beside the last weights, and after a resume."""
 
 import copy
 
@@ -21,7 +21,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def averaged(config: TrainConfig) -> TrainConfig:
-    """One step per epoch, so that the weights after every step are seen."""
+    """Run with one step per epoch, so that the weights after every step are known."""
     return with_values(config, {"averaging": {"ema": 0.75}, "batch_size": 96})
 
 

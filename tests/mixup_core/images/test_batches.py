@@ -1,4 +1,4 @@
-"""Batches: bit for bit what the formulas give when they are followed one tensor after another."""
+"""Batches: bit-identical to the formulas of the paper, applied one tensor after another."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -45,7 +45,7 @@ def _images(name: str, count: int = 700) -> Images:
 
 
 class Plainly:
-    """The images of a run as the paper defines them: whole tensors, one operation each."""
+    """Images of a run as the paper defines them: whole tensors, one operation at a time."""
 
     def __init__(self, images: Images, config: TrainConfig) -> None:
         data, info = config.data, CATALOG[config.data.name]
@@ -160,7 +160,7 @@ def test_pools_crops_and_subsets_change_no_bit(
 
 
 def test_a_subset_shares_the_pixels_it_is_of() -> None:
-    """A run adds less than a megabyte to a process that has the images: here none of theirs."""
+    """A run needs less than a megabyte beyond the shared images of its process."""
     images = _images("fashion-mnist").pooled(2)
     data = DataConfig(num_train=500, views="concat", pool=2)
     seen = TrainingImages(images, CATALOG["fashion-mnist"], data, 0, CPU)
@@ -173,7 +173,7 @@ def test_a_subset_shares_the_pixels_it_is_of() -> None:
 @pytest.mark.parametrize("num_train", [None, 30_000, 55_000])
 @pytest.mark.parametrize("views", ["single", "concat"])
 def test_a_run_adds_less_than_a_megabyte_to_the_images(views: Views, num_train: int | None) -> None:
-    """At the size of table 1, where a copy of the images with both views has 376 MB."""
+    """At the size of table 1, where a copy of the images with both views would have 376 MB."""
     count, info = 60_000, CATALOG["fashion-mnist"]
     blank = torch.zeros(count, 1, 28, 28, dtype=torch.uint8)
     images = Images(pixels=blank, labels=torch.arange(count) % 10)
@@ -191,7 +191,7 @@ def test_a_run_adds_less_than_a_megabyte_to_the_images(views: Views, num_train: 
 
 
 class Waits(TorchDispatchMode):
-    """Counts the operations for which a host waits for its device: values that Python asks for."""
+    """Counts the operations for which a host waits for its device: values that Python reads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -203,7 +203,7 @@ class Waits(TorchDispatchMode):
 
 
 class Crossings(TorchFunctionMode):
-    """Counts the calls by which tensors would go from a device to the host or back."""
+    """Counts the calls that would copy tensors between host and device."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -234,7 +234,7 @@ class Crossings(TorchFunctionMode):
 def test_the_host_waits_once_an_epoch_however_many_batches_there_are(
     others: dict[str, Any],
 ) -> None:
-    """What a GPU would show by `set_sync_debug_mode`, seen from a CPU."""
+    """A GPU would show this with `set_sync_debug_mode`; here a CPU counts the operations."""
     train = _images("digits", 240)
     splits = Splits(info=CATALOG["digits"], train=train, val=None, test=None)
     plain = TrainConfig(

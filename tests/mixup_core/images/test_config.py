@@ -73,7 +73,7 @@ def test_models_know_whether_they_normalise_batches() -> None:
 
 
 def test_what_acts_on_loaded_images_is_no_part_of_what_is_loaded() -> None:
-    """The decoded images of a machine, pooled or not, serve every subset and augmentation."""
+    """The decoded images of a machine serve every subset and every augmentation."""
     data = DataConfig(
         name="cifar10", val_size=5, image_size=16, corruptions=("fog",), severity=2, views="concat",
         num_train=10, balanced=True, label_noise=0.2, augment=Crop(), pool=2, oracle=True,

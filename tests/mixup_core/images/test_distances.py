@@ -22,7 +22,7 @@ from tests.mixup_core.small_files import folder_config, write_images
 CPU = torch.device("cpu")
 CONFIG = SufficiencyConfig(data=DataConfig(name="digits", num_train=60))
 LEVELS = {"ant": 0, "bee": 255, "cow": 51, "dog": 204}
-"""Class to the grey of its one image."""
+"""Grey level of the single image of each class."""
 
 
 def measured(config: SufficiencyConfig) -> dict[str, float]:
@@ -88,7 +88,7 @@ def test_distances_are_those_of_normalised_pixels_from_the_mixed_images_of_the_s
 
 
 def by_hand(classes: list[str], seed: int) -> dict[str, float]:
-    """Return the distances of images of one grey each under midpoint; 192 pixels differ alike."""
+    """Return the distances between images of one grey level each, under midpoint mixing."""
     greys = [2 * LEVELS[name] / 255 - 1 for name in classes]
     num = len(classes)
     first, second = stream(seed, "mixing").integers(num, size=(2, num))

@@ -1,4 +1,4 @@
-"""An epoch is one value: what training receives is what its key hashes."""
+"""Epoch: the value that training receives is the value that the key hashes."""
 
 import math
 from dataclasses import fields, replace

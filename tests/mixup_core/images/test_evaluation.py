@@ -30,7 +30,7 @@ def test_a_confident_and_right_network_is_calibrated_a_wrong_one_is_not() -> Non
 
 
 class _Sees(nn.Module):
-    """Logits that favour the class written into the first pixel; counts its calls."""
+    """A network whose logits favour the class written into the first pixel; it counts its calls."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Metrics of image training: what is declared, how it is headed, and that no kind is left out."""
+"""Metrics of image training: declarations, headings, and completeness."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -53,7 +53,7 @@ def test_a_metric_is_headed_by_its_split_and_unit(name: str, heading: str) -> No
 
 
 def test_predictions_are_judged_as_they_are_and_at_a_fitted_temperature() -> None:
-    """The NLL as it is stands among the metrics already."""
+    """The NLL without temperature is a metric of training already."""
     assert {name: metric.heading for name, metric in PREDICTED.items()} == {
         "predicted/calibration_error": "test calibration error, %",
         "predicted/brier": "test Brier score",

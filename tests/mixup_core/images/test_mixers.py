@@ -1,4 +1,4 @@
-"""Which operation mixes each batch, and with which weight."""
+"""Mixers: which operation mixes each batch, and with which weight."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -57,7 +57,7 @@ def test_a_share_of_the_batches_is_mixed_and_the_others_keep_their_labels(scope:
 
 @pytest.mark.parametrize("scope", ["batch", "sample"])
 def test_batches_switch_between_two_operations_each_with_its_law(scope: str) -> None:
-    """The rule of timm: by batch, with a probability, the second with an alpha of its own."""
+    """As in timm: each batch chooses at random, and the second operation has its own alpha."""
     drawn = _drawn(
         law=Midpoint(),
         second=CutMix(),

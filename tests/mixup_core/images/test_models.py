@@ -23,7 +23,7 @@ from mixup_core.tree.building import parsed
 
 NAMES = list(Model.catalogue)
 TIMM = {"name": "timm", "architecture": "test_resnet"}
-"""A network of timm that is small enough for a test."""
+"""A network of timm that is small enough for tests."""
 
 
 def _num_parameters(network: nn.Module) -> int:

@@ -1,4 +1,4 @@
-"""Objectives by hand: what RegMixup and filters minimise, and where they are other methods."""
+"""Objectives, computed by hand: RegMixup and filters, and the cases in which they equal others."""
 
 import dataclasses
 from functools import partial
@@ -196,7 +196,7 @@ def test_a_filtered_run_resumed_at_any_epoch_ends_with_the_same_bits(
 def test_a_teacher_judges_as_it_was_evaluated(
     mixed: TrainConfig, splits: Splits, teacher: Teacher
 ) -> None:
-    """A student at rest that is its own teacher differs from it by BatchNorm's mode alone."""
+    """A student that is its own teacher differs from it only by the mode of BatchNorm."""
     still = with_values(mixed, {"objective": NAMED, "objective.warm_up": 0.0, "epochs": 5,
                                 "model.name": "mlp", "optimizer.lr": 1e-30})  # fmt: skip
     base = with_values(still, {"objective": "plain", "epochs": 4})

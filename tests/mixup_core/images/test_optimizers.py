@@ -16,7 +16,7 @@ WEIGHTS, GRADIENT = torch.tensor([1.0, -2.0]), torch.tensor([0.3, 0.4])
 
 
 def _after_two_steps(optimizer: dict[str, Any], config: TrainConfig, splits: Splits) -> Any:
-    """Return what two steps along a fixed gradient make of two weights."""
+    """Return two weights after two steps along a fixed gradient."""
     config = with_values(config, {"model.name": "linear"})
     config = with_values(config, {f"optimizer.{name}": value for name, value in optimizer.items()})
     state = TrainingState.initial(config, splits.info, torch.device("cpu"))

@@ -1,4 +1,4 @@
-"""Other names: each stands for a field that exists, and none is the name of a field there."""
+"""Other names: each stands for an existing field, and none is the name of a field itself."""
 
 from pathlib import Path
 

@@ -1,6 +1,6 @@
-"""Each precision has one meaning on a GPU, in a forward pass and in the backward pass after it.
+"""Precision: each setting has one meaning on a GPU, in forward and backward passes.
 
-No GPU is at hand: what PyTorch is told is looked at, and that a CPU computes the same bits.
+No GPU is available: the tests check PyTorch's flags, and that a CPU computes the same bits.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""predict: logits of the images that a run is measured on, in their order and precision."""
+"""Predicting: logits of the evaluated images, in their order and precision."""
 
 from dataclasses import replace
 
@@ -102,7 +102,10 @@ def test_corrupted_images_are_not_predicted_nor_is_a_split_that_is_not_there(
 
 
 class Noisy(nn.Module):
-    """Answers by chance in training, and in evaluation mode by whether it is in float32."""
+    """A network that answers at random in training mode.
+
+    In evaluation mode its answer shows its precision.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -158,7 +158,7 @@ def test_el2n_and_error_are_those_of_softmax_regression(
 def test_the_input_gradient_of_softmax_regression_has_its_closed_form(
     linear: TrainConfig, splits: Splits
 ) -> None:
-    """The gradient of the cross entropy by x is W^T (softmax - onehot)."""
+    """The gradient of the cross entropy with respect to x is W^T (softmax - onehot)."""
     subject = _subject(linear, splits)
     test = subject.held_out["test"]
     layer = _layer(subject)
@@ -183,7 +183,7 @@ def test_the_weight_norm_is_that_of_all_parameters(linear: TrainConfig, splits: 
 def test_the_gradient_norm_is_the_slope_along_the_gradient(
     linear: TrainConfig, splits: Splits, objective: Any, loss: str
 ) -> None:
-    """Central differences of the whole objective, one for each weight of the network."""
+    """Compared with central differences of the whole objective, one for each weight."""
     config = with_values(linear, {"objective": objective, "loss": loss, "data.pool": 4})
     subject = _subject(config, splits)
     network = subject.network.double()
@@ -248,7 +248,7 @@ def test_without_mixing_the_mean_gradient_norm_is_that_of_one_draw(
 
 
 def test_the_mean_gradient_norm_and_its_error_are_those_of_simulated_draws() -> None:
-    """A gradient of norm 1 in noise of norm 10: the norm of the mean of 200 draws is 1.22."""
+    """A gradient of norm 1 with noise of norm 10: the mean of 200 draws has norm 1.22."""
     rng = np.random.default_rng(0)
     truth = np.zeros(50)
     truth[0] = 1.0
@@ -265,7 +265,7 @@ def test_the_mean_gradient_norm_and_its_error_are_those_of_simulated_draws() -> 
 def test_the_mixup_loss_of_an_ideal_function_is_its_floor(
     linear: TrainConfig, splits: Splits
 ) -> None:
-    """One image per class, so that each pair of labels is known from the mixed image."""
+    """There is one image per class, so a mixed image determines its pair of labels."""
     subject = _subject(linear, splits)
     measured = _measured("mixup-loss", subject)
     floor = 0.75 * linear.mix.law.label_entropy()
@@ -280,7 +280,7 @@ def test_the_mixup_loss_of_an_ideal_function_is_its_floor(
 
 
 class _Channel(nn.Module):
-    """Sees one view alone: its logits are those of the class whose pattern is nearest."""
+    """A network that uses one view only: it predicts the class whose pattern is nearest."""
 
     def __init__(self, images: Tensor, labels: Tensor, channel: int) -> None:
         super().__init__()
@@ -295,7 +295,7 @@ class _Channel(nn.Module):
 def test_view_errors_tell_which_view_a_network_relies_on(
     config: TrainConfig, splits: Splits
 ) -> None:
-    """A network that looks at one channel knows the class in it, and guesses zero's elsewhere."""
+    """A network that reads one channel knows the class in it, and is wrong about the other."""
     single = _subject(with_values(config, {"data.views": "single"}), splits)
     images, labels = _all(single)
     for channel, (seen, blind) in enumerate([("true", "spurious"), ("spurious", "true")]):
@@ -308,7 +308,7 @@ def test_view_errors_tell_which_view_a_network_relies_on(
 
 @pytest.fixture
 def last_layer(config: TrainConfig, splits: Splits) -> Callable[[Tensor, Tensor], dict[str, float]]:
-    """Return what measures the collapse of given features under a given last layer."""
+    """Return a function that measures the collapse of given features under a given last layer."""
 
     def measure(features: Tensor, weight: Tensor) -> dict[str, float]:
         class Fixed(nn.Module):
@@ -471,7 +471,7 @@ def test_a_network_that_is_surer_of_test_images_has_the_area_one(
     linear: TrainConfig, splits: Splits
 ) -> None:
     class Sure(nn.Module):
-        """Is sure of the test images themselves, and of nothing else."""
+        """A network that is confident only on the test images."""
 
         def __init__(self, known: Tensor) -> None:
             super().__init__()

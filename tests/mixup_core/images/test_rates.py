@@ -1,4 +1,4 @@
-"""The learning rate of every step, against PyTorch's own schedulers; what of it enters keys."""
+"""Learning rates of every step, compared with PyTorch's schedulers, and their part in keys."""
 
 from typing import Any
 

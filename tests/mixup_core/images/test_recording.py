@@ -1,4 +1,4 @@
-"""Checks the declared metrics of a run against its last record."""
+"""Recording: the metrics that a run declares are those of its last record."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""gradient_norms against differences of the loss; it leaves the network as it was."""
+"""Saliency: gradient norms against differences of the loss; the network is not changed."""
 
 import torch
 from torch import nn

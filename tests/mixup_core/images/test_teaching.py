@@ -1,4 +1,4 @@
-"""Teaching: what of a teacher enters keys, who may learn from whom, and who saw test images."""
+"""Teaching: how a teacher enters keys, who may learn from whom, and who has seen test images."""
 
 import dataclasses
 

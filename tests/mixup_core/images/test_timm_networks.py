@@ -1,4 +1,7 @@
-"""Networks of timm: their own initial weights by seed, pretrained ones only from a file."""
+"""Networks of timm: initial weights depend on the seed.
+
+Pretrained weights come from a file only.
+"""
 
 from pathlib import Path
 from typing import Any

@@ -191,7 +191,7 @@ def test_one_phase_has_the_bits_of_the_constant_law(
 def test_a_schedule_trains_each_epoch_under_its_own_law(
     config: TrainConfig, splits: Splits
 ) -> None:
-    """Floors tell the laws apart: three quarters of the pairs differ in class."""
+    """The loss floors distinguish the laws: three quarters of the pairs differ in class."""
     phases = [{"law": "midpoint", "until": 1}, {"law": "erm", "until": 2}, {"beta": 1.0}]
     for schedule in ({"phases": phases}, "easy-hard-easy", {"linear": {"start": 0.5, "end": 8.0}}):
         ramped = with_values(config, {"mix.schedule": schedule})
@@ -206,7 +206,7 @@ def test_a_schedule_trains_each_epoch_under_its_own_law(
 def test_one_epoch_is_the_one_written_out_by_hand(
     config: TrainConfig, splits: Splits, scope: str, partner: str
 ) -> None:
-    """The first loss of an epoch against soft labels and plain autograd, no mixing module."""
+    """The first loss of an epoch, computed with soft labels and autograd, without mixing code."""
     values = {
         "mix.law": "midpoint", "mix.lam_scope": scope, "mix.partner": partner,
         "batch_size": 96, "epochs": 1,
@@ -233,7 +233,7 @@ def test_one_epoch_is_the_one_written_out_by_hand(
 
 
 def _drawn(config: TrainConfig, splits: Splits) -> dict[str, list[torch.Tensor]]:
-    """Return everything that a run draws, by what a seed may be made to vary."""
+    """Return everything that a run draws, by the source of randomness."""
     state = TrainingState.initial(config, splits.info, CPU)
     images = TrainingImages(splits.train, splits.info, config.data, config.seeds, CPU)
     plain = TrainingImages(splits.train, splits.info, replace(config.data, views="single"),
@@ -308,7 +308,7 @@ def test_the_default_draws_what_it_always_did_and_seed_0_of_any_source_is_seed_0
 
 
 class _Recorder(torch.nn.Module):
-    """A linear network that keeps what it is shown while training."""
+    """A linear network that records its training inputs."""
 
     def __init__(self, inner: torch.nn.Module) -> None:
         super().__init__()
@@ -325,7 +325,7 @@ class _Recorder(torch.nn.Module):
 def test_arms_of_a_seed_see_the_same_weights_images_and_batches(
     config: TrainConfig, splits: Splits
 ) -> None:
-    """Midpoint sees the mean of ERM's images and of its partners, in ERM's order and scaling."""
+    """Midpoint sees the mean of ERM's images and their partners, in the same order."""
 
     def recorded(values: dict[str, Any]) -> _Recorder:
         arm = with_values(config, {"epochs": 2, "mix.partner": "permutation", **values})
@@ -403,7 +403,7 @@ def test_the_global_generators_are_left_alone(config: TrainConfig, splits: Split
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_fresh_process_ends_with_the_same_bits(tmp_path: Any) -> None:
-    """Resume in another process: the bytes of the state are compared by hash."""
+    """Resumes in another process and compares hashes of the state."""
     program = """
 import hashlib, sys, torch
 from mixup_core.images.choices.models import NarrowResNet

@@ -1,4 +1,4 @@
-"""Every law against SciPy: quantiles, draws, moments and label entropy agree with one another."""
+"""Laws: quantiles, draws, moments and label entropy of every law agree with SciPy."""
 
 import math
 from typing import Any
@@ -23,7 +23,7 @@ LEVELS = np.array([0.001, 0.05, 0.25, 0.5, 0.75, 0.95, 0.999])
 
 
 def _within(alpha: float, low: float, high: float) -> Any:
-    """Return a Beta law given an interval as SciPy's density, normalised by quadrature."""
+    """Return a truncated Beta law as a SciPy density, normalised by quadrature."""
     whole = scipy.stats.beta(alpha, alpha)
     mass = whole.cdf(high) - whole.cdf(low)
 
@@ -53,7 +53,7 @@ DISCRETE = Discrete(values=(0.5, 1.0), shares=(0.7, 0.3))
 CHOSEN = [*(law for law, _ in CONTINUOUS), Erm(), Midpoint(), DISCRETE]
 OTHERS = [kind for kind in Law.catalogue.values() if kind not in {type(law) for law in CHOSEN}]
 EVERY: list[Law] = [*CHOSEN, *(parsed(Law, spellings(kind)[0]) for kind in OTHERS)]
-"""The laws that are compared with SciPy, and one of each further kind of the catalogue."""
+"""Laws that are compared with SciPy, and one of each other kind in the catalogue."""
 
 
 @pytest.mark.parametrize(("law", "expected"), CONTINUOUS, ids=[str(law) for law, _ in CONTINUOUS])
@@ -100,7 +100,7 @@ def test_a_discrete_law_has_the_shares_of_its_values() -> None:
 
 @pytest.mark.parametrize("law", EVERY, ids=str)
 def test_what_has_a_closed_form_agrees_with_what_follows_from_quantiles(law: Law) -> None:
-    """A plugin defines quantiles alone; the rest is then that of the base class."""
+    """A plugin may define only quantiles; the base class then computes the rest."""
     assert Law.mean.fget(law) == pytest.approx(law.mean, abs=2e-4)  # type: ignore[attr-defined]
     assert Law.variance.fget(law) == pytest.approx(law.variance, abs=2e-4)  # type: ignore[attr-defined]
     assert Law.label_entropy(law) == pytest.approx(law.label_entropy(), abs=2e-4)
@@ -142,7 +142,7 @@ def test_half_of_the_nodes_of_a_symmetric_law_stand_for_all_pairs() -> None:
 
 @pytest.mark.parametrize("law", EVERY, ids=str)
 def test_the_floor_of_two_balanced_classes_is_half_of_the_label_entropy(law: Law) -> None:
-    """Its digamma function is PyTorch's, which differs from SciPy's in the last bits."""
+    """It uses PyTorch's digamma function, whose last bits differ from SciPy's."""
     import torch
 
     floor = loss_floor(law, torch.arange(10) % 2, "dataset", 5)
@@ -156,7 +156,7 @@ def test_a_beta_law_needs_a_positive_finite_alpha(alpha: float) -> None:
 
 
 def test_below_the_least_alpha_no_weight_in_float32_lies_between_0_and_1() -> None:
-    """Of 100,000 weights fewer than 7 do at it, 0.07 at a hundredth of it: a coin on {0, 1}."""
+    """At the limit, fewer than 7 of 100,000 weights lie between 0 and 1."""
     last_below_1, least = 1 - 2**-25, 2**-150  # float32 rounds what is beyond to 1 and to 0
     for share in (1.0, 0.01):
         between = scipy.stats.beta(share * MIN_ALPHA, share * MIN_ALPHA)

@@ -1,4 +1,4 @@
-"""The law of every epoch: each boundary, each range, and what enters the keys."""
+"""Schedules: the law of every epoch, at every boundary, and its part in keys."""
 
 import math
 from itertools import pairwise
@@ -95,7 +95,7 @@ def test_the_ends_of_every_range_belong_to_it() -> None:
 
 
 def test_power_ramps_are_the_formulas_of_the_scheduler() -> None:
-    """Formulas of the slides: 10^(1 - 2u), 10^(2u - 1), 10^(1 - 4|u - 1/2|), u = t / T."""
+    """With u = t / T, the slides give 10^(1 - 2u), 10^(2u - 1) and 10^(1 - 4|u - 1/2|)."""
     epochs = 40
     for schedule, exponent in (
         (Easy(), lambda u: 1 - 2 * u),

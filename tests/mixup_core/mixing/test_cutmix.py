@@ -23,7 +23,7 @@ def test_boxes_have_the_area_that_lam_leaves_before_they_are_clipped(lam: float)
 
 
 def test_it_agrees_with_torchvision_cutmix() -> None:
-    """v2.CutMix pairs by roll(1) and does not tell its box: it is where pixels changed."""
+    """v2.CutMix pairs by roll(1) and does not report its box, which is where pixels changed."""
     images = torch.rand(5, 3, 16, 16, generator=torch.Generator().manual_seed(0))
     compared = 0
     for seed in range(20):

@@ -1,4 +1,4 @@
-"""The labelling of a grid against all labellings."""
+"""Least-cost labels of a grid, compared with all possible labellings."""
 
 import itertools
 

@@ -7,7 +7,7 @@ from mixup_core.mixing.mixed_losses import mixed_cross_entropies
 
 
 def test_mixing_and_its_loss_agree_with_torchvision_mixup() -> None:
-    """v2.MixUp pairs by roll(1) and does not tell its weight: recover it from a one-pixel probe."""
+    """v2.MixUp pairs by roll(1) and does not report its weight; a one-pixel image reveals it."""
     rng = torch.Generator().manual_seed(1)
     images = torch.rand(6, 3, 5, 5, generator=rng)
     images[0, 0, 0, 0], images[-1, 0, 0, 0] = 1.0, 0.0

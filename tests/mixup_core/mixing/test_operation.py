@@ -1,4 +1,4 @@
-"""One set of promises for every operation of the catalogue, built-in or not."""
+"""Tests that every operation, built-in or registered by a plugin, has to pass."""
 
 import numpy as np
 import pytest
@@ -79,7 +79,7 @@ def test_an_image_mixed_with_itself_keeps_its_pixels_unless_it_is_resized(name: 
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_the_mean_label_weight_follows_lam(name: str) -> None:
-    """More weight of an image never means a smaller share of its label, on average."""
+    """On average, a larger weight of an image never gives its label a smaller weight."""
     operation = parsed(Operation, name)
     own, beside = _images(200)
     means = []

@@ -1,4 +1,4 @@
-"""Patches: their means, and images put together from them."""
+"""Patches: their means, and images that are assembled from them."""
 
 import torch
 

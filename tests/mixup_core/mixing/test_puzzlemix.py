@@ -1,7 +1,7 @@
-"""PuzzleMix: its costs against loops over blocks, and what its mask and transport show.
+"""PuzzleMix: its costs against loops over blocks, its mask and its transport.
 
 When it was written, its costs equalled those of the authors' code in 320 of 320 random cases (to
-1.5e-7), its masks in 304; in the other 16 the mask here costs less.
+1.5e-7), and its masks in 304; in the other 16 cases the mask here has a lower cost.
 """
 
 import itertools
@@ -31,7 +31,7 @@ def _energy(
     saliency: np.ndarray,  # type: ignore[type-arg]
     lam: float,
 ) -> float:
-    """Return what a mask of 0 and 1 costs, from pixels, block by block."""
+    """Return the cost of a mask of 0 and 1, computed from pixels, block by block."""
     count, side = len(mask), SIZE // len(mask)
     beta = operation.mask_smoothness / count / 16
     share = saliency / saliency.sum(axis=(1, 2), keepdims=True)

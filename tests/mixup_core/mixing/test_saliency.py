@@ -6,7 +6,7 @@ from mixup_core.mixing.saliency import REACHES, fine_grained
 
 
 def _slowly(image: np.ndarray) -> np.ndarray:
-    """The same definition, pixel by pixel."""
+    """Compute the saliency by its definition, pixel by pixel."""
     gray = image.mean(0)
     for _ in range(2):
         around = np.pad(gray, 1, mode="reflect")

@@ -1,4 +1,4 @@
-"""The transport of patches against all permutations."""
+"""Transport of patches, compared with all permutations."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""The check passes what keeps our contracts and names each contract that a plugin breaks."""
+"""Checking: `mixsweep check` accepts correct plugins and names each contract that one breaks."""
 
 import pytest
 

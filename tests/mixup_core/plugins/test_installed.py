@@ -1,4 +1,4 @@
-"""Installed packages are imported only for a name that a study uses, and never shadow ours."""
+"""Installed plugins are imported only if a study names them, and never replace built-in names."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ Install = Callable[..., Path]
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Install a package as pip would leave it: modules, and metadata with entry points."""
+    """Install a package like pip: modules, and metadata with entry points."""
     monkeypatch.syspath_prepend(str(tmp_path))
     installed: list[str] = []
 

@@ -1,4 +1,7 @@
-"""A plugin joins the catalogues whole or not at all; its digest stands in every key it can move."""
+"""Loading: a plugin is registered completely or not at all.
+
+Its hash is in every key that it affects.
+"""
 
 import inspect
 import subprocess
@@ -225,7 +228,7 @@ def test_class_constants_are_no_fields(plugin: Write) -> None:
 
 
 def test_the_lines_of_a_plugin_are_found_where_its_file_is_not(plugin: Write) -> None:
-    """A worker has the bytes alone; schemas read the text under a field."""
+    """A worker has only the bytes of the file; schemas read the docstrings of fields."""
     file = plugin(TINY)
     source = read_source(file)
     file.unlink()

@@ -1,4 +1,4 @@
-"""Our own problems pass the checks that problems of plugins must pass."""
+"""Built-in problems pass the checks that problems of plugins have to pass."""
 
 import pytest
 

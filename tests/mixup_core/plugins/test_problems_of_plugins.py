@@ -1,4 +1,4 @@
-"""A problem of a plugin is read, keyed by its source, and run like ours."""
+"""A problem of a plugin is read, keyed by its source, and run like a built-in one."""
 
 import pickle
 from pathlib import Path

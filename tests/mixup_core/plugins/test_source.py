@@ -1,4 +1,4 @@
-"""The source of a plugin is read once, and its digest changes with what can change a number."""
+"""Source: a plugin file is read once, and its hash changes with everything that affects results."""
 
 import hashlib
 import sys

@@ -1,4 +1,4 @@
-"""Stores on a disk, in memory and on object stores; a disk whose file modes bind even root."""
+"""Stores on a disk, in memory and on object stores, and a disk whose file modes bind even root."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,6 +39,6 @@ def disk(tmp_path: Path) -> Store:
 
 @pytest.fixture
 def modest() -> Iterator[Store]:
-    """A store whose files this process can be kept from, even if it is root's."""
+    """Store whose file modes bind this process even if it is root."""
     with bound_by_modes() as folder:
         yield Store(str(folder / "store"))

@@ -1,4 +1,4 @@
-"""Faulty disk: system calls that fail, or at which the process dies."""
+"""Faulty disk: system calls that fail, or during which the process dies."""
 
 import os
 from collections.abc import Callable
@@ -8,14 +8,14 @@ import pytest
 
 
 class Killed(BaseException):
-    """Stands for the death of the process."""
+    """Simulates the death of the process."""
 
 
 class FaultyDisk:
-    """Counts system calls that change the disk and fails the one asked for.
+    """Counts system calls that change the disk, and makes one of them fail.
 
-    With an error number, that call alone fails with it, half of a write done. Without one the
-    process dies there: no later call has any effect, so that no clean-up can happen either.
+    With an error number, only that call fails, and a write is half done. Without one, the process
+    dies at that call: no later call has any effect, so nothing can be cleaned up.
     """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, fail_at: int, error: int | None) -> None:

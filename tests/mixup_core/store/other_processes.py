@@ -1,4 +1,4 @@
-"""Other processes: one that acts in the middle of what this process does."""
+"""Other processes: another process acts in the middle of an operation of this one."""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,7 @@ def interrupted_at(
     *,
     after: int,
 ) -> None:
-    """Let another process act once, just before the call of a method with some number."""
+    """Let another process act once, just before the n-th call of a method."""
     original, calls = getattr(owner, name), []
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -28,10 +28,10 @@ def interrupted_at(
 
 
 def turns(methods: Sequence[str], times: int) -> Iterator[tuple[str, str, int, Any]]:
-    """Yield a key, a method, a number of its calls, and what notes that the other process acted.
+    """Yield a key, a method, the number of a call, and a function that records the other process.
 
-    A method that is not called so often is not asked about more calls. The other process must have
-    acted four times in all.
+    A method is tried with increasing numbers until it is not called so often. In total, the other
+    process must have acted at least four times.
     """
     keys, acted = (f"{number:04x}" for number in itertools.count()), []
     for method in methods:

@@ -1,4 +1,4 @@
-"""Stored files: of a stage and a failure as these tests store them, and how they are altered."""
+"""Stored files: a stage and a failure as the tests store them, and ways to alter them."""
 
 import hashlib
 import json
@@ -39,7 +39,7 @@ def failure_of(store: Store, key: str = KEY) -> Path:
 
 
 def reseal(sealed: bytes, changes: Mapping[str, Any]) -> bytes:
-    """Return a manifest as another version writes it: some fields changed, the sha256 right."""
+    """Return a manifest as another version would write it: changed fields, correct sha256."""
     content = json.loads(sealed) | changes
     del content["sha256"]
     text = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()

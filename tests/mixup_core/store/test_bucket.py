@@ -1,4 +1,4 @@
-"""Bucket: objects of a store on servers, and whatever a server answers as one line."""
+"""Bucket: objects on a server; every error of the server becomes one line."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -105,7 +105,7 @@ def test_an_object_is_created_where_none_is_and_no_other_takes_its_place(bucket:
 def test_a_server_that_decides_who_is_first_takes_the_same_put_twice(
     s3: Mapping[str, str], tmp_path: Path
 ) -> None:
-    """It cannot tell one that is sent again, because the answer was lost, from another's."""
+    """A put may be sent again because its answer was lost; the server cannot tell."""
     bucket = open_files(f"s3://studies{tmp_path}")
     assert isinstance(bucket, Bucket)
     assert bucket.creates_atomically
@@ -158,7 +158,7 @@ USES: Mapping[str, Callable[[Bucket], object]] = {
     "remove": lambda bucket: bucket.remove("a/b"),
     "age": lambda bucket: bucket.age("a/b"),
 }
-"""Each method that asks a server."""
+"""Each method that contacts a server."""
 
 
 def test_reading_from_a_server_that_is_gone_is_no_empty_store(
@@ -198,9 +198,9 @@ def test_a_bucket_that_is_full_is_told_as_full(s3: Mapping[str, str]) -> None:
 
 
 class Failing(MemoryFileSystem):
-    """Objects in memory whose server fails with an error, once it has done some of what was asked.
+    """Objects in memory whose server fails, possibly after it has done part of the operation.
 
-    Stands for packages of fsspec whose servers cannot be run here.
+    This simulates fsspec packages whose servers cannot run here.
     """
 
     cachable = False
@@ -230,7 +230,7 @@ class Failing(MemoryFileSystem):
 
 
 def answered(error: Exception, code: str | None = None) -> Exception:
-    """Return an error with what a server answered beside it, as botocore has it."""
+    """Return an error that has the server's response attached, as botocore does."""
     error.response = {"Error": {"Code": code} if code else {}}  # type: ignore[attr-defined]
     return error
 

@@ -1,4 +1,4 @@
-"""Store: what it promises of disks, of buckets, and of stages that others store or remove."""
+"""Store: its guarantees on disks and in buckets, and while others store or remove stages."""
 
 import dataclasses
 import errno

@@ -1,4 +1,4 @@
-"""FailureStore: why runs ended early, as whoever has access to the store may have written it."""
+"""FailureStore: reasons of ended runs, even if others have written to the store."""
 
 import dataclasses
 from typing import Any

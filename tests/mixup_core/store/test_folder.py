@@ -1,4 +1,4 @@
-"""Folder: the files of a store on a disk, whatever else has come to stand among them."""
+"""Folder: the files of a store on a disk, with other files among them."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""Identity: a store has one for good, no two stores have the same."""
+"""Identity: a store has one id for ever, and no two stores have the same."""
 
 from pathlib import Path
 

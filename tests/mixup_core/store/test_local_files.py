@@ -1,4 +1,4 @@
-"""Local files: written whole or not at all, read where they are files, locked by who writes."""
+"""Local files: written completely or not at all, read only if regular, locked by their writer."""
 
 import errno
 import fcntl
@@ -24,7 +24,7 @@ from tests.mixup_core.store.faulty_disk import FaultyDisk, Killed, calls_of
 
 OLD, NEW = b"what was there", bytes(range(256)) * 5
 NAMING = {True: "replace", False: "link"}
-"""Whether a file may be overwritten, to the system call that names the new one."""
+"""System call that gives a new file its name, for files that may or may not be overwritten."""
 
 REASONS = {
     "a folder": "is no file",
@@ -38,7 +38,7 @@ REASONS = {
 
 @pytest.fixture
 def modest() -> Iterator[Path]:
-    """A folder whose modes bind even root."""
+    """Folder whose file modes bind even root."""
     with bound_by_modes() as folder:
         yield folder
 
@@ -193,7 +193,7 @@ def test_a_writer_killed_at_any_point_leaves_the_file_as_it_was_or_complete(
 def cleared_before(
     monkeypatch: pytest.MonkeyPatch, name: str, path: Path, times: int
 ) -> list[Path]:
-    """Let somebody remove what is about to get its name, some times; return what was removed."""
+    """Let another process remove the temporary file several times; return what was removed."""
     original, cleared = getattr(os, name), []
 
     def call(*arguments: Any, **named: Any) -> None:
@@ -321,7 +321,7 @@ def test_a_closed_file_of_another_user_is_refused_as_the_system_does(modest: Pat
 
 
 def locked(descriptor: int) -> bool:
-    """Lock a file, and return whether nobody else had."""
+    """Lock a file, and return whether it was free."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""ManifestStore: manifests of this format, of others, and what only looks like one."""
+"""ManifestStore: manifests of this format, of other formats, and files that only look like one."""
 
 import hashlib
 import json
@@ -88,7 +88,7 @@ EARLIER = (
     '"stored_at_ms":1795298400000}],"format":1,"key":"aa01","records":[{"epoch":0,"metrics":'
     '{"test/error":0.5,"train/loss":2.25}}],"state":{"sha256":"%s","size":42}}'
 )
-"""A manifest as the first version of this format wrote it; its sha256 and that of its state."""
+"""A manifest of the first version of this format, with its sha256 and that of its state."""
 
 
 def test_a_stage_that_the_first_version_of_this_format_wrote_is_read(disk: Store) -> None:

@@ -1,4 +1,4 @@
-"""Manifests: what they say, that no bit of them can change unseen, and what is refused."""
+"""Manifests: their content, and that a change of any bit is noticed."""
 
 import dataclasses
 import hashlib
@@ -44,7 +44,7 @@ NAN, INF = float("nan"), float("inf")
 
 
 def sealed_by_hand(text: bytes) -> bytes:
-    """Return JSON as its writer seals it: its own sha256 in front of its first key."""
+    """Return JSON with its own sha256 as the first key."""
     assert text[:1] == b"{"
     return b'{"sha256":"%s",' % hashlib.sha256(text).hexdigest().encode() + text[1:]
 

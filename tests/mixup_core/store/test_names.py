@@ -1,4 +1,4 @@
-"""Names: where each kind of file of a store is, and the key that stands in its name."""
+"""Names: the path of each kind of file in a store, and the key in it."""
 
 from collections.abc import Callable
 

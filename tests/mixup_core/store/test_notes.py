@@ -1,4 +1,4 @@
-"""Notes: whatever is under their name, they are read as they were written or not at all."""
+"""Notes: small files that are read exactly as written, or not at all."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""SealedFiles: whatever happens to a file, it is named once and never taken for whole."""
+"""SealedFiles: a damaged file is reported once and never used."""
 
 import os
 import pickle

@@ -1,4 +1,4 @@
-"""StateStore: states that one process stores while another removes them."""
+"""StateStore: one process stores states while another removes them."""
 
 import functools
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Files of a store: a path or a URL names a folder or a bucket, and nothing is made or asked."""
+"""Store files: a path or a URL opens a folder or a bucket, without creating or reading anything."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Checks that every process of theory has to pass."""
+"""Checks that every theory process has to pass."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def last(config: Any) -> dict[str, float]:
 
 
 def assert_resumes_anywhere(config: Any) -> None:
-    """Stop after each epoch, carry bytes into a fresh process, and compare to the last bit."""
+    """Stop after each epoch, resume in a fresh process, and compare every bit."""
     problem = problem_of(config)
     unbroken = problem.start(config, None, "cpu")
     whole = list(unbroken)

@@ -1,4 +1,4 @@
-"""A small flow: the gradient flow of a two-layer network of three neurons."""
+"""A small gradient flow of a two-layer network with three neurons."""
 
 from mixup_core.laws import Midpoint
 from mixup_core.theory.two_layer.config import PatchData, PatchNetwork, TwoLayerConfig

@@ -26,7 +26,7 @@ CONFIG = LinearViewsConfig(law=Midpoint(), epochs=3)
 
 
 def _loss(logits: np.ndarray, labels: np.ndarray, lam: float) -> np.ndarray:
-    """Return cross entropy minus entropy of all mixed pairs, written out."""
+    """Return cross entropy minus entropy of all mixed pairs, computed directly."""
     excess = np.empty((len(labels), len(labels)))
     for i, j in np.ndindex(excess.shape):
         soft = np.zeros(logits.shape[1])
@@ -152,7 +152,7 @@ def test_midpoint_and_erm_leave_no_gap(law: Law) -> None:
 
 
 def _finite_difference(law: Law, k: int, delta: float, betas: list[float]) -> tuple[float, float]:
-    """Return both correlations of class 0 over all pairs of a small set, by central differences."""
+    """Return both correlations of class 0 by central differences over all pairs of a small set."""
     points, labels = [], []
     for y in range(k):
         for share in betas:

@@ -60,7 +60,7 @@ def test_each_segment_lies_on_the_zero_of_a_plane() -> None:
 
 
 def test_a_row_is_divided_where_its_boundary_is() -> None:
-    """Two units that are positive everywhere make a plane: class 1 where x_1 < x_2 / 2 + 1/4."""
+    """Two units that are positive everywhere give a line: class 1 where x_1 < x_2 / 2 + 1/4."""
     config = replace(CONFIG, hidden=2)
     weights = np.zeros(config.network.size)
     first, first_bias, second, second_bias = config.network.parts(weights)

@@ -1,4 +1,4 @@
-"""One set of promises for every problem of theory."""
+"""Tests that every theory problem has to pass."""
 
 import subprocess
 import sys
@@ -30,7 +30,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "gaussian-features": {"samples": 20, "epochs": 3},
     "mixup-expansion": {"first_points": 8, "rank": 2, "test_points": 20, "epochs": 2},
 }
-"""A run of a moment, of each problem whose defaults take longer."""
+"""A quick run of each problem whose defaults take longer."""
 
 
 @pytest.mark.parametrize("name", NAMES)

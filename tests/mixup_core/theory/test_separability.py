@@ -114,7 +114,7 @@ def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -
 
 
 def test_an_asymmetric_law_has_the_minimiser_of_all_of_its_nodes() -> None:
-    """A pair mixed by 1 - lam is the reversed pair: half of the nodes stand for symmetric laws."""
+    """A pair mixed with 1 - lam is the reversed pair, so symmetric laws need half the nodes."""
     law = BetaAb(a=2.0, b=1.0)
     config = replace(CONFIG, law=law)
     inputs, labels = draw_points(config, 1)

@@ -1,4 +1,4 @@
-"""DescentSolver: its iterates in closed form, its time axis, and the flow that it comes to."""
+"""DescentSolver: its iterates in closed form, its time axis, and its limit, the gradient flow."""
 
 import numpy as np
 import pytest

@@ -15,7 +15,7 @@ CONFIG = TwoLayerConfig(
 
 
 def knowing(features: list[tuple[int, int]]) -> Floats:
-    """Weights whose first neuron of class y has a correlation of 3 with v_{y,l}, l from 1."""
+    """Return weights whose first neuron of class y has correlation 3 with v_{y,l}, l from 1."""
     weights = np.zeros((4, 4, 8))
     for y, feature in features:
         weights[y, 0, 2 * y + feature - 1] = 3.0

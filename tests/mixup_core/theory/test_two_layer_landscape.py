@@ -30,7 +30,7 @@ def config(law: Law) -> TwoLayerConfig:
 
 
 def full_loss(weights: Tensor, points: Tensor, targets: Tensor, rho: float, power: int) -> Tensor:
-    """The loss as the paper defines it: every patch of every point, in d dimensions.
+    """Return the loss as the paper defines it: every patch of every point, in d dimensions.
 
     weights (k, m, d), points (points, P, d), targets (points, k).
     """
@@ -43,7 +43,7 @@ def full_loss(weights: Tensor, points: Tensor, targets: Tensor, rho: float, powe
 
 
 def in_full(points: PatchSet, features: Tensor) -> Tensor:
-    """Every patch of every point in d dimensions: (points, P, d)."""
+    """Return every patch of every point in d dimensions: (points, P, d)."""
     num_points = points.targets.shape[1]
     every = [
         np.repeat(points.patches[:, n], points.counts[:, n].astype(int), axis=0)

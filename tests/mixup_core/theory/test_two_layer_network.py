@@ -18,7 +18,7 @@ def activation_slope(inputs: Floats, rho: float, power: int) -> Floats:
 
 
 def written_out(inputs: Floats, rho: float, power: int) -> Floats:
-    """The activation in its three branches, as the paper prints them."""
+    """Return the activation by its three branches, as the paper prints them."""
     return np.piecewise(
         inputs,
         [inputs <= 0, (inputs > 0) & (inputs < rho), inputs >= rho],

@@ -11,7 +11,7 @@ RATES = np.array([0.0, 0.1, 1.0, 30.0])
 
 
 def decay(y: Floats) -> Floats:
-    """A linear flow with the solution y(t) = y(0) exp(-rates t)."""
+    """Return a linear flow with the solution y(t) = y(0) exp(-rates t)."""
     return -RATES * y
 
 

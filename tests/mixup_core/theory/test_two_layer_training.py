@@ -30,7 +30,7 @@ SMALL = TwoLayerConfig(
     records_per_decade=4,
     epochs=6,
 )
-"""A run of a tenth of a second."""
+"""A run that takes a tenth of a second."""
 
 
 @pytest.mark.parametrize("law", [Erm(), Midpoint(), UNIFORM], ids=["erm", "midpoint", "uniform"])

@@ -1,4 +1,4 @@
-"""A tree with every form that a field may have: groups, choices of both kinds, lists of either."""
+"""A tree of dataclasses with every form of field: groups, choices, and lists of either."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
@@ -10,7 +10,7 @@ from mixup_core.tree.limits import Among
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Leg:
-    """A group that stands in lists: it holds a choice."""
+    """A group that is used in lists and contains a choice."""
 
     law: Law
     until: int | None = None
@@ -42,7 +42,7 @@ class Ramp:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wrapped:
-    """One field that is a group with a field of the same name."""
+    """A dataclass whose only field is a group with a field of the same name."""
 
     tag: ClassVar = "wrapped"
 

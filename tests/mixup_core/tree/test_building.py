@@ -1,4 +1,4 @@
-"""Trees come out of their dotted paths as they went in; what is refused says where and why."""
+"""Building: trees are restored from dotted paths; errors name the place and the reason."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -159,7 +159,7 @@ def test_a_path_that_names_no_field_is_told_which_there_are() -> None:
 @pytest.mark.parametrize("name", PROBLEMS)
 @given(data=st.data())
 def test_every_configuration_is_spelled_and_parsed_alike(name: str, data: st.DataObject) -> None:
-    """Of every problem: its defaults with what is required, then random changes."""
+    """For every problem: its defaults with required fields, then random changes."""
     kind = problem_named(name).config
     required = {
         path: data.draw(spellings(leaf.part.hint))

@@ -1,4 +1,4 @@
-"""Catalogues are read like unions, grow by all of their new members or by none, and say why."""
+"""Catalogues are read like unions, and accept all members of a plugin or none."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Checked dataclasses: every limit of every field is kept to, then the rules of their own."""
+"""Checked dataclasses: the range of every field is enforced, then rules between fields."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal

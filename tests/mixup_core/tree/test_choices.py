@@ -1,4 +1,4 @@
-"""Choices change kind and keep what they share; what belongs to another kind is refused."""
+"""Choices: a change of kind keeps common fields; fields of other kinds are refused."""
 
 import pytest
 

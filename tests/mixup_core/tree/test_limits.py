@@ -1,4 +1,4 @@
-"""Limits: which values they let pass, and how messages and JSON Schema put them."""
+"""Limits: accepted values, and their text in messages and in the JSON Schema."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Parts say what a field may hold; leaves are the paths of a type, each there once."""
+"""Parts: the possible contents of a field; every leaf path of a type occurs once."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal

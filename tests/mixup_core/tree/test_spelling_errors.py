@@ -1,4 +1,4 @@
-"""What is not written as its type is: what was expected, what was there and where."""
+"""Spelling errors: a value of the wrong type is reported with place, expectation and value."""
 
 import pickle
 from typing import Annotated, Any, Literal

@@ -1,4 +1,4 @@
-"""Trees are written under dotted paths, choices as short as they are read."""
+"""Written forms: trees as dotted paths, choices in their shortest form."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -58,7 +58,7 @@ class Stone:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Marked:
-    """Its field, written alone, would be read as its fields."""
+    """A dataclass whose single field, written alone, would look like its own fields."""
 
     tag: ClassVar = "marked"
 

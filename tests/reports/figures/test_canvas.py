@@ -148,7 +148,7 @@ def test_positive_values_of_three_decades_are_drawn_in_logarithms(
 
 
 def labels_along(low: float, high: float, *, inches: float = 3.4) -> tuple[Axes, list[str]]:
-    """Return an axis of logarithms between two values, with its labels in the order of ticks."""
+    """Return a logarithmic axis between two values, with its labels in order."""
     canvas = Canvas(figsize=(inches, 2.4), layout="constrained")
     axes = canvas.subplots()
     axes.set(xscale="log", xlim=(low, high))

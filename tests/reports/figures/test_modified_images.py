@@ -1,4 +1,4 @@
-"""The figure of modified images shows what a run trains on."""
+"""Modified images: the figure shows the images that a run trains on."""
 
 import pytest
 import torch

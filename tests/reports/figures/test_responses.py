@@ -44,7 +44,7 @@ def test_results_stand_along_the_number_that_arms_differ_in(decay: None) -> None
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Canvas]:
-    """Return a list to which every canvas is added once it is finished."""
+    """Return a list to which every finished canvas is added."""
     canvases: list[Canvas] = []
     finished = response_figures.finished
     monkeypatch.setattr(

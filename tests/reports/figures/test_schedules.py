@@ -15,7 +15,7 @@ PHASES = Phases(phases=(Phase(law=Erm(), until=3), Phase(law=Beta(alpha=1.0), un
 
 
 def with_schedules() -> Study:
-    """Return a study of ten epochs: erm as it is, midpoint in phases, uniform as a ramp."""
+    """Return a study of ten epochs: plain ERM, midpoint in phases, and uniform as a ramp."""
     study = make_study()
     mixes = {"midpoint": MixConfig(schedule=PHASES), "uniform": MixConfig(schedule=EasyHardEasy())}
     arms = {arm: replace(study.arms[arm], mix=mix) for arm, mix in mixes.items()}

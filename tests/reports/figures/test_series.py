@@ -20,7 +20,7 @@ PLACES = Series(head="edge/at", metric=Metric(label="edge"), along="height")
 
 
 def measured(run: Run) -> RunResult:
-    """Add two parts, a metric with the head of a series, and an edge of three places."""
+    """Add two parts of a series, a metric with the same prefix, and an axis of three positions."""
     result = decayed(run)
     assert result.stage is not None
     records = tuple(

@@ -1,9 +1,9 @@
-"""Error rates of verdicts, families, exact limits, marks and pruning, by simulated studies.
+"""Error rates of verdicts, families, exact limits, marks and pruning, by simulation.
 
     python -m tests.reports.numbers.error_rates 20000
 
-prints the table of docs/explanation/statistics.md. A rate is the share of simulated studies in
-which the product says something wrong: each case puts the truth where its claims just become wrong.
+prints the table of docs/explanation/statistics.md. A rate is the fraction of simulated studies in
+which mixsweep states something wrong; the truth of each case is just where its claim becomes wrong.
 """
 
 import sys
@@ -28,18 +28,18 @@ from sweeps.study.study import Study
 
 SEEDS = 5
 METRIC = "train/loss"
-"""A metric without bounds of which nothing is counted."""
+"""A metric without bounds that is no fraction."""
 CLASSES = 12
 ARMS = ("a", "b", "c", "d")
 
 Rng = np.random.Generator
 Trial = Callable[[Rng], bool]
-"""One simulated study: whether something wrong was said of it."""
+"""Function that simulates one study, and returns whether a wrong statement was made."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """A kind of statement with the truth at the edge, and how often it may be wrong."""
+    """A kind of statement with its simulated truth, and the largest allowed error rate."""
 
     name: str
     truth: str
@@ -48,7 +48,7 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    """Yield every case."""
+    """Yield every case of the table."""
     for name, truth, that, shift, wrong in _relations():
         trial = _relation(that, shift, wrong)
         yield Case(name=name, truth=f"{truth}; {wrong} is wrong", trial=trial, limit=0.025)
@@ -70,13 +70,13 @@ def cases() -> Iterator[Case]:
 
 
 def rate(case: Case, number: int) -> float:
-    """Return the share of a number of simulated studies in which something wrong was said."""
+    """Return the fraction of simulated studies in which a wrong statement was made."""
     rng = np.random.default_rng(zlib.crc32(f"{case.name}: {case.truth}".encode()))
     return sum(case.trial(rng) for _ in range(number)) / number
 
 
 def _relations() -> Iterator[tuple[str, str, dict[str, Any], float, str]]:
-    """Yield name, truth, claim, how far a is above what it is compared with, and what is wrong."""
+    """Yield name, truth and claim of each relation, the true difference, and the wrong verdict."""
     pair, margin = ("a", "b"), 0.02
     yield "less", "a = b", {"less": pair}, 0.0, "holds"
     yield "less", "a just below b", {"less": pair}, 0.0, "fails"
@@ -113,7 +113,7 @@ def _study(*thats: dict[str, Any]) -> Study:
 
 
 def _values(rng: Rng, shifts: dict[str, float]) -> dict[str, dict[int, float]]:
-    """Return arm to seed to value: 1, its shift, what the seed does to all, and noise."""
+    """Return values by arm and seed: 1, the arm's shift, noise of the seed, noise of the run."""
     seeds = rng.normal(scale=0.02, size=SEEDS)
     return {
         arm: dict(enumerate(map(float, row)))
@@ -140,7 +140,7 @@ def _relation(that: dict[str, Any], shift: float, wrong: str) -> Trial:
 
 
 def _family(num_true: int) -> Trial:
-    """Claims that each of four arms is below 1; the arms of the true ones are far below."""
+    """Return claims that each of four arms is below 1; arms of true claims are far below."""
     study = _study(*({"less": (arm, 1.0)} for arm in ARMS))
     shifts = dict.fromkeys(ARMS[:num_true], -0.2)
 

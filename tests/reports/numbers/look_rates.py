@@ -48,32 +48,33 @@ HEADER = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LookRates:
-    """Errors, seeds and decisions of the simulated studies of one case."""
+    """Errors, seeds and decisions in the simulated studies of one case."""
 
     effect: float
     margin: float | None
     decided: float
-    """Share of studies whose claim was decided."""
+    """Fraction of studies whose claim was decided."""
     wrong: float
-    """Share whose decision contradicts the true difference."""
+    """Fraction of studies whose decision contradicts the true difference."""
     covered: float
-    """Share whose last interval holds the true difference."""
+    """Fraction of studies whose last interval contains the true difference."""
     bias: float
-    """Mean of the last mean, minus the true difference, in sd."""
+    """Mean of the estimate at the last look, minus the true difference, in sd."""
     seeds: float
     fixed: float | None
-    """Seeds of a fixed design that decides as often; None where all studies or only wrong ones are
-    decided."""
+    """Number of seeds of a fixed design that decides as often; None if all studies, or only wrong
+    ones, are decided.
+    """
 
 
 def look_rates(effect: float, margin: float | None, studies: int, seed: int = 1) -> LookRates:
-    """Simulate studies of one claim that two arms differ.
+    """Simulate studies with one claim, that two arms differ.
 
     Args:
         effect: True difference, in sd over seeds.
-        margin: Of equivalence, likewise; None: differences are never said to be none.
-        studies: How many.
-        seed: Of the random numbers.
+        margin: Margin of equivalence, in sd; None: no equivalence is declared.
+        studies: Number of studies.
+        seed: Seed of the random numbers.
     """
 
     def is_decided(low: float, high: float) -> bool:
@@ -115,7 +116,7 @@ def look_rates(effect: float, margin: float | None, studies: int, seed: int = 1)
 
 
 def _fixed(effect: float, power: float) -> float | None:
-    """Return the seeds of a fixed design of a power, between two whole numbers."""
+    """Return the number of seeds of a fixed design with a given power; interpolated."""
     if effect == 0 or power == 1:
         return None
     before = 0.0

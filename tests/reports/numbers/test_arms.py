@@ -83,7 +83,7 @@ def test_arms_measured_on_different_data_are_not_compared(study: Study) -> None:
 
 
 def test_arms_that_hold_out_other_numbers_of_images_are_not_compared(study: Study) -> None:
-    """At one seed they train on other images, so that nothing pairs them."""
+    """At one seed they train on different images, so they cannot be paired."""
     uniform = with_values(study.arms["uniform"], {"data.val_size": 1000, "batch_size": 50})
     mixed = replace(study, arms={**study.arms, "uniform": uniform})
     table = tabulate(mixed, ended(mixed, {}))
@@ -121,7 +121,7 @@ def test_arms_with_other_held_out_images_are_not_paired() -> None:
 def test_the_marked_arms_hold_the_truly_best_one_with_95_percent(
     shifts: tuple[float, ...],
 ) -> None:
-    """400 studies of four arms and five seeds; the best mean is known, ties go to the first."""
+    """400 simulated studies of four arms and five seeds, whose best mean is known."""
     study = make_study(arms=("erm", "midpoint", "uniform", "other"))
     rng = np.random.default_rng(1)
     equal = {arm: arm for arm in study.arms}

@@ -89,7 +89,7 @@ def test_every_look_shows_the_claims_that_were_open_then() -> None:
 
 
 def test_a_variant_whose_claim_gets_no_more_seeds_is_undecided_and_not_unfinished() -> None:
-    """The looks of the study end with its own claim; those of the variant would go on."""
+    """The study's own claim ends the looks, although the variant's claim would need more."""
     (given_up,) = judged(study_of(claim("less", "midpoint")), num=SEEDS)
     (open_still,) = judged(study_of(claim("less", "midpoint")), num=3)
     assert (given_up.verdict, open_still.verdict) == ("undecided", "unfinished")

@@ -117,7 +117,7 @@ def test_a_second_plan_has_half_of_the_level(noise: np.ndarray) -> None:
 def test_wrong_decisions_keep_to_five_percent_over_looks_and_questions(
     effects: tuple[float, ...], margin: float | None
 ) -> None:
-    """With n = 400 studies the share of wrong ones is below 8.3 % in all but 1 of 1,000 tests."""
+    """With 400 studies, the fraction of wrong ones is below 8.3 % in all but 1 of 1,000 tests."""
     random = np.random.default_rng(7)
     wrong = 0
     for _ in range(400):

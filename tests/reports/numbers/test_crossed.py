@@ -1,4 +1,4 @@
-"""Indices against functions whose parts of the variance are known."""
+"""Crossed designs: indices of functions whose variance shares are known."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_the_indices_of_ishigami_s_function_are_found() -> None:
 
 @pytest.mark.parametrize("n", [20, 100])
 def test_intervals_of_an_additive_function_cover_its_parts(n: int) -> None:
-    """Normal inputs: first-order and total index are 9/14, 4/14 and 1/14. 300 designs each."""
+    """Normal inputs: both indices are 9/14, 4/14 and 1/14. 300 designs each."""
     rng, hits = np.random.default_rng(n), np.zeros((3, 2))
     for _ in range(300):
         a, b = rng.normal(size=(2, 3, n))

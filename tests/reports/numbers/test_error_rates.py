@@ -1,7 +1,4 @@
-"""Error rates: what verdicts, families, limits, marks and pruning say is rarely wrong.
-
-Quick versions of the table in docs/explanation/statistics.md.
-"""
+"""Error rates: quick versions of the table in docs/explanation/statistics.md."""
 
 import math
 from pathlib import Path
@@ -12,7 +9,7 @@ from tests.reports.numbers.error_rates import Case, cases, rate
 
 NUMBER = 400
 DOCUMENTED = 20_000
-"""Simulated studies per line of the document."""
+"""Number of simulated studies per line of the document."""
 DOCUMENT = Path(__file__).parents[3] / "docs" / "explanation" / "statistics.md"
 
 
@@ -22,7 +19,7 @@ def test_no_more_simulated_studies_than_allowed_say_something_wrong(case: Case) 
 
 
 def largest(case: Case, number: int) -> float:
-    """Return the limit and three standard errors, which a right product passes 1 time in 700."""
+    """Return the limit plus three standard errors, exceeded by chance 1 time in 700."""
     return case.limit + 3 * math.sqrt(case.limit * (1 - case.limit) / number)
 
 

@@ -1,4 +1,4 @@
-"""Adjusted p values."""
+"""Holm's adjusted p values."""
 
 import numpy as np
 import pytest

@@ -3,7 +3,7 @@ import pytest
 from tests.reports.numbers.look_rates import look_rates
 
 STUDIES = 1_000
-"""So many have a share of 5 % above 7.2 % in 1 of 1,000 tests."""
+"""Number of studies; a true rate of 5 % is then above 7.2 % in 1 of 1,000 tests."""
 
 
 @pytest.mark.parametrize(

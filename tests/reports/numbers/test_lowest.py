@@ -1,4 +1,4 @@
-"""The expected lowest of some points."""
+"""The expected lowest value of a random search."""
 
 from itertools import combinations
 

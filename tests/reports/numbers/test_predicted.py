@@ -102,7 +102,7 @@ def test_pseudo_values_are_those_of_leaving_one_out() -> None:
 
 
 def test_their_interval_covers_the_mean_over_pairs_nine_times_in_ten_or_more() -> None:
-    """|x - y| of two normal seeds has mean 2 / sqrt(pi); pairs are far from independent."""
+    """|x - y| of two normal seeds has mean 2 / sqrt(pi); pairs that share a seed are dependent."""
     rng = np.random.default_rng(1)
     hits = 0
     for _ in range(2000):

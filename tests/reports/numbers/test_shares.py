@@ -1,4 +1,4 @@
-"""Exact limits of shares, and the spread that counting makes at least."""
+"""Exact limits of fractions, and the smallest spread that counting allows."""
 
 import math
 
@@ -47,7 +47,7 @@ def test_limits_have_a_width_hold_the_mean_and_stay_in_the_bounds(
     [(0.5, 0.0), (0.5, 0.3), (0.5, 1.0), (0.9, 0.0), (0.9, 0.3), (0.97, 0.0), (0.97, 0.3)],
 )
 def test_limits_of_clustered_shares_keep_their_level(share: float, clustering: float) -> None:
-    """1,000 studies of 10 seeds with 6 classes each; all classes of a seed may go together."""
+    """1,000 studies of 10 seeds with 6 classes each; classes of a seed may be correlated."""
     rng = np.random.default_rng(3)
     missed = 0
     for _ in range(1000):
@@ -100,7 +100,7 @@ def test_the_least_variance_is_that_of_counting() -> None:
 def test_counted_errors_of_equal_networks_are_told_apart_at_most_as_often_as_said(
     n: int, size: int
 ) -> None:
-    """2,000 pairs of arms whose runs err on each image with the same probability."""
+    """2,000 pairs of arms whose runs are wrong on each image with the same probability."""
     rng = np.random.default_rng(4)
     images = Measure(least=0.0, most=1.0, size=size)
     told = 0

@@ -19,7 +19,7 @@ def test_intervals_of_spread_and_share_cover_the_truth_nineteen_times_in_twenty(
 
 @pytest.mark.parametrize("sd", [0.0, 0.005, 0.02])
 def test_the_spread_on_the_distribution_is_found_and_covered(sd: float) -> None:
-    """Ten networks, 1,000 images, each network's error on the distribution normal; 600 times."""
+    """Ten networks and 1,000 images; errors on the distribution are normal; 600 studies."""
     rng, hits, squares = np.random.default_rng(1), 0, []
     for _ in range(600):
         hardness = rng.uniform(0.1, 0.9, 1000)

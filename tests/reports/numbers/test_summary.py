@@ -1,4 +1,4 @@
-"""Means, intervals and predictions, against scipy and by simulation."""
+"""Summaries and prediction intervals, compared with SciPy and by simulation."""
 
 import math
 import statistics

@@ -1,4 +1,4 @@
-"""The page of answers is computed, and is the one that is committed."""
+"""Answers: the page is computed, and equals the committed one."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The archive: one folder per study, an index that is generated, first verdicts that stay."""
+"""Archive: one folder per study, a generated index, and first verdicts that are kept."""
 
 import json
 import re

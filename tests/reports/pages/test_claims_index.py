@@ -1,4 +1,4 @@
-"""The index of claims is computed, and is the one that is committed."""
+"""Claims index: it is computed, and equals the committed one."""
 
 import pytest
 

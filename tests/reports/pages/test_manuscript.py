@@ -34,7 +34,7 @@ claims:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """Hold every run of the study but one, and its report."""
+    """Return a home with every run of the study but one, and its report."""
     folder = tmp_path_factory.mktemp("home")
     (folder / "small-views.yaml").write_text(STUDY)
     home = Home(folder=folder)
@@ -168,7 +168,7 @@ def test_a_number_measured_again_says_how_far_it_agrees(
 def test_a_number_of_one_seed_is_held_against_the_spread_of_single_seeds(
     tmp_path: Path, seeds: int | None, printed: str, mark: str
 ) -> None:
-    """At n = 3 of mean 1.1 and sd 0.26, t is 4.30: the mean's 0.66 to each side, a seed's 1.31."""
+    """At n = 3, mean 1.1 and sd 0.26, the interval is ±0.66 for the mean and ±1.31 for one seed."""
     path = tmp_path / "small-views.yaml"
     path.write_text(STUDY)
     home = Home(folder=tmp_path)

@@ -19,7 +19,7 @@ _VOID = {"meta", "img", "br", "link", "hr", "input"}
 
 
 class Checked(HTMLParser):
-    """Fails on a tag that is not closed in order, and notes ids, links and text."""
+    """HTML parser that fails on tags closed out of order, and collects ids, links and text."""
 
     def __init__(self) -> None:
         super().__init__()

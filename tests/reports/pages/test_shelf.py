@@ -1,4 +1,4 @@
-"""Where reports go, by what a real store holds: the command as a user types it."""
+"""Shelf: the folders of reports, with a real store and commands as a user types them."""
 
 import json
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def report(home: Path) -> Mixsweep:
 
 
 def _train(home: Path, *overrides: str, but: tuple[str, int] | None = None) -> Study:
-    """Store every run of the study as a launch would, less one."""
+    """Store every run of the study but one, as a launch would."""
     study, store = load_study("digits", overrides), Store(str(home / "store"))
     enter(study, store, "mixsweep run digits")
     for run in study.runs():
@@ -267,7 +267,7 @@ def test_of_what_is_listed_a_cut_line_makes_all_of_it_unknown(tmp_path: Path, ou
 
 
 def _predict(home: Path, study: Study) -> list[Path]:
-    """Store what every run predicts; return the files."""
+    """Store predictions of every run; return the files."""
     store = Store(str(home / "store"))
     for run in study.runs():
         key = stage_keys(run.config)[-1]

@@ -1,4 +1,4 @@
-"""Site: reports are copied whole, and the index shows every verdict, escaped."""
+"""Site: reports are copied completely, and the index shows every verdict, escaped."""
 
 import json
 from contextlib import suppress

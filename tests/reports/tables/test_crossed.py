@@ -26,7 +26,7 @@ def crossed_study() -> Study:
 
 
 def error(arm: str, seed: int) -> float:
-    """The sum of what the order and the weights of a run do, each by its own seed."""
+    """Return the sum of the effects of order and initial weights, each with its own seed."""
     level = arm.split()[1]
     return 0.2 + sum(
         size * float(np.random.default_rng([seed, level in {source, "all"}, len(source)]).normal())

@@ -1,4 +1,4 @@
-"""Frames: the tables of a study as DataFrames, each value where its run, epoch or image is."""
+"""Frames: results as DataFrames, with each value at its run, epoch or image."""
 
 import io
 from collections.abc import Callable
@@ -25,7 +25,7 @@ OF_RUN = ["study", "arm", "seed", "run_key"]
 
 @pytest.fixture
 def unfinished(study: Study) -> list[RunResult]:
-    """Every run but one that is cut, one that diverged and one of which there is nothing."""
+    """All runs but three: one interrupted, one diverged, and one without results."""
     return ended(
         study,
         {

@@ -1,4 +1,7 @@
-"""Head to head: two arms over the seeds that both have, by SciPy, and what cannot be paired."""
+"""Head to head: two arms over their common seeds, compared with SciPy.
+
+Arms that cannot be paired.
+"""
 
 import itertools
 import json
@@ -292,7 +295,7 @@ def test_an_arm_without_a_finished_run_is_refused_whichever_it_is() -> None:
 
 
 def test_an_arm_of_which_a_seed_diverged_is_not_compared() -> None:
-    """The mean of those that survived would flatter it."""
+    """The mean of the other seeds would be too good."""
     study = make_study()
     diverged = {"epochs": 4, "failure": "loss is nan", "kind": "diverged"}
     results = tuple(ended(study, {("uniform", 2): diverged}))

@@ -1,4 +1,4 @@
-"""Studies side by side: data sets, and one study on two machines."""
+"""Joined tables: several datasets, and one study on two machines."""
 
 import json
 import re
@@ -62,7 +62,7 @@ def data_sets() -> Joined:
 
 @pytest.fixture
 def machines() -> Joined:
-    """Of two machines, on the second of which uniform is worse than ERM, as it is not told."""
+    """A study on two machines; on the second one uniform is worse than ERM."""
     study = replace(make_study(), claims=(CLAIM,))
 
     def elsewhere(ended: RunResult) -> float:

@@ -1,4 +1,4 @@
-"""Every seed: values and paired differences, with a dash where a run is missing."""
+"""Seeds table: values and paired differences, and a dash for a missing run."""
 
 from reports.numbers.runs import arrange
 from reports.tables.seeds import seeds_table

@@ -194,7 +194,7 @@ def test_latex_tables_compile_within_a_column_of_article(
 
 
 def width_of(cell: str) -> float:
-    """Width in pt of a cell set in \\small of article, 9 pt; of the longest line, if in lines."""
+    r"""Return the width in pt of a cell in \small of a 9 pt article; of its longest line."""
     if (stack := re.search(r"\\shortstack\[l\]{(.*)}", cell)) is not None:
         return max(map(width_of, stack[1].split("\\\\")))
     font = FontProperties(family="cmb10" if "textbf" in cell else "cmr10", size=9)

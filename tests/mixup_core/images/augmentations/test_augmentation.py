@@ -1,4 +1,4 @@
-"""One set of promises for every augmentation of the catalogue, built-in or not."""
+"""Tests that every augmentation, built-in or registered by a plugin, has to pass."""
 
 import numpy as np
 import pytest

@@ -14,7 +14,7 @@ from mixup_core.images.augmentations.rand_augment import (
 @pytest.mark.parametrize("magnitude", [0, 9, 15, 30])
 @pytest.mark.parametrize("channels", [1, 3])
 def test_torchvisions_transformations_are_among_ours(magnitude: int, channels: int) -> None:
-    """v2.RandAugment does not tell what it did: each of its results is one of ours."""
+    """v2.RandAugment does not report its choice, so each of its results must equal one of ours."""
     rng = torch.Generator().manual_seed(0)
     image = torch.randint(0, 256, (channels, 20, 24), dtype=torch.uint8, generator=rng)
     ours = [image]

@@ -1,4 +1,4 @@
-"""A data set that has corrupted test images."""
+"""Fixtures: a dataset with corrupted test images."""
 
 from pathlib import Path
 

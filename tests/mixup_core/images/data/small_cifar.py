@@ -1,4 +1,4 @@
-"""CIFAR-10 in small, and its corrupted test images, in files of the true formats."""
+"""A tiny CIFAR-10 and its corrupted test images, in files of the original formats."""
 
 import hashlib
 import pickle
@@ -17,7 +17,10 @@ from tests.mixup_core.small_files import set_counts
 def write_cifar10(
     root: Path, monkeypatch: pytest.MonkeyPatch, labels: tuple[int, ...] = (0, 1, 0, 1)
 ) -> None:
-    """Write batches of four images; in image i of batch b red is b, green i, blue the column."""
+    """Write batches of four images.
+
+    Image i of batch b has red b, green i, and the column as blue.
+    """
     published = torchvision.datasets.CIFAR10
     names = [f"data_batch_{batch}" for batch in range(1, 6)] + ["test_batch"]
     set_counts(monkeypatch, "cifar10", num_test=4, num_classes=2)
@@ -45,7 +48,7 @@ def write_cifar10(
 
 
 def write_cifar10_c(root: Path, num_test: int) -> None:
-    """In image i of a severity red is the severity, green the corruption's number, blue i."""
+    """Write images whose red is the severity, green the number of the corruption, and blue i."""
     folder = root / "CIFAR-10-C"
     folder.mkdir(parents=True)
     for number, name in enumerate(CORRUPTIONS):

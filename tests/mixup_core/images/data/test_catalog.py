@@ -1,4 +1,4 @@
-"""The catalogue: every data set that has a file is in it, and its facts do not contradict."""
+"""Catalogue: every dataset that has a file is listed, with consistent facts."""
 
 import importlib
 import pkgutil

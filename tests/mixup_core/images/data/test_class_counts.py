@@ -1,4 +1,4 @@
-"""Class counts are those of the images a run trains on, and bad draws are known before."""
+"""Class counts are those of the training images of a run; bad splits are reported early."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +34,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Classes of 5, 1, 4 and 4 training images, one test image each."""
+    """Folder with classes of 5, 1, 4 and 4 training images, and one test image each."""
     monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
     number = 0
     for name, size in {"ant": 5, "bee": 1, "cow": 4, "doe": 4}.items():

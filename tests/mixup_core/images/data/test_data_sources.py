@@ -1,4 +1,4 @@
-"""Archives: what they are unpacked into goes with whoever read them, however that ends."""
+"""Archives: unpacked files are deleted when their reader ends, even after an error."""
 
 import io
 import subprocess

@@ -1,4 +1,4 @@
-"""Images come out of small files of the true formats as they went in, or are refused by name."""
+"""Datasets: images of tiny files in the original formats are read correctly, or refused by name."""
 
 import hashlib
 import pickle

@@ -1,4 +1,4 @@
-"""Digests of files, and the memory of those that have not changed since they were read."""
+"""Digests: hashes of files, and the cache of hashes of unchanged files."""
 
 import hashlib
 import json
@@ -14,13 +14,13 @@ from mixup_core.images.data.facts import DataError
 from tests.damages import DAMAGES, bound_by_modes
 
 FORGED = "f" * 64
-"""Stands in memory where nobody has read: it is told of a file only if the file is not read."""
+"""A false hash that is put into the cache; it is returned only if the file was not read."""
 SECOND_NS = 1_000_000_000
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder of three files."""
+    """Folder of three files."""
     folder = tmp_path / "images"
     folder.mkdir()
     for number in range(3):
@@ -35,7 +35,7 @@ def kept(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten seconds after all that is written."""
+    """A time ten seconds after everything was written."""
     now = time.time_ns
     monkeypatch.setattr(time, "time_ns", lambda: now() + 10 * SECOND_NS)
 
@@ -45,7 +45,7 @@ def true_digests(folder: Path) -> dict[str, str]:
 
 
 def told(folder: Path, kept: Path) -> dict[str, str]:
-    """Return what is told of each file, and keep it."""
+    """Return the hash of each file, and update the cache."""
     known = KnownDigests(kept)
     with os.scandir(folder) as entries:
         found = {entry.name: known.of(entry) for entry in entries}
@@ -54,7 +54,7 @@ def told(folder: Path, kept: Path) -> dict[str, str]:
 
 
 def forge(kept: Path, **changes: Any) -> None:
-    """Put false digests into memory; of one file, an entry."""
+    """Put false hashes into the cache, one per file."""
     memory = json.loads(kept.read_text())
     for path, entry in memory.items():
         entry[-1] = FORGED

@@ -1,4 +1,4 @@
-"""Draws: wrong labels are those of a seed, in the shares that are given."""
+"""Draws: wrong labels depend on the seed, and have the given fraction."""
 
 from dataclasses import replace
 

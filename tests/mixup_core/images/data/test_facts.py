@@ -1,4 +1,4 @@
-"""Facts of a data set: what they add up to, and what an error about data is to its callers."""
+"""Facts of a dataset: class counts, and errors about data as callers see them."""
 
 import dataclasses
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Fetching: each source in turn, nothing unverified, nothing half done. No network is used."""
+"""Fetching: sources are tried in turn, files are verified, and none is left half done.
+
+No network.
+"""
 
 import dataclasses
 import gzip
@@ -43,7 +46,7 @@ REFUSING = "http://127.0.0.1:9/"
 
 @dataclasses.dataclass
 class Sources:
-    """Stand-ins for every place Fashion-MNIST comes from; all without it until given."""
+    """Replacements of all download sources of Fashion-MNIST; by default none has the file."""
 
     mirror: Path
     debian: Path
@@ -284,12 +287,12 @@ def test_processes_that_begin_together_download_each_file_once(
 
 
 def write_cifar_archive(path: Path, monkeypatch: pytest.MonkeyPatch, member: str = "") -> None:
-    """Write an archive of the true layout, one byte per file, and make its digests the right ones.
+    """Write an archive with the original layout and tiny files, and register its hashes.
 
     Args:
-        path: Of the archive.
-        monkeypatch: Restores the true digests.
-        member: Name of one more member, for hostile archives.
+        path: Path of the archive.
+        monkeypatch: Restores the true hashes.
+        member: Name of an additional member, for malicious archives.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     names = {name for split in FILES["cifar100"].values() for name in split}

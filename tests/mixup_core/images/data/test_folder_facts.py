@@ -1,4 +1,4 @@
-"""FolderFacts: names, shared, transparent and unreadable images of a folder, looked at once."""
+"""FolderFacts: names, duplicates, transparent and unreadable images, found in one pass."""
 
 from pathlib import Path
 
@@ -12,7 +12,10 @@ from mixup_core.images.data.folders import Layout, folder_digest
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two classes; one test image is a training image, one is half transparent, one is none."""
+    """Folder of two classes.
+
+    One test image equals a training image, one is half transparent, one is no image.
+    """
     place = tmp_path / "pets"
     for number, name in enumerate(
         (

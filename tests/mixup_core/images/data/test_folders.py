@@ -1,4 +1,4 @@
-"""Image folders: what they say of themselves, what names them, what is refused."""
+"""Image folders: their facts, their hash, and what is refused."""
 
 import dataclasses
 import hashlib
@@ -23,7 +23,7 @@ from mixup_core.images.data_config import DataConfig
 
 @pytest.fixture
 def pets(tmp_path: Path) -> Path:
-    """A folder of two classes: three training images, two test images."""
+    """Folder of two classes with three training images and two test images."""
     folder = tmp_path / "pets"
     for file in ("train/cat/0.png", "train/cat/1.JPEG", "train/dog/0.png", "test/cat/0.png"):
         save(folder / file)
@@ -172,7 +172,7 @@ def test_the_digest_of_a_missing_folder_is_refused(tmp_path: Path) -> None:
 
 
 def _reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the names of the files whose contents are digested from now on."""
+    """Return a list that records the name of each file that is hashed from now on."""
     read: list[str] = []
 
     def count(file: Path) -> str:
@@ -184,7 +184,7 @@ def _reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def _age(folder: Path) -> None:
-    """Let all files be older than the clock of a file system is coarse."""
+    """Set the times of all files further back than the resolution of a file system's clock."""
     for file in folder.rglob("*.*"):
         os.utime(file, (1_000_000_000, 1_000_000_000))
 
@@ -214,7 +214,7 @@ def test_files_that_have_not_changed_are_read_once(
 def test_a_pipe_among_the_images_is_named_by_the_digest_too(
     pets: Path, tmp_path: Path, split: str
 ) -> None:
-    """It covers the test images of a study that does not look at them."""
+    """The hash covers test images too, even if the study does not use them."""
     os.mkfifo(pets / split / "cat" / "x.png")
     with pytest.raises(DataError, match=rf"{split}/cat/x\.png: is no file"):
         folder_digest(pets, tmp_path / "data")

@@ -1,4 +1,4 @@
-"""What a folder of images may hold: taken, or refused in one line that names the file."""
+"""Hostile images: each is used, or refused in one line that names the file."""
 
 import subprocess
 import sys
@@ -50,7 +50,7 @@ def test_an_image_is_taken_or_refused_in_one_line_that_names_it(
 
 @pytest.mark.parametrize("turn", range(1, 9))
 def test_a_turned_photo_is_turned_back(turn: int, tmp_path: Path) -> None:
-    """As Pillow's own transpositions say, from TIFF 6.0, tag Orientation."""
+    """The expected images come from Pillow's transpositions, as TIFF 6.0 (tag Orientation) says."""
     ways: dict[int, list[Image.Transpose]] = {
         1: [], 2: [Image.Transpose.FLIP_LEFT_RIGHT], 3: [Image.Transpose.ROTATE_180],
         4: [Image.Transpose.FLIP_TOP_BOTTOM], 5: [Image.Transpose.TRANSPOSE],
@@ -86,7 +86,7 @@ def test_a_name_that_commands_a_terminal_is_shown_on_one_line(name: str, tmp_pat
 
 @pytest.mark.long
 def test_no_image_takes_the_memory_of_the_process_that_looks_at_it(tmp_path: Path) -> None:
-    """The peak of a process that meets all of them, beyond that of one that meets none."""
+    """Compares the peak memory of a process that reads all of them with one that reads none."""
     for number, hostile in enumerate(FILES):
         put(tmp_path / f"{number}" / "photos", hostile)
     peaks = []

@@ -1,4 +1,4 @@
-"""Folders without test/, with files to leave out, with copies; pixels by measured statistics."""
+"""Layouts: folders without test/, skipped files, copies, normalisation by measured statistics."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from mixup_core.rules import RuleError
 
 @pytest.fixture
 def pets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of 10 cats and 6 dogs to train on, all different, and nothing else."""
+    """Folder with 10 cats and 6 dogs to train on, all different, and no test images."""
     monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
     fill(tmp_path / "pets" / "train", cat=10, dog=6)
     return tmp_path / "pets"

@@ -1,4 +1,4 @@
-"""One decoded file per data set and machine: the tensors of `load`, never stale, never damaged."""
+"""Mapped files: one decoded file per dataset and machine, never outdated, never damaged."""
 
 import hashlib
 import hmac
@@ -79,7 +79,7 @@ def test_another_cut_for_validation_is_another_file(tmp_path: Path) -> None:
 
 
 def test_pooled_images_are_mapped_pooled(tmp_path: Path) -> None:
-    """So that no run has them in memory of its own."""
+    """Otherwise each run would have its own pooled copy in memory."""
     data = DataConfig(name="digits", val_size=100, pool=2)
     for _ in ("decoded", "found"):
         splits = load_mapped(data, tmp_path)

@@ -1,4 +1,4 @@
-"""ImageData: what this machine lacks, image-folders found and looked at once; what is planned."""
+"""ImageData: which data this machine lacks; each image folder is read only once."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def config_of(data: DataConfig) -> TrainConfig:
 
 @pytest.fixture
 def pets(tmp_path: Path) -> Path:
-    """A folder of two classes, one training image each."""
+    """Folder of two classes with one training image each."""
     folder = tmp_path / "pets"
     write_images(folder, "train", a=Image.new("RGB", (8, 8)), b=Image.new("RGB", (8, 8), (9, 9, 9)))
     return folder
@@ -36,7 +36,7 @@ def pets(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder of the data sets."""
+    """Empty folder for datasets."""
     root = tmp_path / "data"
     root.mkdir()
     monkeypatch.setenv("MIXSWEEP_DATA", str(root))

@@ -1,4 +1,4 @@
-"""Pictures: what becomes of transparency, orientation, grey and 16 bits; opaque images stay."""
+"""Pictures: transparency, orientation, grey and 16-bit images; opaque images stay the same."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ GREY = 90
 
 
 def _half_clear(mode: str) -> tuple[Image.Image, dict[str, Any]]:
-    """Return an image whose left half cannot be seen, in a mode, and how it is saved."""
+    """Return an image whose left half is transparent, and its options for saving."""
     alpha = Image.new("L", (SIDE, SIDE), 255)
     alpha.paste(0, (0, 0, SIDE // 2, SIDE))
     if mode in {"RGBA", "LA"}:

@@ -1,4 +1,4 @@
-"""Images: how pictures and arrays become tensors, come to one size and are pooled."""
+"""Pixels: pictures and arrays become tensors of one size, possibly pooled."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -99,9 +99,10 @@ def test_a_picture_is_asked_for_once_the_one_before_it_is_done() -> None:
 
 
 def bilinear(size: int, new: int) -> NDArray[np.float64]:
-    """Return the weights of antialiased bilinear resizing of a side: (new, size).
+    """Return the weights of antialiased bilinear resizing of one side, (new, size).
 
-    A triangle as wide as the step between new pixels, but no narrower than one between old ones.
+    Each filter is a triangle as wide as the step between new pixels, but at least that between old
+    ones.
     """
     step = size / new
     reach = max(step, 1.0)

@@ -1,4 +1,4 @@
-"""Small files of each true format, written here, come out as they went in."""
+"""Sets: tiny files in each original format are read correctly."""
 
 import gzip
 import hashlib
@@ -27,7 +27,7 @@ from tests.mixup_core.images.data.small_cifar import write_cifar10_c
 from tests.mixup_core.small_files import idx, set_counts
 
 Written = Mapping[SplitName, tuple[list[tuple[int, int, int]], list[int]]]
-"""Split to the colour and the label of each image, in the order in which they are to come out."""
+"""Colour and label of each written image, by split, in the expected order."""
 
 Patch = pytest.MonkeyPatch
 
@@ -37,7 +37,7 @@ def md5(content: bytes) -> str:
 
 
 def put(root: Path, path: str, content: bytes, name: str, patch: Patch) -> str:
-    """Write a file of a data set and make its digest the published one."""
+    """Write a file of a dataset and register its hash as the published one."""
     (root / path).parent.mkdir(parents=True, exist_ok=True)
     (root / path).write_bytes(content)
     for split in FILES[name].values():
@@ -92,7 +92,7 @@ def write_mnist(root: Path, patch: Patch) -> Written:
 
 
 def write_svhn(root: Path, patch: Patch) -> Written:
-    """The digit 0 has the label 10 in the files; pixels are (row, column, channel, image)."""
+    """Write SVHN files: digit 0 has label 10, and pixels are (row, column, channel, image)."""
     set_counts(patch, "svhn", num_train=3, num_test=2, num_classes=2)
     lists, written = {}, {}
     digits: Mapping[SplitName, list[int]] = {"train": [1, 10, 1], "test": [10, 1]}
@@ -111,7 +111,7 @@ def write_svhn(root: Path, patch: Patch) -> Written:
 
 
 def write_stl10(root: Path, patch: Patch) -> Written:
-    """Pixels are stored column by column, labels from 1."""
+    """Write STL-10 files: pixels are stored by column, and labels start at 1."""
     set_counts(patch, "stl10", num_train=3, num_test=2, num_classes=2)
     written: dict[SplitName, Any] = {}
     labels_of: Mapping[SplitName, list[int]] = {"train": [1, 2, 2], "test": [2, 1]}
@@ -131,7 +131,7 @@ def write_stl10(root: Path, patch: Patch) -> Written:
 
 
 def write_caltech101(root: Path, patch: Patch) -> Written:
-    """Two classes of three and four images, some grey, and the background that is no class."""
+    """Write two classes of three and four images, some grey, and the background folder."""
     set_counts(patch, "caltech101", num_train=4, num_test=3, num_classes=2)
     patch.setattr(caltech101, "_NUM_TRAIN_PER_CLASS", 2)
     members = {}
@@ -172,7 +172,7 @@ def write_dtd(root: Path, patch: Patch) -> Written:
 
 
 def write_fgvc_aircraft(root: Path, patch: Patch) -> Written:
-    """Each image ends in a banner of 20 rows, here white."""
+    """Write images that end in a banner of 20 rows, here white."""
     set_counts(patch, "fgvc-aircraft", num_train=3, num_test=2, num_classes=2)
     variants = ["707-320", "A380 x"]
     listed = {"trainval": [("001", 0), ("002", 1), ("003", 1)], "test": [("004", 1), ("005", 0)]}
