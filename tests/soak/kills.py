@@ -27,7 +27,8 @@ from tests.soak.place import Place
 from tests.soak.remains import remains, remains_after
 
 EVERY_NTH_WITH_SERVER = 3
-"""Every n-th sweep writes to a tracking server, which is killed once; the others write to a file.
+"""Every n-th sweep writes to a tracking server, which is killed once; the others write to a
+database.
 """
 START_UPS = 0.25
 """Fraction of the kills that do not wait until a run is in training."""

@@ -78,7 +78,7 @@ class Home:
                     Image.fromarray(pixels).save(place / f"{index}.png")
 
     def complete(self) -> None:
-        """Add what a finished launch does not leave: a failure, what runs, the wish to stop."""
+        """Add files that a finished launch does not leave: a failure, a lease, a stop request."""
         store = Store(str(self.runs / "store"))
         failure = Failure(run_key="aa01", kind="failed", message="of old", epoch=None, attempts=1)
         store.failures.write(failure)

@@ -1,4 +1,4 @@
-"""Fixtures of what writes MLflow."""
+"""Fixtures for code that writes to MLflow."""
 
 from pathlib import Path
 
@@ -16,13 +16,13 @@ from tests.sweeps.tracked import ERM
 
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One database for all tests, since creating its tables takes seconds."""
+    """Home with one database for all tests, because creating its tables takes seconds."""
     return tmp_path_factory.mktemp("home")
 
 
 @pytest.fixture
 def study(request: pytest.FixtureRequest) -> Study:
-    """Two arms, two seeds, an experiment of its own for each test."""
+    """Study of two arms and two seeds, with its own experiment for each test."""
     return Study(
         name=request.node.name.replace("_", "-"),
         description="Two arms at two seeds.",
@@ -40,7 +40,7 @@ def client(home: Path) -> MlflowClient:
 
 @pytest.fixture(scope="session")
 def schema_of_studies() -> jsonschema.Draft202012Validator:
-    """Checked and made once: it is half a megabyte."""
+    """JSON Schema of study files, checked and built once, because it has half a megabyte."""
     schema = study_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)

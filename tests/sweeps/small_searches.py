@@ -1,4 +1,4 @@
-"""A driver without Ray and a trainer without training: searches as their source sees them."""
+"""A driver without Ray and a trainer without training, for tests of searches."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -51,11 +51,11 @@ Metrics = Callable[[TrainConfig], Mapping[str, float]]
 
 
 class KilledError(Exception):
-    """Stands for a driver's death."""
+    """Simulates the death of a driver."""
 
 
 class WorkerLostError(Exception):
-    """Raised by metrics in place of a run whose processes died."""
+    """Raised in place of a run whose processes died."""
 
 
 def read(folder: Path, text: str = STUDY, *overrides: str) -> Study:
@@ -67,7 +67,7 @@ def read(folder: Path, text: str = STUDY, *overrides: str) -> Study:
 
 
 def assert_refused(folder: Path, old: str, new: str, expected: str) -> None:
-    """Assert that the study with one text replaced gives one line that matches a pattern."""
+    """Assert that the study with one text replaced gives one message that matches a pattern."""
     assert STUDY.count(old) == 1 or old in {"mix.switch_epoch", "test: true"}
     with pytest.raises(StudyError) as caught:
         read(folder, STUDY.lstrip("\n").replace(old, new, 1))
@@ -77,7 +77,7 @@ def assert_refused(folder: Path, old: str, new: str, expected: str) -> None:
 
 
 def expected_error(config: TrainConfig) -> float:
-    """Return an error with its least value, 0.10, at alpha 4 and switch epoch 14; ERM has 0.16."""
+    """Return an error whose minimum, 0.10, is at alpha 4 and switch epoch 14; ERM has 0.16."""
     law, switch = config.mix.law, config.mix.switch_epoch
     if not isinstance(law, Beta) or switch == 0:
         return 0.16
@@ -86,7 +86,7 @@ def expected_error(config: TrainConfig) -> float:
 
 
 def noisy(config: TrainConfig) -> dict[str, float]:
-    """Return metrics whose noise is the seed's own, and a little the configuration's."""
+    """Return metrics with noise that depends on the seed, and a little on the configuration."""
     rng = stream(config.seed, "trainer double", int(stage_keys(config)[-1][:6], 16))
     error = expected_error(config) + 0.002 * ((config.seed * 7919) % 5 - 2)
     error += 0.0005 * float(rng.random())
@@ -95,14 +95,14 @@ def noisy(config: TrainConfig) -> dict[str, float]:
 
 
 class BrokenRunError(Exception):
-    """Raised by metrics in place of a run that fails with an error of its own."""
+    """Raised in place of a run that fails with its own error."""
 
 
 class Driver:
     """Trains a search as a launch on Ray would, one run at a time, with metrics from a formula.
 
-    It calls the searcher in Tune's order with what Tune passes: flat reports, the report before the
-    failure is stored, and the end of a trial once more if the first time raised an error.
+    It calls the searcher in Tune's order with Tune's arguments: flat reports, the report before the
+    failure is stored, and the end of a trial a second time if the first call raised an error.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Driver:
         self.num_trained = len(self.store.keys())
 
     def run(self, kill_after: int | None = None, kill_in: str = "report") -> "Driver":
-        """Train until nothing is left, or die in a run: before it trains or after it is stored."""
+        """Train until nothing is left, or die in a run: before training it, or after storing it."""
         first = self.source.more(())
         self.source.gpus_per_run = self.gpus_per_run
         queue = RunQueue(self.source, self._join, first)

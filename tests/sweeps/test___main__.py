@@ -1,4 +1,4 @@
-"""The process `mixsweep` is heard while it is still loading what its commands need."""
+"""`mixsweep` reacts to signals even while it is still importing modules."""
 
 import signal
 import subprocess

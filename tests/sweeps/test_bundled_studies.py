@@ -19,7 +19,7 @@ FILES = sorted(Path(next(iter(sweeps.studies.__path__))).glob("*.yaml"), key=lam
 
 
 GOLDEN = {"search-alpha-switch": "cb814f0e", "search-alpha-switch-cifar": "f416c4bb"}
-"""Fingerprints that the bundled searches had at 6a4fe0d; Optuna studies are found by them."""
+"""Fingerprints of the bundled searches at 6a4fe0d, by which their Optuna studies are found."""
 
 
 def test_every_file_is_a_bundled_study_with_its_description() -> None:

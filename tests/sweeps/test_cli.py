@@ -1,4 +1,4 @@
-"""What the command line refuses: one message, exit 2, nothing created, nothing heavy loaded."""
+"""Command line: errors give one message and exit code 2; nothing is created or imported."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Endings: exit code, `--on-finish` and report are right whatever becomes of the streams."""
+"""Endings: exit code, `--on-finish` and report are right whatever happens to the streams."""
 
 import os
 import shlex

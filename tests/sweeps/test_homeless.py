@@ -1,4 +1,4 @@
-"""A user without a home directory and without an entry among the users: one line, no traceback."""
+"""A user without home directory and without entry in the user database: one line, no traceback."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""A study of two arms as projections see it, and what MLflow then holds of it."""
+"""A study of two arms as projections see it, and the content of MLflow for it."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ def projection_of(study: Study, home: Path) -> Projection:
 
 
 def reconcile(projection: Projection, results: Sequence[RunResult]) -> None:
-    """Bring MLflow to some results, all of those that there are of their arms."""
+    """Update MLflow with some results, which are all results of their arms."""
     for result in results:
         projection.reconcile_run(RunProgress.stored(result))
     for arm in dict.fromkeys(result.run.arm for result in results):
@@ -45,7 +45,7 @@ def reconcile(projection: Projection, results: Sequence[RunResult]) -> None:
 
 
 def epoch_of(run: Run, epoch: int) -> tuple[EpochRecord, EpochFacts]:
-    """Values that no two runs or epochs share and that no short decimal spells."""
+    """Return metrics that differ between all runs and epochs and have no short decimal form."""
     unit = 1 / (3 + epoch + 10 * run.seed + 100 * len(run.arm))
     record = EpochRecord(epoch=epoch, metrics={"train/loss": unit, "test/error": unit / 7})
     return record, EpochFacts(seconds=1.5, stored_at_ms=NOON_MS + 1000 * epoch + run.seed)
@@ -66,12 +66,12 @@ def result_of(run: Run, epochs: int, failure: Failure | None = None) -> RunResul
 
 
 def results_of(study: Study, *epochs: int) -> tuple[RunResult, ...]:
-    """Epochs stored of each run, in the order of `Study.runs`: erm 0, midpoint 0, erm 1, ..."""
+    """Return results with a number of stored epochs per run, in the order of `Study.runs`."""
     return tuple(map(result_of, study.runs(), epochs))
 
 
 def runs_of(study: Study, client: MlflowClient, level: str) -> dict[str, Any]:
-    """MLflow's runs of one level by arm and run name."""
+    """Return MLflow's runs of one level, by arm and run name."""
     experiment = client.get_experiment_by_name(study.name)
     if experiment is None:
         return {}
@@ -80,7 +80,7 @@ def runs_of(study: Study, client: MlflowClient, level: str) -> dict[str, Any]:
 
 
 def content_of(study: Study, client: MlflowClient, *, once: bool = True) -> set[tuple[Any, ...]]:
-    """Everything that MLflow holds of a study: runs, params, tags and every metric row.
+    """Return the content of MLflow for a study: runs, params, tags and every metric row.
 
     Asserts that no metric has two rows at one step, unless that is allowed.
     """

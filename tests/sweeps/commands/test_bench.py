@@ -1,4 +1,4 @@
-"""`mixsweep bench gpu` where there is no GPU: every step runs, and it says what that is worth."""
+"""`mixsweep bench gpu` without a GPU: all steps run, and the output calls it a rehearsal."""
 
 import json
 from pathlib import Path

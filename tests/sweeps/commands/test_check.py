@@ -1,4 +1,4 @@
-"""The command check: what it prints and how it ends."""
+"""check: its output and its exit codes."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A launch with nothing to train says what the last one said, if nothing at all has changed."""
+"""A launch with nothing to train repeats the last report, if nothing at all has changed."""
 
 import json
 import shutil
@@ -35,7 +35,7 @@ HEAVY = ("ray", "torch", "mlflow", "pandas", "matplotlib", "optuna")
 
 @pytest.fixture(scope="module")
 def concluded(command_line: Callable[..., CommandLine]) -> CommandLine:
-    """A home whose study was trained elsewhere, and then launched once."""
+    """Home whose study was trained elsewhere, and then launched once."""
     mixsweep = command_line()
     store = Store(str(mixsweep.home / "store"))
     for number, run in enumerate(load_study("digits", OVERRIDES).runs()):
@@ -213,7 +213,7 @@ def test_what_is_in_the_place_of_a_conclusion_ends_no_launch_and_is_replaced(
 
 
 def keep_again(mixsweep: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let this process remember what the last launch left, as that did."""
+    """Let this process store the conclusion of the last launch, as that launch did."""
     monkeypatch.setenv("MIXSWEEP_DATA", str(mixsweep.data))
     request = request_in(mixsweep.home)
     results = read_results(request.study.runs(), request.store)

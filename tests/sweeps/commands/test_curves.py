@@ -1,4 +1,4 @@
-"""export --to: what TensorBoard and Weights & Biases read of a study; cite and logs of it."""
+"""export --to: files for TensorBoard and Weights & Biases; also cite and logs."""
 
 import struct
 import sys
@@ -51,7 +51,7 @@ def test_every_epoch_of_every_run_is_an_event_of_tensorboard(study: Study, tmp_p
 
 
 def _records_of_wandb(file: Path) -> Iterator[Any]:
-    """Yield the records of a small file of offline runs: a log of LevelDB behind a head."""
+    """Yield the records of a small offline run file, which is a LevelDB log with a header."""
     from wandb.proto import wandb_internal_pb2
 
     content, at = file.read_bytes(), 7

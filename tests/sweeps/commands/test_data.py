@@ -1,4 +1,4 @@
-"""data check: every image is decoded, and all faults are named at once."""
+"""data check: every image is decoded, and all faults are reported together."""
 
 import shutil
 from pathlib import Path

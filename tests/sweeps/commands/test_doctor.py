@@ -1,4 +1,4 @@
-"""What the doctor finds on a machine: one line for each thing, whether it is there or not."""
+"""doctor: one line for each check, whether it passes or not."""
 
 import platform
 import shutil
@@ -20,7 +20,7 @@ Find = Callable[..., str]
 
 @pytest.fixture
 def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Find:
-    """Return what gives the one line of a name, as it is found on a machine without data sets."""
+    """Return a function that gives the output line of a check, on a machine without datasets."""
     monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
 
     def line(name: str, home: Path = tmp_path) -> str:

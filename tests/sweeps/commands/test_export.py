@@ -57,7 +57,7 @@ def test_nothing_stored_is_said_and_another_format_refused(tmp_path: Path) -> No
 
 
 def _predict(home: Path, but: str) -> dict[tuple[str, int], Predictions]:
-    """Store what each run predicts, but for one arm; one run has averaged weights, too."""
+    """Store predictions of each run except those of one arm; one run has averaged weights too."""
     study, store = train(home), Store(str(home / "store"))
     found = {}
     for result in read_results(study.runs(), store):

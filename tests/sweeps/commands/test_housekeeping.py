@@ -1,4 +1,4 @@
-"""Housekeeping: what is listed, what is freed, and what must stay."""
+"""Housekeeping: what is listed, what is deleted, and what is kept."""
 
 from pathlib import Path
 

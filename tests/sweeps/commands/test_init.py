@@ -1,4 +1,4 @@
-"""What init writes checks and runs as it is; no file is replaced."""
+"""init: the files that it writes pass checks and run; no file is overwritten."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The commands that look and change nothing: what they print, and that nothing is there after."""
+"""Commands that only read: their output, and that they leave no files."""
 
 import json
 import os
@@ -27,7 +27,7 @@ Look = Callable[..., Result]
 
 @pytest.fixture
 def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
-    """Return what runs a command on the home `runs`, which is not there yet."""
+    """Return a function that runs a command on the home `runs`, which does not exist."""
     monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path / "runs"))
     monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
     for variable in ("MIXSWEEP_STORE", "MIXSWEEP_OPTUNA", "MLFLOW_TRACKING_URI"):

@@ -1,4 +1,4 @@
-"""publish: what it prints, and what it refuses."""
+"""publish: its output, and what it refuses."""
 
 from pathlib import Path
 

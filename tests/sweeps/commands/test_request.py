@@ -1,4 +1,4 @@
-"""Requests: what a command line names, how its line is spelled again, and which options it has."""
+"""Requests: the study of a command line, its spelling, and its options."""
 
 import shlex
 import sys
@@ -36,7 +36,7 @@ def request_of(home: Path, reference: str = "digits", *overrides: str, **places:
 
 @pytest.fixture
 def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Request]:
-    """Return what a command on a study makes of its arguments, nothing else being set."""
+    """Return the request that a command makes of its arguments, without other settings."""
     for variable in ("HOME", "STORE", "OPTUNA"):
         monkeypatch.delenv(f"MIXSWEEP_{variable}", raising=False)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)

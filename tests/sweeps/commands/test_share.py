@@ -1,4 +1,4 @@
-"""share and add: a study goes into another home whole, or not at all."""
+"""share and add: a study is added to another home completely, or not at all."""
 
 import random
 import shutil
@@ -28,7 +28,7 @@ Change = Callable[[dict[str, bytes]], object]
 
 @pytest.fixture
 def shared(launched: Path, tmp_path: Path, type_in: Callable[..., Result]) -> Path:
-    """An archive of a finished study of photos, which are gone."""
+    """Archive of a finished study of photos, which have since been deleted."""
     store = Store(str(launched / "store"))
     (run, *_) = load_study("signs", (), store.url).runs()
     stage = store.read(stage_keys(run.config)[-1])

@@ -1,4 +1,4 @@
-"""Store commands: what they say, what they free, when they refuse, and with which code they end."""
+"""store: messages, deleted files, refusals and exit codes."""
 
 from collections.abc import Callable
 from pathlib import Path

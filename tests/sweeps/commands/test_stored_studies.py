@@ -1,4 +1,4 @@
-"""Studies named by what a store holds: without their file, their `--set` and their photos."""
+"""Stored studies: named from a store, without their file, `--set` and photos."""
 
 import json
 import shutil
@@ -35,7 +35,7 @@ Type = Callable[..., Result]
 
 @pytest.fixture
 def type_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Type:
-    """Return what runs a command on the home `runs`."""
+    """Return a function that runs a command on the home `runs`."""
     monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path / "runs"))
     monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
     return lambda *words: CliRunner().invoke(commands, words, standalone_mode=False)
@@ -43,7 +43,7 @@ def type_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Type:
 
 @pytest.fixture
 def launched(tmp_path: Path, type_in: Type) -> Path:
-    """A home that holds a finished study of photos, launched with one seed more than its file."""
+    """Home with a finished study of photos, launched with one seed more than its file has."""
     del type_in
     number = 0
     for split, count in (("train", 3), ("test", 2)):

@@ -1,4 +1,4 @@
-"""A command that writes MLflow leaves no run RUNNING there, and names what it cannot open."""
+"""Commands that write MLflow leave no run RUNNING, and name what they cannot open."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ COUNT = "SELECT count(*) FROM runs"
 def test_an_interrupt_while_mlflow_is_brought_up_to_date_leaves_nothing_running(
     command_line: Callable[..., CommandLine], verb: str
 ) -> None:
-    """The database is held once a few runs are in it, so that `run` comes to its last words."""
+    """The database is locked once a few runs are in it, so that the interrupt comes in time."""
     homes = (command_line() for _ in range(5))
     mixsweep = next(home for home in homes if _was_interrupted(home, verb))
     mixsweep("sync", "digits")
@@ -34,7 +34,7 @@ def test_an_interrupt_while_mlflow_is_brought_up_to_date_leaves_nothing_running(
 
 
 def _was_interrupted(mixsweep: CommandLine, verb: str) -> bool:
-    """Return whether the signal came before all was said; on a busy machine it may be too late."""
+    """Return whether the signal came before the end; on a busy machine it may be too late."""
     train(mixsweep.home)
     process = mixsweep.start(verb, "digits")
     database = mixsweep.home / "mlflow.db"
@@ -85,7 +85,7 @@ def test_a_database_that_no_waiting_mends_is_named_at_once(
 
 
 def _refused(mixsweep: CommandLine) -> str:
-    """Return the one line that all commands say which open a database of MLflow."""
+    """Return the one line that all commands print which open an MLflow database."""
     verbs = ("sync", "ui", "run")
     (said,) = {mixsweep(verb, "digits", code=2).stderr for verb in verbs}
     (line,) = said.splitlines()

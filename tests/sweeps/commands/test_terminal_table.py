@@ -1,4 +1,4 @@
-"""The table of a terminal: what does not fit is named, and what fits is whole."""
+"""Terminal table: columns that do not fit are named, and all others are complete."""
 
 import pytest
 

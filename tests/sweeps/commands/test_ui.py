@@ -1,4 +1,4 @@
-"""MLflow's pages: for this machine, and for no page of another site that a browser shows."""
+"""ui: MLflow's pages serve this machine, and no page of another site in a browser."""
 
 import http.client
 import json
@@ -41,14 +41,14 @@ HOSTILE = {
     "UVICORN_HOST": "0.0.0.0",
     "WEB_CONCURRENCY": "7",
 }
-"""Options that MLflow's server and those below it take from the environment."""
+"""Options that MLflow's server and its workers read from the environment."""
 
 MODULES = ("mlflow", "uvicorn", "flask", "fastapi", "click", "torch", "numpy", "sqlalchemy")
 
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A working directory with files named like modules; each writes its name when imported."""
+    """Working directory with files named like modules; each writes its name when imported."""
     folder = tmp_path_factory.mktemp("desk")
     for name in MODULES:
         (folder / f"{name}.py").write_text(
@@ -59,7 +59,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(command_line: Callable[..., CommandLine], desk: Path) -> Iterator[tuple[int, int]]:
-    """Return pid and port of a server that was started in a hostile environment."""
+    """Return pid and port of a server started in a hostile environment."""
     mixsweep = command_line()
     train(mixsweep.home)
     mixsweep("sync", "digits")
@@ -171,7 +171,7 @@ def test_a_port_that_another_program_uses_is_refused_and_never_linked(
 
 
 def _status(port: int, method: str, path: str, body: str | None = None, **headers: str) -> int:
-    """Return the status of an answer; 0 without one."""
+    """Return the HTTP status of an answer; 0 without one."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
     try:
         connection.putrequest(method, path, skip_host="Host" in headers)

@@ -21,15 +21,15 @@ def train(
     environment: Mapping[str, str] = MappingProxyType({}),
     shift: float = 0.0,
 ) -> Study:
-    """Store every run of a study, less one; errors differ between arms, seeds and epochs.
+    """Store every run of a study but one; errors differ between arms, seeds and epochs.
 
     Args:
-        home: Where its store is.
+        home: Home whose store is filled.
         reference: The study.
-        overrides: Of it.
+        overrides: Overrides of the study.
         but: Arm and seed that are left out.
-        environment: What trained the runs.
-        shift: Times the seed, is added to the errors of all arms but the first.
+        environment: Environment that is recorded as having trained the runs.
+        shift: Added to the errors of all arms but the first, times the seed.
     """
     study, store = load_study(reference, overrides), Store(str(home / "store"))
     enter(study, store, f"mixsweep run {reference}")
@@ -56,7 +56,7 @@ def train(
 
 
 def error_of(place: int, seed: int, epoch: int) -> float:
-    """Return the error after an epoch of the arm at a place of its study."""
+    """Return the error after an epoch of the arm with a given position in its study."""
     return (0.1 + 0.02 * place**2 + 0.01 * place * seed) / (seed + epoch + 1)
 
 

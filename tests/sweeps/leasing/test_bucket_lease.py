@@ -1,4 +1,4 @@
-"""BucketLease: one driver per study in a bucket, with real processes on a real server."""
+"""BucketLease: one driver per study in a bucket, with real processes and a real server."""
 
 import json
 import os

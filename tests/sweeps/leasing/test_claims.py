@@ -1,4 +1,4 @@
-"""Claims: of two live drivers one trains a stage, a dead one's claims are void."""
+"""Claims on stages: of two live drivers one trains a stage; claims of dead drivers do not count."""
 
 import os
 import uuid
@@ -17,7 +17,7 @@ KEYS = [f"{number:032x}"[::-1] for number in range(8)]
 
 
 class Driver:
-    """A driver that lives until its lease is released."""
+    """A driver that is alive until its lease is released."""
 
     def __init__(self, store: Store, study: str) -> None:
         self.lease = Lease.acquire(store, study, "mixsweep run")

@@ -1,4 +1,4 @@
-"""FolderLease: what it keeps in files, and what it does when they are damaged or in the way."""
+"""FolderLease: its files, also if they are damaged or something else is in the way."""
 
 import errno
 import fcntl
@@ -29,7 +29,7 @@ FILES = ("table1.json", "table1.progress.json", "table1.lock")
 
 @pytest.fixture
 def modest() -> Iterator[Store]:
-    """A store whose files this process can be kept from, even if it is root's."""
+    """Store whose file modes bind this process even if it is root."""
     with bound_by_modes() as folder:
         yield Store(str(folder / "store"))
 
@@ -40,7 +40,7 @@ def lease_file(store: Store, name: str) -> Path:
 
 
 def leave_a_lease(store: Store, drivers: int) -> None:
-    """Let some drivers come and go."""
+    """Let some drivers take and release the lease."""
     for _ in range(drivers):
         with Lease.acquire(store, "table1", "run") as lease:
             lease.write_progress([RunningRun(arm="erm", seed=0, epoch=7)])
@@ -144,7 +144,7 @@ def test_a_lease_damaged_in_any_way_is_taken_all_the_same_and_tokens_grow(
 def test_a_damaged_lease_of_an_earlier_version_does_not_let_tokens_go_back(
     modest: Store, damage: str
 ) -> None:
-    """That version left the lock file empty."""
+    """Earlier versions left the lock file empty."""
     leave_a_lease(modest, 3)
     lease_file(modest, "table1.lock").write_bytes(b"")
     lease_file(modest, "table1.progress.json").unlink()
@@ -289,7 +289,7 @@ def test_a_full_disk_is_named_with_the_file_and_leaves_the_study_free(
 def test_whoever_only_asks_for_the_driver_does_not_keep_the_next_one_out(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The question takes the lock for an instant, which the next driver lets pass."""
+    """The query takes the lock for a moment, for which the next driver waits."""
     leave_a_lease(store, 1)
     asking = os.open(lease_file(store, "table1.lock"), os.O_RDONLY)
     fcntl.flock(asking, fcntl.LOCK_SH)

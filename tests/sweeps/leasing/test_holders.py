@@ -1,4 +1,4 @@
-"""Holder: what is said and kept of the driver of a study, and of what it is doing."""
+"""Holder: the description of a study's driver and of its present activity."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Lease: one driver per study, tried with real processes that are killed and stopped."""
+"""Lease: one driver per study, with real processes that are killed and stopped."""
 
 import os
 import signal
@@ -38,7 +38,7 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture
 def driver(store: Store) -> Iterator[subprocess.Popen[str]]:
-    """A process that holds `table1`, in a process group of its own that also has its child."""
+    """Process that holds the lease of `table1`, in a process group with its child."""
     process = subprocess.Popen(
         [sys.executable, "-c", DRIVER, store.url],
         stdout=subprocess.PIPE,
@@ -53,7 +53,7 @@ def driver(store: Store) -> Iterator[subprocess.Popen[str]]:
 
 
 def grandchild_of(driver: subprocess.Popen[str]) -> int:
-    """Wait until the driver holds its lease and return the pid of its child."""
+    """Wait until the driver holds its lease; return the pid of its child."""
     stream: IO[str] | None = driver.stdout
     assert stream is not None
     return int(stream.readline())

@@ -1,4 +1,4 @@
-"""What a launch that was killed has left: its folder, and a record of its processes."""
+"""Files of a launch that was killed: its scratch folder, and its record of processes."""
 
 import os
 import subprocess
@@ -29,12 +29,12 @@ with temporary_folder(Path(sys.argv[1]), sys.argv[2]) as folder:
 
 
 def left_by_a_dead_process(place: Path, members: Sequence[int] = (), prefix: str = PREFIX) -> Path:
-    """Return the folder of a launch that was killed.
+    """Return the scratch folder of a launch that was killed.
 
     Args:
-        place: Where the folder is.
+        place: Parent of the folder.
         members: Pids of the processes that the launch recorded.
-        prefix: Begins the name of the folder.
+        prefix: Beginning of the folder's name.
     """
     command = [sys.executable, "-c", _LAUNCH, str(place), prefix, *map(str, members)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, env=os.environ)

@@ -1,4 +1,4 @@
-"""Concealed: a log record or a message of any library holds no secret of a known address."""
+"""Concealed: log records and messages of any library contain no secret of a known address."""
 
 import logging
 from collections.abc import Iterator

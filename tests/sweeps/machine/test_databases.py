@@ -1,4 +1,4 @@
-"""Databases: a path becomes a URL that SQLAlchemy opens there, and no secret of a URL is shown."""
+"""Databases: a path becomes a URL that SQLAlchemy opens, and secrets of a URL are not shown."""
 
 import sqlite3
 from contextlib import closing

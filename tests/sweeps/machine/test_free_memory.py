@@ -1,4 +1,4 @@
-"""Free memory: the least of machine and control groups, but for what Ray keeps free."""
+"""Free memory: the smallest of machine and control groups, minus what Ray keeps free."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ GB = 10**9
 
 @pytest.fixture
 def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the root of control groups, with this process in `jobs/7` of version 2."""
+    """Return the root of control groups (version 2), with this process in `jobs/7`."""
     monkeypatch.setattr(control_groups, "_TOP", tmp_path)
     monkeypatch.setattr(control_groups, "_OWN", tmp_path / "own")
     (tmp_path / "own").write_text("0::/jobs/7\n")

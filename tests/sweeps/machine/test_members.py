@@ -1,4 +1,4 @@
-"""Members: what a launch has started is known by pid and start, and by nothing less."""
+"""Members: processes of a launch are identified by pid and start time."""
 
 import subprocess
 import sys

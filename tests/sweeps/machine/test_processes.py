@@ -1,4 +1,4 @@
-"""Processes that live, have ended, and are below this one."""
+"""Processes that live, have ended, or are descendants of this one."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Scratch of a driver: its path is short enough for Ray, and only what is proven ours ends."""
+"""Scratch folder of a driver: short enough for Ray; only processes known as ours are ended."""
 
 import os
 import socket
@@ -23,7 +23,7 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def started() -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
-    """Start processes of this one, which others may have recorded."""
+    """Start child processes, which other launches may have recorded."""
     processes = []
 
     def start(does: str = "sleep 60", **variables: str) -> "subprocess.Popen[bytes]":

@@ -1,4 +1,4 @@
-"""Databases: made for their owner alone, and named when they are not what they should be."""
+"""SQLite files: private to their owner, and reported if they are no databases."""
 
 import os
 import sqlite3
@@ -24,7 +24,7 @@ def home() -> Iterator[Home]:
 
 
 def fill(file: Path, table: str) -> None:
-    """Write a database of several pages with some table."""
+    """Write a database of several pages with one table."""
     with alone(file), closing(sqlite3.connect(file)) as connection, connection:
         connection.execute(f"CREATE TABLE {table} (name TEXT)")
         rows = [("x" * 1000,)] * 100
@@ -97,7 +97,7 @@ def test_what_is_in_the_place_of_a_file_beside_a_database_is_named(
 
 
 def test_the_journal_of_a_killed_writer_is_no_trouble(home: Home) -> None:
-    """It undoes what was not committed: whoever moves it away breaks the database."""
+    """It undoes uncommitted changes; without it the database would be damaged."""
     file, journal = home.folder / "mlflow.db", home.folder / "mlflow.db-journal"
     fill(file, "experiments")
     with closing(sqlite3.connect(file)) as connection:

@@ -1,4 +1,4 @@
-"""Streams: what happens to standard output and error ends no command."""
+"""Streams: errors of standard output and error end no command."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A small tree with every form that a study file may give: groups, choices, lists, requirements."""
+"""A small configuration type with every form of field: groups, choices, lists, requirements."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal

@@ -28,9 +28,9 @@ values = st.recursive(
     ),
     max_leaves=8,
 )
-"""Of YAML, as far as JSON goes."""
+"""Random YAML values, limited to those of JSON."""
 parts = st.sampled_from(["epochs", "mix", "data", "optimizer", "model", "batch_size", "a"])
-"""Keys of a base, and one that it has not."""
+"""Keys of a base configuration, and one unknown key."""
 
 
 def read(folder: Path, text: str | bytes, *overrides: str) -> Study:
@@ -41,14 +41,14 @@ def read(folder: Path, text: str | bytes, *overrides: str) -> Study:
 
 
 def refusals(folder: Path, text: str, *overrides: str) -> list[str]:
-    """Return the faults of a text, each from its line on, and those of its overrides."""
+    """Return the faults of a text, each with its line, and those of its overrides."""
     with pytest.raises(StudyError) as caught:
         read(folder, text, *overrides)
     return [line.partition("s.yaml:")[2] or line for line in caught.value.faults]
 
 
 def faults_of(folder: Path, text: str | bytes, *overrides: str) -> tuple[str, ...]:
-    """Return the faults of a text that may have none."""
+    """Return the faults of a text; empty if it is valid."""
     try:
         read(folder, text, *overrides)
     except StudyError as error:

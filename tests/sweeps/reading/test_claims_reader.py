@@ -242,7 +242,7 @@ STEPS = (0.0, 0.01, 0.05, 0.15, 0.2, 0.25, 0.5, 1.0)
 def test_claims_that_cannot_come_out_both_ways_are_settled_and_sound_ones_are_not(
     relation: str, readout: ClaimReadout, sides: str
 ) -> None:
-    """Numbers at, near and beyond each bound, by an independent look at intervals in the bounds."""
+    """Numbers at, near and beyond each bound, compared with an independent computation."""
     for bounds in BOUNDS:
         check_settled(readout.bounds(*bounds), relation, sides)
 
@@ -386,7 +386,7 @@ def test_a_claim_that_the_bounds_of_a_score_decide_is_refused(tmp_path: Path, th
 
 
 def reachable(that: StatedComparison, least: float, most: float) -> tuple[float, float]:
-    """Return the least and the largest left minus right, by the corners of the arms' values."""
+    """Return the smallest and largest left minus right, over all extreme values of the arms."""
     huge = 1e7  # stands for no bound
     corners = product((max(least, -huge), min(most, huge)), repeat=len(that.arms))
 
@@ -405,7 +405,7 @@ def reachable(that: StatedComparison, least: float, most: float) -> tuple[float,
 def test_claims_with_ratios_and_nested_differences_are_settled_exactly_where_bounds_decide(
     seed: int,
 ) -> None:
-    """Random bounds, sides, factors and margins, often exactly at a bound; intervals by force."""
+    """Random bounds, sides, factors and margins, often exactly at a bound; by brute force."""
     rng = random.Random(seed)
     least, most = rng.choice([(0.0, 1.0), (0.0, 2.0), (-1.0, 1.0), (0.3, 0.7), (1.0, math.inf),
                               (0.0, math.inf), (-math.inf, math.inf)])  # fmt: skip

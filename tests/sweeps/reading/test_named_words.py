@@ -1,4 +1,4 @@
-"""The words of a study that may name an installed plugin's entry."""
+"""Named words: words of a study that may name an entry of an installed plugin."""
 
 from sweeps.reading.named_words import words_of
 

@@ -1,4 +1,4 @@
-"""Overrides: where a `--set PATH=VALUE` leads in a study file, and what is said of a bad one."""
+"""Overrides: the field that `--set PATH=VALUE` changes, and messages for wrong ones."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,7 @@ def document_of(text: str) -> Document:
 
 
 def overridden(text: str, *overrides: str) -> Any:
-    """Return what a file says once some overrides without fault are set in it."""
+    """Return the content of a file after valid overrides."""
     document = document_of(text)
     for spelled in overrides:
         override(document, spelled)

@@ -471,7 +471,7 @@ def test_paths_that_are_no_study_file_are_refused(tmp_path: Path) -> None:
 
 
 def loaded(code: str) -> set[str]:
-    """Return the packages that some code leaves loaded in a fresh process."""
+    """Return the packages that a piece of code imports in a fresh process."""
     packages = "print(*{name.partition('.')[0] for name in sys.modules})"
     result = subprocess.run(
         [sys.executable, "-c", f"import sys; {code}; {packages}"],
@@ -580,7 +580,7 @@ RESERVED = {"seed", "digest", "fold"}
 
 
 def written(value: Any) -> Any:
-    """Return a configuration as a study file nests it, independent of the reader."""
+    """Return a configuration as a study file would write it, independent of the reader."""
     if hasattr(value, "tag") and not dataclasses.fields(value):
         return value.tag
     if isinstance(value, Beta):

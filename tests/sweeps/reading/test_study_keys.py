@@ -1,4 +1,4 @@
-"""The keys of a study file: each rule of a section is refused with its text and its key."""
+"""Study keys: each rule of a section is reported with its text and key."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A server that answers where a Ray cluster's dashboard would, as its script says."""
+"""A simulated dashboard of a Ray cluster, which answers as a test says."""
 
 import asyncio
 import threading
@@ -13,34 +13,33 @@ RUNNING = {"type": "SUBMISSION", "status": "RUNNING", "entrypoint": ""}
 
 
 def ended(status: str = "FAILED", **given: Any) -> dict[str, Any]:
-    """Return what a cluster says of a job that has ended."""
+    """Return the status that a cluster reports for an ended job."""
     return {**RUNNING, "status": status, **given}
 
 
 @dataclass(kw_only=True)
 class RayServer:
-    """What is answered, and what was asked; both may change while it serves."""
+    """Answers and received requests of the server; both may change while it runs."""
 
     greeting: int = 401
-    """Status of an answer to whoever shows no client of Ray: 401 asks for a token."""
+    """HTTP status for requests without Ray's client header: 401 asks for a token."""
     status: int = 200
-    """Of an answer to Ray's client where nothing else is said; 403 refuses its token."""
+    """HTTP status for Ray's client, unless set otherwise; 403 refuses its token."""
     said: str = ""
-    """Body of an answer that is not 200."""
+    """Body of an answer whose status is not 200."""
     version: str = "2.60.0"
     jobs: Sequence[dict[str, Any]] = ()
     """All jobs."""
     states: list[dict[str, Any] | int] = field(default_factory=list)
-    """Of the job that is followed, one after the other, a status in place of one that is not told;
-    the last stays."""
+    """Successive states of the followed job, or HTTP statuses in their place; the last one stays.
+    """
     logs: list[Sequence[str] | int] = field(default_factory=list)
-    """Log of the job as each listener gets it, in parts; a status in place of one that nobody gets.
-    The last stays."""
+    """Log of the job for each listener, in parts, or an HTTP status instead; the last one stays."""
     address: str = ""
     submitted: list[dict[str, Any]] = field(default_factory=list)
     uploaded: list[bytes] = field(default_factory=list)
     num_asked: int = 0
-    """Times the state of the job was asked for."""
+    """Number of requests for the state of the job."""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer a request."""
@@ -81,7 +80,7 @@ class RayServer:
 
 @contextmanager
 def ray_server(**script: Any) -> Iterator[RayServer]:
-    """Serve on the loopback, in a thread of this process, to the end of the `with`."""
+    """Serve on the loopback, in a thread of this process, until the end of the `with`."""
     server = RayServer(**script)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)

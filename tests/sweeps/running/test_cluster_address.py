@@ -1,4 +1,4 @@
-"""Cluster address: nothing is joined by accident, junk is refused in one line and at once."""
+"""Cluster address: no cluster is joined by accident; wrong addresses are refused in one line."""
 
 import os
 import signal
@@ -17,12 +17,12 @@ from sweeps.running.cluster_address import choose_cluster, close_environment, is
 from sweeps.running.placement import PlacementError
 
 _HEAD = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""Begins what a gRPC server answers."""
+"""Beginning of an answer of a gRPC server."""
 
 
 @contextmanager
 def listening(answer: bytes | None, family: int = socket.AF_INET) -> Iterator[str]:
-    """Yield the address of a server with one answer; None never answers."""
+    """Yield the address of a server with one fixed answer; None: it never answers."""
     host = "127.0.0.1" if family == socket.AF_INET else "::1"
     with socket.create_server((host, 0), family=family) as server:
 

@@ -1,4 +1,4 @@
-"""A run of a plugin that fails, or draws from a global generator, fails with one message."""
+"""A plugin run that fails, or draws from a global generator, fails with one message."""
 
 import logging
 from pathlib import Path

@@ -20,13 +20,13 @@ NOWHERE = "127.0.0.1:9"
 
 @pytest.fixture(autouse=True)
 def heard_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However busy the machine is, these tests are not ended as a deaf launch is."""
+    """Keep the watchdog from ending these tests on a busy machine."""
     monkeypatch.setattr(head, "_PATIENCE", 120.0)
 
 
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[dict[str, "subprocess.Popen[bytes]"]]:
-    """Processes with the names of Ray's, below this one."""
+    """Child processes with the names of Ray's processes."""
     started = {}
     for name in ("gcs_server", "raylet", "log_monitor"):
         program = shutil.copy(shutil.which("sleep") or "", tmp_path / name)

@@ -1,4 +1,4 @@
-"""The inline engine: no Ray, seed by seed, in time, and open to a debugger."""
+"""The inline engine: no Ray, seed by seed, with a time limit, and usable in a debugger."""
 
 import os
 import subprocess
@@ -54,7 +54,7 @@ def _train(
 
 
 def _starts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str, int]]:
-    """Return a list that grows by seed, arm and first epoch of each run that starts."""
+    """Return a list to which seed, arm and first epoch of each started run are added."""
     started: list[tuple[int, str, int]] = []
     train = inline._train
 
@@ -220,7 +220,7 @@ def test_a_run_that_fails_is_named_and_the_others_go_on(
 
 @pytest.fixture
 def bare(tmp_path: Path) -> str:
-    """Return a PYTHONPATH on which importing Ray, MLflow and Optuna raises."""
+    """Return a PYTHONPATH on which importing Ray, MLflow or Optuna raises an error."""
     folder = tmp_path / "bare"
     folder.mkdir()
     for module in ("ray", "mlflow", "optuna"):

@@ -1,4 +1,4 @@
-"""Jobs: which clusters are taken, what a job is, and how it is followed to its end."""
+"""Jobs: accepted clusters, the content of a job, and following it to its end."""
 
 import gc
 import logging
@@ -29,14 +29,14 @@ VARIABLES = (
 
 @pytest.fixture(scope="module", autouse=True)
 def collected_here() -> Iterator[None]:
-    """Collect garbage before the tests of others do, to whom it would be a warning."""
+    """Collect garbage before other tests do, for which it would be a warning."""
     yield
     gc.collect()
 
 
 @pytest.fixture(autouse=True)
 def environment_of_before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Let what a connection says in the environment go with the test."""
+    """Restore the environment variables that a connection sets."""
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in (*VARIABLES, "RAY_AUTH_TOKEN"):
         monkeypatch.setenv(name, "")
@@ -50,7 +50,7 @@ def server() -> Iterator[RayServer]:
 
 
 class Clock:
-    """Time that passes only while somebody sleeps."""
+    """A clock that advances only while somebody sleeps."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -326,7 +326,7 @@ def test_a_job_that_ended_without_a_code_is_told_with_the_reason(
 def test_a_job_is_followed_until_it_ends_and_what_it_prints_is_printed_once(
     server: RayServer, clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each listener gets the log from its beginning, cut into parts anywhere."""
+    """Each listener gets the log from its beginning, cut into parts at any position."""
     server.states = [{**RUNNING, "status": "PENDING"}, RUNNING, RUNNING, ended(driver_exit_code=5)]
     server.logs = [
         (),
@@ -352,7 +352,7 @@ def test_a_lost_log_does_not_lose_the_exit_code(
 def test_a_cluster_that_is_silent_for_moments_is_waited_for(
     server: RayServer, clock: Clock
 ) -> None:
-    """Each silence is shorter than what is waited; together they are longer."""
+    """Each silence is shorter than the time limit, all together are longer."""
     silence: list[dict[str, Any] | int] = [500] * 15
     server.states = [*silence, RUNNING, *silence, RUNNING, *silence, ended(driver_exit_code=0)]
     started = clock.now

@@ -1,4 +1,4 @@
-"""Launch: what it leaves where there is nothing to train, and where its cluster does not start."""
+"""Launch: its output and files if there is nothing to train, or if its cluster does not start."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def finish(run: Run, store: Store) -> None:
 
 
 def train(study: Study, store: Store, home: Path) -> Any:
-    """Train what a study lacks, as far as it comes."""
+    """Train the missing runs of a study, as far as possible."""
     with Lease.acquire(store, study.name, "run") as lease:
         source = FixedSource(study, plan_study(study, store))
         return launch.train(source, store, tracker_of(study, home), lease, Placement())

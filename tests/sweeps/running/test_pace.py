@@ -47,15 +47,16 @@ class Launch:
     epochs: int
     epoch_seconds: float
     start_up: float
-    """Seconds from a slot to the first epoch of the first run in it, each slot a little later."""
+    """Seconds from the start of a slot to the first epoch in it; each slot takes a little longer.
+    """
     beside: float
-    """Seconds of each run beside its epochs."""
+    """Seconds of each run that are not spent on epochs."""
     store_every: float = 1.0
     """Seconds between two reports; the first comes with the first epoch."""
     rng: random.Random = field(default_factory=lambda: random.Random(0))
 
     def first_eta(self) -> tuple[float, float]:
-        """Return the first estimate of the seconds left, and how many then were left."""
+        """Return the first estimate of the remaining seconds, and the true value at that time."""
         base = TrainConfig(epochs=self.epochs, batch_size=8)
         study = Study(name="s", description="", arms={"erm": base},
                       seeds=tuple(range(self.num_runs)), baseline="erm", source="")  # fmt: skip

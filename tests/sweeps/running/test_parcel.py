@@ -1,4 +1,4 @@
-"""An assignment reaches a worker as plain values, with the source of the plugins it needs."""
+"""Parcel: a run is sent to a worker as plain values, with the source of its plugins."""
 
 import pickle
 import subprocess

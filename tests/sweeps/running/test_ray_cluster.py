@@ -1,4 +1,4 @@
-"""RayCluster: what its processes are given, and how it is ended aside."""
+"""RayCluster: settings of its processes, and how they are ended in the background."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""What becomes of runs and devices, by the texts of the faults they met."""
+"""Retries: what happens to runs and devices, depending on the text of an error."""
 
 import pickle
 import subprocess

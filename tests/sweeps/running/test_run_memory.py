@@ -1,4 +1,4 @@
-"""RunMemory: measured where it matters, kept, and what follows for slots and shares of GPUs."""
+"""RunMemory: measured if it matters, cached, and used for slots and GPU fractions."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ def digits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Study:
 
 
 def ends(code: int, err: str) -> Any:
-    """Return what starts a process that ends with a code and a text in place of any other."""
+    """Return a function that replaces a process by one with a given exit code and output."""
     script = "import os,sys;sys.stderr.write(sys.argv[1]);sys.stderr.flush();c=int(sys.argv[2]);"
     script += "os.kill(os.getpid(),-c) if c<0 else sys.exit(c)"
     real = subprocess.Popen

@@ -1,4 +1,4 @@
-"""RunQueue: two to four drivers on one store, at random moments, train no epoch twice."""
+"""RunQueue: two to four drivers on one store, at random times, train no epoch twice."""
 
 import random
 from collections import defaultdict
@@ -32,16 +32,16 @@ def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass(kw_only=True)
 class World:
-    """The store that drivers share, the time, and every epoch that was trained."""
+    """The store that drivers share, the time, and every trained epoch."""
 
     store: Store
     now: float = 0.0
     trained: dict[str, list["Trained"]] = field(default_factory=lambda: defaultdict(list))
     again: int = 0
-    """Epochs trained again that had passed without a state before the driver joined."""
+    """Epochs trained again because their states were gone before the driver joined."""
 
     def note(self, key: str, by: "Worker") -> None:
-        """Note that an epoch is trained; fail if a driver knew that it need not be."""
+        """Record a trained epoch; fail if its driver could have known that it is not needed."""
         for earlier in self.trained[key]:
             if not earlier.is_lost:
                 assert by.driver.joined_at > earlier.at, f"{key} is trained twice"
@@ -58,7 +58,7 @@ class Trained:
 
 
 class Driver:
-    """A driver with some slots, which trains epoch by epoch when it is asked to."""
+    """A simulated driver with some slots, which trains one epoch per step."""
 
     def __init__(self, world: World, study: Study, slots: int, draw: random.Random) -> None:
         self.world, self.study, self.slots, self.draw = world, study, slots, draw
@@ -74,7 +74,7 @@ class Driver:
         self.is_over = False
 
     def step(self) -> None:
-        """Start a run or train one epoch of one."""
+        """Start a run, or train one epoch of a run."""
         if len(self.workers) < self.slots and (planned := self.queue.next()) is not None:
             self.workers.append(Worker(self, planned))
         elif self.workers:
@@ -85,7 +85,7 @@ class Driver:
             self.lease.release()
 
     def kill(self) -> None:
-        """End without a word, as by SIGKILL."""
+        """End without any message, as by SIGKILL."""
         for worker in self.workers:
             worker.kill()
         self.lease.release()
@@ -112,7 +112,7 @@ class Worker:
         self.queue.store(self.run.key, len(self.process.records))
 
     def step(self) -> None:
-        """Train an epoch, or end."""
+        """Train an epoch, or end the run."""
         if next(self.epochs, None) is None:
             self.driver.workers.remove(self)
             if len(self.process.records) == len(self.keys):
@@ -126,7 +126,7 @@ class Worker:
             self.queue.store(self.run.key, self.storing._num_stored)
 
     def kill(self) -> None:
-        """Forget the epochs that are not stored."""
+        """Lose the epochs that are not stored."""
         for epoch, trained in self.mine:
             trained.is_lost = epoch > self.storing._num_stored
 

@@ -112,7 +112,7 @@ class _Trial:
 
 
 class _Controller:
-    """A controller that would have to go through every trial of the past."""
+    """A Tune controller that fails if all past trials are read."""
 
     def __init__(self, *live: _Trial) -> None:
         self._live = set(live)

@@ -1,4 +1,4 @@
-"""When stages are stored and which of them stay, without Ray."""
+"""Storing: when stages are stored and which of them are kept, without Ray."""
 
 import dataclasses
 import itertools
@@ -39,7 +39,7 @@ def _store_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _train(store: Store, config: TrainConfig, *, until: int | None = None) -> None:
-    """Train one run as its trial would, up to some epoch, as if its process died there."""
+    """Train one run as its trial would, up to an epoch at which its process dies."""
     run = Run(arm="arm", config=config)
     plan = plan_runs([run], store.keys())
     keep = plan.pending[0].keep if plan.pending else frozenset()
@@ -263,7 +263,7 @@ def _stage(store: Store, key: str) -> Stage:
 def test_a_stage_tells_what_computed_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str | None
 ) -> None:
-    """Another set of vector instructions gives other bits, so that a result has to name its own."""
+    """Other vector instructions give other bits, so a result names its own."""
     for name in ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"):
         monkeypatch.delenv(name, raising=False)
     if limit is not None:

@@ -1,4 +1,4 @@
-"""What a trial tells the driver, and what it refuses, without Ray."""
+"""Trainable: what a trial reports to the driver, and what it refuses, without Ray."""
 
 import math
 import os
@@ -36,7 +36,7 @@ Report = dict[str, Any]
 
 @pytest.fixture
 def reports(monkeypatch: pytest.MonkeyPatch) -> list[Report]:
-    """What a run tells a driver that is not there, but for its last words."""
+    """Return the reports of a run, without the final one."""
     told: list[Report] = []
     monkeypatch.setattr(trainable.tune, "report", told.append)
     monkeypatch.setattr(trainable.ray, "get_gpu_ids", lambda: [0])

@@ -1,4 +1,4 @@
-"""Tuning: what Ray and Tune are told of a study."""
+"""Tuning: the settings that Ray Tune gets for a study."""
 
 from typing import Any
 

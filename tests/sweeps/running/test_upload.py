@@ -1,4 +1,4 @@
-"""Uploads: what a job gets of a working directory, and what never leaves it."""
+"""Uploads: the files that a job gets, and those that are never uploaded."""
 
 import os
 import zipfile

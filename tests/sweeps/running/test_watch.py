@@ -1,4 +1,4 @@
-"""Watch: what a launch records of its runs, told as Tune tells it."""
+"""Watch: what a launch records about its runs, from the callbacks of Tune."""
 
 import math
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ RUN = STUDY.runs()[0]
 
 
 class Tracked:
-    """Takes what a tracker is told."""
+    """Records everything that a tracker receives."""
 
     def __init__(self) -> None:
         self.ended: list[RunResult] = []

@@ -1,4 +1,4 @@
-"""Searches are opened hundreds of times here."""
+"""Fixtures that make opening hundreds of searches fast."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from optuna.storages._rdb.storage import _VersionManager
 
 @pytest.fixture(scope="session", autouse=True)
 def migrations_read_once() -> Iterator[None]:
-    """Let Optuna read which migration is its last from its files once, not at every opening."""
+    """Let Optuna read its list of migrations once, not at every opening."""
     read, known = _VersionManager.get_head_version, []
 
     def head_version(manager: _VersionManager) -> str:

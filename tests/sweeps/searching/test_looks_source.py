@@ -70,7 +70,7 @@ def drain(
     most: int = 1_000,
     fails: Callable[[Run], bool] | None = None,
 ) -> list[list[tuple[str, int]]]:
-    """Train what a source hands out, or so many runs of it; return the runs batch by batch."""
+    """Train all runs of a source, or a given number of them; return the runs batch by batch."""
     batches: list[list[tuple[str, int]]] = []
     while batch := source.more(()):
         batches.append([])

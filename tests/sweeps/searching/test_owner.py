@@ -1,4 +1,4 @@
-"""Owner: homes that share a storage of searches do not propose into each other."""
+"""Owner: homes with a common Optuna storage do not add points to each other's searches."""
 
 from pathlib import Path
 

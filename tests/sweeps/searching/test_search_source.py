@@ -70,7 +70,7 @@ def test_every_point_is_trained_at_every_seed_once_and_told_the_mean_over_them(
 def test_all_runs_that_may_wait_for_slots_are_counted(
     tmp_path: Path, confirming: list[int], waiting: int
 ) -> None:
-    """Two arms and six points at three seeds, or the winner and both arms in the confirmation."""
+    """Two arms and six points at three seeds, or winner and both arms in the confirmation."""
     text = STUDY + (f"  confirm: {{seeds: {confirming}}}\n" if confirming else "")
     assert Driver(read(tmp_path, text), tmp_path).source.num_waiting == waiting
 
@@ -571,7 +571,7 @@ def test_what_a_search_still_asks_for_is_foreseen(tmp_path: Path) -> None:
 
 
 def test_a_search_is_told_what_the_store_has_at_every_seed_and_nothing_else(tmp_path: Path) -> None:
-    """The grid of another study, and the points of another search of the same space."""
+    """Results come from the grid of another study, and from points of another search."""
     head, _, tail = GRID.partition("arms:")
     grid = head.replace("study: s\n", "study: other\n") + tail[tail.index("seeds:") :]
     grid = grid.replace("val_size: 200", "val_size: 200, test: false").replace(
@@ -669,7 +669,7 @@ def test_noise_in_place_of_test_labels_changes_no_proposal_and_no_winner(
 
 
 def excess_of_the_best(folder: Path, sampler: str, seed: int) -> float:
-    """Return how far above the least error, 0.10, the best of 60 points is, as a part of it."""
+    """Return how far the best of 60 points is above the minimum 0.10, as a fraction of it."""
     text = STUDY.replace("seeds: 3", "seeds: 1").replace(", step: 2", "")
     own = (f"search.sampler={sampler}", f"search.seed={seed}", "search.points=60")
     study = read(folder, text, *own)

@@ -246,9 +246,9 @@ def _store(store: Store, run: Run, error: float) -> None:
 def test_the_winner_is_chosen_by_the_spread_that_the_store_holds(
     tmp_path: Path, store: Store, rule: str, winner: int, objective: str
 ) -> None:
-    """Seeds of the best spread by 0.01, so its mean by 0.00577: 0.1055 is close, 0.106 is not.
+    """Seeds of the best point have sd 0.01, so its mean has 0.00577: 0.1055 is close, 0.106 is not.
 
-    Of several objectives the first decides: the second has no spread.
+    Of several objectives the first decides; the second has no spread.
     """
     study = read(tmp_path, overrides(rule), f"search.objective={objective}")
     points = [

@@ -19,7 +19,7 @@ from tests.sweeps.small_searches import GRID, noisy, read
 def drained(
     source: BudgetedSource, store: Store, *, until: int = 1_000, is_whole: bool = False
 ) -> list[tuple[str, int]]:
-    """Train what a source gives, one run after another, to the end of one or in its middle."""
+    """Train the runs of a source one after another, to the end or to the middle of one run."""
     trained: list[tuple[str, int]] = []
     clock = 3_600_000 * len(store.keys())
     while group := source.more(()):

@@ -22,7 +22,7 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture
 def school(monkeypatch: pytest.MonkeyPatch) -> Study:
-    """A teacher, one that learns from it, one that learns from that, and one that does not."""
+    """Study with a teacher, its pupil, a pupil of the pupil, and an arm without teacher."""
     monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
     arms = {
         "grandchild": toy.ToyConfig(epochs=3, drift=1.0, teacher="child"),
@@ -36,7 +36,7 @@ def school(monkeypatch: pytest.MonkeyPatch) -> Study:
 
 
 def _fail(study: Study, store: Store, kind: str) -> str:
-    """Let the master fail at seed 0, and return its key."""
+    """Let the teacher fail at seed 0, and return its key."""
     master, _ = study.runs_of("master")
     store.failures.write(
         Failure(run_key=master.key, kind=kind, message="loss=inf", epoch=2, attempts=1)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Passing stages: a result that a longer run has stored on its way is not removed by that run."""
+"""Passing stages: a longer run does not delete a stage that is the result of a shorter run."""
 
 from pathlib import Path
 

@@ -60,7 +60,7 @@ def test_shared_epochs_are_counted_once(
 
 
 def test_the_longest_work_is_planned_first() -> None:
-    """Of a run that others wait for, the way to the end of the last of them counts."""
+    """A run that others wait for counts up to the end of the last of them."""
     laws = [MixConfig(law=Beta(alpha=alpha)) for alpha in (1.0, 2.0, 4.0)]
     lengths = (20, 50, 40)
     alone = [
@@ -106,7 +106,7 @@ def test_arms_that_differ_from_the_first_epoch_share_nothing() -> None:
 
 
 def _simulate(plan: Plan, stored: dict[str, bool]) -> list[str]:
-    """Train a plan by its own rules, keeping only the states it says are kept."""
+    """Train a plan by its own rules, keeping only the states that it keeps."""
     trained: list[str] = []
     waiting = list(plan.pending)
     done: set[str] = set()
@@ -192,7 +192,7 @@ def test_a_finished_run_that_lost_a_state_which_is_wanted_is_planned_again() -> 
 
 @pytest.fixture
 def school(monkeypatch: pytest.MonkeyPatch) -> Study:
-    """A teacher, two arms that learn from it, and one that does not."""
+    """Study with a teacher, two pupils, and an arm without teacher."""
     monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
     arms = {
         "pupil": toy.ToyConfig(epochs=3, drift=1.0, teacher="master"),

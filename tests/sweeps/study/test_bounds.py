@@ -8,7 +8,7 @@ LOOKS = (3, 5, 8, 12, 20)
 
 
 def simulated(looks: tuple[int, ...], levels: tuple[float, ...], number: int) -> float:
-    """Return the share of simulated studies without a difference that cross a bound somewhere."""
+    """Return the fraction of simulated studies without a difference that cross a bound."""
     drawn = np.random.default_rng(3).standard_normal((number, looks[-1]))
     sums, squares = np.cumsum(drawn, axis=1), np.cumsum(drawn * drawn, axis=1)
     crossed = np.zeros(number, dtype=bool)

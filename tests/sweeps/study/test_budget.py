@@ -9,7 +9,7 @@ HOUR = 3_600_000
 
 
 def stage(*ends: float, seconds: float = 3600.0, gpus: str = "") -> Stage:
-    """Return a stage whose epochs ended at some hours."""
+    """Return a stage whose epochs ended at given hours."""
     return Stage(
         key="k",
         records=tuple(EpochRecord(epoch=epoch, metrics={}) for epoch in range(len(ends))),

@@ -1,4 +1,4 @@
-"""Claims: a comparison is one relation of two sides, and refuses what cannot be compared."""
+"""Claims: a comparison has one relation and two sides; arms that cannot be compared are refused."""
 
 import math
 from typing import Any, get_args

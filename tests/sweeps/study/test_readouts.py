@@ -21,7 +21,7 @@ from sweeps.study.readouts import (
 
 
 def records(*values: float | None, name: str = "test/error") -> Sequence[EpochRecord]:
-    """Return one record per value; None was not measured."""
+    """Return one record per value; None means not measured."""
     metrics: list[dict[str, float]] = [{} if value is None else {name: value} for value in values]
     return [EpochRecord(epoch=epoch, metrics=found) for epoch, found in enumerate(metrics)]
 
@@ -89,7 +89,7 @@ def test_a_read_out_is_written_as_it_is_read(readout: Readout) -> None:
 
 
 def _judged(*pairs: tuple[float, float] | None) -> Sequence[EpochRecord]:
-    """Return a record for each pair of validation and test error; None was not measured."""
+    """Return a record for each pair of validation and test error; None means not measured."""
     found = [{} if pair is None else dict(zip(("val/error", "test/error"), pair, strict=True))
              for pair in pairs]  # fmt: skip
     return [EpochRecord(epoch=epoch, metrics=metrics) for epoch, metrics in enumerate(found)]

@@ -110,7 +110,7 @@ def test_a_second_home_begins_with_the_tables_of_the_first_and_none_of_its_exper
 
 
 def kept_blank(folder: Path) -> tuple[Path, Path]:
-    """Return what a blank database is called, and the file that it is kept in."""
+    """Return the name of a blank database, and the file in which it is kept."""
     made, blank = folder / "made.db", folder / "cache" / "blank.db"
     with closing(sqlite3.connect(made)) as connection, connection:
         connection.execute(TABLE)

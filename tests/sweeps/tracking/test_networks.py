@@ -1,4 +1,4 @@
-"""Networks: what is written of a trained one, and that it says the same when it is loaded."""
+"""Networks: the files of a trained network, and that it gives the same outputs when loaded."""
 
 import logging
 import zipfile
@@ -22,7 +22,7 @@ LOGGERS = ("mlflow", "torch.export", "torch.fx")
 
 
 class Halves(nn.Module):
-    """Three numbers in, two out; what it does in training is not what it does afterwards."""
+    """A network from three numbers to two, which differs between training and evaluation."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Halves(nn.Module):
 
 
 class Talkative(Halves):
-    """Says a warning and an error while it is exported, as MLflow and torch do of some networks."""
+    """A network whose export logs a warning and an error, as MLflow and torch sometimes do."""
 
     def forward(self, inputs: Tensor) -> Tensor:
         if torch.compiler.is_exporting():
@@ -45,7 +45,7 @@ class Talkative(Halves):
 
 
 class Untraceable(nn.Module):
-    """Its control flow is of the data, which no graph holds."""
+    """A network whose control flow depends on the data, which no graph can represent."""
 
     def forward(self, inputs: Tensor) -> Tensor:
         return inputs if inputs.sum() > 0 else -inputs
@@ -64,7 +64,7 @@ def exported(network: nn.Module, tmp_path_factory: pytest.TempPathFactory) -> tu
 
 @pytest.fixture
 def levels() -> Iterator[dict[str, int]]:
-    """Loggers and the level of each, all different and none that of an error."""
+    """Loggers with different levels, none of which is that of an error."""
     before = {name: logging.getLogger(name).level for name in LOGGERS}
     given = dict(zip(LOGGERS, (logging.DEBUG, logging.INFO, logging.WARNING), strict=True))
     for name, level in given.items():
@@ -106,7 +106,7 @@ def test_it_needs_torch_of_the_version_that_wrote_it_and_nothing_of_ours(
 
 
 def test_no_code_of_ours_and_no_pickled_module_is_written(exported: tuple[Path, Model]) -> None:
-    """The loaded network is a graph: the class that it was made of is not there."""
+    """The loaded network is a graph, which does not need its original class."""
     folder, described = exported
     assert described.flavors["pytorch"].get("code") is None
     loaded = mlflow.pytorch.load_model(str(folder))
@@ -119,7 +119,7 @@ def test_no_code_of_ours_and_no_pickled_module_is_written(exported: tuple[Path, 
 
 
 class Listener(logging.Handler):
-    """Keeps what is said."""
+    """Collects log messages."""
 
     def __init__(self) -> None:
         super().__init__()

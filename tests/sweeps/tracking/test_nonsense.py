@@ -1,4 +1,4 @@
-"""A server that answers 200 to everything is no MLflow server, and no outage either."""
+"""A server that answers 200 to everything is reported as no MLflow server."""
 
 import http.server
 import threading

@@ -8,7 +8,7 @@ from sweeps.tracking.outbox import Outbox
 
 
 class Post:
-    """A destination that can be out of order; records what it accepted."""
+    """A destination that may fail; it records what it accepted."""
 
     def __init__(self) -> None:
         self.is_open = threading.Event()

@@ -1,4 +1,4 @@
-"""Owners: stores that share an MLflow server leave each other's runs, and strangers', alone."""
+"""Owners: stores that share an MLflow server do not change runs of each other, or of strangers."""
 
 from pathlib import Path
 

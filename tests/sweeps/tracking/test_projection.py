@@ -44,7 +44,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 def train(projection: Projection, run: Run, *epochs: int) -> RunProgress:
-    """Say that epochs of a run were stored just now."""
+    """Set the time of storing of a run's epochs to now."""
     progress = RunProgress(run=run, outcome="missing").trained(epoch_of(run, e) for e in epochs)
     projection.reconcile_run(progress)
     return progress
@@ -371,7 +371,7 @@ def test_other_settings_have_runs_beside(study: Study, home: Path, client: Mlflo
 def written_before_configurations_had_names(
     study: Study, home: Path, client: MlflowClient
 ) -> dict[str, str]:
-    """Run name to identity of a finished study as it was written then."""
+    """Return the identity of each MLflow run of a finished study, as earlier versions wrote it."""
     (home / "reports").mkdir(exist_ok=True)
     reconcile(projection_of(study, home), results_of(study, 3, 3, 3, 3))
     projection_of(study, home).log_report(home / "reports", "")
@@ -455,7 +455,7 @@ def test_runs_of_others_in_the_experiment_are_left_alone(
 
 
 def shown(study: Study, client: MlflowClient) -> list[str]:
-    """What MLflow shows of a study, whatever the identities of its runs are."""
+    """Return the content of MLflow for a study, without the identities of its runs."""
     experiment = client.get_experiment_by_name(study.name)
     found = client.search_runs([experiment.experiment_id])
     names = {run.info.run_id: run.info.run_name for run in found}
@@ -489,7 +489,7 @@ FREE = {
     ("seed", "step"), ("config", "arm"), ("config", "config_id"), ("config", "mlflow.runName"),
     ("sweep", "study"), ("sweep", "mlflow.runName"),
 }  # fmt: skip
-"""Tags of which any value may be meant: that of another arm, of a study that had another name."""
+"""Tags that may have any value: that of another arm, or of a renamed study."""
 
 
 @pytest.mark.timeout(120)

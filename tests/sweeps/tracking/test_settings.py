@@ -1,4 +1,4 @@
-"""Settings of MLflow: ours are no user's, and one that MLflow refuses is named."""
+"""Settings of MLflow: ours do not affect the user's; a setting that MLflow refuses is named."""
 
 import pytest
 

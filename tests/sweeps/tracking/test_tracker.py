@@ -162,9 +162,9 @@ def test_what_a_launch_found_waits_for_what_it_trains(
 def test_a_network_that_is_posted_before_its_run_is_written_comes_after_it(
     study: Study, home: Path, client: MlflowClient, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of a run that is not there yet a network is left out; of one that is, what is wrong is told.
+    """A network of a run that is not in MLflow yet is left out; other errors are reported.
 
-    The first run is in delivery when MLflow opens, so the network is that of the last.
+    The first run is being written when MLflow opens, so the network is that of the last run.
     """
     is_open = threading.Event()
     tracker = Tracker(projection_of(study, home), may_write=is_open.is_set)
@@ -234,7 +234,7 @@ def test_a_tracker_writes_what_is_posted_and_leaves_nothing_running(
 def test_an_interrupt_while_everything_is_brought_up_to_date_leaves_nothing_running(
     study: Study, home: Path, client: MlflowClient, written: int
 ) -> None:
-    """A run that MLflow shows in training becomes what the store holds of it."""
+    """A run that MLflow shows as running gets the state that the store has."""
     study = replace(study, seeds=tuple(range(10)))
     writes = threading.Semaphore(0)
     tracker = Tracker(projection_of(study, home), may_write=lambda: writes.acquire(blocking=False))
