@@ -31,7 +31,7 @@ def require_unpacked(stream: IO[bytes]) -> None:
         with zipfile.ZipFile(stream) as archive:
             members = archive.infolist()
     except _DAMAGES as error:
-        raise ArchiveError(f"no archive ({error})") from error
+        raise ArchiveError(f"not a readable zip archive ({error})") from error
     stated = sum(member.file_size for member in members)
     if any(member.compress_type != zipfile.ZIP_STORED for member in members) or stated > size:
         raise ArchiveError(
@@ -65,5 +65,7 @@ def read_arrays(content: bytes) -> dict[str, Any]:
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 return {name: arrays[name] for name in arrays.files}
     except _DAMAGES as error:
-        raise ArchiveError(f"no arrays ({type(error).__name__}: {error})") from error
+        raise ArchiveError(
+            f"not a readable archive of arrays ({type(error).__name__}: {error})"
+        ) from error
     raise ArchiveError(too_large)

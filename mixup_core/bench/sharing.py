@@ -77,13 +77,13 @@ def _rate(workers: "list[subprocess.Popen[str]]") -> float:
     inputs = [cast("IO[str]", worker.stdin) for worker in workers]
     outputs = [cast("IO[str]", worker.stdout) for worker in workers]
     if any(output.readline() != "ready\n" for output in outputs):
-        raise RuntimeError(f"one of {len(workers)} processes could not begin")
+        raise RuntimeError(f"one of {len(workers)} processes ended before it was ready")
     begin = time.clock_gettime(_COMMON_CLOCK) + 0.2
     for one in inputs:
         one.write(f"{begin}\n")
     rates = [output.readline() for output in outputs]
     if not all(rate.strip() for rate in rates):
-        raise RuntimeError(f"one of {len(workers)} processes ended without a figure")
+        raise RuntimeError(f"one of {len(workers)} processes ended without reporting its rate")
     return sum(map(float, rates))
 
 

@@ -43,8 +43,7 @@ class Batch:
         Args:
             network: A network; if `hidden` is set, it must have that layer.
             after: Additional images, passed through the network in front of the mixed ones; their
-                logits
-                come first. None: no additional images.
+                logits come first. None: no additional images.
         """
         images = self.mixed if after is None else torch.cat([after, self.mixed])
         return network(images) if self.hidden is None else network(images, self.hidden)

@@ -22,8 +22,7 @@ from mixup_core.seeding import Purpose, stream
 
 _BYTES_AT_A_TIME = 2**19
 """Bytes of images (both views) that a CPU assembles at a time. They stay in its level-2 cache
-through
-all five passes.
+through all five passes.
 """
 TRAINING: Mapping[str, Purpose] = {
     "mixing": "mixing",

@@ -94,8 +94,7 @@ class TrainConfig(Checked):
     """
     probes: tuple[Probe, ...] = ()
     """Additional measurements, each at most once: a name, or a name with the number of epochs
-    between
-    measurements, `{el2n: 5}`.
+    between measurements, `{el2n: 5}`.
     """
     precision: Literal["float32", "tf32", "bfloat16"] = "float32"
     """Arithmetic of the network; weights and loss are always float32. On a GPU, `float32` is IEEE
@@ -104,9 +103,8 @@ class TrainConfig(Checked):
     """
     deterministic: bool = False
     """True: use only kernels that give the same bits each time, so that a run repeats and resumes
-    bit
-    for bit on one kind of GPU. This is slower, and an operation without such a kernel fails. A CPU
-    with one thread is always deterministic; but runs with this field have keys of their own.
+    bit for bit on one kind of GPU. This is slower, and an operation without such a kernel fails. A
+    CPU with one thread is always deterministic; but runs with this field have keys of their own.
     """
     vary: Literal["all", VariationSource] = "all"
     """Source of randomness that the seed varies; all others are drawn as at seed 0, so that only
@@ -185,7 +183,7 @@ class TrainConfig(Checked):
         if self.objective.is_linear and not is_plain:
             tag = self.objective.tag
             raise RuleError(
-                f"{tag} needs the linear operation alone, and no label_law",
+                f"{tag} needs `mix.operation: linear`, without second and label_law",
                 {"objective": tag, "mix.operation": mix.operation.tag},
             )
 

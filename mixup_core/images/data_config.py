@@ -41,8 +41,7 @@ class DataConfig(Checked):
     """
     noise_in_val: bool = False
     """True: replace held-out labels (`val/*`) too, the same ones at every seed, as if the noise
-    were
-    part of the distribution.
+    were part of the distribution.
     """
     noise_in_test: bool = False
     """True: replace test labels too, the same ones at every seed. Classes then overlap in the test
@@ -52,8 +51,7 @@ class DataConfig(Checked):
     """Augmentation applied to a training image each time it is used."""
     corruptions: Annotated[tuple[Annotated[str, Among(CORRUPTIONS)], ...], Distinct()] = ()
     """Corruptions of test images to measure in addition, each as `test_<corruption>/*`, and their
-    mean
-    as `test_corrupted/*`. Only for cifar10 and cifar100, and only with `test`.
+    mean as `test_corrupted/*`. Only for cifar10 and cifar100, and only with `test`.
     """
     severity: Annotated[int, Range(1, NUM_SEVERITIES)] | None = None
     """Severity of the corruptions, 1 to 5. None: all five severities together."""
@@ -64,9 +62,8 @@ class DataConfig(Checked):
     """
     folds: Annotated[int, Range(2)] | None = None
     """Number of folds into which the training images are divided, instead of `val_size`: seed s
-    holds
-    out fold s modulo `folds` for `val/*`. With as many seeds this is a cross-validation. The folds
-    are the same for all arms.
+    holds out fold s modulo `folds` for `val/*`. With as many seeds this is a cross-validation. The
+    folds are the same for all arms.
     """
     fold: Whole | None = None
     """Fold that a run holds out (0-based); filled in together with the seed."""
@@ -106,8 +103,8 @@ class DataConfig(Checked):
     """
     background: Literal["white", "black", "grey"] | None = None
     """Only for `image-folder`: colour behind transparent pixels. With None, a folder with
-    transparent
-    images is refused. For a folder without transparent images, the field is set to None.
+    transparent images is refused. For a folder without transparent images, the field is set to
+    None.
     """
     digest: str | None = None
     """Only for `image-folder`: sha256 of names and contents, filled in when a study is read. It

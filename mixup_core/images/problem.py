@@ -56,10 +56,10 @@ def hidden(config: TrainConfig) -> TrainConfig:
         RuleError: If no images are held out, or training uses test images.
     """
     if tags(config):
-        raise RuleError("a search must not select an oracle", oracles(config))
+        raise RuleError("a search must not train on test images", oracles(config))
     if not config.data.holds_out:
         raise RuleError(
-            "val_size >= 1 in a search, which is judged on images held out",
+            "a search needs held-out images: set val_size or folds",
             {"data.val_size": 0},
         )
     return replace(config, data=replace(config.data, test=False))

@@ -11,8 +11,7 @@ from mixup_core.images.precision import Precision
 
 Saliency = Callable[[Tensor, Tensor], Tensor]
 """Function that takes images, (batch, channels, height, width), and labels, (batch,), and returns
-the
-saliency of each pixel, (batch, height, width).
+the saliency of each pixel, (batch, height, width).
 """
 
 

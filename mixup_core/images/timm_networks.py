@@ -63,12 +63,14 @@ def load_weights(network: nn.Module, file: Path, digest: str | None) -> None:
     if not file.is_file():
         raise DataError(f"model.weights: {file}: not found")
     if digest is not None and file_digest(file) != digest:
-        raise DataError(f"{file}: its weights changed since the study was read; start it again")
+        raise DataError(
+            f"{file}: its weights changed since the study was read; start the study again"
+        )
     try:
         weights = _tensors(file)
     except Exception as error:  # whatever a damaged file makes the readers raise
         raise DataError(
-            f"{file}: not a file of weights ({type(error).__name__}: {error})"
+            f"{file}: not a readable file of weights ({type(error).__name__}: {error})"
         ) from error
     own = network.state_dict()
     classifier = {id(part) for part in network.get_classifier().parameters()}  # type: ignore[operator]

@@ -51,8 +51,7 @@ class TrainingState:
     """Records of the finished epochs, in order."""
     logits: dict[str, dict[str, Tensor]] = field(default_factory=dict)
     """Logits, (images, classes), by split and network, from the evaluation after the last epoch.
-    Empty
-    before it, and after a state is loaded.
+    Empty before it, and after a state is loaded.
     """
 
     @classmethod

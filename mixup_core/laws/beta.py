@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 MIN_ALPHA = 1e-6
 """Smallest allowed alpha. Below it, a weight in float32 is practically always 0 or 1: at 1e-6 only
-6
-of 100,000 draws are neither, and the share is proportional to alpha. (In float64, the type that
+6 of 100,000 draws are neither, and the share is proportional to alpha. (In float64, the type that
 NumPy draws, this happens below 1e-102.)
 """
 MAX_ALPHA = 1e6

@@ -31,8 +31,7 @@ class Discrete(Law):
 
         Raises:
             RuleError: If there are fewer than two values, they do not increase, their number
-                differs
-                from that of the probabilities, or the probabilities do not sum to 1.
+                differs from that of the probabilities, or the probabilities do not sum to 1.
         """
         require(len(self.values) >= 2, "a discrete law needs two values or more", self, "values")
         grows = list(self.values) == sorted(self.values)

@@ -114,8 +114,7 @@ class Law(Checked, ABC):
 
         Args:
             digamma: Digamma function for closed forms; None means SciPy's. Records of image runs
-                need
-                PyTorch's function, whose last bits differ.
+                need PyTorch's function, whose last bits differ.
         """
         del digamma
         from scipy.special import entr

@@ -43,8 +43,7 @@ class Phases(Checked):
 
         Raises:
             RuleError: If the list is empty, a phase before the last has no `until`, the last phase
-                has
-                one, or `until` does not increase.
+                has one, or `until` does not increase.
         """
         require(len(self.phases) >= 1, "phases must not be empty", self, "phases")
         ends = [part.until if isinstance(part, Phase) else None for part in self.phases]
@@ -122,7 +121,7 @@ class Easy(_PowerRamp):
     tag: ClassVar = "easy"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch of `epochs`, with u = epoch / epochs."""
+        """Return the law of a 0-based epoch of a run of `epochs`, with u = epoch / epochs."""
         return self._between(1 - epoch / epochs)
 
 
@@ -136,7 +135,7 @@ class Hard(_PowerRamp):
     tag: ClassVar = "hard"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch of `epochs`, with u = epoch / epochs."""
+        """Return the law of a 0-based epoch of a run of `epochs`, with u = epoch / epochs."""
         return self._between(epoch / epochs)
 
 
@@ -150,7 +149,7 @@ class EasyHardEasy(_PowerRamp):
     tag: ClassVar = "easy-hard-easy"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch of `epochs`, with u = epoch / epochs."""
+        """Return the law of a 0-based epoch of a run of `epochs`, with u = epoch / epochs."""
         return self._between(1 - abs(2 * epoch / epochs - 1))
 
 

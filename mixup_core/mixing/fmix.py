@@ -65,8 +65,7 @@ def low_frequency(noise: "NDArray[np.float64]", decay: float) -> "NDArray[np.flo
     Args:
         noise: (surfaces, height, width).
         decay: Exponent of the frequency, which is in periods per pixel. Frequencies below one
-            period
-            per image are set to one period per image.
+            period per image are set to one period per image.
     """
     import numpy as np
 

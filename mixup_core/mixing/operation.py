@@ -82,8 +82,7 @@ class Operation(Checked, ABC):
             lam: Mixing weights, as for `mix`.
             drawn: Rows returned by `draw`, as for `mix`.
             saliency: Absolute gradient of the loss at each pixel of the images (index 0) and of
-                their
-                partners (index 1), (2, batch, height, width), float32, non-negative.
+                their partners (index 1), (2, batch, height, width), float32, non-negative.
         """
         del saliency
         return self.mix(own, beside, lam, drawn)

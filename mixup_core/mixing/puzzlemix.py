@@ -149,10 +149,8 @@ class PuzzleMix(Operation):
 
         Returns:
             Cost of showing only the image itself or only the partner, (batch, 2, count, count);
-                weights
-            of a change to the block below, (batch, count - 1, count), and to the block on the
-                right,
-            (batch, count, count - 1).
+            weights of a change to the block below, (batch, count - 1, count), and to the block on
+            the right, (batch, count, count - 1).
         """
         import torch
 

@@ -1,6 +1,6 @@
 """Checking: tests that a plugin's entries keep the same contracts as the built-in ones.
 
-Runs of a few epochs on tiny made-up images are trained for it (`mixsweep check`).
+`mixsweep check` uses it. Runs of a few epochs are trained on tiny made-up images.
 """
 
 import time
@@ -69,7 +69,7 @@ def check_plugin(plugin: Plugin) -> Iterator[Finding]:
             yield finding
             is_whole &= not finding.broken
     if is_whole and plugin.source.content is not None:
-        contract = "loaded again it computes the same"
+        contract = "a second load computes the same"
         yield from findings(plugin.source.name, [(contract, lambda: _loaded_again(plugin))])
 
 
@@ -77,7 +77,7 @@ def _loaded_again(plugin: Plugin) -> None:
     first = [_result(entry) for _, entry in plugin.entries]
     if [_result(entry) for _, entry in loaded_again(plugin).entries] != first:
         raise BrokenError(
-            "another process would have other results: something is read when the file is "
+            "a second load gives other results: the file reads something when it is "
             "imported, such as the time or a random number"
         )
 
@@ -104,9 +104,9 @@ def _checks_of(noun: str, entry: Any) -> Checks:
 
 def _of_member(noun: str, kind: Any) -> Checks:
     config, path, member = _usual(kind)
-    yield "its written form is read as itself", lambda: _written(config)
+    yield "it is unchanged after it is written and read back", lambda: _written(config)
     yield (
-        "each of its fields moves the keys of what it changes",
+        "changing a field changes the keys of the results it affects",
         lambda: _keyed(config, path, member),
     )
     if noun in _CONTRACTS:
@@ -114,10 +114,10 @@ def _of_member(noun: str, kind: Any) -> Checks:
         yield contract, lambda: check(member)
     yield "it trains", lambda: _batches(config, 16)
     yield "numbers do not depend on global random generators", lambda: _seeded(config)
-    yield "a run stopped after any epoch goes on with equal bits", lambda: _resumed(config)
-    yield "another batch size trains", lambda: _batches(config, 7)
+    yield "a run resumed after any epoch ends with equal bits", lambda: _resumed(config)
+    yield "it trains with another batch size", lambda: _batches(config, 7)
     yield "no test image is seen in training", lambda: _blind(config)
-    yield "what it records is what it declares", lambda: _declared(config, member)
+    yield "it records the metrics that it declares", lambda: _declared(config, member)
     yield "time per epoch", lambda: _timed(config)
 
 
@@ -157,7 +157,9 @@ def _with(config: TrainConfig, path: str, member: Any) -> TrainConfig:
 
 def _written(config: TrainConfig) -> None:
     if built(TrainConfig, flatten(config)) != config:
-        raise BrokenError(f"{flatten(config)} differs after it was written and read")
+        raise BrokenError(
+            f"the configuration {flatten(config)} changes when it is written and read back"
+        )
 
 
 def _keyed(config: TrainConfig, path: str, member: Any) -> str:
@@ -176,14 +178,14 @@ def _keyed(config: TrainConfig, path: str, member: Any) -> str:
             continue
         pairs = list(_pairs(config, path, member, field))
         if not pairs:
-            raise BrokenError(f"no other value of `{field}` could be tried; widen its limits")
+            raise BrokenError(f"found no second valid value of `{field}` to test; widen its limits")
         same = [pair for pair in pairs if len({stage_keys(each)[-1] for each in pair}) == 1]
         if len(same) == len(pairs) or any(run_key(one) == run_key(other) for one, other in pairs):
-            raise BrokenError(f"another `{field}` does not change the last stage key")
+            raise BrokenError(f"changing `{field}` does not change the last stage key")
         for one, other in same[:_MOST_TRAINED]:
             if _trained(other)[-1] != _trained(one)[-1]:
                 raise BrokenError(
-                    f"another `{field}` changes the weights and no stage key: `in_epoch` must "
+                    f"changing `{field}` changes the weights but no stage key: `in_epoch` must "
                     "return every field that matters in an epoch"
                 )
     return f" ({len(fields)} {'field' if len(fields) == 1 else 'fields'})"
@@ -245,16 +247,16 @@ def _law(law: Law) -> None:
     levels = np.linspace(0, 1, 1001)
     found = law.quantiles(levels)
     if found.shape != levels.shape or not (np.diff(found) >= 0).all():
-        raise BrokenError("`quantiles` does not rise with the levels")
+        raise BrokenError("`quantiles` does not increase with the levels")
     if found[0] < 0 or found[-1] > 1:
         raise BrokenError(f"`quantiles` must be in [0, 1], got {found[0]} to {found[-1]}")
     shape = 100, 50
     drawn = law.draw(shape, np.random.default_rng(0))
     if drawn.shape != shape:
-        raise BrokenError(f"`draw` gave the shape {drawn.shape} for {shape}")
+        raise BrokenError(f"`draw` returned the shape {drawn.shape}, expected {shape}")
     expected = law.quantiles(np.random.default_rng(1).random(drawn.size))
     if kstest(drawn.ravel(), expected).pvalue < 1e-4:
-        raise BrokenError("`draw` has another distribution than `quantiles`")
+        raise BrokenError("`draw` and `quantiles` have different distributions")
 
 
 def _mixing(operation: Operation) -> None:
@@ -267,7 +269,7 @@ def _mixing(operation: Operation) -> None:
         weights = torch.from_numpy(lam).float().expand(6)
         mixed, share = operation.mix(own, beside, weights, drawn)
         if not (torch.equal(own, kept[0]) and torch.equal(beside, kept[1])):
-            raise BrokenError("`mix` changes the images that it is given")
+            raise BrokenError("`mix` modifies the images that it is given")
         if (mixed.shape, mixed.dtype) != (own.shape, own.dtype):
             raise BrokenError(
                 f"`mix` returned images of shape {tuple(mixed.shape)} in {mixed.dtype}, expected "
@@ -279,8 +281,8 @@ def _mixing(operation: Operation) -> None:
 
 _CONTRACTS: Mapping[str, tuple[str, Callable[[Any], None]]] = {
     "model": ("the network gives logits, and `has_batch_norm` is right", _network),
-    "law": ("quantiles rise within [0, 1], and draws have them", _law),
-    "operation": ("weights of labels are in [0, 1], and the images given stay", _mixing),
+    "law": ("quantiles increase within [0, 1], and draws follow them", _law),
+    "operation": ("label weights are in [0, 1], and its input images stay unchanged", _mixing),
 }
 """Additional contract by noun of the entry: statement and function that checks it."""
 
@@ -296,10 +298,12 @@ def _resumed(config: TrainConfig) -> None:
         state = TrainingState.initial(config, _INFO, torch.device("cpu"))
         state.load_bytes(content, records)
         if state.to_bytes() != content:
-            raise BrokenError(f"the state after epoch {epoch} changes when it is written and read")
+            raise BrokenError(
+                f"the state after epoch {epoch} changes when it is written and read back"
+            )
         if _trained(config, resume=state)[-1] != whole[-1]:
             raise BrokenError(
-                f"resumed after epoch {epoch} it ends with other weights: something is remembered "
+                f"resumed after epoch {epoch} it ends with other weights: some state is kept "
                 "outside of the network and the optimizer"
             )
 
@@ -322,7 +326,7 @@ def _declared(config: TrainConfig, member: Any) -> str:
     absent = sorted(set(getattr(member, "metrics", ())) - names)
     heads = ("val/", "test/")
     if lost := [name for name in absent if not name.startswith(heads)]:
-        raise BrokenError(f"{', '.join(lost)} is declared and never recorded")
+        raise BrokenError(f"{', '.join(lost)} is declared in `metrics`, but never recorded")
     return f" ({', '.join(getattr(member, 'metrics', ())) or 'nothing of its own'})"
 
 

@@ -25,7 +25,7 @@ def checks_of_dataset(config: TrainConfig) -> Checks:
             (lambda: None),
         )
         return
-    yield "its images are what `info` says", lambda: _images(config)
+    yield "its images agree with `info`", lambda: _images(config)
     yield "reading it again gives the same images", lambda: _read_again(config)
     yield "a network trains on it", lambda: _trains(config)
 
@@ -41,7 +41,10 @@ def _images(config: TrainConfig) -> None:
     splits = load(config.data)
     fewest = int(torch.bincount(splits.train.labels).min())
     if fewest != splits.info.smallest_class:
-        raise BrokenError(f"smallest_class is {splits.info.smallest_class}, not {fewest}")
+        raise BrokenError(
+            f"info.smallest_class is {splits.info.smallest_class}, but the smallest class has "
+            f"{fewest} images"
+        )
 
 
 def _read_again(config: TrainConfig) -> None:
@@ -51,7 +54,7 @@ def _read_again(config: TrainConfig) -> None:
     for split in ("train", "test"):
         one, other = getattr(first, split), getattr(again, split)
         if not (torch.equal(one.pixels, other.pixels) and torch.equal(one.labels, other.labels)):
-            raise BrokenError(f"the {split} images differ from one reading to the next")
+            raise BrokenError(f"the {split} images differ between two readings")
 
 
 def _trains(config: TrainConfig) -> None:

@@ -24,8 +24,7 @@ def check_fields(entries: Iterable[tuple[Register[Any], Any]]) -> None:
 
     Raises:
         UnreadableFieldError: If a field has no type annotation, a type that YAML cannot express, or
-            a
-            default that is not of its type.
+            a default that is not of its type.
     """
     for register, kind in entries:
         if isinstance(kind, type):
@@ -50,8 +49,9 @@ def _require_types(kind: Any, noun: str) -> None:
             expected(part.hint)
         except Exception as error:
             raise UnreadableFieldError(
-                f"the field {part.name} of {noun} has the type {part.hint}, which a study cannot "
-                "give; use numbers, text, true or false, tuples, dataclasses and our limits"
+                f"the field {part.name} of {noun} has the type {part.hint}, which a study file "
+                "cannot express; use numbers, text, true or false, tuples, dataclasses and "
+                "limits such as Range"
             ) from error
 
 
@@ -62,7 +62,7 @@ def _require_defaults(kind: Any, noun: str) -> None:
                 parsed(part.hint, part.default)
         except (SpellingError, RuleError) as error:
             raise UnreadableFieldError(
-                f"the default of `{part.name}` of {noun} is no value of the field: {error}"
+                f"the default of `{part.name}` of {noun} is not valid: {error}"
             ) from error
 
 

@@ -49,12 +49,12 @@ def load_distribution(name: str) -> Plugin:
     entries = [entry for entry in entry_points(group=GROUP) if _distribution(entry) == name]
     if not entries:
         raise PluginError(
-            f"plugin {name}: no installed distribution of this name has entry points of the group "
-            f"{GROUP}; a plugin file has a name that ends in .py"
+            f"plugin {name}: no installed distribution of this name has entry points in the group "
+            f"{GROUP}; to use a plugin file, give its path, which ends in .py"
         )
     sources = [package_source(entry) for entry in entries]
     if len({source.place for source in sources}) > 1:
-        raise PluginError(f"plugin {name}: its entries lie in more than one top-level package")
+        raise PluginError(f"plugin {name}: its entries must lie in one top-level package")
     return load(replace(sources[0], entries=tuple(entry.value for entry in entries)))
 
 

@@ -162,14 +162,14 @@ def _run_file(source: Source) -> Iterator[tuple[Register[Any], Any]]:
     if (other := _imported_from_beside(source)) is not None:
         del sys.modules[name]
         raise PluginError(
-            f"plugin {source.name}: imports {other}, a file beside it, whose edits no key would "
-            "show; put all in one file or make a package"
+            f"plugin {source.name}: imports {other}, a file beside it; edits of that file "
+            "would not change keys: put all in one file or make a package"
         )
     found = list(_entries(vars(module).values(), name))
     if not found:
         del sys.modules[name]
         raise PluginError(
-            f"plugin {source.name}: it defines nothing; a plugin has public classes that extend "
+            f"plugin {source.name}: it defines no entry; a plugin has public classes that extend "
             "those of mixsweep.plugins, such as Model, or values of type Dataset"
         )
     yield from found
@@ -237,8 +237,7 @@ def _imported(source: Source) -> Iterator[tuple[Register[Any], Any]]:
 
     Raises:
         PluginError: If the installed package differs from the one the study was read with, cannot
-            be
-            imported, or lacks an entry.
+            be imported, or lacks an entry.
     """
     here = package_digest(source.place, source.name)
     if here != source.digest:
@@ -257,7 +256,7 @@ def _imported(source: Source) -> Iterator[tuple[Register[Any], Any]]:
         found = list(_entries([value], getattr(value, "__module__", "")))
         if not found:
             raise PluginError(
-                f"plugin {source.name}: {place} extends no class of mixsweep.plugins and is no "
+                f"plugin {source.name}: {place} must extend a class of mixsweep.plugins or be a "
                 "Dataset"
             )
         yield from found

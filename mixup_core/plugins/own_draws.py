@@ -26,6 +26,6 @@ def require_own_draws(run: Callable[[], object]) -> None:
         )
     if found[0] != found[1]:
         raise BaselessError(
-            "two runs of one seed differ: a generator has no seed, the time is read, or something "
-            "is remembered outside of the network and the optimizer"
+            "two runs of one seed differ: a generator has no seed, the time is read, or some "
+            "state is kept outside of the network and the optimizer"
         )

@@ -35,14 +35,20 @@ def checks_of_problem(problem: Problem) -> Checks:
         if missing := needs.missing(config):
             yield f"not checked: {missing}", lambda: None
             return
-    yield "its configuration is read as it is written", lambda: _written(config)
-    yield "each path moves the keys of what it changes", lambda: _keyed(problem, config)
+    yield (
+        "its configuration is unchanged after it is written and read back",
+        lambda: _written(config),
+    )
+    yield (
+        "changing a field changes the keys of the results it affects",
+        lambda: _keyed(problem, config),
+    )
     yield "numbers do not depend on global random generators", lambda: _seeded(problem, config)
     yield (
-        "a run stopped after any epoch goes on with equal bits",
+        "a run resumed after any epoch ends with equal bits",
         lambda: _resumed(problem, config),
     )
-    yield "what it records is what it declares", lambda: _declared(problem, config)
+    yield "it records the metrics that it declares", lambda: _declared(problem, config)
     yield "time per epoch", lambda: _timed(problem, config)
 
 
@@ -59,14 +65,16 @@ def smallest(problem: Problem) -> Any:
                 if not any(True for _ in problem.reading.feasibility(config)):
                     return config
     raise BrokenError(
-        f"no configuration of {problem.config.__name__} could be made; give the class legal values "
-        "of its required fields as `example`"
+        f"no configuration of {problem.config.__name__} is valid; give the class a class variable "
+        "`example` with valid values of its required fields"
     )
 
 
 def _written(config: Any) -> None:
     if built(type(config), flatten(config)) != config:
-        raise BrokenError(f"{flatten(config)} differs after it was written and read")
+        raise BrokenError(
+            f"the configuration {flatten(config)} changes when it is written and read back"
+        )
 
 
 def _keyed(problem: Problem, config: Any) -> str:
@@ -85,9 +93,9 @@ def _keyed(problem: Problem, config: Any) -> str:
         tried = ((base, list(_others(base, path))) for base in bases)
         base, others = next((pair for pair in tried if pair[1]), (config, []))
         if not others and len(set(map(repr, values(known[path].part.hint)))) > 1:
-            raise BrokenError(f"no other value of `{path}` could be tried; widen its limits")
+            raise BrokenError(f"found no second valid value of `{path}` to test; widen its limits")
         if any(run_key(other) == run_key(base) for other in others):
-            raise BrokenError(f"another `{path}` does not change the run key")
+            raise BrokenError(f"changing `{path}` does not change the run key")
         _compare(problem, base, path, others)
     return f" ({len(known.keys() - named)} paths)"
 
@@ -102,8 +110,8 @@ def _compare(problem: Problem, config: Any, path: str, others: list[Any]) -> Non
         compared += 1
         if _trained(problem, other)[shared - 1] != _trained(problem, config)[shared - 1]:
             raise BrokenError(
-                f"another `{path}` changes the results of epoch {shared} and not its stage key: "
-                "`of_epoch` of the Keying must return all that decides an epoch"
+                f"changing `{path}` changes the results of epoch {shared} but not its stage key: "
+                "`of_epoch` of the Keying must return every setting of an epoch"
             )
 
 
@@ -135,7 +143,9 @@ def _resumed(problem: Problem, config: Any) -> None:
         process = problem.start(config, None, "cpu")
         process.load_bytes(content, [record for record, _ in whole[:epoch]])
         if process.to_bytes() != content:
-            raise BrokenError(f"the state after epoch {epoch} changes when it is written and read")
+            raise BrokenError(
+                f"the state after epoch {epoch} changes when it is written and read back"
+            )
         if [(record, process.to_bytes()) for record in process] != whole[epoch:]:
             raise BrokenError(
                 f"resumed after epoch {epoch} it goes on with other results: something is "
@@ -146,14 +156,14 @@ def _resumed(problem: Problem, config: Any) -> None:
 def _declared(problem: Problem, config: Any) -> str:
     records = [record for record, _ in _trained(problem, config)]
     if len(records) != config.epochs:
-        raise BrokenError(f"{len(records)} records of {config.epochs} epochs")
+        raise BrokenError(f"the run gave {len(records)} records for {config.epochs} epochs")
     names = {name for record in records for name in record.metrics}
     heads = tuple(f"{series.head}/" for series in problem.presentation.series)
     unknown = [n for n in sorted(names - problem.metrics.keys()) if not n.startswith(heads)]
     if unknown:
         raise BrokenError(f"{', '.join(unknown)} is recorded; name it in `metrics`")
     if names.isdisjoint(problem.headline):
-        raise BrokenError(f"none of the headline {', '.join(problem.headline)} is recorded")
+        raise BrokenError(f"none of the headline metrics {', '.join(problem.headline)} is recorded")
     return f" ({', '.join(sorted(names))})"
 
 

@@ -30,8 +30,7 @@ class Source:
     """sha256 of the content, in hexadecimal; enters the keys of runs that use the plugin."""
     content: bytes | None = field(default=None, repr=False)
     """Content of the file, which is sent to every worker. None for a package, which must be
-    installed
-    on every node.
+    installed on every node.
     """
     version: str = ""
     """Version of the distribution; empty for a file."""

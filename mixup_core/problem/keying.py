@@ -30,8 +30,9 @@ class Keying:
     never: Mapping[str, str] = field(default_factory=dict)
     """Exact paths that enter no key, each with the reason why it does not change the numbers."""
     stands_for: Mapping[str, str] = field(default_factory=dict)
-    """Paths that keys replace by another path, by path: `data.folder` by `data.digest`. A
-    configuration that sets the first has no key until the second is filled in.
+    """Paths that are replaced in keys, each with the path that replaces it, such as `data.folder`
+    with
+    `data.digest`. A configuration that sets the first has no key until the second is filled in.
     """
     by_epoch: Mapping[str, str] = field(default_factory=dict)
     """Exact paths that enter stage keys only through `of_epoch`, each with the reason.

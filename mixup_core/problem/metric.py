@@ -16,8 +16,7 @@ class Metric:
     """One sentence that explains the metric in captions of figures."""
     least: float | None = None
     """Lower bound of all possible values. None: 0 if the unit is `%`, else no bound. A claim that
-    the
-    bound alone decides is refused.
+    the bound alone decides is refused.
     """
     most: float | None = None
     """Upper bound of all possible values. None: 1 if the unit is `%`, else no bound."""

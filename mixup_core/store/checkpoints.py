@@ -171,9 +171,11 @@ class Store:
                 return stage
             lost += 1
             if lost == _TRIES:
-                raise StoreError(f"{name}: stored {lost} times, and each time gone or damaged")
+                raise StoreError(f"{name}: stored {lost} times, but removed or damaged each time")
         if stored.records != stage.records:
-            _logger.warning("stage %s: trained again with other records; the first stay", key)
+            _logger.warning(
+                "stage %s: trained again with different records; the first ones are kept", key
+            )
         elif blob is not None and self.states.read(stored) is None:
             self.states.write(stage, blob)
             gained = dataclasses.replace(stored, state=stage.state)

@@ -83,7 +83,7 @@ def open_lock(path: Path) -> int:
         return _opened(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise StoreFullError(f"disk full: {path} cannot be made") from error
+            raise StoreFullError(f"disk full: {path} cannot be created") from error
         raise
     except UnreadableError:
         if path.is_symlink() or not path.is_file():

@@ -56,7 +56,8 @@ class SealedFiles:
             return None
         if content["format"] > FORMAT:
             raise FormatError(
-                f"{name}: store format {content['format']}, this program knows {FORMAT}"
+                f"{name}: store format {content['format']}, this program reads format {FORMAT}: "
+                "install a newer version"
             )
         return content
 
@@ -91,8 +92,7 @@ class SealedFiles:
             name: The file.
             reason: Description of the damage.
             content: The bytes that were read. If the file has other bytes when it is moved, another
-                process
-                has written it again, and it is put back.
+                process has written it again, and it is put back.
         """
         aside = f"quarantine/{Path(name).name}"
         try:

@@ -71,8 +71,7 @@ def optimal_probability(config: AlternatingLineConfig) -> float:
     """Return the probability of its own label that the optimal classifier gives the middle point.
 
     It is the fraction of that label among all mixed labels within the radius r. Over the p^2
-        ordered
-    pairs (i, j), z = lam i + (1 - lam) j, with x the middle point:
+    ordered pairs (i, j), z = lam i + (1 - lam) j, with x the middle point:
 
         sum P(|z - x| <= r) E[lam [y_i = y_x] + (1 - lam) [y_j = y_x] | |z - x| <= r]
         / sum P(|z - x| <= r)

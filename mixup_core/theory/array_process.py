@@ -27,8 +27,7 @@ class ArrayProcess:
     """The arrays that `advance` changes."""
     advance: Callable[[int, Arrays], Mapping[str, float]]
     """Function of the epoch (from 0) and the state, which updates the state in place and returns
-    the
-    metrics. Its result must depend on nothing else.
+    the metrics. Its result must depend on nothing else.
     """
     records: list[EpochRecord] = field(default_factory=list)
     """Records of the finished epochs, epoch 0 first."""

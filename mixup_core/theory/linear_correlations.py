@@ -98,9 +98,9 @@ def equal_excess(correlation: float, law: Law, classes: int, nodes: int) -> floa
     Source: as for `equal_gap`; the second term is that of pairs within a class.
 
     Args:
-        correlation: C.
+        correlation: C, the correlation of every class's weights with each of its features.
         law: Law of lam.
-        classes: k.
+        classes: Number of classes k.
         nodes: Number of quantiles that represent the law.
     """
     apart = float(equal_gap(correlation, law.nodes(nodes), classes).mean())
@@ -109,7 +109,7 @@ def equal_excess(correlation: float, law: Law, classes: int, nodes: int) -> floa
 
 
 def least_gap(lam: Floats, classes: int) -> tuple[float, float]:
-    """Return the smallest mean of `equal_gap` over C, and the C that attains it.
+    """Return the smallest mean of `equal_gap` over the correlation C, and the C that attains it.
 
     The mean is convex in C, so its derivative, E[sum of softmax times logit slope] minus the slope
     of the labels, has one root. If lam is always 0, 1/2 or 1, there is no root: the gap tends to 0
@@ -119,7 +119,7 @@ def least_gap(lam: Floats, classes: int) -> tuple[float, float]:
 
     Args:
         lam: (nodes,), values of lam with equal weight.
-        classes: k.
+        classes: Number of classes k.
     """
     slopes = np.stack([lam, 1 - lam])
     target = float((lam**2 + (1 - lam) ** 2).mean())

@@ -207,7 +207,7 @@ class Optimum:
 
     @classmethod
     def of(cls, config: MoonsConfig, points: Floats, labels: NDArray[Any], law: Law) -> "Optimum":
-        """Return the locally optimal classes for a law.
+        """Return the locally optimal classes for a law, at the points and at the grid nodes.
 
         Args:
             config: Configuration of the run.

@@ -145,7 +145,7 @@ def _value(part: Part, old: Any, entry: _Given, path: str) -> Any:
     if entry.below:
         raise KeyError(
             f"path must name a field, got (path={path + '.' + next(iter(entry.below))!r}); "
-            f"{path} has no parts."
+            f"{path} has no fields."
         )
     return _parsed_at(path, part.hint, entry.value)
 

@@ -125,7 +125,7 @@ class Register(Mapping[str, T]):
             )
         if name in self.meant:
             raise CatalogueError(
-                f"readers would take the {self.noun} {name} for our {self.noun} "
+                f"the {self.noun} {name} could be mistaken for the built-in {self.noun} "
                 f"{self.meant[name]}; give {described(entry)} another tag or name"
             )
         if name in self:

@@ -10,7 +10,10 @@ from typing import Any
 
 
 class ShortForm(ABC):
-    """Base class of notations by which study files write a dataclass without its own tag."""
+    """Base class of notations that stand for a dataclass without using its own tag.
+
+    For example, `{beta: {a: 2, b: 5}}` in a study file stands for a `beta-ab`.
+    """
 
     __slots__ = ()
 

@@ -129,7 +129,7 @@ def test_a_run_goes_on_from_a_state_of_an_earlier_version_as_if_it_had_trained_i
 def test_a_later_format_is_refused_in_one_line(home: Path) -> None:
     study, store = load_study(str(home / "old.yaml")), Store(str(home / "store"))
     rewrite(store, format=9)
-    with pytest.raises(FormatError, match="store format 9, this program knows") as raised:
+    with pytest.raises(FormatError, match="store format 9, this program reads") as raised:
         plan_study(study, store)
     assert "\n" not in str(raised.value)
     assert store.quarantined() == ()

@@ -34,8 +34,7 @@ class Augmentation(Checked, ABC):
 
     chooses_on_host: ClassVar[bool] = False
     """True if the drawn values decide which functions are called. They then stay on the CPU,
-    because
-    reading them from a GPU would make each step wait for it.
+    because reading them from a GPU would make each step wait for it.
     """
 
     @property

@@ -226,7 +226,10 @@ class Timm(Model):
             return self
         file = (folder / local_path(self.weights)).absolute()
         if not file.is_file():
-            raise DataError(f"{file}: not found; it should hold weights", fields=("model.weights",))
+            raise DataError(
+                f"{file}: not found; model.weights must name a file of weights",
+                fields=("model.weights",),
+            )
         return replace(self, weights=str(file), weights_digest=file_digest(file))
 
     def missing(self) -> str | None:

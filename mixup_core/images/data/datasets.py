@@ -38,8 +38,7 @@ class Splits:
     """Training images without the held-out ones, in the order of the files."""
     val: Images | None
     """Images held out of the training images, the same at every seed (except with folds); None if
-    none
-    are held out.
+    none are held out.
     """
     test: Images | None
     """Test images; None if `data.test` is false."""
@@ -126,8 +125,7 @@ def load(data: DataConfig, root: Path | None = None) -> Splits:
 
     Args:
         data: The dataset, and how its images are pooled. Fields that apply after loading are
-            ignored
-            (`DataConfig.as_loaded`).
+            ignored (`DataConfig.as_loaded`).
         root: Folder of downloaded datasets; None means `data_root()`.
 
     Raises:
@@ -185,7 +183,9 @@ def _image_folder(data: DataConfig, root: Path, split: SplitName) -> Images:
     layout = Layout.of(data)
     is_named = split == "train" and data.digest is not None
     if is_named and folder_digest(folder, root, layout) != data.digest:
-        raise DataError(f"{folder}: its images changed since the study was read; start it again.")
+        raise DataError(
+            f"{folder}: its images changed since the study was read; start the study again."
+        )
     if data.test_fraction is None:
         classes: Mapping[str, Sequence[Path]] = class_files(folder, split, layout)
     else:

@@ -27,7 +27,9 @@ def split_off(num_images: int, data: DataConfig) -> tuple[Indices, Indices]:
     if data.folds is None:
         return np.sort(order[data.val_size :]), np.sort(order[: data.val_size])
     if data.fold is None:
-        raise ValueError(f"data.folds needs a fold before images are loaded, got ({data.fold=}).")
+        raise ValueError(
+            f"data.folds needs data.fold before images are loaded, got ({data.fold=})."
+        )
     is_held_out = np.arange(num_images) % data.folds == data.fold
     return np.sort(order[~is_held_out]), np.sort(order[is_held_out])
 

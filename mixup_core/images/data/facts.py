@@ -43,8 +43,7 @@ class DatasetInfo:
 
 Sources = tuple[Mapping[str, Callable[[Path], None]], str]
 """Functions that download a dataset into a staging folder, by name of the source; and advice for
-the
-user if all of them fail.
+the user if all of them fail.
 """
 
 
@@ -69,8 +68,7 @@ class Dataset:
     name: str
     info: DatasetInfo
     """Facts about the dataset at the size of its images. If the sizes vary, at the size to which
-    they
-    are resized by default.
+    they are resized by default.
     """
     files: Mapping[SplitName, dict[str, str]] = field(default_factory=dict)
     """Files of each split: paths below the root, with sha256 or md5 of the content.
@@ -81,8 +79,7 @@ class Dataset:
     """Takes the root folder and returns the sources of the download."""
     read: "Callable[[Path, SplitName, int], Images]"
     """Takes root, split and side of the images in pixels; returns the images of the split. The
-    files
-    have been verified before. The side is ignored if all images have one size.
+    files have been verified before. The side is ignored if all images have one size.
     """
     bundle: Bundle | None = None
     """Package that contains the data; None if files are downloaded."""

@@ -27,8 +27,7 @@ FILES = View[Mapping[SplitName, dict[str, str]]](
     {f"{name}-c": {"test": dict.fromkeys(of.files(), "")} for name, of in CORRUPTED.items()},
 )
 """Files of each dataset and split: path below the root, with `algorithm:digest` (empty if no digest
-is
-published).
+is published).
 
 `cifar10-c` and `cifar100-c` are corrupted test images, which are downloaded separately.
 """
@@ -102,7 +101,7 @@ def verify(name: str, root: Path, split: SplitName) -> None:
         if not path.exists():
             raise DataError(
                 f"{path}: not found; get it with `mixsweep data fetch {name}`, "
-                "or set MIXSWEEP_DATA to the folder that holds the data sets."
+                "or set MIXSWEEP_DATA to the folder that contains the datasets."
             )
         if path.is_file() and path.stat().st_size == 0:
             raise DataError(f"{path}: has 0 bytes; {again}.")
@@ -179,13 +178,15 @@ def fetch(name: str, root: Path) -> str:
     if name in PUBLISHED and name not in FILES:
         return _place(name, root)
     if name not in FILES:
-        raise DataError(f"{name}: not a data set to fetch; these are: {', '.join(_SOURCES)}.")
+        raise DataError(
+            f"{name}: not a dataset that can be fetched; known are {', '.join(_SOURCES)}."
+        )
     try:
         with locked(name, root):
             return _fetch_alone(name, root)
     except OSError as error:
         raise DataError(
-            f"{root}: {error.strerror or error}; {name} cannot be put there."
+            f"{root}: {error.strerror or error}; {name} cannot be stored there."
         ) from error
 
 
@@ -202,7 +203,7 @@ def locked(name: str, root: Path) -> Iterator[None]:
     try:
         lock = open_lock(place)
     except UnreadableError as error:
-        raise OSError(f"{place} {error}: it contains no data, remove it") from error
+        raise OSError(f"{place} {error}; this lock contains no data: remove it") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -219,7 +220,7 @@ def _bundled(name: str) -> Path:
     package, file = _BUNDLES[name].package, _BUNDLES[name].file()
     if file is None:
         way_out = f"install it with `pip install {package}`"
-        raise DataError(f"{name}: it comes with {package}; {way_out}.")
+        raise DataError(f"{name}: part of the package {package}; {way_out}.")
     return file
 
 

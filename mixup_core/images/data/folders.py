@@ -90,8 +90,8 @@ def folder_info(
     if data.test_fraction is not None and min(map(len, train.values())) < 2:
         lacking = [name for name, files in train.items() if len(files) < 2]
         raise DataError(
-            f"{folder}: test_fraction needs two images of each class in train/; "
-            f"one only: {', '.join(map(printable, lacking[:5]))}."
+            f"{folder}: data.test_fraction needs two images of each class in train/; "
+            f"only one in {', '.join(map(printable, lacking[:5]))}."
         )
     train, test = split_classes(data, train, test)
     if data.test and (fault := unequal_classes(train, test, Layout.of(data))):
@@ -330,7 +330,7 @@ def _refusing(folder: Path | str) -> Iterator[None]:
             f"{folder}: not found; an image-folder holds train/<class>/* and test/<class>/*."
         ) from error
     except NotADirectoryError as error:
-        raise DataError(f"{folder}: a file where a folder should be.") from error
+        raise DataError(f"{folder}: expected a folder, found a file.") from error
     except OSError as error:
         raise DataError(f"{folder}: {error.strerror}.") from error
 

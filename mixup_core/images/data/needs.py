@@ -240,7 +240,7 @@ def _check_layout(placed: DataConfig) -> None:
     folder = Path(placed.folder)
     if placed.test_fraction is not None and (folder / "test").exists():
         raise DataError(
-            f"{folder}: has test images in test/, which test_fraction would ignore; remove one."
+            f"{folder}: data.test_fraction would ignore the images in test/; remove one of the two."
         )
     if placed.skip:
         names = [os.fsdecode(name) for name in file_digests(folder, data_root())]
@@ -249,7 +249,7 @@ def _check_layout(placed: DataConfig) -> None:
             head = pattern.partition("/")[0]
             is_met = any(fnmatchcase(name, pattern) for name in names) or f"{head}/" in names
             if not is_met:
-                raise DataError(f"{folder}: skip names no file, got {pattern!r}.")
+                raise DataError(f"{folder}: the pattern {pattern!r} of data.skip matches no file.")
 
 
 def _with(placed: DataConfig, facts: FolderFacts) -> DataConfig:

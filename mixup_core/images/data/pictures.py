@@ -39,8 +39,7 @@ def opened_picture(file: Path, size: int | None = None) -> Iterator[Any]:
 
     Raises:
         DataError: If the image cannot be decoded, has more than 8 bits per channel, contains
-            several
-            images, or would take too much memory; the message names the file.
+            several images, or would take too much memory; the message names the file.
     """
     from PIL import Image  # studies of other data sets need no Pillow
 
@@ -75,8 +74,7 @@ def rgb_picture(file: Path, size: int, background: str | None = None) -> Any:
     Args:
         file: The image file.
         size: Side to which the image will be resized, in pixels; an image that is too large to
-            decode
-            is refused.
+            decode is refused.
         background: A name of `BACKGROUNDS`; None refuses transparent images.
 
     Raises:
@@ -110,7 +108,7 @@ def _check_head(file: Path, opened: Any, size: int | None) -> None:
         raise DataError(f"{named}: has mode {opened.mode}; convert it to 8 bits per channel.")
     # Cameras put a preview beside the photo, as a second picture (MPO).
     if opened.format != "MPO" and getattr(opened, "is_animated", False):
-        raise DataError(f"{named}: has more than one picture; store the one to train on.")
+        raise DataError(f"{named}: contains more than one picture; keep the one to train on.")
     width, height = opened.size
     size = size or min(width, height)
     needed = width * height * max(1, (size / min(width, height)) ** 2)

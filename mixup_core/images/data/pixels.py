@@ -16,8 +16,7 @@ class Images:
 
     pixels: "Tensor"
     """Raw pixels, (images, channels, height, width), uint8. Pooled images are int16, or int32 if
-    that
-    overflows.
+    that overflows.
     """
     labels: "Tensor"
     """Labels, (images,), int64, each in [0, classes)."""

@@ -11,8 +11,7 @@ class Guided(Objective):
 
     teacher: str
     """Name of the arm whose run at the same seed is the teacher; that run is trained first. The
-    name
-    does not enter keys.
+    name does not enter keys.
     """
     teacher_key: str | None = None
     """Final stage key of the teacher, filled in when a study is read. It replaces `teacher` in

@@ -17,8 +17,7 @@ class NeuralCollapse(Probe):
     """Four measures of the last layer's features; all tend to 0 under neural collapse.
 
     With class means mu_c of the features relative to their mean, M the matrix of them, k classes
-        that
-    have images:
+    that have images:
 
         nc1_variability  tr(S_W S_B^+) / k, S_W the scatter within, S_B between classes
         nc2_norms        standard deviation of |mu_c| over its mean

@@ -74,8 +74,7 @@ class PatchOutputs:
         Args:
             weights: (k, m, L k).
             slopes: (k, m, patches * points), array that receives R' of each pre-activation; None:
-                R' is
-                not computed.
+                R' is not computed.
         """
         config, rows = self.config, self._rows
         outputs = np.zeros((config.classes, self._scaled.shape[1]))

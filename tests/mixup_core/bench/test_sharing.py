@@ -46,9 +46,9 @@ def test_rates_are_added_and_all_begin_at_one_time_that_is_to_come(
 @pytest.mark.parametrize(
     ("says", "message"),
     [
-        ("sys.exit(1)", "one of 2 processes ended without a figure"),
-        ("print()", "one of 2 processes ended without a figure"),
-        ("print(1.0); sys.exit(1)", "one of 2 processes could not begin"),
+        ("sys.exit(1)", "one of 2 processes ended without reporting its rate"),
+        ("print()", "one of 2 processes ended without reporting its rate"),
+        ("print(1.0); sys.exit(1)", "one of 2 processes ended before it was ready"),
     ],
 )
 def test_a_process_without_a_figure_leaves_no_rate(

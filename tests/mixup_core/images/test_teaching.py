@@ -52,7 +52,7 @@ def test_what_learns_from_test_images_says_so_and_is_never_selected(
         (), (), ("oracle",), ("oracle",),
     ]  # fmt: skip
     for config in (oracle, declared):
-        with pytest.raises(RuleError, match="a search must not select an oracle"):
+        with pytest.raises(RuleError, match="a search must not train on test images"):
             hidden(config)
     with pytest.raises(RuleError, match="an oracle needs test images"):
         with_values(oracle, {"data.test": False})

@@ -86,7 +86,7 @@ def test_what_is_no_architecture_or_no_file_of_its_weights_is_refused(tmp_path: 
     file = tmp_path / "weights.pt"
     file.write_bytes(b"no weights")
     model = Timm(architecture=SMALL, weights=str(file), weights_digest=file_digest(file))
-    with pytest.raises(DataError, match="not a file of weights"):
+    with pytest.raises(DataError, match="not a readable file of weights"):
         model.initialised(1, 4, 32, seed=0)
     torch.save(Timm(architecture=SMALL).initialised(3, 4, 32, seed=0).state_dict(), file)
     with pytest.raises(DataError, match="belong to another architecture or to other channels"):

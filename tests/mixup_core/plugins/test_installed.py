@@ -88,7 +88,7 @@ def test_two_packages_with_one_name_are_refused(install: Install) -> None:
     ("code", "message"),
     [
         (HEAD, "extra.code:Tiny fails: AttributeError: .*Tiny"),
-        (HEAD + "class Tiny: pass", "extra.code:Tiny extends no class of mixsweep.plugins"),
+        (HEAD + "class Tiny: pass", "extra.code:Tiny must extend a class of mixsweep.plugins"),
     ],
 )
 def test_an_entry_that_is_not_there_or_none_of_ours_is_refused(

@@ -404,7 +404,7 @@ def test_a_lock_on_a_full_disk_is_refused_by_name(
         FaultyDisk(patch, 1, code)
         with pytest.raises(StoreFullError) as caught:
             open_lock(path)
-    assert str(caught.value) == f"disk full: {path} cannot be made"
+    assert str(caught.value) == f"disk full: {path} cannot be created"
     with monkeypatch.context() as patch:
         FaultyDisk(patch, 1, errno.EROFS)
         with pytest.raises(OSError, match="Read-only file system"):

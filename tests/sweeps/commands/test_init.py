@@ -21,7 +21,7 @@ def test_the_files_check_and_run_as_they_are(command_line: Line, tmp_path: Path)
     plugin, study = str(folder / "plugin.py"), str(folder / "study.yaml")
     checked = mixsweep("check", plugin).stdout
     assert checked.endswith("every contract holds\n")
-    assert "operation halves: each of its fields moves the keys" in checked
+    assert "operation halves: changing a field changes the keys" in checked
     assert mixsweep.json("plan", study, "--plugin", plugin)["to_run"] == 9
     named = (folder / "study.yaml").read_text().splitlines()[0]
     assert named == "# yaml-language-server: $schema=study.schema.json"

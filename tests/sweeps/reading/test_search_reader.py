@@ -55,7 +55,7 @@ BAD = {
     "no validation images": (
         ", val_size: 200",
         "",
-        "3: base.data.val_size: `val_size >= 1 in a search, which is judged on images held out` *",
+        "3: base.data.val_size: a search needs held-out images: set val_size or folds, *",
     ),
     "test images": (
         "val_size: 200",

@@ -109,7 +109,7 @@ def read_corrupted(
                 f"{path}: not found; get it with `mixsweep data fetch {name}`."
             ) from error
         except (OSError, ValueError) as error:
-            raise DataError(f"{path}: not a file of NumPy ({error}).") from error
+            raise DataError(f"{path}: not a readable NumPy file ({error}).") from error
         if array.shape[: len(shape)] != shape or array.ndim not in {1, 4}:
             raise DataError(f"{path}: expected an array of shape {shape}, got {array.shape}.")
         return array

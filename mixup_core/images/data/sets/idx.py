@@ -55,7 +55,7 @@ def unpack(compressed: Path, folder: Path, staging: Path) -> None:
             content = stream.read(MAX_UNPACKED + 1)
         if len(content) > MAX_UNPACKED:
             raise DataError(
-                f"{file}.gz expands to more than {MAX_UNPACKED} bytes, so it is not a file of "
+                f"{file}.gz unpacks to more than {MAX_UNPACKED} bytes, so it is not a file of "
                 "the dataset; fetch it again"
             )
         (raw / file).write_bytes(content)

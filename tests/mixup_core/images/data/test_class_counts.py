@@ -191,7 +191,7 @@ def test_folds_that_contradict_are_refused(fields: dict[str, Any], rule: str) ->
 
 
 def test_images_are_not_loaded_before_their_fold_is_chosen() -> None:
-    with pytest.raises(ValueError, match="needs a fold before images are loaded"):
+    with pytest.raises(ValueError, match=r"needs data\.fold before images are loaded"):
         load(DataConfig(name="digits", folds=3))
 
 

@@ -275,7 +275,7 @@ def test_an_image_of_several_pictures_is_refused(tmp_path: Path, suffix: str) ->
     file = tmp_path / "train" / "b" / f"1.{suffix}"
     pictures = [Image.new("RGB", (8, 8), colour) for colour in ("red", "blue")]
     pictures[0].save(file, save_all=True, append_images=pictures[1:])
-    with pytest.raises(DataError, match=f"{file}: has more than one picture"):
+    with pytest.raises(DataError, match=f"{file}: contains more than one picture"):
         load(folder_config(tmp_path, test=False))
 
 

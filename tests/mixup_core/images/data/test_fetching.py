@@ -208,7 +208,7 @@ def test_a_gzip_bomb_is_stopped(
     monkeypatch.setattr(idx, "MAX_UNPACKED", 1000)
     sources.contents["train-images-idx3-ubyte"] = bytes(1001)
     sources.publish(sources.debian)
-    with pytest.raises(DataError, match=r"train-images-idx3-ubyte\.gz expands to more than 1000"):
+    with pytest.raises(DataError, match=r"train-images-idx3-ubyte\.gz unpacks to more than 1000"):
         fetch("fashion-mnist", root)
 
 
@@ -375,13 +375,15 @@ def test_digits_come_with_scikit_learn(root: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("name", ["imagenet", "image-folder"])
 def test_what_cannot_be_fetched_is_refused_with_what_can(name: str, root: Path) -> None:
-    with pytest.raises(DataError, match=f"{name}: not a data set to fetch; .*fashion-mnist"):
+    with pytest.raises(
+        DataError, match=f"{name}: not a dataset that can be fetched; .*fashion-mnist"
+    ):
         fetch(name, root)
 
 
 def test_a_root_that_cannot_be_made_is_a_data_error(sources: Sources, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(DataError, match="Not a directory; fashion-mnist cannot be put there"):
+    with pytest.raises(DataError, match="Not a directory; fashion-mnist cannot be stored there"):
         fetch("fashion-mnist", tmp_path / "file" / "root")
 
 
@@ -414,7 +416,7 @@ def test_what_is_in_the_place_of_a_lock_is_named(sources: Sources, root: Path, d
     lock.touch()
     DAMAGES[damage](lock)
     with pytest.raises(
-        DataError, match=r"\.fashion-mnist\.lock is .*: it contains no data, remove it"
+        DataError, match=r"\.fashion-mnist\.lock is .*; this lock contains no data: remove it"
     ):
         fetch("fashion-mnist", root)
 

@@ -130,7 +130,7 @@ def test_a_missing_folder_a_file_for_a_folder_and_an_empty_split_are_refused(
     with pytest.raises(DataError, match=r"none/train: not found; .* train/<class>/"):
         describe(config(tmp_path / "none"))
     (tmp_path / "train").touch()
-    with pytest.raises(DataError, match="train: a file where a folder should be"):
+    with pytest.raises(DataError, match="train: expected a folder, found a file"):
         describe(config(tmp_path))
     (tmp_path / "train").unlink()
     (tmp_path / "train").mkdir()

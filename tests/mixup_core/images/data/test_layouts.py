@@ -73,12 +73,14 @@ def test_a_fraction_of_each_class_is_held_out_as_test_images_the_same_when_more_
 
 def test_a_fraction_needs_two_images_of_a_class_and_no_test_folder(pets: Path) -> None:
     fill(pets / "train", first=50, owl=1)
-    with pytest.raises(DataError, match="needs two images of each class in train/; one only: owl"):
+    with pytest.raises(
+        DataError, match="needs two images of each class in train/; only one in owl"
+    ):
         config_of(pets, test_fraction=0.2)
     (pets / "train" / "owl" / "0.png").rename(pets / "train" / "cat" / "x.png")
     (pets / "train" / "owl").rmdir()
     fill(pets / "test", cat=1, dog=1)
-    with pytest.raises(DataError, match="which test_fraction would ignore"):
+    with pytest.raises(DataError, match="test_fraction would ignore"):
         config_of(pets, test_fraction=0.2)
     with pytest.raises(RuleError, match="test_folder and test_fraction must not both be given"):
         DataConfig(
@@ -116,7 +118,7 @@ def test_files_that_are_skipped_are_as_if_they_were_not_there(pets: Path) -> Non
         pets, test=False, skip=("train/*/*.txt", "train/dog/bad.png", "train/dog/0.png")
     )
     assert run_key(fewer) != run_key(plain)
-    with pytest.raises(DataError, match="skip names no file, got 'train/owl/"):
+    with pytest.raises(DataError, match=r"the pattern 'train/owl/0\.png' of"):
         config_of(pets, test=False, skip=("train/owl/0.png",))
 
 

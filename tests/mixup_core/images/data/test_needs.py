@@ -72,7 +72,7 @@ def test_a_data_set_is_fetched_into_the_root(
 ) -> None:
     monkeypatch.setenv("MIXSWEEP_DATA", str(fashion.root))
     assert ImageData().fetch("fashion-mnist") == f"already in {fashion.root}/FashionMNIST/raw"
-    with pytest.raises(DataError, match="image-folder: not a data set to fetch"):
+    with pytest.raises(DataError, match="image-folder: not a dataset that can be fetched"):
         ImageData().fetch("image-folder")
 
 

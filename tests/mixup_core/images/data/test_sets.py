@@ -362,7 +362,7 @@ def test_without_test_no_corrupted_image_is_opened(cifar_c: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (b"no array", "not a file of NumPy"),
+        (b"no array", "not a readable NumPy file"),
         (np.zeros((5, 32, 32, 3), np.uint8), r"expected an array of shape \(20, 32, 32, 3\)"),
         (np.zeros((20, 32, 32, 3), np.float32), "expected uint8, got float32"),
     ],
