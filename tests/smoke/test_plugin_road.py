@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from sweeps.tracking.reader import read_runs
 from tests.cluster.head import Head, started_head
 from tests.conftest import CommandLine
 from tests.faults.launches import wait_for
+from tests.tracked_runs import read_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900, func_only=True)]
 

@@ -13,8 +13,8 @@ from mixup_core.store.checkpoints import Store
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.state.results import read_results
-from sweeps.tracking.reader import read_runs
 from tests.conftest import CommandLine
+from tests.tracked_runs import read_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

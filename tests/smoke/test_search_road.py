@@ -16,8 +16,8 @@ from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.searching.search_history import read_history
 from sweeps.study.search import Point
-from sweeps.tracking.reader import read_runs
 from tests.conftest import CommandLine
+from tests.tracked_runs import read_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -4,7 +4,6 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from mixup_core.theory.two_layer.config import PatchData
 from mixup_core.theory.two_layer.points import PatchSet
 
 INFEASIBLE = 2
@@ -56,16 +55,3 @@ def is_linearly_separable(points: PatchSet) -> bool:
             f"the linear program must be solved or shown infeasible, got ({found.status=})."
         )
     return bool(found.status == 0)
-
-
-def noise_over_signal(data: PatchData) -> float:
-    """Return the ratio of the smallest pooled noise to the mean pooled signal of a feature.
-
-        (P - L C_P) delta3 / (C_P delta2 / L)
-
-    If the ratio is above 1, k >= 3 and every pair (class, noise class) occurs among the points,
-    every linear model has errors: in the sum of its margins over a class y with noise s and the
-    class s with noise y, the noise outweighs the signal.
-    """
-    noise = (data.patches - data.features * data.signal_patches) * data.noise_range[0]
-    return noise / (data.signal_patches * data.delta2 / data.features)

@@ -2,13 +2,26 @@ import numpy as np
 import pytest
 
 from mixup_core.theory.two_layer.config import PatchData
-from mixup_core.theory.two_layer.linear_models import is_linearly_separable, noise_over_signal
+from mixup_core.theory.two_layer.linear_models import is_linearly_separable
 from mixup_core.theory.two_layer.points import PatchSet, draw_points
 
 
 def points(inputs: list[list[float]], labels: list[int]) -> PatchSet:
     targets = np.eye(max(labels) + 1)[:, labels]
     return PatchSet(patches=np.array([inputs]), counts=np.ones((1, len(labels))), targets=targets)
+
+
+def noise_over_signal(data: PatchData) -> float:
+    """Return the ratio of the smallest pooled noise to the mean pooled signal of a feature.
+
+        (P - L C_P) delta3 / (C_P delta2 / L)
+
+    If the ratio is above 1, k >= 3 and every pair (class, noise class) occurs among the points,
+    every linear model has errors: in the sum of its margins over a class y with noise s and the
+    class s with noise y, the noise outweighs the signal.
+    """
+    noise = (data.patches - data.features * data.signal_patches) * data.noise_range[0]
+    return noise / (data.signal_patches * data.delta2 / data.features)
 
 
 def test_a_line_through_the_origin_separates_what_it_can() -> None:

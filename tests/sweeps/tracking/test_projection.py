@@ -26,7 +26,6 @@ from sweeps.tracking.database import clear_metrics
 from sweeps.tracking.logged_run import PARENT_TAG, STEP_TAG
 from sweeps.tracking.progress import RunProgress
 from sweeps.tracking.projection import Projection
-from sweeps.tracking.reader import read_runs
 from tests.sweeps.tracked import (
     NOON_MS,
     content_of,
@@ -37,6 +36,7 @@ from tests.sweeps.tracked import (
     runs_of,
     summarise,
 )
+from tests.tracked_runs import read_runs
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:The ``noload`` loader strategy is deprecated:DeprecationWarning"

@@ -10,8 +10,8 @@ from reports.tables.table import tabulate
 from sweeps.machine.home import Home
 from sweeps.state.results import RunResult, read_results
 from sweeps.study.study import Study
-from sweeps.tracking.reader import parse_param, read_runs
 from tests.sweeps.tracked import projection_of, reconcile, results_of
+from tests.tracked_runs import parse_param, read_runs
 
 
 @pytest.mark.parametrize("value", [0.1, 1e-300, 3, True, "adam", "03af", (300, 100)])

@@ -20,7 +20,6 @@ from mixup_core.store.checkpoints import Store
 from sweeps.machine.home import Home
 from sweeps.study.study import Study
 from sweeps.tracking.projection import Projection
-from sweeps.tracking.reader import read_runs
 from sweeps.tracking.tracker import SUMMARISE_EVERY, Tracker
 from tests.sweeps.tracked import (
     epoch_of,
@@ -30,6 +29,7 @@ from tests.sweeps.tracked import (
     runs_of,
     summarise,
 )
+from tests.tracked_runs import read_runs
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:The ``noload`` loader strategy is deprecated:DeprecationWarning"

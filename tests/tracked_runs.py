@@ -1,4 +1,4 @@
-"""Reader: read the runs of a study from MLflow alone."""
+"""TrackedRun: a run of a study as read from MLflow alone."""
 
 import ast
 from collections.abc import Mapping
