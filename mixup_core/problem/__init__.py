@@ -5,7 +5,6 @@ from mixup_core.problem.comparing import Comparing
 from mixup_core.problem.cost import Cost
 from mixup_core.problem.data_needs import DataNeeds, DataSet, KnownData
 from mixup_core.problem.errors import DataError, DivergedError, StateError
-from mixup_core.problem.held_out import HeldOut
 from mixup_core.problem.keying import Keying
 from mixup_core.problem.measuring import Measuring
 from mixup_core.problem.metric import Metric
@@ -30,7 +29,7 @@ from mixup_core.problem.process import (
 )
 from mixup_core.problem.randomness import Randomness
 from mixup_core.problem.reading import Reading
-from mixup_core.problem.searching import Searching
+from mixup_core.problem.searching import HeldOut, Searching
 from mixup_core.problem.teaching import Teacher, Teaching
 
 __all__ = [

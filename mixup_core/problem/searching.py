@@ -1,8 +1,18 @@
-"""Searching: the metrics that a search may minimise, and its limits."""
+"""Searching, HeldOut: the metrics that a search may minimise, and its limits."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from mixup_core.problem.held_out import HeldOut
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeldOut:
+    """Hides from a search the numbers (test images) that only the confirmation may read."""
+
+    hidden: Callable[[Any], Any]
+    """Returns the configuration that a search trains; raises RuleError if it cannot be searched."""
+    revealed: Callable[[Any], Any]
+    """Returns the configuration with which the winner of a search is confirmed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,6 +22,7 @@ from matplotlib.ticker import Formatter, LogLocator, MaxNLocator, NullLocator
 
 from mixup_core.problem import Axis, Metric
 from mixup_core.records import EpochRecord
+from reports.figures.strips import Strip, strips_of
 from reports.tables.table import Table
 
 if TYPE_CHECKING:
@@ -67,11 +68,6 @@ _PACKED = {"compress_level": 2}
 and makes the file only a tenth smaller.
 """
 
-_MOST_STRIPS = 60
-"""Largest number of strips with a tooltip in one panel. If more positions have a text, this many of
-them are chosen, evenly spaced.
-"""
-
 _SHORT = 5e-5, 1e6
 """A logarithmic axis within this range has plain numbers as tick labels; any other has powers of
 ten.
@@ -85,23 +81,6 @@ _MARGIN = 0.05
 
 Told = tuple[Axes, Mapping[float, str]]
 """A panel, and the tooltip texts for positions along its horizontal axis."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Strip:
-    """A vertical strip of a figure.
-
-    A web page shows its text while the pointer is over the strip.
-    """
-
-    left: float
-    """Left edge as a fraction of the figure's width, in [0, 1]; `width` is in the same unit."""
-    top: float
-    """Top edge as a fraction of the figure's height, in [0, 1]; `height` is in the same unit."""
-    width: float
-    height: float
-    said: str
-    """Text of the tooltip; it may have several lines."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -300,7 +279,7 @@ def finished(  # noqa: PLR0913  what a figure is made of
     if (engine := canvas.get_layout_engine()) is not None:
         engine.execute(canvas)
         canvas.set_layout_engine("none")  # the layout is computed once for all formats
-    strips = tuple(strip for axes, places in told for strip in _strips(canvas, axes, places))
+    strips = tuple(strip for axes, places in told for strip in strips_of(canvas, axes, places))
     svg, png = io.BytesIO(), io.BytesIO()
     # `savefig` would lay out each format anew. PNG first: a figure with many lines needs hundreds
     # of MB while it is drawn, which are freed once the figure is on another canvas.
@@ -393,27 +372,3 @@ def _leave_room(axis: Scaled, places: Sequence[float]) -> bool:
         letters * math.log(right / left) / math.log(high / low) > 1 + (mine + theirs) / 2
         for (left, mine), (right, theirs) in pairwise(zip(places, lengths, strict=True))
     )
-
-
-def _strips(canvas: Canvas, axes: Axes, places: Mapping[float, str]) -> Iterator[Strip]:
-    """Yield a strip for each position with a text.
-
-    It reaches halfway to the positions on both sides.
-
-    Edges are rounded, so that machines with slightly different fonts produce the same page.
-    """
-    if not places:
-        return
-    count, every = min(len(places), _MOST_STRIPS), list(places)
-    kept = [every[(number + 1) * len(every) // count - 1] for number in range(count)]
-    box, width, low = axes.get_position(), canvas.bbox.width, axes.get_ylim()[0]
-    at = [axes.transData.transform((place, low))[0] / width for place in kept]
-    bounds = [box.x0, *((left + right) / 2 for left, right in pairwise(at)), box.x1]
-    for place, (left, right) in zip(kept, pairwise(bounds), strict=True):
-        yield Strip(
-            left=round(float(left), 4),
-            top=round(float(1 - box.y1), 4),
-            width=round(float(right - left), 4),
-            height=round(float(box.height), 4),
-            said=places[place],
-        )

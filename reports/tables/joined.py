@@ -28,12 +28,7 @@ from reports.numbers.spelling import (
 )
 from reports.numbers.verdict import Verdict
 from reports.numbers.verdicts import verdict_records
-from reports.tables.captions import (
-    SELECTION_RULE,
-    few_seeds,
-    spell_family,
-    spell_power,
-)
+from reports.tables.captions import SELECTION_RULE, few_seeds, spell_family, spell_power
 from reports.tables.joined_columns import JoinedColumn, heads_of, require_one_protocol, settings_of
 from reports.tables.listings import Listing, spell_member, spell_summary
 from reports.tables.references import reference_table, spell_differing

@@ -10,18 +10,10 @@ from mixup_core.laws import Beta, Erm, Law, Midpoint
 from mixup_core.laws.schedules import Easy
 from mixup_core.rules import RuleError
 from mixup_core.seeding import stream
+from mixup_core.theory.operations import PatchCutMix, PatchLinear, PatchMask, PatchOperation
 from mixup_core.theory.point_mixing import FeatureTeacher
-from mixup_core.theory.rare_features import (
-    PatchCutMix,
-    PatchLinear,
-    PatchMask,
-    PatchOperation,
-    RareFeaturesConfig,
-    draw_mixings,
-    draw_patches,
-    method,
-    start,
-)
+from mixup_core.theory.rare_features import draw_mixings, draw_patches, method, start
+from mixup_core.theory.rare_features_config import RareFeaturesConfig
 from mixup_core.tree.building import built
 from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished, last
 
