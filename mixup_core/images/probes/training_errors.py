@@ -35,7 +35,21 @@ class OriginalError(Probe):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MultiViewError(Probe):
+class _ViewsError(Probe):
+    """Base class of errors on the training images with two views; subclasses record one metric."""
+
+    views: ClassVar = "concat"
+    gamma: ClassVar[float | None] = None
+    """Weight of the image's own view, in [0, 1]; None: as training draws it."""
+
+    def measure(self, subject: "Subject") -> dict[str, float]:
+        """Return the values measured after an epoch, by metric name."""
+        (metric,) = self.metrics
+        return {metric: _error(*subject.outputs(gamma=self.gamma))}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MultiViewError(_ViewsError):
     """Error on the training images with both views and a new gamma, as training sees them.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, for the views.
@@ -45,41 +59,28 @@ class MultiViewError(Probe):
     metrics: ClassVar = {
         "train/multi_view_error": Metric(label="training error, both views", unit="%")
     }
-    views: ClassVar = "concat"
-
-    def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values measured after an epoch, by metric name."""
-        return {"train/multi_view_error": _error(*subject.outputs())}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SpuriousError(Probe):
+class SpuriousError(_ViewsError):
     """Error with the paired class's view alone, [0, x']; low if the network relies on it."""
 
     tag: ClassVar = "spurious-error"
     metrics: ClassVar = {
         "train/spurious_error": Metric(label="training error, spurious view alone", unit="%")
     }
-    views: ClassVar = "concat"
-
-    def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values measured after an epoch, by metric name."""
-        return {"train/spurious_error": _error(*subject.outputs(gamma=0.0))}
+    gamma: ClassVar = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TrueError(Probe):
+class TrueError(_ViewsError):
     """Error with the image's own view alone, [x, 0]; low if the network relies on that view."""
 
     tag: ClassVar = "true-error"
     metrics: ClassVar = {
         "train/true_error": Metric(label="training error, own view alone", unit="%")
     }
-    views: ClassVar = "concat"
-
-    def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values measured after an epoch, by metric name."""
-        return {"train/true_error": _error(*subject.outputs(gamma=1.0))}
+    gamma: ClassVar = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
