@@ -29,8 +29,8 @@ def run_key(config: Config) -> str:
         the location of the data, the device, the number of threads or the study's name.
 
     Raises:
-        RuleError: If a path that keys replace by another path (`Keying.stands_for`) is set, and the
-            other path is not.
+        RuleError: If a field is set whose replacement in keys (`Keying.stands_for`) is still
+            missing.
     """
     return _hashed(config, _content_of(config).of_run)
 
@@ -171,7 +171,8 @@ def _keyed(config: Config) -> dict[str, Any]:
     """Return the fields in a run key, path to value: those always in it, and non-default ones.
 
     Raises:
-        RuleError: If a path is set that keys replace by another path, and the other path is not.
+        RuleError: If a field is set whose replacement in keys (`Keying.stands_for`) is still
+            missing.
     """
     keying = problem_of(config).keying
     flat, usual = flatten(config, brief=True), defaults(config, brief=True)

@@ -219,7 +219,7 @@ def checkpoint(size: Size, device: torch.device) -> Figures:
 
 
 def precisions(size: Size, device: torch.device) -> Figures:
-    """Return the differences in test error of bfloat16 to float32, by seed, and their mean."""
+    """Return bfloat16's test error minus float32's, by seed, and the mean of these differences."""
     data, kind = images_of(size, size.data[0])
     errors: dict[Precision, list[float]] = {"bfloat16": [], "float32": []}
     for seed in range(size.seeds):

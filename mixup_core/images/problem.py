@@ -46,7 +46,7 @@ _VIEWS = {
     "orthogonal": " (beside a random image of each class)",
 }
 LAW_IN_FORCE = "The law of each epoch enters instead, with all of its fields."
-RATE_IN_FORCE = "What decides the learning rates of each epoch enters instead."
+RATE_IN_FORCE = "The settings that determine the learning rates of each epoch enter instead."
 
 
 def hidden(config: TrainConfig) -> TrainConfig:
@@ -267,7 +267,7 @@ IMAGES = Problem(
                 ),
                 "It enters with the law of each epoch that mixes.",
             ),
-            "objective": "The objective in force enters whole; the plain loss enters nothing.",
+            "objective": "The objective of each epoch enters with all of its fields, unless plain.",
             "lr_schedule": RATE_IN_FORCE,
             "lr_schedule.warm_up": RATE_IN_FORCE,
             "lr_schedule.end": RATE_IN_FORCE,

@@ -340,7 +340,7 @@ def _means(
 ) -> dict[str, float]:
     """Return the mean per image of each measurement.
 
-    Only this function waits for the device, once per epoch.
+    The host waits for the device only here, once per epoch.
 
     Raises:
         DivergedError: If a loss is not finite.

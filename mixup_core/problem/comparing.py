@@ -1,4 +1,4 @@
-"""Comparing: the data and settings in which compared runs must agree."""
+"""Comparing: rules that say which runs may be compared, by data and settings."""
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparing:
-    """The data and settings in which compared runs must agree."""
+    """Functions that say which runs may be compared: those with equal data and settings."""
 
     population: Callable[[Any], Hashable] = lambda config: None
     """Returns a value that is equal for runs whose results may be compared: same test images, same

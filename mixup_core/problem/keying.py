@@ -30,8 +30,7 @@ class Keying:
     never: Mapping[str, str] = field(default_factory=dict)
     """Exact paths that enter no key, each with the reason why it does not change the numbers."""
     stands_for: Mapping[str, str] = field(default_factory=dict)
-    """Paths that are replaced in keys, each with the path that replaces it, such as `data.folder`
-    with
+    """Paths that are replaced in keys, each with the path that replaces it: `data.folder` with
     `data.digest`. A configuration that sets the first has no key until the second is filled in.
     """
     by_epoch: Mapping[str, str] = field(default_factory=dict)

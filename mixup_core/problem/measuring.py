@@ -1,4 +1,4 @@
-"""Measuring: the metrics that a run measures."""
+"""Measuring: functions that say which metrics a run measures."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from mixup_core.problem.metric import Metric
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measuring:
-    """The metrics that a run measures, which fields decide that, and the size of their samples."""
+    """Functions that say which metrics a run measures, and which fields decide this."""
 
     predicted: Mapping[str, Metric] = field(default_factory=dict)
     """Metrics computed from the predictions of the last epoch (`reports.numbers.predicted`). Claims

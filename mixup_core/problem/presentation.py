@@ -1,4 +1,4 @@
-"""Presentation: further columns, curves and captions of the reports on a problem."""
+"""Presentation: how reports show a problem, with additional columns, curves and captions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from mixup_core.problem.axis import Series
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Presentation:
-    """Further columns, curves and captions of the reports on a problem."""
+    """Additional columns, curves and captions with which reports show the runs of a problem."""
 
     beside: tuple[str, ...] = ()
     """Further metrics in the printed table. `*` stands for the prefix of the headline metric."""

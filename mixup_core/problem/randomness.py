@@ -1,4 +1,4 @@
-"""Randomness: the sources of randomness that differ between seeds."""
+"""Randomness: functions that say which sources of randomness differ between seeds."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Randomness:
-    """The sources of randomness that differ between the seeds of an arm."""
+    """Functions that say which sources of randomness differ between the seeds of an arm."""
 
     at_seed: Callable[[Any, int], Any] = lambda config, seed: replace(config, seed=seed)
     """Takes the configuration of an arm and a seed; returns the configuration of the run."""

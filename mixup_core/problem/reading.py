@@ -1,4 +1,4 @@
-"""Reading: rules by which a study file is read."""
+"""Reading: rules by which the study file of a problem is read."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from mixup_core.rules import RuleError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """Rules by which a study file is read, beyond the rules of the configuration itself."""
+    """Rules by which a study file is read, in addition to the rules of the configuration itself."""
 
     baseline: str = "erm"
     """Arm that the others are compared with, if the study has an arm of this name and sets no

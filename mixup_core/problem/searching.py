@@ -17,7 +17,7 @@ class HeldOut:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Searching:
-    """The metrics that a search may minimise, and what it must not vary or read."""
+    """The metrics that a search may minimise, and the fields and numbers that it must not use."""
 
     objectives: tuple[str, ...] = ()
     """Metrics that a search can minimise."""

@@ -69,19 +69,18 @@ def pair_excess(logits: Floats, labels: Any, lam: float) -> Floats:
 
 
 def equal_gap(correlation: float, lam: Any, classes: int) -> Floats:
-    """Return the excess loss on an image mixed from two classes, in nats.
+    """Return the loss above its infimum on an image mixed from two classes, in nats.
 
-    Every class correlates with its feature with the same value C.
-
-    The logits are lam C, (1 - lam) C and k - 2 zeros: at lam = 1/2 the excess is
-    log(2 + (k - 2) e^{-C / 2}) - log 2.
+    Every class's weights have the same correlation C with each of its features. The logits are then
+    lam C, (1 - lam) C and k - 2 zeros: at lam = 1/2 the result is log(2 + (k - 2) e^{-C / 2}) - log
+    2.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, the proof of lemma 3.2.
 
     Args:
         correlation: C.
         lam: In [0, 1], any shape.
-        classes: k.
+        classes: Number of classes k.
     """
     share = np.maximum(lam, 1 - np.asarray(lam))
     log_zeros = math.log(classes - 2) if classes > 2 else -math.inf
@@ -142,15 +141,15 @@ def least_gap(lam: Floats, classes: int) -> tuple[float, float]:
 
 
 def _pulls(delta: float, classes: int, own: Any, partner: Any, lam: Any) -> tuple[Floats, Floats]:
-    """Return target minus softmax of class y in mixed pairs, for two classes and for one.
+    """Return target minus softmax of class y, for pairs of two classes and for pairs within y.
 
-    In the first result only the first point is of class y, in the second both are. The model is
-    w_y = delta v_{y,1} for every class, so a point with weight beta of its first
-    feature has the logit beta delta for its own class and 0 for all others.
+    In the first result only the first point is of class y, in the second both are. The model is w_y
+    = delta v_{y,1} for every class, so a point with weight beta of its first feature has the logit
+    beta delta for its own class and 0 for all others.
 
     Args:
         delta: Correlation of each class's weights with its first feature.
-        classes: k.
+        classes: Number of classes k.
         own: beta of the first point.
         partner: beta of the second point.
         lam: Weight of the first point.

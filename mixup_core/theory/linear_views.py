@@ -54,7 +54,7 @@ class Excess(Checked):
     second: NonNegative = 1.0
     """Correlation <w_y, v_{y,2}> of every class."""
     first_class: NonNegative = 1.0
-    """Factor of both correlations of class 0."""
+    """Factor by which both correlations of class 0 are multiplied."""
     points: Annotated[int, Range(2, 1000)] = 200
     """Size of the training set; the loss is over all its ordered pairs."""
 

@@ -49,7 +49,9 @@ class Leaf:
 
     path: str
     part: Part
-    """The field. For a choice selected by `name`, its type is that of the name."""
+    """Description of the field. If a `name` selects one of several dataclasses, the type is that of
+    the name.
+    """
     owner: type
     """The dataclass to which the field belongs."""
 
