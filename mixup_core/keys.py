@@ -123,7 +123,7 @@ def _spelled_epochs(config: Config) -> tuple[str, ...]:
 
 
 def changes(config: Config) -> tuple[int, ...]:
-    """Return the epochs (0-based) whose settings differ from those of the epoch before."""
+    """Return the epochs (0-based) whose per-epoch settings differ from those one epoch earlier."""
     of_epoch = problem_of(config).keying.of_epoch
     decided = [of_epoch(config, epoch) for epoch in range(config.epochs)]
     return tuple(e for e in range(1, len(decided)) if decided[e] != decided[e - 1])

@@ -55,7 +55,8 @@ class Drawn:
     mixers: tuple[Mixer | None, ...]
     """Mixer of each batch; None if the batch is not mixed."""
     label_lam: Tensor | None
-    """Weight of each label, (images,), float32; None: the operations determine it."""
+    """Weight of each label, (images,), float32; None: the operations determine the label weights.
+    """
 
 
 def draw_mixing(

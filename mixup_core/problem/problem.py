@@ -87,14 +87,15 @@ class Problem:
     config: type
     """Class of the configurations: a frozen, keyword-only dataclass (see `Config`)."""
     process: str
-    """`module:function` that makes the `Process` of a run before its first epoch.
+    """Import path of the function that makes the `Process` of a run before its first epoch.
 
-    The function takes (config, data_root: Path | None, device: str) and, if the problem has
-    `teaching`, teacher: Teacher | None.
+    The path is written `module:function`. The function takes the configuration, `data_root` (Path
+    or None), `device` (str) and, if the problem has `teaching`, `teacher` (Teacher or None).
     """
     network: str | None = None
-    """`module:function` that takes configuration and final state, and returns the trained network
-    (a torch module in evaluation mode) and an example input. None: runs train no network.
+    """Import path of the function that takes configuration and final state, and returns the trained
+    network (a torch module in evaluation mode) and an example input; written as for `process`.
+    None: runs train no network.
     """
     metrics: Mapping[str, Metric]
     """Metrics by name, in the order of table columns. Other recorded metrics are shown without a

@@ -186,7 +186,7 @@ def measures(config: LinearViewsConfig, metric: str) -> bool:
 
 
 def lacks(config: LinearViewsConfig, metric: str, records: int) -> str | None:
-    """Return which quantity a run must compute to record a metric; None if it does."""
+    """Return which quantity must be set so that a run records a metric; None if it does now."""
     del records
     quantity = {"excess": "excess", "gap": "gap"}.get(metric.partition("/")[0], "gradients")
     return None if measures(config, metric) else f"set quantity to {quantity}"

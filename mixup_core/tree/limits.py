@@ -32,7 +32,7 @@ class Limit(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Range(Limit):
-    """Numbers between two bounds: `Annotated[float, Range(0, 1, "[)")]` means 0 <= x < 1."""
+    """Limit of numbers to an interval: `Annotated[float, Range(0, 1, "[)")]` means 0 <= x < 1."""
 
     low: float
     high: float = math.inf
@@ -74,7 +74,7 @@ class Range(Limit):
 
 @dataclass(frozen=True, slots=True)
 class Distinct(Limit):
-    """Lists without repeated items: `Annotated[tuple[Seed, ...], Distinct(may_be_empty=False)]`."""
+    """Limit of lists to distinct items: `Annotated[tuple[Seed, ...], Distinct()]`."""
 
     may_be_empty: bool = True
 
@@ -94,7 +94,7 @@ class Distinct(Limit):
 
 @dataclass(frozen=True, slots=True)
 class Matching(Limit):
-    """Text that matches a pattern: `Annotated[str, Matching("[a-z]+", "be a to z")]`."""
+    """Limit of text to a pattern: `Annotated[str, Matching("[a-z]+", "be a to z")]`."""
 
     pattern: str
     """Regular expression that the whole text must match."""
@@ -117,7 +117,7 @@ class Matching(Limit):
 
 @dataclass(frozen=True, slots=True)
 class Among(Limit):
-    """Text that is one of the given names: `Annotated[str, Among(("digits", "mnist"))]`."""
+    """Limit of text to given names: `Annotated[str, Among(("digits", "mnist"))]`."""
 
     names: Collection[str] = field(hash=False)
 

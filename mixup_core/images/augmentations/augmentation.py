@@ -46,7 +46,7 @@ class Augmentation(Checked, ABC):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw the random values for each use of an image, (*shape, numbers); None: no values.
+        """Draw the random values for each use of an image, (shape..., numbers); None: no values.
 
         Args:
             shape: Shape of the uses, such as (2, images).

@@ -58,8 +58,8 @@ class Decaying(Optimizer):
     weight_decay: NonNegative = 0.0
     """Strength of weight decay; 0: none."""
     decayed: Literal["all", "weights"] = "all"
-    """Parameters with weight decay: `all`, or `weights`, which are those of at least two
-    dimensions. The latter leaves out biases and the parameters of normalisation layers.
+    """Parameters with weight decay: `all`, or `weights`, the parameters of at least two dimensions,
+    which leaves out biases and normalisation layers.
     """
 
     def check(self) -> None:

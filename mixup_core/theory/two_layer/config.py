@@ -42,15 +42,17 @@ class PatchData(Checked):
     noise_classes: Count = 1
     """Q, the number of classes whose features the noise contains; below k."""
     delta1: Positive = 0.5
-    """Least correlation of a signal patch with its feature, at most delta2 / L."""
+    """Smallest correlation of a signal patch with its feature, at most delta2 / L."""
     delta2: Positive = 2.0
     """Sum of the correlations of corresponding patches of all features; with two features, beta is
     uniform on [delta1, delta2 - delta1].
     """
     delta3: NonNegative = 0.0425
-    """Least noise coefficient gamma, in units of k^-1.5."""
+    """Smallest noise coefficient gamma, in units of k^-1.5."""
     delta4: NonNegative = 0.055
-    """Greatest noise coefficient gamma, in units of k^-1.5, at least delta3; gamma is uniform."""
+    """Largest noise coefficient gamma, in units of k^-1.5, at least delta3; gamma is uniform in
+    between.
+    """
     test_points_per_class: Count = 100
     """Number of test points of each class, on which features and test error are measured."""
 
