@@ -233,9 +233,8 @@ def _jumps(pair: "Tensor", count: int, neighbourhood: int, axis: int) -> "Tensor
     """Return the mean absolute pixel difference across each border between blocks, along an axis.
 
     Returns:
-        (2, 2, batch, ...): index of the image before the border, index of the image behind it,
-            batch,
-        rows and columns of blocks, with one less along `axis`.
+        (2, 2, batch, ...): image before the border, image behind the border, batch, and rows and
+        columns of blocks, with one less along `axis`.
     """
     import torch
 

@@ -61,7 +61,7 @@ class Excess(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gap(Checked):
-    """Quantity of proposition 3.3: lowest excess loss over C, with all correlations equal to C."""
+    """Quantity of proposition 3.3: excess loss with all correlations C, minimised over C."""
 
     tag: ClassVar = "gap"
 

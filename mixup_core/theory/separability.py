@@ -46,7 +46,8 @@ class SeparabilityConfig(Checked):
     """Dimension of the points, d in the source."""
     condition: Annotated[float, Range(1, math.inf, "[)")] = 16.0
     """Ratio of the largest to the smallest variance of the noise. At 1, the best direction is mu,
-    which the mean of the points estimates.
+    so
+    the mean of the points estimates it well.
     """
     first_points: int = 32
     """Number of points n at the first record; greater than the dimension."""

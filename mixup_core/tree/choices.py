@@ -1,4 +1,4 @@
-"""Choices: finds the dataclass that a tag or name selects, and the values it takes over."""
+"""Choices: finds the dataclass that a tag or name selects, and the old values that it keeps."""
 
 from typing import Any
 
