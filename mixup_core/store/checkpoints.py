@@ -260,17 +260,17 @@ class Store:
         Raises:
             FormatError: If a newer version of this program wrote a manifest.
         """
-        problems, named = [], set()
+        faults, named = [], set()
         for key in sorted(self.keys()):
             stage = self.read(key)
             if stage is None:
-                problems.append(f"{manifest_name(key)}: damaged")
+                faults.append(f"{manifest_name(key)}: damaged")
             elif (name := name_of_state(stage)) is not None:
                 named.add(name)
                 if self.states.read(stage) is None:
-                    problems.append(f"{name}: missing or damaged")
-        problems += self.failures.verify()
-        problems += self.predictions.verify()
+                    faults.append(f"{name}: missing or damaged")
+        faults += self.failures.verify()
+        faults += self.predictions.verify()
         for top in (
             "stages",
             "states",
@@ -286,7 +286,7 @@ class Store:
                 left_behind = unnamed or name.endswith(".tmp")
                 if left_behind and self.files.age(name) >= stale_after:
                     self._clear(name)
-        return tuple(problems)
+        return tuple(faults)
 
     def _clear(self, name: str) -> None:
         """Remove a file unless another process is writing it or a manifest names it."""

@@ -81,18 +81,18 @@ class PredictionStore:
         Returns:
             One line per damaged file; empty if there is none.
         """
-        problems = []
+        faults = []
         for key in sorted(self.keys()):
             for name, data in self._files.read_present([prediction_name(key)]):
                 if isinstance(data, UnreadableError):
                     self._sealed.quarantine(name, str(data))
-                    problems.append(f"{name}: damaged")
+                    faults.append(f"{name}: damaged")
                     continue
                 header, _, content = data.partition(b"\n")
                 if not _is_sound(key, header, content):
                     self._sealed.quarantine(name, "does not have the sha256 it states")
-                    problems.append(f"{name}: damaged")
-        return tuple(problems)
+                    faults.append(f"{name}: damaged")
+        return tuple(faults)
 
 
 def _header(key: str, record: EpochRecord, content: bytes) -> bytes:

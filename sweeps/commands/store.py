@@ -106,11 +106,11 @@ def verify_store(home: Path, store_url: str | None) -> int:
     """Check every file against its sha256; damaged files are moved to quarantine, exit code 1."""
     store = Store(Home(folder=home, store_url=store_url).store)
     _require_content(store)
-    problems = store.verify()
-    for problem in problems:
-        click.echo(problem, err=True)
-    click.echo(f"{len(problems)} files are damaged or missing" if problems else "all is well")
-    return SOME_FAILED if problems else DONE
+    faults = store.verify()
+    for fault in faults:
+        click.echo(fault, err=True)
+    click.echo(f"{len(faults)} files are damaged or missing" if faults else "all is well")
+    return SOME_FAILED if faults else DONE
 
 
 @store_commands.command("prune")

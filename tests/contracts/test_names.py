@@ -31,3 +31,23 @@ def test_no_two_modules_define_a_class_or_a_type_of_the_same_name() -> None:
             for name in _defined(ast.parse(file.read_text(encoding="utf-8"))) - VARIANTS.keys():
                 modules[name].add(str(file.relative_to(ROOT)))
     assert {name: files for name, files in modules.items() if len(files) > 1} == {}
+
+
+def _variables(tree: ast.Module) -> set[str]:
+    """Return the names that a module assigns, parameters included."""
+    targets = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not _is_read(n)}
+    return targets | {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+
+
+def _is_read(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Load)
+
+
+def test_no_list_of_faults_is_called_problems() -> None:
+    found = [
+        str(file.relative_to(ROOT))
+        for room in ROOMS
+        for file in (ROOT / room).rglob("*.py")
+        if "problems" in _variables(ast.parse(file.read_text(encoding="utf-8")))
+    ]
+    assert found == [], "a problem is what a study trains"

@@ -94,7 +94,7 @@ def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> Folde
 
 @dataclass(kw_only=True, slots=True)
 class Examined:
-    """Problems found in an image-folder by decoding all its images."""
+    """Faults found in an image-folder by decoding all its images."""
 
     faults: list[str] = dataclasses.field(default_factory=list)
     """One line for each file that cannot be used."""
