@@ -88,7 +88,7 @@ def test_no_place_of_a_job_depends_on_its_folder(place: str, absolute: str) -> N
     assert submission._absolute(place) == absolute.format(here=Path.cwd())
 
 
-def test_what_cannot_become_a_job_is_refused_before_any_cluster_is_asked(
+def test_invalid_jobs_are_refused_before_any_cluster_is_contacted(
     command_line: Callable[..., CommandLine], tmp_path: Path
 ) -> None:
     mixsweep = command_line()

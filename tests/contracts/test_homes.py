@@ -86,7 +86,7 @@ def rewrite(store: Store, **changes: Any) -> None:
 
 
 @pytest.mark.parametrize("added", [{}, {"cluster": ["a field of a later version"]}])
-def test_what_another_version_stored_is_not_trained_again(
+def test_runs_stored_by_another_version_are_not_trained_again(
     home: Path, added: Mapping[str, Any]
 ) -> None:
     study, store = load_study(str(home / "old.yaml")), Store(str(home / "store"))
@@ -155,7 +155,7 @@ def test_the_report_of_an_earlier_version_is_a_finished_one(home: Path) -> None:
     assert found.complete == {run.key for run in load_study(str(home / "old.yaml")).runs()}
 
 
-def test_what_an_earlier_version_noted_of_its_launches_and_runs_is_read(tmp_path: Path) -> None:
+def test_records_of_launches_and_runs_by_an_earlier_version_are_read(tmp_path: Path) -> None:
     home = copied(NEWEST, tmp_path / "home")
     study, store = load_study(str(home / "old.yaml")), Store(str(home / "store"))
     (launch,) = launches(store, "old")

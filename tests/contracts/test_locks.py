@@ -39,6 +39,6 @@ def test_a_lock_has_the_versions_of_the_constraints(lock: str) -> None:
     assert lock != "requirements-dev.lock" or constraints.keys() <= pins.keys()
 
 
-def test_what_running_needs_is_part_of_what_testing_needs() -> None:
+def test_packages_for_running_are_among_those_for_testing() -> None:
     run, dev = map(_pins, LOCKS)
     assert run.items() <= dev.items()

@@ -29,7 +29,7 @@ def installed(tmp_path: Path) -> str:
     return os.pathsep.join([str(tmp_path), str(PACKAGE), own])
 
 
-def test_its_own_tests_pass(installed: str) -> None:
+def test_the_tests_of_the_example_package_pass(installed: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(PACKAGE)]
     environment = os.environ | {"PYTHONPATH": installed, "PYTHONDONTWRITEBYTECODE": "1"}
     ran = subprocess.run(
@@ -38,7 +38,9 @@ def test_its_own_tests_pass(installed: str) -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-def test_it_keeps_the_contracts(installed: str, command_line: Callable[..., CommandLine]) -> None:
+def test_the_example_package_passes_the_plugin_checks(
+    installed: str, command_line: Callable[..., CommandLine]
+) -> None:
     mixsweep = command_line(PYTHONPATH=installed)
     checked = mixsweep("check", "mixsweep-example").stdout
     assert checked.endswith("every contract holds\n")
@@ -48,7 +50,7 @@ def test_it_keeps_the_contracts(installed: str, command_line: Callable[..., Comm
     }  # fmt: skip
 
 
-def test_its_study_trains_without_an_option(
+def test_the_study_of_the_example_package_trains_without_an_option(
     installed: str, command_line: Callable[..., CommandLine]
 ) -> None:
     mixsweep, study = command_line(PYTHONPATH=installed), str(PACKAGE / "study.yaml")

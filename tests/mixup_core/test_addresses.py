@@ -81,7 +81,7 @@ def test_a_store_without_secrets_is_shown_whole(url: str, shown: str) -> None:
         ("abfs://me:secret@host/x", "abfs://***@host/x"),
     ],
 )
-def test_what_may_be_a_secret_is_left_out_of_a_store(url: str, shown: str) -> None:
+def test_possible_secrets_are_left_out_of_the_address_of_a_store(url: str, shown: str) -> None:
     assert (str(store_address(url)), store_address(url).is_whole) == (shown, False)
 
 

@@ -70,7 +70,7 @@ def test_arrays_are_read_as_they_were_written() -> None:
     ],
     ids=["deflated", "overstated", "empty", "cut"],
 )
-def test_what_states_more_than_it_has_is_refused_without_memory_for_it(
+def test_an_archive_that_declares_too_many_numbers_is_refused_without_allocating_them(
     content: bytes, reason: str
 ) -> None:
     def read() -> None:
@@ -89,7 +89,7 @@ def test_an_archive_of_pickles_is_no_archive_of_arrays() -> None:
         read_arrays(buffer.getvalue())
 
 
-def test_what_torch_writes_passes_and_what_was_compressed_since_does_not(tmp_path: Path) -> None:
+def test_files_of_torch_pass_and_compressed_ones_do_not(tmp_path: Path) -> None:
     written, again = tmp_path / "written.pt", tmp_path / "again.pt"
     torch.save({"a": torch.zeros(1_000_000)}, written)
     with written.open("rb") as stream:

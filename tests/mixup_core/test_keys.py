@@ -82,11 +82,11 @@ def test_a_change_of_seed_changes_every_key(config: TrainConfig) -> None:
         {"mix.lam_scope": "sample"},
     ],
 )
-def test_whatever_changes_numbers_changes_the_run_key(change: dict[str, Any]) -> None:
+def test_every_field_that_changes_numbers_changes_the_run_key(change: dict[str, Any]) -> None:
     assert run_key(with_values(BASE, change)) != run_key(BASE)
 
 
-def test_where_images_lie_does_not_change_the_run_key() -> None:
+def test_the_path_of_images_does_not_change_the_run_key() -> None:
     def of(folder: str, digest: str) -> TrainConfig:
         data = DataConfig(name="image-folder", folder=folder, image_size=32, digest=digest)
         return dataclasses.replace(BASE, data=data)

@@ -16,7 +16,7 @@ class Squares(Packed[int]):
         return place * place
 
 
-def test_what_is_packed_is_a_sequence_equal_to_a_tuple() -> None:
+def test_packed_records_are_a_sequence_equal_to_a_tuple() -> None:
     squares = Squares()
     assert (squares[1], squares[-1], squares[1:3], list(reversed(squares))) == (
         1, 9, (1, 4), [9, 4, 1, 0],

@@ -29,7 +29,7 @@ def test_a_problem_is_found_under_its_name_and_by_its_configurations(name: str) 
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_what_a_problem_says_of_paths_and_metrics_exists(name: str) -> None:
+def test_paths_and_metrics_that_a_problem_names_exist(name: str) -> None:
     problem = problem_named(name)
     known, keying = set(leaves(problem.config)), problem.keying
     assert set(problem.searching.unsearchable) <= known

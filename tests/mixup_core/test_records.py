@@ -15,7 +15,7 @@ def test_a_record_survives_json_to_the_last_bit(epoch: int, metrics: dict[str, f
     assert EpochRecord.from_plain(json.loads(json.dumps(record.to_plain()))) == record
 
 
-def test_what_is_made_plain_is_a_copy() -> None:
+def test_plain_values_are_copies() -> None:
     record = EpochRecord(epoch=0, metrics={"test/error": 0.5})
     record.to_plain()["metrics"]["test/error"] = 0.0
     assert record.metrics == {"test/error": 0.5}

@@ -47,7 +47,7 @@ def folder_of(driver: "subprocess.Popen[str]") -> Path:
     return Path(driver.stdout.readline().strip())
 
 
-def test_it_is_private_under_any_umask_and_gone_at_the_end(place: Path) -> None:
+def test_a_temporary_folder_is_private_under_any_umask_and_removed_at_the_end(place: Path) -> None:
     before = os.umask(0)
     try:
         with temporary_folder(place) as folder:
@@ -60,7 +60,7 @@ def test_it_is_private_under_any_umask_and_gone_at_the_end(place: Path) -> None:
     assert list(place.iterdir()) == []
 
 
-def test_it_is_gone_though_what_it_was_for_failed(place: Path) -> None:
+def test_a_temporary_folder_is_removed_after_an_error(place: Path) -> None:
     def fail() -> None:
         with temporary_folder(place) as folder:
             (folder / "file").touch()
@@ -71,7 +71,7 @@ def test_it_is_gone_though_what_it_was_for_failed(place: Path) -> None:
     assert list(place.iterdir()) == []
 
 
-def test_what_a_killed_driver_left_is_removed_and_a_living_ones_stays(
+def test_folders_of_killed_drivers_are_removed_and_those_of_living_ones_kept(
     place: Path, driver: "subprocess.Popen[str]"
 ) -> None:
     left = folder_of(driver)
@@ -85,7 +85,7 @@ def test_what_a_killed_driver_left_is_removed_and_a_living_ones_stays(
         assert list(place.iterdir()) == [folder]
 
 
-def test_what_its_last_processes_still_write_is_removed_at_the_end(
+def test_files_written_by_the_last_processes_are_removed_at_the_end(
     place: Path, driver: "subprocess.Popen[str]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = folder_of(driver)
@@ -106,7 +106,7 @@ def test_what_its_last_processes_still_write_is_removed_at_the_end(
     assert list(place.iterdir()) == []
 
 
-def test_what_its_last_processes_write_after_its_lock_is_gone_is_removed_by_the_next(
+def test_files_written_after_the_lock_is_released_are_removed_by_the_next_process(
     place: Path, driver: "subprocess.Popen[str]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = folder_of(driver)
@@ -136,7 +136,7 @@ def digests(place: Path) -> dict[str, bytes]:
     }
 
 
-def test_nothing_is_removed_that_is_not_proven_to_be_ours(
+def test_only_folders_known_as_ours_are_removed(
     place: Path, driver: "subprocess.Popen[str]"
 ) -> None:
     left = folder_of(driver)
@@ -217,7 +217,7 @@ def test_a_folder_stays_while_it_is_made(place: Path, monkeypatch: pytest.Monkey
         assert (folder / "lock").exists()
 
 
-def test_two_that_remove_one_folder_do_not_remove_its_successor(
+def test_two_processes_that_remove_a_folder_do_not_remove_its_successor(
     place: Path, driver: "subprocess.Popen[str]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = folder_of(driver)

@@ -186,7 +186,7 @@ def test_no_p_comes_from_a_spread_that_nobody_knows(contents: Mapping[str, str])
                 raise AssertionError((name, row))
 
 
-def test_what_is_decided_has_its_interval_on_one_side(contents: Mapping[str, str]) -> None:
+def test_the_interval_of_a_decided_claim_lies_on_one_side(contents: Mapping[str, str]) -> None:
     for row in rows_of(contents["verdicts.csv"]):
         assert row["verdict"] in {"holds", "fails", "undecided", "unfinished"}
         if row["verdict"] in {"holds", "fails"}:
@@ -210,7 +210,7 @@ def test_an_arm_that_lacks_seeds_is_no_best_arm(contents: Mapping[str, str]) -> 
         assert not told
 
 
-def test_nothing_printed_is_not_a_number_or_an_interval_without_width(
+def test_no_printed_number_is_nan_and_no_interval_is_empty(
     contents: Mapping[str, str],
 ) -> None:
     for name, text in contents.items():

@@ -81,7 +81,7 @@ def test_a_report_that_lacks_a_run_names_what_is_damaged_and_stands_beside_the_g
 
 
 @pytest.mark.parametrize("command", ["plan", "sync", "report of fewer"])
-def test_what_writes_no_report_of_all_leaves_every_byte_of_one(command: str) -> None:
+def test_commands_that_write_no_full_report_leave_it_unchanged(command: str) -> None:
     found = ending(changed={"provenance.json": "another time"})
     assert "provenance.json" in (judge(cell(command=command), found, SOUND) or "")
 

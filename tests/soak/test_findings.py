@@ -51,7 +51,7 @@ def test_a_finding_names_no_place_of_this_machine(
     assert str(Path(__file__).parents[2]) not in written
 
 
-def test_what_goes_through_study_files_loads_no_torch() -> None:
+def test_soaks_of_study_files_load_no_torch() -> None:
     """torch takes 500 MB, and reading a study file needs 50."""
     program = (
         "import sys, tests.soak.mutations as soak\n"

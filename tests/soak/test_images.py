@@ -26,7 +26,7 @@ SOUND = Look(told="", seconds=0.1, mb=20.0)
         (TAKEN, "", 2.5, 600.0, 2),
     ],
 )
-def test_what_breaks_a_promise_is_counted(
+def test_broken_guarantees_are_counted(
     hostile: Hostile, told: str | None, seconds: float, mb: float, broken: int
 ) -> None:
     seen = Look(told=told, seconds=seconds, mb=mb)

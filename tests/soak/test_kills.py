@@ -53,7 +53,7 @@ def test_recovery_without_a_killed_run_ends_with_the_next_epoch_of_any() -> None
     assert seconds_to_next_epoch(_kill({}, at_ms=9500, gone_ms=9500), final) is None
 
 
-def test_what_orphans_store_after_their_driver_was_killed_is_no_recovery() -> None:
+def test_stages_stored_by_orphans_do_not_count_as_recovery() -> None:
     final: Facts = {"a": _stored_at(500, 1200, 7000)}
     assert seconds_to_next_epoch(_kill({"a": (0.5, 0)}, at_ms=1000, gone_ms=3000), final) == 6
 

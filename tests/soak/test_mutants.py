@@ -16,7 +16,7 @@ def both(pair: Pair) -> bool:
 """
 
 
-def test_what_declares_is_not_changed() -> None:
+def test_declarations_are_not_mutated() -> None:
     found = places("pair.py", SOURCE)
     changed = {SOURCE.splitlines()[place.start[0] - 1][place.start[1] :] for place in found}
     assert {"3", "1 and not False", "False", "> 1 and not False"} <= changed

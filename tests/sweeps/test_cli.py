@@ -101,7 +101,7 @@ def test_an_interrupt_at_the_very_end_gets_no_traceback_either(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("before", "after"), [(0o000, 0o022), (0o002, 0o022), (0o077, 0o077)])
-def test_what_a_command_makes_others_cannot_write(
+def test_other_users_cannot_write_files_of_a_command(
     before: int, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["mixsweep", "schema"])

@@ -97,7 +97,7 @@ def test_the_rate_of_a_rung_is_the_median_of_its_blocks(monkeypatch: pytest.Monk
     assert (found["a"], found["b"]) == (20 / 5, 20 / 4)
 
 
-def test_what_is_told_of_precisions_is_the_last_error_of_bfloat16_minus_float32(
+def test_the_reported_cost_of_bfloat16_is_its_last_error_minus_that_of_float32(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fit(config: Any, data: Any, *, device: torch.device) -> list[EpochRecord]:

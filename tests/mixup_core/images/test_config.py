@@ -72,7 +72,7 @@ def test_models_know_whether_they_normalise_batches() -> None:
     assert not Mlp().has_batch_norm
 
 
-def test_what_acts_on_loaded_images_is_no_part_of_what_is_loaded() -> None:
+def test_subset_and_augmentation_are_no_part_of_the_loaded_images() -> None:
     """The decoded images of a machine serve every subset and every augmentation."""
     data = DataConfig(
         name="cifar10", val_size=5, image_size=16, corruptions=("fog",), severity=2, views="concat",

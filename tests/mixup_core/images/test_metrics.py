@@ -27,7 +27,7 @@ def test_every_split_has_the_same_measures_raw_and_of_averaged_weights() -> None
 
 
 @pytest.mark.parametrize("kind", DECLARING)
-def test_what_a_kind_of_objective_or_probe_declares_is_a_metric(kind: Any) -> None:
+def test_metrics_that_an_objective_or_probe_declares_exist(kind: Any) -> None:
     assert METRICS.items() >= kind.metrics.items()
 
 

@@ -64,7 +64,7 @@ def test_a_metric_that_is_measured_seldom_lacks_records(config: TrainConfig) -> 
         ("train/loss_averaged", {"averaging": {"ema": 0.5}}, "no run records it"),
     ],
 )
-def test_what_is_missing_is_named(
+def test_a_missing_metric_is_named(
     config: TrainConfig, metric: str, values: dict[str, Any], lacks: str | None
 ) -> None:
     found = IMAGES.measuring.lacks(with_values(config, values), metric, 1)

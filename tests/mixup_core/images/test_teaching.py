@@ -42,7 +42,7 @@ def test_a_teacher_of_other_images_is_refused(
         trained(with_values(mixed, {"objective": NAMED}), splits)
 
 
-def test_what_learns_from_test_images_says_so_and_is_never_selected(
+def test_runs_that_learn_from_test_images_are_marked_and_never_selected(
     mixed: TrainConfig, splits: Splits
 ) -> None:
     oracle = with_values(mixed, {"data.oracle": True, "data.val_size": 1})

@@ -80,7 +80,7 @@ def test_the_digest_of_the_file_stands_for_it_in_the_keys(tmp_path: Path) -> Non
         ImageData().prepare(_config(weights="c.pt"), tmp_path)
 
 
-def test_what_is_no_architecture_or_no_file_of_its_weights_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_architecture_or_a_wrong_weights_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has no architecture resnet9; did you mean resnet"):
         Timm(architecture="resnet9").initialised(1, 4, 32, seed=0)
     file = tmp_path / "weights.pt"

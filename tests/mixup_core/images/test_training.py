@@ -84,7 +84,7 @@ def test_logits_are_kept_of_what_is_predicted_and_given_up_with_the_weights(
     assert state.logits == {}
 
 
-def test_what_an_objective_measures_is_recorded_per_image(
+def test_metrics_of_an_objective_are_recorded_per_image(
     config: TrainConfig, splits: Splits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on = Plain.on

@@ -99,7 +99,7 @@ def test_a_discrete_law_has_the_shares_of_its_values() -> None:
 
 
 @pytest.mark.parametrize("law", EVERY, ids=str)
-def test_what_has_a_closed_form_agrees_with_what_follows_from_quantiles(law: Law) -> None:
+def test_closed_forms_agree_with_values_computed_from_quantiles(law: Law) -> None:
     """A plugin may define only quantiles; the base class then computes the rest."""
     assert Law.mean.fget(law) == pytest.approx(law.mean, abs=2e-4)  # type: ignore[attr-defined]
     assert Law.variance.fget(law) == pytest.approx(law.variance, abs=2e-4)  # type: ignore[attr-defined]

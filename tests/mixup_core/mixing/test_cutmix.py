@@ -22,7 +22,7 @@ def test_boxes_have_the_area_that_lam_leaves_before_they_are_clipped(lam: float)
     assert lengths.max(initial=0) == 2 * (int(32 * (1 - lam) ** 0.5) // 2)
 
 
-def test_it_agrees_with_torchvision_cutmix() -> None:
+def test_cutmix_agrees_with_torchvision() -> None:
     """v2.CutMix pairs by roll(1) and does not report its box, which is where pixels changed."""
     images = torch.rand(5, 3, 16, 16, generator=torch.Generator().manual_seed(0))
     compared = 0

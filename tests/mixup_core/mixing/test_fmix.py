@@ -14,7 +14,7 @@ def test_a_mask_keeps_the_share_lam_rounded_up_or_down() -> None:
     assert 60 < (third == 24).sum() < 140
 
 
-def test_where_a_surface_is_highest_is_kept() -> None:
+def test_the_highest_part_of_the_surface_is_kept() -> None:
     surface = np.array([[[3.0, 1.0], [4.0, 2.0]]])
     assert highest(surface, np.array([2])).tolist() == [[[True, False], [True, False]]]
     assert not highest(surface, np.array([0])).any()

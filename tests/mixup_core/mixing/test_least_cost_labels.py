@@ -35,7 +35,7 @@ def test_no_other_labelling_costs_less(labels: int, shape: tuple[int, int]) -> N
         assert _cost(found, costs, below, beside) == pytest.approx(least, abs=1e-4)
 
 
-def test_of_equal_labellings_the_lowest_is_found() -> None:
+def test_among_equally_good_labellings_the_lowest_is_found() -> None:
     shape = 3, 3
     found = least_cost_labels(np.zeros((*shape, 3)), np.ones((2, 3)), np.ones((3, 2)))
     assert found.tolist() == np.zeros(shape).tolist()

@@ -30,7 +30,7 @@ def _slowly(image: np.ndarray) -> np.ndarray:
     return both / (both.max() or 1)
 
 
-def test_it_is_its_definition_pixel_by_pixel() -> None:
+def test_the_saliency_equals_its_definition_pixel_by_pixel() -> None:
     images = np.random.default_rng(0).random((2, 3, 15, 18))
     found = fine_grained(torch.from_numpy(images)).numpy()
     for image, saliency in zip(images, found, strict=True):

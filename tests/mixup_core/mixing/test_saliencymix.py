@@ -19,7 +19,7 @@ def test_the_box_lies_around_the_partners_most_salient_pixel() -> None:
         assert float(weight[index]) == pytest.approx(1 - float(inside.mean()))
 
 
-def test_its_sides_are_those_of_cutmix_and_nothing_is_drawn() -> None:
+def test_the_box_has_the_sides_of_cutmix_and_no_random_position() -> None:
     rng = np.random.default_rng(0)
     assert SaliencyMix().draw(np.array([0.0, 0.75]), (28, 20), rng).tolist() == [[28, 20], [14, 10]]
     assert rng.random() == np.random.default_rng(0).random()

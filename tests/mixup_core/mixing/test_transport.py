@@ -30,7 +30,7 @@ def test_no_other_permutation_costs_less() -> None:
         assert total(found) == pytest.approx(min(map(total, itertools.permutations(range(6)))))
 
 
-def test_nothing_moves_where_a_move_costs_more_than_it_shows() -> None:
+def test_no_patch_moves_if_moving_costs_more_than_it_gains() -> None:
     shares = np.arange(4.0).reshape(2, 2) / 6
     assert least_cost_transport(shares, np.array([[1.0, 0], [0, 0]]), 10).tolist() == [0, 1, 2, 3]
     assert least_cost_transport(shares, np.array([[1.0, 0], [0, 0]]), 0.01)[0] == 3

@@ -213,7 +213,7 @@ def test_a_plugin_that_cannot_be_used_says_why_and_adds_nothing(
     assert "train/margin" not in METRICS
 
 
-def test_what_a_plugin_prints_leaves_standard_output_alone(
+def test_output_of_a_plugin_does_not_go_to_standard_output(
     plugin: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
     use(plugin(TINY, "print('loaded')"))

@@ -43,7 +43,7 @@ def test_a_problem_of_ours_is_not_replaced(plugin: Write) -> None:
     assert dict(PROBLEMS) == before
 
 
-def test_it_reaches_a_worker(plugin: Write) -> None:
+def test_a_problem_of_a_plugin_reaches_a_worker(plugin: Write) -> None:
     from sweeps.running.parcel import Parcel
     from sweeps.running.storing import Assignment
 

@@ -29,7 +29,9 @@ def test_the_bytes_of_a_file_are_kept_with_their_digest(tmp_path: Path) -> None:
         ("large.py", "has more than 1,000,000 bytes"),
     ],
 )
-def test_what_is_no_plugin_file_is_refused_by_name(tmp_path: Path, name: str, message: str) -> None:
+def test_a_file_that_is_no_plugin_is_refused_by_name(
+    tmp_path: Path, name: str, message: str
+) -> None:
     (tmp_path / "folder.py").mkdir()
     (tmp_path / "large.py").write_bytes(b"#" * 1_000_001)
     with pytest.raises(PluginError, match=f"plugin .*{name}: {message}"):

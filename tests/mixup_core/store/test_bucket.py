@@ -37,7 +37,7 @@ def test_an_object_is_read_as_it_was_last_put(bucket: Bucket) -> None:
 
 
 @in_buckets
-def test_what_is_not_there_is_not_found_and_needs_no_removing(bucket: Bucket) -> None:
+def test_a_missing_object_is_not_found_and_removing_it_succeeds(bucket: Bucket) -> None:
     bucket.write("a/object", b"1")
     for name in ("a/other", "a/object/below", "b/object"):
         with pytest.raises(FileNotFoundError):
@@ -63,7 +63,7 @@ def test_objects_are_listed_below_their_folder_alone(bucket: Bucket) -> None:
 
 
 @in_buckets
-def test_what_names_of_objects_begin_with_is_no_object(bucket: Bucket) -> None:
+def test_a_prefix_of_object_names_is_no_object(bucket: Bucket) -> None:
     bucket.write("a/b/object", b"1")
     for name in ("a", "a/b", "a/b/obj"):
         assert (bucket.has(name), bucket.size(name)) == (False, None)
@@ -81,7 +81,7 @@ def test_a_moved_object_has_its_new_name_alone(bucket: Bucket) -> None:
 
 
 @in_buckets
-def test_those_of_many_objects_that_are_there_are_read_whatever_the_batch(
+def test_existing_objects_are_read_whatever_the_batch_size(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = {f"a/{number}": b"%d" % number for number in range(5)}
@@ -263,7 +263,7 @@ def caused_by(error: Exception, cause: Exception) -> Exception:
          "url: full, or over its quota (QuotaExceeded)", StoreFullError),
     ],
 )  # fmt: skip
-def test_whatever_a_package_raises_is_an_error_of_one_line(
+def test_every_error_of_a_storage_package_becomes_one_line(
     use: str, error: Exception, text: str, kind: type[Exception]
 ) -> None:
     with pytest.raises(StoreError) as caught:
@@ -281,7 +281,7 @@ def atomic(files: MemoryFileSystem) -> Bucket:
 @pytest.mark.parametrize(
     "error", [FileExistsError("there"), OSError("412"), ConnectionError("lost"), RuntimeError("?")]
 )
-def test_who_was_first_is_told_by_what_is_there_whatever_the_refusal(error: Exception) -> None:
+def test_the_stored_object_decides_who_was_first_after_any_refusal(error: Exception) -> None:
     assert atomic(Failing(error, puts=b"1")).create("a/b", b"1"), "the answer was lost"
     assert not atomic(Failing(error, puts=b"2")).create("a/b", b"1"), "another was first"
 

@@ -80,7 +80,7 @@ def test_a_fact_of_the_environment_is_forgotten_and_nothing_else(store: Store) -
     assert store.states.read(before) == STATE
 
 
-def test_what_dead_writers_left_is_cleared_and_what_is_stored_stays(disk: Store) -> None:
+def test_partial_files_of_dead_writers_are_deleted_and_stored_ones_kept(disk: Store) -> None:
     for key in ("aa01", "aa02", "aa03"):
         write(disk, key)
     assert disk.folder is not None
@@ -171,7 +171,9 @@ def test_a_store_that_cannot_be_listed_is_no_empty_store(disk: Store, top: str) 
         disk.verify()
 
 
-def test_what_a_plan_relies_on_is_proven(disk: Store, caplog: pytest.LogCaptureFixture) -> None:
+def test_states_that_a_plan_relies_on_are_verified(
+    disk: Store, caplog: pytest.LogCaptureFixture
+) -> None:
     for key in ("aa01", "bb02", "cc03", "dd04"):
         write(disk, key)
     for key in ("aa01", "cc03"):
@@ -358,7 +360,7 @@ def test_a_full_disk_at_any_point_is_reported_and_keeps_every_stage(
             assert is_whole(store)
 
 
-def test_what_a_living_writer_has_begun_is_not_taken_for_a_dead_ones(
+def test_a_partial_file_of_a_living_writer_is_not_deleted(
     disk: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     link, seen = local_files._link, []
@@ -443,7 +445,7 @@ def test_a_removal_killed_at_any_point_leaves_no_manifest_without_its_state(
         assert store.keys().get(KEY, False) is False
 
 
-def test_of_writers_at_once_one_wins_and_all_return_its_stage(disk: Store) -> None:
+def test_one_of_several_simultaneous_writers_wins_and_all_return_its_stage(disk: Store) -> None:
     for number in range(10):
         key = f"{number:04x}"
         barrier = threading.Barrier(4)
@@ -473,7 +475,7 @@ def test_of_writers_at_once_one_wins_and_all_return_its_stage(disk: Store) -> No
 @pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("server", object_stores.NAMES)
-def test_of_processes_that_race_for_a_stage_one_writes_it_in_every_round(
+def test_one_of_several_racing_processes_writes_the_stage_in_every_round(
     server: str, client_of: Callable[[str], object], tmp_path: Path
 ) -> None:
     client_of(server)

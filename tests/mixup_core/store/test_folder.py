@@ -70,7 +70,7 @@ def test_a_folder_that_cannot_be_listed_is_no_empty_one(obstacle: str, place: st
             path.chmod(0o700)  # or nobody but root could clear up
 
 
-def test_those_of_some_files_that_are_there_are_read_in_their_order(folder: Folder) -> None:
+def test_existing_files_are_read_in_the_given_order(folder: Folder) -> None:
     for name in ("b", "a", "c"):
         folder.write(f"stages/{name}.json", name.encode())
     (folder.root / "stages/a.json").unlink()
@@ -140,7 +140,7 @@ def test_a_moved_file_takes_the_place_of_one_in_a_private_folder(folder: Folder)
     assert folder.read("b/c/one") == b"2"
 
 
-def test_of_a_link_the_link_is_moved_whatever_it_leads_to(folder: Folder) -> None:
+def test_a_link_is_moved_and_its_target_is_not(folder: Folder) -> None:
     folder.write("a/file", b"1")
     (folder.root / "a/folder").mkdir()
     for number, target in enumerate(("file", "nothing", "folder")):
@@ -153,7 +153,7 @@ def test_of_a_link_the_link_is_moved_whatever_it_leads_to(folder: Folder) -> Non
     assert (folder.root / "a/folder").is_dir()
 
 
-def test_where_a_folder_is_in_the_way_what_is_moved_gets_the_next_number(folder: Folder) -> None:
+def test_a_moved_file_gets_the_next_free_number(folder: Folder) -> None:
     (folder.root / "b/name").mkdir(parents=True)
     (folder.root / "b/name.1").mkdir()
     folder.write("a/file", b"1")

@@ -278,7 +278,7 @@ def test_a_file_is_read_up_to_a_limit_also_through_a_link(tmp_path: Path) -> Non
             assert not os.get_inheritable(file.fileno())
 
 
-def test_what_nothing_has_the_name_of_is_not_found(tmp_path: Path) -> None:
+def test_a_missing_file_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_regular(tmp_path / "file")
     with pytest.raises(FileNotFoundError):
@@ -288,7 +288,7 @@ def test_what_nothing_has_the_name_of_is_not_found(tmp_path: Path) -> None:
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("damage", NO_FILES)
 @pytest.mark.parametrize("read", [read_regular, open_regular])
-def test_what_is_no_file_is_refused_by_what_it_is_and_left_closed(
+def test_anything_but_a_regular_file_is_refused_by_its_type_and_closed(
     modest: Path, read: Callable[[Path], object], damage: str
 ) -> None:
     path = modest / "file"
@@ -357,7 +357,7 @@ def test_a_file_is_locked_while_somebody_holds_it_and_asking_takes_nothing(tmp_p
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("damage", sorted(NO_FILES.keys() - {"unreadable"}))
-def test_what_is_no_file_can_be_no_lock_and_is_not_locked(tmp_path: Path, damage: str) -> None:
+def test_only_a_regular_file_can_be_locked(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "lock"
     path.touch()
     NO_FILES[damage](path)
@@ -411,7 +411,7 @@ def test_a_lock_on_a_full_disk_is_refused_by_name(
             open_lock(path)
 
 
-def test_where_there_are_no_locks_nothing_is_locked(
+def test_without_file_locks_nothing_is_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any) -> None:
@@ -448,7 +448,7 @@ def test_a_folder_that_is_there_or_a_link_to_one_stays_as_it_is(tmp_path: Path) 
 
 @pytest.mark.parametrize("obstacle", ["a file", "a dangling link"])
 @pytest.mark.parametrize("below", ["", "a", "a/b"])
-def test_what_is_no_folder_in_the_way_of_one_is_named(
+def test_a_file_in_the_place_of_a_folder_is_named(
     tmp_path: Path, obstacle: str, below: str
 ) -> None:
     path = tmp_path / "place"

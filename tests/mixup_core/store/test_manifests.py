@@ -120,9 +120,7 @@ def of_epochs(*epochs: int) -> tuple[EpochRecord, ...]:
          "seconds must be finite, got (value=inf, epoch=0)."),
     ],
 )  # fmt: skip
-def test_what_makes_no_sense_of_a_stage_is_refused_by_its_numbers(
-    records: Any, facts: Any, text: str
-) -> None:
+def test_a_stage_with_contradicting_numbers_is_refused(records: Any, facts: Any, text: str) -> None:
     with pytest.raises(ValueError, match=", got") as caught:
         check_epochs(records, facts)
     assert str(caught.value) == text
@@ -172,7 +170,7 @@ def test_a_number_that_json_has_not_got_is_not_sealed(value: float) -> None:
         seal({"a": value})
 
 
-def test_what_is_sealed_again_keeps_the_format_it_had() -> None:
+def test_a_manifest_sealed_again_keeps_its_format() -> None:
     assert unseal(seal({"format": 3, "a": 1})) == {"format": 3, "a": 1}
 
 
@@ -202,11 +200,11 @@ def test_a_seal_that_is_flipped_cut_or_added_to_anywhere_holds_nothing() -> None
         b'{"format":1,"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     ],
 )
-def test_what_somebody_else_sealed_and_is_no_content_is_none(text: bytes) -> None:
+def test_a_sealed_file_with_other_content_is_no_manifest(text: bytes) -> None:
     assert unseal(sealed_by_hand(text)) is None
 
 
-def test_what_another_program_sealed_in_another_order_is_content() -> None:
+def test_a_manifest_with_keys_in_another_order_is_valid() -> None:
     text = b'{ "format": 2, "b": 1, "a": 2 }'
     assert unseal(sealed_by_hand(text)) == {"format": 2, "b": 1, "a": 2}
 
@@ -255,7 +253,7 @@ def test_a_value_is_built_from_its_fields_and_those_of_a_later_version_are_ignor
         lambda: EpochRecord.from_plain({"epoch": 0, "metrics": "ab"}),
     ],
 )
-def test_whatever_stands_in_the_place_of_a_value_fails_as_not_written(
+def test_a_value_of_a_wrong_type_is_refused(
     build: Callable[[], object],
 ) -> None:
     with pytest.raises(NOT_AS_WRITTEN):

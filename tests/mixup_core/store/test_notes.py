@@ -41,7 +41,7 @@ PLAIN = json.loads(json.dumps(dataclasses.asdict(WHOLE)))
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("damage", sorted(DAMAGES.keys() - {"bit flipped", "other's content"}))
-def test_what_cannot_be_read_under_its_name_is_no_note(damage: str) -> None:
+def test_an_unreadable_file_is_no_note(damage: str) -> None:
     with bound_by_modes() as folder:
         path = folder / "note.json"
         path.write_text(json.dumps(PLAIN))
@@ -74,7 +74,7 @@ def test_no_more_is_read_than_a_note_has(tmp_path: Path, monkeypatch: pytest.Mon
         UnreadableError("is no file"),
     ],
 )
-def test_what_is_no_mapping_that_can_be_shown_is_no_note(content: bytes | UnreadableError) -> None:
+def test_a_file_that_is_no_printable_mapping_is_no_note(content: bytes | UnreadableError) -> None:
     assert parse_note(content) is None
 
 
@@ -120,5 +120,5 @@ def test_a_field_of_another_type_leaves_none(other: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("plain", [None, [], "text", 3])
-def test_what_is_no_mapping_fills_nothing(plain: object) -> None:
+def test_a_note_that_is_no_mapping_fills_no_dataclass(plain: object) -> None:
     assert filled(Whole, plain) is None

@@ -18,7 +18,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return Store(str(tmp_path) if request.param == "folder" else f"memory:/{tmp_path}")
 
 
-def test_what_was_written_is_read_beside_its_record_alone(store: Store) -> None:
+def test_predictions_are_read_only_beside_their_record(store: Store) -> None:
     assert store.predictions.read(KEY, LAST) is None
     store.predictions.write(KEY, LAST, CONTENT)
     assert store.predictions.read(KEY, LAST) == CONTENT
@@ -80,7 +80,7 @@ def test_verify_reads_predictions_and_clears_what_dead_writers_left(tmp_path: Pa
     assert store.read(KEY) is not None
 
 
-def test_what_is_no_file_is_put_aside(tmp_path: Path) -> None:
+def test_anything_but_a_regular_file_goes_to_quarantine(tmp_path: Path) -> None:
     store = Store(str(tmp_path))
     (tmp_path / "predictions" / "01" / f"{KEY}.bin").mkdir(parents=True)
     assert store.predictions.read(KEY, LAST) is None

@@ -46,7 +46,7 @@ def test_a_damaged_file_is_quarantined_and_named_once(
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("path_of", [manifest_of, state_of, failure_of])
-def test_whatever_happens_to_a_file_is_named_once_put_aside_and_healed_by_the_next_write(
+def test_a_damaged_file_is_named_once_moved_to_quarantine_and_replaced_by_the_next_write(
     modest: Store,
     path_of: Callable[[Store], Path],
     damage: str,
@@ -76,7 +76,7 @@ def test_whatever_happens_to_a_file_is_named_once_put_aside_and_healed_by_the_ne
 
 @pytest.mark.parametrize("damage", NO_FILES)
 @pytest.mark.parametrize("path_of", [manifest_of, state_of, failure_of])
-def test_what_is_no_file_gives_way_to_a_write_a_removal_and_a_reading_of_many(
+def test_anything_but_a_regular_file_is_moved_before_a_write_a_removal_or_a_bulk_read(
     modest: Store, path_of: Callable[[Store], Path], damage: str
 ) -> None:
     def damaged() -> None:
@@ -102,7 +102,7 @@ def test_what_is_no_file_gives_way_to_a_write_a_removal_and_a_reading_of_many(
     assert is_whole(modest, SAME_SHARD)
 
 
-def test_what_a_folder_in_the_place_of_a_file_holds_is_never_removed(disk: Store) -> None:
+def test_the_content_of_a_folder_in_the_place_of_a_file_is_never_deleted(disk: Store) -> None:
     for _ in range(2):
         write(disk)
         DAMAGES["a folder"](state_of(disk))
@@ -112,7 +112,7 @@ def test_what_a_folder_in_the_place_of_a_file_holds_is_never_removed(disk: Store
     assert notes == ["of a colleague"] * 2
 
 
-def test_what_a_link_leads_to_is_never_moved(disk: Store, tmp_path: Path) -> None:
+def test_the_target_of_a_link_is_never_moved(disk: Store, tmp_path: Path) -> None:
     write(disk)
     elsewhere = tmp_path / "elsewhere.json"
     elsewhere.write_bytes(b"damaged")

@@ -89,7 +89,7 @@ def test_a_state_that_a_dead_process_had_put_aside_is_found(store: Store) -> Non
     assert store.states.read(stage) == STATE
 
 
-def test_of_two_processes_that_put_a_state_back_the_slower_is_content(
+def test_two_processes_may_put_the_same_state_back(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = write(store)
@@ -111,7 +111,7 @@ def test_of_two_processes_that_put_a_state_back_the_slower_is_content(
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_of_processes_that_store_and_clear_the_same_stage_none_loses_its_state(
+def test_no_process_loses_its_state_while_others_store_and_clear_it(
     tmp_path: Path,
 ) -> None:
     told = race(clear_what_others_store, str(tmp_path / "store"), racers=4, rounds=60)
@@ -121,7 +121,7 @@ def test_of_processes_that_store_and_clear_the_same_stage_none_loses_its_state(
 @pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("server", object_stores.NAMES)
-def test_of_processes_that_store_and_clear_a_stage_in_a_bucket_none_loses_its_state(
+def test_no_process_loses_its_state_while_others_store_and_clear_it_in_a_bucket(
     server: str, client_of: Callable[[str], object], tmp_path: Path
 ) -> None:
     client_of(server)

@@ -64,7 +64,7 @@ def test_a_url_whose_package_is_missing_is_refused_by_what_to_install(
         open_files("clouds://a/b")
 
 
-def test_what_another_machine_wrote_after_a_listing_is_listed_and_read(url: str) -> None:
+def test_files_that_another_machine_writes_after_a_listing_are_found(url: str) -> None:
     files = open_files(url)
     files.write("stages/aa/aa01.json", b"1")
     assert list(files.names("stages")) == ["stages/aa/aa01.json"]

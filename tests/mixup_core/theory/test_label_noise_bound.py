@@ -53,7 +53,7 @@ def test_the_bound_never_fails_where_the_true_label_is_drawn(law: Law) -> None:
         assert record.metrics["bound/half_sup"] == record.metrics["bound/distance"] / 2
 
 
-def test_as_printed_the_bound_fails_as_often_as_the_specification_says() -> None:
+def test_the_printed_bound_fails_as_often_as_the_specification_says() -> None:
     config = replace(CONFIG, truth="argmax", first_steepness=3.0, epochs=1, draws=200_000)
     metrics = last(config)
     assert metrics["bound/failures"] == pytest.approx(0.016, abs=0.001)

@@ -59,7 +59,7 @@ def test_a_time_that_is_over_asks_for_no_step() -> None:
 
 
 @pytest.mark.parametrize("stops", [[4.0], [1.0, 4.0], [0.5, 0.6, 3.9, 4.0]])
-def test_where_it_stops_on_the_way_changes_no_bit(stops: list[float]) -> None:
+def test_intermediate_stops_change_no_bit(stops: list[float]) -> None:
     whole, parts = descent(0.3), descent(0.3)
     whole.advance(4.0)
     for stop in stops:

@@ -80,7 +80,7 @@ def test_the_threshold_of_a_correlation_counts_as_reached() -> None:
     assert correlations(weights, 0.5 + 1e-12)[0, 0] == pytest.approx(0)
 
 
-def test_of_more_features_each_is_asked_alone() -> None:
+def test_each_of_several_features_is_tested_alone() -> None:
     data = PatchData(classes=4, features=3, delta2=3.0, test_points_per_class=20)
     more = TwoLayerConfig(epochs=1, data=data, network=PatchNetwork(neurons=1))
     weights = np.zeros((4, 4, 12))

@@ -73,7 +73,7 @@ def test_limits_come_before_rules_that_may_rely_on_them() -> None:
     assert broken(bottles=0, rows=7).fields == ("bottles",)
 
 
-def test_what_inherits_is_checked_by_all_limits() -> None:
+def test_a_subclass_is_checked_by_all_inherited_limits() -> None:
     assert broken(Pallet, crates=0).rule == "crates >= 1"
     assert broken(Pallet, rows=7).rule == "rows != 7"
 

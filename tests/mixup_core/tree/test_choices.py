@@ -24,7 +24,7 @@ def test_a_kind_that_is_unknown_is_refused_with_those_known(unknown: object) -> 
     assert (caught.value.names, caught.value.path) == (("bus", "bike"), "vehicle.name")
 
 
-def test_nothing_is_carried_where_nothing_was_or_more_is_required() -> None:
+def test_no_value_is_carried_over_from_none_or_if_more_is_required() -> None:
     assert carried(Bus(seats=3, speed=0.7), Bike) == {"speed": 0.7}
     assert carried(None, Bike) == {}
     assert carried(Straight(), Winding) == {}
@@ -49,7 +49,7 @@ def test_a_named_choice_keeps_what_its_kinds_share() -> None:
     assert caught.value.fields == ("vehicle.speed",)
 
 
-def test_what_another_kind_could_not_keep_is_no_matter_where_it_is_given_anew() -> None:
+def test_a_value_invalid_for_another_kind_is_accepted_if_it_is_set_again() -> None:
     fast = with_values(JOURNEY, {"vehicle.speed": 20.0})
     slowed = with_values(fast, {"vehicle.name": "bike", "vehicle.speed": 0.7})
     assert slowed.vehicle == Bike(speed=0.7)

@@ -118,7 +118,7 @@ def test_limits_are_told_from_other_marks(limit: Limit) -> None:
     [(Range(0), 1), (Range(2), 2), (Range(4, ends="(]"), 5), (Range(0, 0.5, "()"), 0.25),
      (Range(1, math.inf, "()"), 2), (Range(-math.inf, 0), 0), (Range(-math.inf, 0, "()"), -1)],
 )  # fmt: skip
-def test_some_number_is_inside_every_range(limit: Range, value: float) -> None:
+def test_every_range_contains_a_number(limit: Range, value: float) -> None:
     assert limit.inside == value
 
 

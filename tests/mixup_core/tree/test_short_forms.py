@@ -22,7 +22,7 @@ def test_a_value_without_number_keys_has_no_pairs(value: Any) -> None:
     ("form", "fields"), [(Under("beta"), {"a": 1.0, "b": 2.0}),
                          (Pairs("a", "b"), {"a": [0.25, 1e-9], "b": [0.5, 0.5]})]
 )  # fmt: skip
-def test_what_is_written_is_read_again(form: Any, fields: dict[str, Any]) -> None:
+def test_a_written_short_form_is_read_back(form: Any, fields: dict[str, Any]) -> None:
     fields = {name: sorted(part) if isinstance(part, list) else part
               for name, part in fields.items()}  # fmt: skip
     assert form.fields(form.written(fields), NAMES) == fields

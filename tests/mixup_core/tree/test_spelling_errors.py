@@ -35,7 +35,7 @@ from tests.mixup_core.tree.journeys import JOURNEY, Bike, Leg, Ramp
     ],
     ids=str,
 )
-def test_what_is_expected_is_said_as_it_is_written(hint: Any, text: str) -> None:
+def test_the_expected_value_is_shown_as_it_is_written(hint: Any, text: str) -> None:
     assert expected(hint) == text
 
 

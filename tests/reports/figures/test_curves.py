@@ -141,7 +141,7 @@ def test_panels_of_many_arms_have_one_scale_and_cover_none_of_each_others_words(
 
 
 @pytest.mark.parametrize("num_arms", [2, 10])
-def test_what_a_probe_measured_has_a_panel_or_is_named_as_having_none(num_arms: int) -> None:
+def test_each_metric_of_a_probe_has_a_panel_or_is_named_in_the_caption(num_arms: int) -> None:
     study = make_study(arms=("erm", *(f"arm{index}" for index in range(1, num_arms))))
     results = []
     for result in map(finish, study.runs()):

@@ -95,6 +95,6 @@ def test_parts_that_are_numbers_are_places_of_the_last_record(study: Study) -> N
     assert "height" in figures["series_edge_at"].caption
 
 
-def test_nothing_measured_is_no_figure(study: Study) -> None:
+def test_without_measurements_there_is_no_figure(study: Study) -> None:
     assert draw(study, ()) == {}
     assert draw(study, tuple(map(decayed, study.runs()))) == {}

@@ -93,7 +93,7 @@ def test_two_networks_have_no_interval_over_networks(chances: dict[int, Array]) 
 
 
 @pytest.mark.parametrize("size", [2, 5, 10, 20])
-def test_where_there_are_many_subsets_each_network_is_in_as_many(size: int) -> None:
+def test_each_network_is_in_equally_many_chosen_subsets(size: int) -> None:
     chosen = chosen_subsets(40, size, 160)
     counts = np.bincount(np.concatenate(chosen), minlength=40)
     assert len(chosen) == 160

@@ -17,7 +17,7 @@ def test_a_path_in_the_working_directory_becomes_relative() -> None:
 
 
 @pytest.mark.parametrize("path", ["runs", "../runs", "~/runs", "s3://bucket/x", "erm", ""])
-def test_what_is_no_absolute_path_stays(path: str) -> None:
+def test_texts_without_absolute_paths_stay_the_same(path: str) -> None:
     assert path_elsewhere(path) == path
 
 

@@ -43,7 +43,7 @@ def test_arms_of_a_grid_are_lines_along_its_number() -> None:
     assert plane_of(study, tuple(study.arms)) is None
 
 
-def test_what_a_number_decides_tells_no_lines_apart() -> None:
+def test_settings_that_follow_from_the_number_do_not_split_lines() -> None:
     values = zip((0.3, 0.2, 0.1), (5, 6, 6), strict=True)
     study = study_of({f"init={i}": {"network.init": i, "epochs": epochs} for i, epochs in values})
     response = response_of(study, tuple(study.arms))

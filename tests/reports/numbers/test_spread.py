@@ -32,7 +32,7 @@ def test_the_spread_on_the_distribution_is_found_and_covered(sd: float) -> None:
     assert 0.92 <= hits / 600 <= 0.99
 
 
-def test_its_parts_are_those_of_the_formula() -> None:
+def test_the_parts_of_the_spread_are_those_of_the_formula() -> None:
     is_wrong = np.array([[1, 0, 1, 0], [1, 1, 1, 0], [1, 0, 0, 0]], bool)
     spread = split_spread(is_wrong)
     assert spread.total == pytest.approx(np.std([0.5, 0.75, 0.25], ddof=1))

@@ -22,7 +22,7 @@ def test_files_are_written_and_others_of_the_folder_are_left(tmp_path: Path) -> 
     assert (folder / "figures" / "b.png").read_bytes() == b"\x90"
 
 
-def test_where_one_cannot_be_written_none_is_replaced(tmp_path: Path) -> None:
+def test_if_one_file_cannot_be_written_none_is_replaced(tmp_path: Path) -> None:
     folder = tmp_path / "study"
     replace_files(folder, {"a": "old", "b": "old"})
     with pytest.raises(OSError, match="x" * 300):

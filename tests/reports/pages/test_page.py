@@ -86,7 +86,7 @@ def test_the_page_shows_table_time_caption_and_origin(
     assert "2023-11-14 22:13 UTC" in words
 
 
-def test_what_stands_between_backticks_is_code(results: tuple[RunResult, ...]) -> None:
+def test_text_between_backticks_is_code(results: tuple[RunResult, ...]) -> None:
     said = "Run it with `mixsweep run <small>` & look."
     page = check(replace(make_study(), description=said), results)
     assert "Run it with mixsweep run <small> & look." in page.words

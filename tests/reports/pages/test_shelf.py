@@ -258,7 +258,9 @@ def test_a_finished_report_beside_is_not_replaced_by_an_unfinished_one(
 
 
 @pytest.mark.parametrize("outcome", ["complete", "diverged"])
-def test_of_what_is_listed_a_cut_line_makes_all_of_it_unknown(tmp_path: Path, outcome: str) -> None:
+def test_an_incomplete_line_of_runs_csv_makes_all_its_runs_unknown(
+    tmp_path: Path, outcome: str
+) -> None:
     (tmp_path / "runs.csv").write_text(f"run_key,seed,outcome\naa,0,{outcome}\nbb,1")
     found = standing(tmp_path, "digits")
     assert found is not None

@@ -56,7 +56,7 @@ def test_a_site_written_again_is_the_same(tmp_path: Path, times: int) -> None:
 
 
 @pytest.mark.parametrize("place", ["index.html", "one/thesis.tex"])
-def test_nothing_of_another_site_is_replaced(tmp_path: Path, place: str) -> None:
+def test_files_of_another_site_are_not_replaced(tmp_path: Path, place: str) -> None:
     _report(tmp_path / "reports" / "one")
     other = tmp_path / "site" / place
     other.parent.mkdir(parents=True)

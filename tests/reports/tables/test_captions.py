@@ -18,7 +18,7 @@ def test_a_family_of_no_comparisons_adjusts_nothing() -> None:
     assert spell_family(family) == "no two seeds to pair, so no tests"
 
 
-def test_what_settings_have_in_common_is_said_once() -> None:
+def test_words_common_to_settings_are_written_once() -> None:
     config = problem_named("two-layer").config()
     values = [*({"data.classes": k} for k in (4, 6, 16)), {"epochs": 66}]
     arms = {str(place): with_values(config, value) for place, value in enumerate(values)}

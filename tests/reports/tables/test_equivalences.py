@@ -24,7 +24,7 @@ def test_each_arm_has_the_three_probabilities_of_the_posterior() -> None:
     assert "margin of 0.50 points" in listing.caption
 
 
-def test_where_more_is_better_better_is_above(decay: None) -> None:
+def test_if_larger_is_better_then_better_is_above_the_margin(decay: None) -> None:
     study = decay_study()
     listing = equivalence_table(tabulate(study, [decayed(run, 0.001) for run in study.runs()]), 0.5)
     assert listing is not None

@@ -50,7 +50,7 @@ def test_arms_are_those_of_the_table_to_every_digit(
     )
 
 
-def test_where_an_arm_has_no_number_there_is_nan(study: Study, unfinished: list[RunResult]) -> None:
+def test_a_missing_number_of_an_arm_is_nan(study: Study, unfinished: list[RunResult]) -> None:
     frame = arms_frame(study, unfinished).set_index("arm")
     assert np.isnan(frame.loc["midpoint", "test/error_mean"])
     assert frame.loc["uniform", "test/error_mean"] > 0
@@ -137,7 +137,7 @@ def test_a_metric_that_some_epochs_have_is_nan_in_the_others(study: Study) -> No
     assert np.isnan(frame["test/error"]).tolist() == [True] * 10 + [False] * 20
 
 
-def test_of_nothing_there_are_no_rows_and_the_columns_of_any_study(study: Study) -> None:
+def test_without_results_a_frame_has_columns_and_no_rows(study: Study) -> None:
     frame = epochs_frame(study, [])
     assert len(frame) == 0
     assert list(frame.columns) == [*OF_RUN, "outcome", "epoch", "seconds", "stored_at_ms"]

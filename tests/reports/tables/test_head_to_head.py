@@ -138,7 +138,7 @@ def test_from_six_seeds_on_the_sign_flip_test_is_beside_the_t_test(num: int) -> 
     assert comparison.header[place - 1 : place + 2] == ("p", "sign-flip p", "d")
 
 
-def test_of_one_seed_there_is_a_difference_and_nothing_that_needs_a_spread() -> None:
+def test_one_seed_gives_a_difference_without_interval_and_p() -> None:
     study, results = many_seeds(1)
     found = against(study, results)
     (line, _) = found.listings()[0].cells

@@ -228,7 +228,7 @@ def test_homes_of_one_machine_are_told_apart_by_their_names() -> None:
         join([here], command="")
 
 
-def test_what_tells_several_columns_apart_is_joined() -> None:
+def test_headings_join_all_properties_that_distinguish_columns() -> None:
     study = make_study()
     parts = [study, other_data(study, "tens", "cifar10")]
     columns = [column(s, instructions=i) for s in parts for i in ("AVX2", "AVX512")]

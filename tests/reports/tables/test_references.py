@@ -20,7 +20,7 @@ def test_a_paper_s_value_stands_beside_ours_with_the_difference() -> None:
     assert listing.records[0]["difference"] == pytest.approx(listing.records[0]["mean"] - 0.19)
 
 
-def test_what_is_done_otherwise_than_in_the_source_is_said_beside_its_values() -> None:
+def test_deviations_from_the_source_are_stated_beside_its_values() -> None:
     study = replace(make_study(), references={"erm": {"test/error": 0.2}})
     listing = reference_table(study, arrange(study, ended(study, {})))
     assert listing is not None

@@ -47,7 +47,7 @@ def test_every_comparison_is_there_under_every_readout_that_was_measured() -> No
     assert [record["is_primary"] for record in listing.records] == 2 * [True, False, False]
 
 
-def test_its_numbers_are_those_of_the_same_comparison_of_the_readout() -> None:
+def test_numbers_equal_those_of_the_comparison_in_each_readout() -> None:
     study = make_study()
     results = measured(study, AVERAGED)
     arranged = arrange(study, results)

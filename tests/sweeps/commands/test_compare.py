@@ -90,9 +90,7 @@ def test_arms_that_no_seed_pairs_are_refused_by_what_differs(home: Path, tmp_pat
         (("--arms", "erm", "uniform", "--set", "base.epochs=9"), "no finished run with test/error"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(
-    home: Path, arguments: tuple[str, ...], text: str
-) -> None:
+def test_incomparable_arms_are_refused(home: Path, arguments: tuple[str, ...], text: str) -> None:
     said = _compare(home, "digits", *arguments)
     assert isinstance(said.exception, RefusedError)
     assert text in str(said.exception)

@@ -197,7 +197,7 @@ def test_any_change_ends_what_is_recalled(
     "damage",
     ["empty", "bit flipped", "a list", "other's content", "a folder", "a FIFO", "a dangling link"],
 )
-def test_what_is_in_the_place_of_a_conclusion_ends_no_launch_and_is_replaced(
+def test_anything_in_the_place_of_a_conclusion_is_replaced_without_an_error(
     concluded: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     kept = tmp_path / "kept"
@@ -223,7 +223,7 @@ def keep_again(mixsweep: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(request, results, report)
 
 
-def test_what_a_conclusion_nested_too_deep_says_is_not_recalled(
+def test_a_conclusion_that_is_nested_too_deep_is_not_used(
     concluded: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = concluded.home / KEPT

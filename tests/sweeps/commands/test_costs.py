@@ -45,7 +45,7 @@ def test_time_comes_from_the_median_epoch_of_the_arm_or_of_the_others() -> None:
     assert seconds_to_train(plan, results, slots=9) == pytest.approx(20), "a run is not split"
 
 
-def test_nobody_knows_the_time_before_an_epoch_was_measured() -> None:
+def test_the_time_is_unknown_before_an_epoch_was_measured() -> None:
     plan = plan_runs([_run(BASE, 0, "erm")], {})
     assert seconds_to_train(plan, [], slots=2) is None
 

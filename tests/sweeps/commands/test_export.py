@@ -37,7 +37,7 @@ def test_every_epoch_of_every_run_is_a_row_in_both_formats(tmp_path: Path) -> No
     pd.testing.assert_frame_equal(csv, frame, check_dtype=False)
 
 
-def test_what_a_killed_export_left_goes(tmp_path: Path) -> None:
+def test_partial_files_of_a_killed_export_are_deleted(tmp_path: Path) -> None:
     train(tmp_path)
     left = left_by_a_dead_process(tmp_path, prefix=".epochs.csv.")
     assert left.exists()
@@ -45,7 +45,7 @@ def test_what_a_killed_export_left_goes(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"store", "epochs.csv"}
 
 
-def test_nothing_stored_is_said_and_another_format_refused(tmp_path: Path) -> None:
+def test_an_empty_export_and_an_unknown_format_are_reported(tmp_path: Path) -> None:
     said = _export(tmp_path)
     assert said.return_value == 1
     assert "no epoch is stored yet" in said.stderr

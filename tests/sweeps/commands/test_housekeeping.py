@@ -52,9 +52,7 @@ def test_a_diverged_run_needs_no_state(store: Store, study: Study) -> None:
     assert [stage.key for stage in take_stock([study], store)[0].prunable] == [key]
 
 
-def test_what_one_study_is_done_with_stays_while_another_needs_it(
-    store: Store, study: Study
-) -> None:
+def test_states_that_another_study_needs_are_kept(store: Store, study: Study) -> None:
     longer = load_study("digits", ["study=longer", "base.epochs=9"])
     for epochs in (4, 5, 6):
         store_stage(store, study.runs()[0], epochs, b"weights")

@@ -83,7 +83,7 @@ def test_a_report_whose_provenance_is_lost_is_not_shown_and_hides_no_study(
     assert (row["finished"], row["report"]) == (6, None)
 
 
-def test_what_a_killed_report_left_is_no_study(tmp_path: Path) -> None:
+def test_partial_files_of_a_killed_report_are_no_study(tmp_path: Path) -> None:
     train(tmp_path, "digits")
     assert _mixsweep(tmp_path, "report", "digits").return_value == 0
     reports = tmp_path / "reports"
@@ -91,7 +91,7 @@ def test_what_a_killed_report_left_is_no_study(tmp_path: Path) -> None:
     assert len(json.loads(_mixsweep(tmp_path, "list", "--json").stdout)["studies"]) == 1
 
 
-def test_what_was_reported_and_never_run_is_not_called_stopped(tmp_path: Path) -> None:
+def test_a_study_that_was_never_run_is_not_listed_as_stopped(tmp_path: Path) -> None:
     train(tmp_path, "digits", but=("erm", 0))
     _mixsweep(tmp_path, "report", "digits")
     shutil.rmtree(tmp_path / "store")

@@ -68,7 +68,7 @@ def test_a_command_on_a_study_gets_the_study_and_its_places(typed: Callable[...,
     assert places(request) == (Path("h"), "s3://b/s", "http://t", "j")
 
 
-def test_what_is_not_typed_comes_from_the_environment(
+def test_options_that_are_not_typed_come_from_the_environment(
     typed: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ("MIXSWEEP_HOME", "MIXSWEEP_STORE", "MLFLOW_TRACKING_URI", "MIXSWEEP_OPTUNA")
@@ -295,7 +295,7 @@ def test_a_problem_without_data_has_no_checksums(
 
 @pytest.mark.parametrize("number", ["nan", "inf", "-1", "free"])
 @pytest.mark.parametrize("option", ["--price", "--gpus-per-run"])
-def test_what_is_no_amount_is_refused(option: str, number: str) -> None:
+def test_an_invalid_amount_is_refused(option: str, number: str) -> None:
     said = CliRunner().invoke(commands, ["plan", "digits", option, number])
     assert said.exit_code == 2
     assert option in said.stderr
@@ -333,7 +333,7 @@ def test_without_a_word_a_run_has_one_cpu_and_what_gpus_there_are() -> None:
         (("--keep-final-states",), "keep_final_states", True),
     ],
 )
-def test_what_is_said_of_the_place_of_runs_is_passed_on(
+def test_options_on_placement_are_passed_on(
     arguments: tuple[str, ...], name: str, value: Any
 ) -> None:
     placed = _placed(*arguments).return_value
@@ -452,7 +452,7 @@ def test_several_studies_are_worked_on_in_turn_and_end_with_the_largest_code(
     assert seen == ["digits", "quickstart"]
 
 
-def test_nothing_is_worked_on_while_one_of_several_studies_cannot_be_read(tmp_path: Path) -> None:
+def test_no_study_is_trained_if_one_of_several_cannot_be_read(tmp_path: Path) -> None:
     seen = []
 
     @click.command()

@@ -30,7 +30,7 @@ def test_a_table_fits_the_terminal_and_says_what_it_leaves_out(columns: int, row
     assert columns == 140 or any(line.startswith("not shown: ") for line in lines)
 
 
-def test_what_the_table_alone_does_not_explain_is_said_below_it() -> None:
+def test_marks_of_the_table_are_explained_below_it() -> None:
     table = (
         "| arm | error | n |\n| --- | --- | --- |\n| erm | 1.0 | 2/2 |\n| mixup | 1.1† | 2/2 |\n"
     )

@@ -148,7 +148,7 @@ def test_tokens_grow_and_a_released_lease_is_free_at_once(store: Store) -> None:
     assert tokens == [1, 2, 3]
 
 
-def test_of_drivers_that_start_at_once_one_drives(store: Store) -> None:
+def test_one_of_several_simultaneous_drivers_gets_the_lease(store: Store) -> None:
     barrier = threading.Barrier(6)
     held: list[Lease] = []
     busy: list[StudyBusyError] = []
@@ -171,7 +171,7 @@ def test_of_drivers_that_start_at_once_one_drives(store: Store) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-def test_of_processes_that_race_for_a_study_one_drives_in_every_round(store: Store) -> None:
+def test_one_of_several_racing_processes_gets_the_lease_in_every_round(store: Store) -> None:
     held = race(drive, store.url, racers=4, rounds=100)
     assert [sum(got) for got in held] == [1] * 100
     assert len({got.index(True) for got in held}) > 1, "one racer was always first: no race"

@@ -56,7 +56,7 @@ def test_a_stage_is_trained_by_the_first_driver_that_claims_it(any_store: Store)
     assert first.trains("x again, after its process died", KEYS[:4])
 
 
-def test_what_ended_is_free_once_the_driver_says_so(store: Store) -> None:
+def test_a_stage_is_free_once_its_driver_withdraws_the_claim(store: Store) -> None:
     first, second = Driver(store, "a"), Driver(store, "b")
     assert first.trains("x", KEYS[:4])
     first.claims.end("x")
@@ -103,7 +103,7 @@ def test_the_last_shared_stage_of_two_runs_is_asked_for(store: Store) -> None:
     assert list(store.files.names("wanted")) == [f"wanted/{KEYS[1]}"]
 
 
-def test_what_a_live_driver_needs_is_not_removed(any_store: Store) -> None:
+def test_stages_that_a_live_driver_needs_are_not_removed(any_store: Store) -> None:
     launch, prune = Driver(any_store, "c"), Driver(any_store, "a")
     launch.claims.expect({"fork": (KEYS[2:3], KEYS[1:2])})
     assert launch.trains("x", KEYS[4:6])
@@ -205,7 +205,7 @@ def test_a_damaged_note_claims_nothing(store: Store, tmp_path: Path, content: by
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("name", ["a.json", "a.json.tmp", "a.planned.tmp"])
 @pytest.mark.parametrize("kind", ["link", "pipe"])
-def test_what_others_put_in_the_place_of_a_note_is_replaced_and_never_written_to(
+def test_a_link_or_pipe_in_the_place_of_a_note_is_replaced_and_not_written_to(
     store: Store, tmp_path: Path, name: str, kind: str
 ) -> None:
     outside, place = tmp_path / "outside", tmp_path / "claims" / name
@@ -222,7 +222,7 @@ def test_what_others_put_in_the_place_of_a_note_is_replaced_and_never_written_to
     assert outside.read_text() == "mine"
 
 
-def test_of_drivers_that_claim_at_once_never_two_train(store: Store) -> None:
+def test_two_drivers_that_claim_a_stage_at_once_never_both_train_it(store: Store) -> None:
     drivers = [Driver(store, name) for name in "abcd"]
     wins = 0
     with ThreadPoolExecutor(len(drivers)) as threads:

@@ -248,7 +248,7 @@ def test_a_record_that_is_lost_does_not_let_tokens_go_back(store: Store) -> None
     assert lease.holder.token == 4
 
 
-def test_where_no_file_tells_a_token_it_is_the_time(store: Store) -> None:
+def test_without_a_file_the_token_is_the_time(store: Store) -> None:
     leave_a_lease(store, 1)
     for name in FILES:
         lease_file(store, name).write_bytes(b"\xff")
@@ -286,7 +286,7 @@ def test_a_full_disk_is_named_with_the_file_and_leaves_the_study_free(
     assert lease.holder.token == 1
 
 
-def test_whoever_only_asks_for_the_driver_does_not_keep_the_next_one_out(
+def test_a_query_for_the_driver_does_not_block_the_next_driver(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The query takes the lock for a moment, for which the next driver waits."""
@@ -315,7 +315,7 @@ def test_two_questions_do_not_take_each_other_for_a_driver(store: Store) -> None
     os.close(asking)
 
 
-def test_who_may_not_ask_is_told_so(modest: Store) -> None:
+def test_a_user_without_permission_is_told_so(modest: Store) -> None:
     leave_a_lease(modest, 1)
     lease_file(modest, "table1.lock").chmod(0)
     with pytest.raises(PermissionError):
@@ -323,7 +323,7 @@ def test_who_may_not_ask_is_told_so(modest: Store) -> None:
 
 
 @pytest.mark.parametrize("damage", [name for name in NO_FILES if name != "unreadable"])
-def test_what_has_the_name_of_the_lock_file_goes_to_quarantine_whole(
+def test_a_folder_with_the_name_of_the_lock_file_goes_to_quarantine(
     store: Store, damage: str
 ) -> None:
     leave_a_lease(store, 1)
@@ -391,7 +391,7 @@ def test_a_driver_that_was_followed_leaves_the_record_of_the_next_one_alone(stor
     second.release()
 
 
-def test_nobody_takes_over_while_the_kernel_keeps_the_lock(store: Store) -> None:
+def test_a_lease_is_not_taken_over_while_the_file_is_locked(store: Store) -> None:
     lease = take(store)
     assert lease.successor is None
     lease.release()

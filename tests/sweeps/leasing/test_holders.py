@@ -152,7 +152,9 @@ def test_progress_with_a_value_of_another_kind_is_not_known(changes: dict[str, o
 
 
 @pytest.mark.parametrize(("holder", "by"), [(HOLDER, str(HOLDER)), (None, "another process")])
-def test_whoever_finds_a_study_busy_or_lost_is_told_by_whom(holder: Holder | None, by: str) -> None:
+def test_the_message_for_a_busy_or_lost_study_names_the_other_driver(
+    holder: Holder | None, by: str
+) -> None:
     busy = StudyBusyError("table1", holder)
     assert str(busy) == f"study 'table1' is driven by {by}; wait for it or stop it first"
     assert busy.holder == holder

@@ -63,7 +63,7 @@ def test_a_damaged_record_names_no_process(tmp_path: Path, content: bytes) -> No
     assert list(members(tmp_path)) == []
 
 
-def test_where_nobody_can_tell_when_a_process_began_none_is_recorded(
+def test_a_process_of_unknown_start_time_is_not_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "identity", lambda process: None)

@@ -26,7 +26,7 @@ print(len(gone), len(alive))
 """
 
 
-def test_one_that_has_ended_and_was_not_asked_how_lives_no_more() -> None:
+def test_a_zombie_process_counts_as_ended() -> None:
     parent = subprocess.Popen(
         [sys.executable, "-c", _PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -41,7 +41,7 @@ def test_one_that_has_ended_and_was_not_asked_how_lives_no_more() -> None:
     parent.communicate()
 
 
-def test_one_that_lives_on_is_waited_for_no_longer_than_asked() -> None:
+def test_waiting_for_a_living_process_ends_after_the_time_limit() -> None:
     sleeper = subprocess.Popen(["sleep", "60"])
     wait_for_end([psutil.Process(sleeper.pid)], timeout=0.05)
     assert lives(psutil.Process(sleeper.pid))

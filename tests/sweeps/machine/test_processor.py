@@ -12,7 +12,7 @@ from sweeps.machine.processor import gpu_slices, processor, usable_cpus
 
 
 @pytest.mark.skipif(shutil.which("lscpu") is None, reason="NOT CHECKED: no lscpu here")
-def test_it_is_the_name_that_the_system_shows() -> None:
+def test_the_name_of_the_processor_is_that_of_the_system() -> None:
     shown = subprocess.run(
         ["lscpu"],
         capture_output=True,

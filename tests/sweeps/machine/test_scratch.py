@@ -37,7 +37,7 @@ def started() -> Iterator[Callable[..., "subprocess.Popen[bytes]"]]:
         process.wait()
 
 
-def test_what_a_killed_launch_has_left_running_is_ended_before_its_folder_is_removed(
+def test_processes_of_a_killed_launch_are_ended_before_its_folder_is_removed(
     place: Path, started: Callable[..., "subprocess.Popen[bytes]"]
 ) -> None:
     writer = started(f"while :; do mkdir -p {place}/mixsweep-*~/ray/$((n += 1)); done")
@@ -47,7 +47,7 @@ def test_what_a_killed_launch_has_left_running_is_ended_before_its_folder_is_rem
         writer.wait(timeout=10)
 
 
-def test_what_a_killed_launch_left_is_cleared_where_nothing_is_left_to_train(
+def test_the_folder_of_a_killed_launch_is_removed_even_if_nothing_is_left_to_train(
     place: Path, started: Callable[..., "subprocess.Popen[bytes]"]
 ) -> None:
     left = started()
@@ -57,7 +57,7 @@ def test_what_a_killed_launch_left_is_cleared_where_nothing_is_left_to_train(
     assert list(place.iterdir()) == []
 
 
-def test_what_a_launch_has_started_ends_with_it_and_nothing_else_does(
+def test_only_processes_of_the_launch_end_with_it(
     place: Path, started: Callable[..., "subprocess.Popen[bytes]"]
 ) -> None:
     before = started()
@@ -124,7 +124,7 @@ with scratch() as folder:
 
 
 @pytest.mark.parametrize("length", [4, 17, 18, 90])
-def test_its_path_leaves_room_for_the_longest_socket_of_ray(
+def test_the_scratch_path_leaves_room_for_the_longest_socket_of_ray(
     length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as root:

@@ -29,7 +29,7 @@ def test_a_handler_of_ones_own_hears_instead() -> None:
     assert heard == [signal.SIGTERM]
 
 
-def test_whoever_asks_again_does_not_wait() -> None:
+def test_a_second_wait_returns_at_once() -> None:
     script = (
         "import atexit, os, signal; from sweeps.machine.signals import hear, leave; "
         "atexit.register(print, 'waited'); hear(leave); signal.raise_signal(signal.SIGTERM)"
@@ -38,7 +38,7 @@ def test_whoever_asks_again_does_not_wait() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
-def test_one_that_came_is_known_whatever_became_of_it() -> None:
+def test_a_received_signal_is_recorded_even_if_the_handler_ignores_it() -> None:
     hear(lambda number, frame: None)
     before = signal.set_wakeup_fd(-1)
     signal.set_wakeup_fd(before)
@@ -53,7 +53,7 @@ def test_one_that_came_is_known_whatever_became_of_it() -> None:
         assert not has_come()
 
 
-def test_what_ends_nothing_is_no_arrival() -> None:
+def test_a_signal_that_ends_nothing_is_not_recorded() -> None:
     signal.signal(signal.SIGUSR1, lambda number, frame: None)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with arrivals() as has_come:

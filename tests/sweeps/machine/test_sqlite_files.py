@@ -79,7 +79,7 @@ def test_a_page_in_the_middle_that_is_damaged_is_found(home: Home) -> None:
 @pytest.mark.parametrize("damage", ["a folder", "a FIFO", "a socket", "a dangling link"])
 @pytest.mark.parametrize("suffix", ["-journal", "-wal", "-shm"])
 @pytest.mark.parametrize("is_there", [True, False])
-def test_what_is_in_the_place_of_a_file_beside_a_database_is_named(
+def test_anything_but_a_file_beside_a_database_is_named(
     home: Home, name: str, damage: str, suffix: str, is_there: bool
 ) -> None:
     table, require = REQUIRES[name]
@@ -152,7 +152,7 @@ def test_databases_are_made_for_their_owner_alone_under_any_umask(tmp_path: Path
 
 
 @pytest.mark.parametrize("damage", ["a folder", "a FIFO", "a dangling link"])
-def test_what_is_in_the_place_of_a_lock_is_named(tmp_path: Path, damage: str) -> None:
+def test_anything_but_a_file_in_the_place_of_a_lock_is_named(tmp_path: Path, damage: str) -> None:
     file = tmp_path / "mlflow.db"
     with alone(file):
         pass

@@ -50,7 +50,7 @@ def test_an_excluded_combination_may_be_of_arm_and_grid(tmp_path: Path) -> None:
     assert "uniform switch_epoch=2" not in read(tmp_path, text + beta).arms
 
 
-def test_what_cannot_be_run_may_be_excluded(tmp_path: Path) -> None:
+def test_invalid_cells_of_a_grid_may_be_excluded(tmp_path: Path) -> None:
     text = SMALL + "grid: {epochs: [2, 4], mix.switch_epoch: [1, 3]}\n"
     (line,) = refusals(tmp_path, text)
     assert line.startswith("4: grid.mix.switch_epoch[1]: `mix.switch_epoch <= epochs` must hold")

@@ -114,7 +114,7 @@ def test_an_override_leads_into_nothing_that_has_no_parts(
     assert document.value == document_of(SMALL + text).value
 
 
-def test_what_is_wrong_with_every_override_is_said_in_their_order(tmp_path: Path) -> None:
+def test_faults_of_all_overrides_are_listed_in_order(tmp_path: Path) -> None:
     overrides = ("base.epochs=0", "seeds", "arms.b.epochs=1", "seeds=[1")
     said = [line.split(": ")[0] for line in refusals(tmp_path, DOTTED, *overrides)]
     assert sorted(said) == sorted(f"--set {text}" for text in overrides)

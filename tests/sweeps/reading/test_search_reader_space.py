@@ -213,7 +213,7 @@ def test_bad_spaces_are_refused_with_line_path_and_rule(tmp_path: Path, case: st
         "batch_size: {int: [32, 128], step: 32}",
     ],
 )
-def test_whatever_a_run_has_can_be_searched(tmp_path: Path, entry: str) -> None:
+def test_every_field_of_a_run_can_be_searched(tmp_path: Path, entry: str) -> None:
     search = read(tmp_path, STUDY.replace(SWITCH, entry)).search
     assert search is not None
     configs = [search.config_of(values) for values in search.space.corners()]

@@ -62,7 +62,7 @@ def test_a_study_without_the_key_is_as_it_was(tmp_path: Path) -> None:
         ("sensitivity: {lr_schedule: [cosine]}\n", "the study has no claims to judge"),
     ],
 )
-def test_what_cannot_be_a_variant_is_refused_at_its_place(
+def test_an_invalid_variant_is_refused_with_its_place(
     tmp_path: Path, text: str, problem: str
 ) -> None:
     assert any(problem in line for line in refusals(tmp_path, ARMS + text))

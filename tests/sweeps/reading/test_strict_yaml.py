@@ -59,7 +59,7 @@ def test_scalars_mean_what_they_look_like(text: str, value: object) -> None:
     .replace("&a", "&a,x")
     .split(),
 )
-def test_what_readers_of_yaml_disagree_on_is_refused(text: str) -> None:
+def test_values_that_yaml_readers_disagree_on_are_refused(text: str) -> None:
     document = read_yaml(text.replace(",", " ").encode(), place_at)
     assert document.value is REFUSED
     assert len(document.faults) == 1
@@ -106,14 +106,14 @@ _NO_NUMBER = "expected a name or a decimal number, got a non-decimal number; quo
                      "'NULL'"),
     ],
 )  # fmt: skip
-def test_what_is_refused_is_named_with_its_line_and_path(content: bytes, fault: str) -> None:
+def test_refused_values_are_named_with_line_and_path(content: bytes, fault: str) -> None:
     assert list(map(str, read_yaml(content, place_at).faults)) == [fault]
 
 
 @pytest.mark.parametrize(
     ("content", "line"), [(b"a: [1\n", 2), (b"a: b: c\n", 1), (b"a: 1\n b: 2\n", 2)]
 )
-def test_what_is_no_yaml_is_refused_at_its_line(content: bytes, line: int) -> None:
+def test_text_that_is_no_yaml_is_refused_with_its_line(content: bytes, line: int) -> None:
     (fault,) = read_yaml(content, place_at).faults
     assert str(fault).startswith(f"f:{line}: not valid YAML: ")
     assert str(fault).endswith(")")
@@ -153,7 +153,7 @@ def test_reading_goes_on_after_a_refused_value() -> None:
     assert [fault.place.line for fault in document.faults] == [1, 2, 4]
 
 
-def test_nothing_is_nested_deeper_than_32() -> None:
+def test_nesting_deeper_than_32_is_refused() -> None:
     assert read("[" * 32 + "]" * 32) != []
     document = read_yaml(b"[" * 33 + b"]" * 33, place_at)
     assert document.value is REFUSED
@@ -173,7 +173,7 @@ def test_nothing_is_nested_deeper_than_32() -> None:
         ("text", False),
     ],
 )
-def test_what_was_refused_is_found_wherever_it_lies(value: object, holds: bool) -> None:
+def test_a_refused_value_is_located_at_any_depth(value: object, holds: bool) -> None:
     assert holds_refused(value) is holds
 
 
@@ -194,6 +194,6 @@ documents = st.recursive(
 
 @given(documents)
 @example({"\x85": "\u2028", "1e-3": 1e-3})
-def test_what_is_written_reads_back_with_types_and_all(document: object) -> None:
+def test_written_values_are_read_back_with_their_types(document: object) -> None:
     result = read(write_yaml(document))
     assert repr(result) == repr(document)

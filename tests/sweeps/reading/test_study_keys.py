@@ -174,7 +174,7 @@ def test_the_smallest_and_the_largest_seed_are_seeds() -> None:
     assert Confirmation(seeds=(0, 2**63 - 1)).seeds == (0, MAX_SEED)
 
 
-def test_what_a_study_leaves_out_has_its_documented_default() -> None:
+def test_omitted_keys_have_their_documented_defaults() -> None:
     study = a_study()
     assert (study.problem, study.description, study.readout) == ("images", "", Last())
     assert (study.budget, study.baseline, study.equivalence, study.differs) == (

@@ -98,7 +98,7 @@ def test_above_a_path_are_its_prefixes() -> None:
     ("hint", "value"),
     [(int, 1), (float, 1.0), (bool, False), (int | None, None), (tuple[int, ...], (1,))],
 )
-def test_some_value_stands_in_for_a_missing_one(hint: Any, value: Any) -> None:
+def test_a_placeholder_replaces_a_missing_value(hint: Any, value: Any) -> None:
     assert stand_in(hint) == value
     assert type(stand_in(hint)) is type(value)
 

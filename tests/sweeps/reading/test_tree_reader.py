@@ -77,7 +77,7 @@ def test_a_missing_key_does_not_hide_a_broken_rule() -> None:
     ]
 
 
-def test_what_was_refused_before_is_not_reported_again() -> None:
+def test_a_fault_is_reported_only_once() -> None:
     (problem,) = problems_of("species: rose\ndays: &a 3\n")
     assert "anchors are not allowed" in problem
     (problem,) = problems_of("species: rose\ndays: 3\nvisits: [&a {day: 1}]\n")

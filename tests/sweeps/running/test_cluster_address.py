@@ -88,7 +88,7 @@ def test_an_empty_option_is_junk(value: str) -> None:
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
-def test_what_speaks_grpc_is_joined(family: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_grpc_server_is_joined(family: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "")
     with listening(_HEAD, family) as address:
         choose_cluster(address)
@@ -97,14 +97,18 @@ def test_what_speaks_grpc_is_joined(family: int, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", bytes(9), _HEAD[:5]])
-def test_what_speaks_otherwise_is_refused(answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_of_another_protocol_is_refused(
+    answer: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with listening(answer) as address:
         monkeypatch.setenv("RAY_ADDRESS", address)
         with pytest.raises(PlacementError, match=f"^{address}: no Ray cluster answers"):
             choose_cluster(None)
 
 
-def test_what_never_answers_is_refused_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_never_answers_is_refused_within_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "_PATIENCE", 0.5)
     began = time.monotonic()
     with listening(None) as address, pytest.raises(PlacementError, match=r"timed out|no answer"):

@@ -77,8 +77,6 @@ def test_the_message_names_the_plugin_and_no_traceback_is_logged(
     assert not caplog.records
 
 
-def test_nothing_is_stored_of_numbers_that_cannot_be_made_again(
-    plugin: Write, tmp_path: Path
-) -> None:
+def test_results_that_cannot_be_repeated_are_not_stored(plugin: Write, tmp_path: Path) -> None:
     _failure(plugin(DRAW.format("nn.Dropout(0.5)"), DOTS), tmp_path / "store")
     assert not list((tmp_path / "store").rglob("*.json"))

@@ -94,7 +94,7 @@ def test_a_cluster_elsewhere_may_be_silent_for_a_moment(monkeypatch: pytest.Monk
     assert goes_on
 
 
-def test_what_else_ends_a_launch_passes_through() -> None:
+def test_other_errors_of_a_launch_pass_through() -> None:
     watched = Head(NOWHERE, is_own=True)
     with watched.watched(pytest.fail):
         pass

@@ -264,7 +264,7 @@ def test_a_machine_without_ray_mlflow_and_optuna_trains_reports_and_goes_on(
         (["--gpus-per-run", "1"], "needs a GPU, and torch"),
     ],
 )
-def test_what_one_process_cannot_do_is_refused(
+def test_options_that_need_several_processes_are_refused(
     command_line: Callable[..., CommandLine], options: Sequence[str], named: str
 ) -> None:
     mixsweep = command_line(CUDA_VISIBLE_DEVICES="")

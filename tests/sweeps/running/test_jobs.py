@@ -81,7 +81,7 @@ def cluster_of(server: RayServer) -> Cluster:
      "http://host:x", "http://host:8265?token=secret",
      "http://[::1", "http://[host]:8265"],
 )  # fmt: skip
-def test_what_is_no_address_of_a_dashboard_is_refused(address: str) -> None:
+def test_an_invalid_dashboard_address_is_refused(address: str) -> None:
     with pytest.raises(ClusterError) as caught:
         Cluster.connect(address)
     assert str(caught.value).startswith("--address ")
@@ -91,14 +91,14 @@ def test_what_is_no_address_of_a_dashboard_is_refused(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:1", "https://127.0.0.1:1", "http://a..b"])
-def test_where_nobody_answers_it_is_said_with_the_reason(address: str) -> None:
+def test_if_no_server_answers_the_message_gives_the_reason(address: str) -> None:
     with pytest.raises(ClusterError) as caught:
         Cluster.connect(address)
     assert str(caught.value).startswith(f"{address}: no Ray cluster answers (")
     assert "urlopen" not in str(caught.value)
 
 
-def test_what_speaks_no_http_is_no_cluster() -> None:
+def test_a_server_that_speaks_no_http_is_no_cluster() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def greet() -> None:
@@ -115,7 +115,7 @@ def test_what_speaks_no_http_is_no_cluster() -> None:
 
 
 @pytest.mark.parametrize("status", [403, 404, 500])
-def test_what_answers_otherwise_is_no_cluster(server: RayServer, status: int) -> None:
+def test_a_server_with_other_answers_is_no_cluster(server: RayServer, status: int) -> None:
     server.greeting = status
     with pytest.raises(ClusterError) as caught:
         Cluster.connect(server.address)
@@ -165,7 +165,7 @@ def test_the_token_of_the_cluster_files_is_used_if_no_variable_names_another(
     assert os.environ.get("RAY_AUTH_TOKEN_PATH") == used[named]
 
 
-def test_who_wants_to_tell_their_usage_does(
+def test_usage_statistics_of_ray_stay_enabled_if_the_user_enables_them(
     server: RayServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "1")

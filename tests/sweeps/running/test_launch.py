@@ -41,7 +41,7 @@ def train(study: Study, store: Store, home: Path) -> Any:
         return launch.train(source, store, tracker_of(study, home), lease, Placement())
 
 
-def test_where_all_is_stored_no_cluster_is_started(
+def test_no_cluster_is_started_if_all_runs_are_stored(
     study: Study, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(launch, "cluster")
@@ -51,7 +51,7 @@ def test_where_all_is_stored_no_cluster_is_started(
     assert [result.outcome for result in train(study, store, home)] == ["complete"] * 4
 
 
-def test_where_no_cluster_starts_that_is_said_and_nothing_is_left(
+def test_a_cluster_that_does_not_start_is_reported_and_leaves_nothing(
     study: Study, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Path] = []

@@ -23,7 +23,7 @@ def test_runs_are_placed_on_slots_one_after_another() -> None:
     assert pace.seconds_left([], 100, 10_000.0, 2) == 500.0
 
 
-def test_what_runs_take_beside_training_counts_for_those_to_come() -> None:
+def test_time_beside_training_counts_for_future_runs() -> None:
     pace = Pace()
     pace.begin("a", 10.0)
     pace.train("a", 50.0, 5.0)
@@ -125,9 +125,7 @@ def test_the_first_eta_is_right_within_a_factor_of_two(
         (Outlook(num_runs=6, at_once=2, num_last=4), 118.0),
     ],
 )
-def test_what_may_still_join_counts_as_long_as_its_budget_lasts(
-    outlook: Outlook, seconds: float
-) -> None:
+def test_runs_that_may_be_added_count_within_the_budget(outlook: Outlook, seconds: float) -> None:
     base = TrainConfig(epochs=10, batch_size=8)
     arms = {"erm": base, "midpoint": with_values(base, {"mix.law": "midpoint"})}
     study = Study(name="s", description="", arms=arms, seeds=(0, 1, 2, 3), baseline="erm",

@@ -30,7 +30,7 @@ def test_processes_started_within_have_the_variables_and_others_have_not(
     assert seen_by_a_process() == (before or "")
 
 
-def test_what_holds_actors_is_let_go_before_ray_is_ended_and_nothing_meanwhile() -> None:
+def test_references_to_actors_are_released_before_ray_is_shut_down() -> None:
     seen: list[object] = []
 
     class Handle:

@@ -35,7 +35,7 @@ def never(*_: object, **__: object) -> None:
     raise AssertionError("a step was measured")
 
 
-def test_nothing_is_measured_where_every_slot_has_room(
+def test_memory_is_not_measured_if_every_slot_has_room(
     digits: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subprocess, "Popen", never)
@@ -102,7 +102,7 @@ def test_the_share_of_a_gpu_has_room_for_a_run(gigabytes: int, share: float) -> 
     assert found.placed(Placement(gpus_per_run=1)) == Placement(gpus_per_run=1)
 
 
-def test_what_a_gpu_holds_says_nothing_of_slots_on_cpus(digits: Study) -> None:
+def test_memory_of_a_gpu_does_not_limit_slots_on_cpus(digits: Study) -> None:
     on_gpu = RunMemory(per_run=GB, is_measured=True, device="cuda", total=80 * GB)
     assert on_gpu.side_by_side(digits) is None
     assert "1.0 GB of the 80.0 GB of a GPU; --gpus-per-run 0.125 fits" in on_gpu.says(digits)

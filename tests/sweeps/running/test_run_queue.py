@@ -141,7 +141,7 @@ def _study(name: str, draw: random.Random) -> Study:
 
 @pytest.mark.parametrize("kills", [False, True])
 @pytest.mark.parametrize("seed", range(20))
-def test_what_drivers_share_is_trained_once_however_they_interleave(
+def test_shared_epochs_are_trained_once_however_drivers_interleave(
     tmp_path: Path, seed: int, kills: bool
 ) -> None:
     draw = random.Random(seed)

@@ -169,7 +169,7 @@ def test_a_run_asks_for_its_own_stages_however_many_are_stored(
     assert _outcome(Store(str(tmp_path)), BASE) == "complete"
 
 
-def test_what_another_run_stored_on_its_way_is_left_alone(tmp_path: Path) -> None:
+def test_stages_stored_by_another_run_are_not_deleted(tmp_path: Path) -> None:
     store = Store(str(tmp_path))
     mixed = with_values(BASE, {"mix.law": {"beta": 1.0}})
     fork = with_values(mixed, {"mix.switch_epoch": 2})
@@ -215,7 +215,7 @@ def test_a_run_is_finished_without_its_predictions_and_trains_nothing_again(
     assert store.predictions.keys() == set()
 
 
-def test_what_a_run_stored_for_itself_stays_once_others_need_it(tmp_path: Path) -> None:
+def test_a_stage_stored_by_a_run_is_kept_if_others_need_it(tmp_path: Path) -> None:
     store, longer = Store(str(tmp_path)), dataclasses.replace(BASE, epochs=9)
     key = stage_keys(longer)[2]
     assignment = Assignment(

@@ -59,7 +59,7 @@ def test_a_link_to_a_credential_is_one(tmp_path: Path) -> None:
     assert (found.files, found.credentials) == (("study.yaml",), ("harmless.txt",))
 
 
-def test_what_is_ignored_is_neither_uploaded_nor_named(tmp_path: Path) -> None:
+def test_ignored_files_are_neither_uploaded_nor_named(tmp_path: Path) -> None:
     write(tmp_path, "a.pem", "log/x", "sub/b.pem", "sub/keep.txt", "sub/drop.txt", "c.tmp")
     write(tmp_path, ".gitignore", content="*.pem\n/log/\n")
     write(tmp_path, "sub/.rayignore", content="drop.txt\n")

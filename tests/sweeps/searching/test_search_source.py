@@ -551,7 +551,7 @@ def test_a_budget_of_hours_counts_those_of_earlier_launches(tmp_path: Path) -> N
         assert (proposals.history().ended or "no").startswith(ended)
 
 
-def test_what_a_search_still_asks_for_is_foreseen(tmp_path: Path) -> None:
+def test_future_points_of_a_search_are_counted(tmp_path: Path) -> None:
     study = read(tmp_path, CONFIRM)
     search = study.search
     assert search is not None

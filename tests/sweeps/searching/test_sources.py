@@ -69,7 +69,7 @@ def test_a_budget_of_a_grid_lets_every_arm_have_the_same_seeds_and_adds_up_over_
     assert drained(budgeted(more, store), store) == [("erm", 2), ("uniform", 2)]
 
 
-def test_what_a_budget_still_lets_join_is_foreseen(tmp_path: Path) -> None:
+def test_runs_that_the_budget_still_allows_are_counted(tmp_path: Path) -> None:
     store = Store(str(tmp_path / "store"))
     by_runs = budgeted(read(tmp_path, GRID + "budget: {runs: 3}\n"), store)
     assert by_runs.outlook(1) == Outlook(num_runs=4, at_once=2)

@@ -36,7 +36,7 @@ def test_a_store_tells_every_study_and_settings_that_were_launched_in_it(store: 
     assert launches(store, "none") == ()
 
 
-def test_what_a_store_tells_is_what_was_entered(store: Store) -> None:
+def test_the_ledger_of_a_store_returns_its_entries(store: Store) -> None:
     study = _study()
     enter(study, store, "mixsweep run small --home ~")
     (told,) = launches(store)
@@ -126,7 +126,7 @@ def test_a_record_with_a_field_of_a_later_version_is_read(store: Store, tmp_path
     assert launches(store) == (told,)
 
 
-def test_what_differs_is_said_once_for_all_arms_and_by_arm_else() -> None:
+def test_differences_common_to_all_arms_are_stated_once() -> None:
     stored = json.loads(json.dumps(settings_of(_study(epochs=50))))
     assert spell_differences(stored, _study()) == "base.epochs=50; you asked for 3"
     stored["erm"]["epochs"] = 7
@@ -147,14 +147,14 @@ def test_seeds_that_are_stored_are_not_told_and_those_that_lack_are() -> None:
     )
 
 
-def test_of_many_differences_some_are_named_and_the_others_counted() -> None:
+def test_some_of_many_differences_are_named_and_the_others_counted() -> None:
     other = _study(epochs=4, batch_size=9, eval_every=2)
     stored = json.loads(json.dumps(settings_of(other)))
     asked = _study(**{"optimizer.lr": 0.5})
     assert spell_differences(stored, asked).count("and 1 more") == 2
 
 
-def test_where_images_lie_is_no_difference_and_other_images_are() -> None:
+def test_other_images_are_a_difference_and_another_path_is_none() -> None:
     stored = json.loads(json.dumps(settings_of(_study())))
     for values in stored.values():
         values["data.folder"] = "~/photos"

@@ -43,7 +43,7 @@ def test_a_parameter_that_one_arm_alone_has_varies_too() -> None:
     )  # fmt: skip
 
 
-def test_nothing_varies_in_a_study_of_one_arm() -> None:
+def test_no_field_varies_in_a_study_of_one_arm() -> None:
     assert study(a=BASE).varying() == ()
 
 

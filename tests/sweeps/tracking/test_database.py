@@ -160,7 +160,7 @@ def test_a_sound_database_of_another_program_is_no_blank_and_goes(tmp_path: Path
     assert names_of(database) == set()
 
 
-def test_what_a_killed_process_left_of_a_blank_database_goes(tmp_path: Path) -> None:
+def test_partial_blank_databases_of_killed_processes_are_deleted(tmp_path: Path) -> None:
     blank, kept = kept_blank(tmp_path)
     for name in (f"{kept.name}.x1.tmp", "blank.db.4711"):
         blank.with_name(name).write_bytes(b"half")
@@ -194,7 +194,7 @@ def test_a_new_database_is_its_owners_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["a FIFO", "a dangling link", "a list"])
-def test_what_is_in_the_place_of_the_artifacts_is_named(tmp_path: Path, damage: str) -> None:
+def test_a_file_in_the_place_of_the_artifact_folder_is_named(tmp_path: Path, damage: str) -> None:
     place = tmp_path / "artifacts"
     require_artifacts(Home(folder=tmp_path).artifact_location)
     place.touch()
@@ -219,7 +219,7 @@ def test_artifacts_elsewhere_are_not_looked_at(location: str | None) -> None:
 
 
 @pytest.mark.timeout(60)
-def test_what_cannot_be_read_for_what_is_beside_it_cannot_be_told(study: Study, home: Path) -> None:
+def test_a_database_with_an_unreadable_journal_is_not_read(study: Study, home: Path) -> None:
     here = Home(folder=home)
     Experiment.open(here.tracking_uri, study.name, artifact_location=here.artifact_location)
     database = home / "mlflow.db"

@@ -84,7 +84,7 @@ def test_a_loaded_network_says_what_it_said_of_a_batch_of_any_size(
         torch.testing.assert_close(loaded(inputs), network(inputs), rtol=0, atol=0)
 
 
-def test_its_signature_has_the_shapes_with_a_free_batch(exported: tuple[Path, Model]) -> None:
+def test_the_signature_of_a_network_has_a_free_batch_size(exported: tuple[Path, Model]) -> None:
     folder, described = exported
     for signature in (described.signature, Model.load(str(folder)).signature):
         (given,), (said,) = signature.inputs.inputs, signature.outputs.inputs
@@ -97,7 +97,7 @@ def test_the_example_is_kept_beside_it(exported: tuple[Path, Model]) -> None:
     assert described.load_input_example(str(folder)).tolist() == [[1.0] * 3] * 2
 
 
-def test_it_needs_torch_of_the_version_that_wrote_it_and_nothing_of_ours(
+def test_a_logged_network_needs_its_torch_version_and_not_mixsweep(
     exported: tuple[Path, Model],
 ) -> None:
     lines = (exported[0] / "requirements.txt").read_text().split()

@@ -171,7 +171,7 @@ def test_a_mistake_of_ours_is_not_taken_for_an_outage(caplog: pytest.LogCaptureF
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
 
 
-def test_what_takes_the_place_of_what_waits_is_delivered_by_rank_though_the_outbox_is_closing(
+def test_replaced_items_are_delivered_by_rank_while_the_outbox_closes(
     post: Post,
 ) -> None:
     outbox = outbox_to(post)

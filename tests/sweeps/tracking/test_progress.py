@@ -8,7 +8,7 @@ from sweeps.tracking.progress import RunProgress, epochs_of
 from tests.sweeps.tracked import epoch_of, result_of
 
 
-def test_what_was_trained_joins_what_is_known_in_order(study: Study) -> None:
+def test_new_epochs_are_added_to_known_ones_in_order(study: Study) -> None:
     run = study.runs()[0]
     known = RunProgress.stored(result_of(run, 1))
     further = known.trained([epoch_of(run, 2), epoch_of(run, 0)])

@@ -253,7 +253,7 @@ def test_a_killed_run_is_running_again_when_it_is_resumed(
     assert runs_of(study, client, "seed")["erm erm seed=0"].info.status == "FINISHED"
 
 
-def test_what_a_killed_driver_had_queued_is_written_by_the_next(
+def test_items_queued_by_a_killed_driver_are_written_by_the_next(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     killed = projection_of(study, home)
@@ -430,7 +430,7 @@ def test_an_arm_says_which_files_it_was_trained_on_once(
     assert "03af" in data.dataset.source
 
 
-def test_what_the_arms_share_are_the_params_of_the_study(
+def test_settings_common_to_all_arms_are_params_of_the_study(
     study: Study, home: Path, client: MlflowClient, tmp_path: Path
 ) -> None:
     projection_of(study, home).log_report(tmp_path, "| arm |")

@@ -99,7 +99,7 @@ def test_an_arm_is_summarised_now_and_then_while_its_seeds_end_and_when_the_last
     assert (arm.info.status, arm.data.tags["outcome"]) == ("FINISHED", "complete")
 
 
-def test_what_the_end_needs_is_imported_by_the_tracker_once_what_was_found_is_written(
+def test_modules_for_the_end_are_imported_after_stored_results_are_written(
     study: Study,
     home: Path,
     client: MlflowClient,
@@ -119,7 +119,7 @@ def test_what_the_end_needs_is_imported_by_the_tracker_once_what_was_found_is_wr
     assert imported_by.startswith("outbox")
 
 
-def test_what_the_beginning_needs_is_imported_before_anything_is_written(
+def test_modules_for_the_start_are_imported_before_anything_is_written(
     study: Study, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = tmp_path / "needed_at_once.py"
@@ -140,7 +140,7 @@ def test_what_the_beginning_needs_is_imported_before_anything_is_written(
     del sys.modules[module.stem]
 
 
-def test_what_a_launch_found_waits_for_what_it_trains(
+def test_stored_results_are_written_after_new_ones(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     study = replace(study, seeds=tuple(range(10)))
@@ -195,7 +195,7 @@ def test_a_run_deleted_while_it_is_written_is_written_anew(
     assert caplog.records == []
 
 
-def test_what_mlflow_refuses_is_dropped_with_a_warning_and_holds_nothing_up(
+def test_an_item_that_mlflow_refuses_is_dropped_with_a_warning(
     study: Study, home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     tracker = tracker_of(study, home)

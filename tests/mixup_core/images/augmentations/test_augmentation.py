@@ -73,7 +73,7 @@ def test_draws_come_in_the_shape_of_the_accesses(tag: str) -> None:
     assert drawn is None or drawn.shape[:2] == (2, 5)
 
 
-def test_what_needs_pixels_of_8_bits_refuses_pooled_ones() -> None:
+def test_augmentations_of_8_bit_pixels_refuse_pooled_images() -> None:
     for tag in AUGMENTATIONS:
         augmentation = parsed(Augmentation, tag)
         if augmentation.needs_bytes:

@@ -93,7 +93,7 @@ def test_counts_classes_and_sizes_are_the_published_ones(
     assert sizes == counts
 
 
-def test_what_is_corrupted_is_in_the_catalogue() -> None:
+def test_datasets_with_corrupted_images_are_in_the_catalogue() -> None:
     assert set(CORRUPTED) <= set(CATALOG)
 
 

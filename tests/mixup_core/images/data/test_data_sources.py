@@ -31,7 +31,7 @@ def archive(tmp_path: Path) -> Path:
     return file
 
 
-def test_what_a_killed_reader_has_unpacked_goes_with_the_next_one(
+def test_the_next_reader_deletes_files_that_a_killed_one_unpacked(
     tmp_path: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "temporary"

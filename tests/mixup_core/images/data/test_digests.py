@@ -87,9 +87,7 @@ def test_a_digest_is_that_of_the_whole_content(
         ("missing", "No such file or directory"),
     ],
 )
-def test_what_cannot_be_read_is_a_data_error_of_its_name_and_the_reason(
-    damage: str, reason: str
-) -> None:
+def test_an_unreadable_file_is_a_data_error_with_name_and_reason(damage: str, reason: str) -> None:
     with bound_by_modes() as folder:
         file = folder / "file"
         file.touch()
@@ -206,7 +204,7 @@ def test_damaged_memory_is_no_memory(folder: Path, kept: Path, content: bytes) -
 @pytest.mark.timeout(60)
 @pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("damage", sorted(DAMAGES))
-def test_whatever_is_in_the_place_of_memory_is_no_memory(
+def test_anything_else_in_the_place_of_the_cache_is_ignored(
     folder: Path, kept: Path, damage: str
 ) -> None:
     told(folder, kept)
@@ -232,7 +230,9 @@ def test_memory_to_which_nothing_came_is_not_written_again(folder: Path, kept: P
 
 
 @pytest.mark.usefixtures("later")
-def test_what_a_killed_process_left_beside_memory_goes(folder: Path, kept: Path) -> None:
+def test_leftovers_of_a_killed_process_beside_the_cache_are_deleted(
+    folder: Path, kept: Path
+) -> None:
     told(folder, kept)
     kept.with_name(f"{kept.name}.4711").write_text("{")
     kept.with_name("another.json").write_text("{}")
@@ -242,7 +242,7 @@ def test_what_a_killed_process_left_beside_memory_goes(folder: Path, kept: Path)
 
 
 @pytest.mark.usefixtures("later")
-def test_where_nothing_can_be_kept_the_digests_are_the_same(folder: Path, tmp_path: Path) -> None:
+def test_digests_are_the_same_if_the_cache_cannot_be_written(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert told(folder, tmp_path / "file" / "kept.json") == true_digests(folder)
     assert (tmp_path / "file").is_file()

@@ -212,9 +212,7 @@ def test_a_gzip_bomb_is_stopped(
         fetch("fashion-mnist", root)
 
 
-def test_what_is_there_and_intact_is_kept_what_is_damaged_replaced(
-    sources: Sources, root: Path
-) -> None:
+def test_intact_files_are_kept_and_damaged_ones_replaced(sources: Sources, root: Path) -> None:
     sources.publish(sources.mirror)
     fetch("fashion-mnist", root)
     shutil.rmtree(sources.mirror)
@@ -225,7 +223,9 @@ def test_what_is_there_and_intact_is_kept_what_is_damaged_replaced(
     assert fetched(root) == sources.contents
 
 
-def test_what_a_killed_fetch_left_is_not_taken_for_complete(sources: Sources, root: Path) -> None:
+def test_a_partial_download_of_a_killed_process_does_not_count_as_complete(
+    sources: Sources, root: Path
+) -> None:
     leftover = root / ".fashion-mnist.partial" / "FashionMNIST" / "raw"
     leftover.mkdir(parents=True)
     for name in sources.contents:
@@ -374,7 +374,7 @@ def test_digits_come_with_scikit_learn(root: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("name", ["imagenet", "image-folder"])
-def test_what_cannot_be_fetched_is_refused_with_what_can(name: str, root: Path) -> None:
+def test_an_unknown_dataset_is_refused_with_a_list_of_known_ones(name: str, root: Path) -> None:
     with pytest.raises(
         DataError, match=f"{name}: not a dataset that can be fetched; .*fashion-mnist"
     ):
@@ -409,7 +409,9 @@ def test_an_absent_an_empty_and_a_folder_for_a_file_are_told_apart(
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("damage", ["a FIFO", "a folder", "a dangling link", "a socket"])
-def test_what_is_in_the_place_of_a_lock_is_named(sources: Sources, root: Path, damage: str) -> None:
+def test_anything_but_a_file_in_the_place_of_the_lock_is_named(
+    sources: Sources, root: Path, damage: str
+) -> None:
     sources.publish(sources.mirror)
     root.mkdir()
     lock = root / ".fashion-mnist.lock"
@@ -423,7 +425,7 @@ def test_what_is_in_the_place_of_a_lock_is_named(sources: Sources, root: Path, d
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("damage", ["a FIFO", "a folder", "a dangling link", "empty"])
-def test_what_is_in_the_place_of_a_fetch_under_way_goes(
+def test_anything_in_the_place_of_a_partial_download_is_removed(
     sources: Sources, root: Path, damage: str
 ) -> None:
     sources.publish(sources.mirror)

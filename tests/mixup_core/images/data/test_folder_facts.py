@@ -71,7 +71,7 @@ def test_a_folder_is_looked_at_again_only_once_a_file_or_the_decoder_changed(
     assert len(looked) == 3
 
 
-def test_what_was_kept_and_is_damaged_is_looked_at_again(folder: Path, tmp_path: Path) -> None:
+def test_damaged_cached_facts_are_computed_again(folder: Path, tmp_path: Path) -> None:
     facts = scan_folder(folder, tmp_path / "data")
     kept = tmp_path / "data" / "digests" / f"folder-{facts.digest}.json"
     kept.write_text('{"digest": 3}')

@@ -97,7 +97,7 @@ def test_train_and_test_must_have_the_same_classes(pets: Path) -> None:
         ),
     ],
 )
-def test_what_does_not_belong_in_a_folder_is_named(
+def test_files_that_do_not_belong_in_an_image_folder_are_named(
     place: str, make: Any, message: str, pets: Path
 ) -> None:
     make(pets / place)
@@ -220,7 +220,7 @@ def test_a_pipe_among_the_images_is_named_by_the_digest_too(
         folder_digest(pets, tmp_path / "data")
 
 
-def test_what_windows_leaves_in_folders_is_no_image_and_changes_no_digest(
+def test_files_that_windows_adds_are_no_images_and_change_no_digest(
     pets: Path, tmp_path: Path
 ) -> None:
     before = folder_digest(pets, tmp_path / "data")

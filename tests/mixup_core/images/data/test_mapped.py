@@ -62,7 +62,7 @@ def test_mapped_images_are_those_that_load_returns(
         assert_equal(load_mapped(data, tmp_path), load(data, tmp_path))
 
 
-def test_what_is_decoded_is_not_decoded_again(
+def test_decoded_images_are_not_decoded_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     load_mapped(DIGITS, tmp_path)
@@ -159,7 +159,7 @@ def test_a_key_that_others_may_know_is_replaced_or_done_without(
         assert (key.stat().st_size, key.stat().st_mode & 0o777) == (32, 0o600)
 
 
-def test_what_a_killed_process_left_is_not_read(tmp_path: Path) -> None:
+def test_a_partial_file_of_a_killed_process_is_not_read(tmp_path: Path) -> None:
     load_mapped(DIGITS, tmp_path)
     (file,) = decoded(tmp_path)
     whole = file.read_bytes()
@@ -172,7 +172,7 @@ def test_what_a_killed_process_left_is_not_read(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("damage", ["a FIFO", "a folder", "a dangling link", "a link to itself"])
-def test_what_is_in_the_place_of_what_is_written_is_not_waited_for(
+def test_anything_in_the_place_of_the_partial_file_does_not_block(
     tmp_path: Path, damage: str
 ) -> None:
     load_mapped(DIGITS, tmp_path)
@@ -190,7 +190,7 @@ def test_a_pipe_in_the_place_of_the_lock_is_not_waited_for(tmp_path: Path) -> No
     assert_equal(load_mapped(DIGITS, tmp_path), load(DIGITS, tmp_path))
 
 
-def test_what_killed_processes_left_of_a_data_set_goes_and_another_ones_stays(
+def test_partial_files_of_killed_processes_are_deleted_and_those_of_other_datasets_kept(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "decoded").mkdir()

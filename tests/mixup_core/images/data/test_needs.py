@@ -89,7 +89,7 @@ def test_corrupted_images_are_needed_with_the_test_images_alone(
         assert (ImageData().missing(config_of(data)) is not None) == is_missing
 
 
-def test_what_a_study_lacks_of_corrupted_images_is_said(
+def test_missing_corrupted_images_of_a_study_are_named(
     cifar_c: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MIXSWEEP_DATA", str(cifar_c))
