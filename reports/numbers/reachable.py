@@ -69,8 +69,9 @@ def reachable(that: StatedComparison, measures: Mapping[str, Measure], n: int) -
 def _seeds(value: float, measure: Measure, n: int, place: int) -> dict[int, float]:
     """Return a value for each of n seeds, all equal or nearly equal to a given value.
 
-    Seeds of a metric that is no count differ by a tiny amount. If there are two seeds, those of the
-    first arm differ by one counted item, because two equal differences have no interval.
+    If the metric is no fraction of counted items, the values differ by a tiny amount. If it is one
+    and n is 2, the values of the first arm differ by one item, because two equal differences have
+    no interval.
     """
     width = measure.most - measure.least
     step = _SPREAD * width * (place + 1)

@@ -181,12 +181,13 @@ def spell_place(place: ReportPlace, study: Study) -> str | None:
     """Return a message on the report that was kept or moved; None if the folder was free."""
     if place.moved is not None:
         why = _spell_moved(place.moved, study)
-        return f"the report that stood in {place.folder} is in {place.moves}: {why}"
+        return f"the earlier report in {place.folder} was moved to {place.moves}: {why}"
     if place.stays is None:
         return None
     here = place.stays
     return (
-        f"{here.folder} stays: {_spell_kept(place, here, study)}; this report is in {place.folder}"
+        f"the report in {here.folder} is kept: {_spell_kept(place, here, study)}; "
+        f"this report is in {place.folder}"
     )
 
 
@@ -195,14 +196,14 @@ def _spell_moved(moved: Standing, study: Study) -> str:
         return f"its {_PROVENANCE} cannot be read or is another study's"
     if moved.settings == study.settings:
         return "it has fewer runs and more predictions"
-    return "it is of other settings"
+    return "it has other settings"
 
 
 def _spell_kept(place: ReportPlace, here: Standing, study: Study) -> str:
     if not here.is_known:
         return (
-            f"{here.folder / _PROVENANCE} cannot be read or is another study's, so nobody knows "
-            "what this report would replace (remove the folder to have it there)"
+            f"{here.folder / _PROVENANCE} cannot be read or is another study's, so it is "
+            "unknown what this report would replace (remove the folder to write the report there)"
         )
     if told := spell_differences(here.arms, study, here.seeds):
         return f"stored here with {told}"

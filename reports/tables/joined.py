@@ -59,10 +59,8 @@ class Joined:
     def listings(self) -> tuple[Listing, ...]:
         """Return tables of arms, differences, verdicts, paper values and equal runs.
 
-        Empty tables are left out.
-
-        The records of the first are the rows of `joined.csv`, those of the verdicts the rows of
-        `joined_verdicts.csv`.
+        Empty tables are left out. The records of the table of arms are the rows of `joined.csv`,
+        those of the verdicts the rows of `joined_verdicts.csv`.
         """
         found = (
             self._means(),

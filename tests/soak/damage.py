@@ -134,7 +134,7 @@ def judge(cell: Cell, ending: Ending, sound: Mapping[str, str]) -> str | None:
 
 
 def _changed(cell: Cell, ending: Ending, sound: Mapping[str, str]) -> Collection[str]:
-    """Return the files of a good report that no folder of the study has unchanged."""
+    """Return the files of a good report that were changed in every report folder of the study."""
     folder = ending.file.parent
     while folder.name != cell.of.study and folder != folder.parent:
         folder = folder.parent

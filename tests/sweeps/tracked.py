@@ -36,7 +36,7 @@ def projection_of(study: Study, home: Path) -> Projection:
 
 
 def reconcile(projection: Projection, results: Sequence[RunResult]) -> None:
-    """Update MLflow with some results, which are all results of their arms."""
+    """Update MLflow with results; for each arm among them, these are all its results."""
     for result in results:
         projection.reconcile_run(RunProgress.stored(result))
     for arm in dict.fromkeys(result.run.arm for result in results):

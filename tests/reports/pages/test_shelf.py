@@ -296,7 +296,7 @@ def test_a_report_that_lacks_predictions_does_not_take_the_place_of_one_that_has
     for _ in range(2):
         said = report()
         assert said.return_value == 0
-        assert f"{folder} stays: it was finished with the same settings" in said.stderr
+        assert f"{folder} is kept: it was finished with the same settings" in said.stderr
         assert f"has the predictions of {runs} more; this report is in" in said.stderr
         assert _bytes(folder) == finished
         assert len(_beside(home)) == 1

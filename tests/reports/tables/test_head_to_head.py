@@ -1,7 +1,4 @@
-"""Head to head: two arms over their common seeds, compared with SciPy.
-
-Arms that cannot be paired.
-"""
+"""Head to head: two arms over their common seeds, compared with SciPy; and impossible pairs."""
 
 import itertools
 import json
