@@ -223,7 +223,7 @@ def test_a_report_of_which_nothing_is_known_is_put_aside_whole(
         said = report("--set", "seeds=1")
         aside = folder.with_name(f"digits@earlier{'.1' * number}")
         assert (said.return_value, _bytes(aside)) == (0, before)
-        assert f"is in {aside}: its provenance.json cannot be read" in said.stderr
+        assert f"was moved to {aside}: its provenance.json cannot be read" in said.stderr
         assert _rows(folder) == 3
 
 
