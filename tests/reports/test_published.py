@@ -105,8 +105,13 @@ def test_a_claim_of_the_readme_is_a_published_verdict_that_holds() -> None:
 
 RESULTS = {
     "Uniform mixup has lower test error than ERM": ("quickstart", "uniform", "erm", -1),
-    "these runs do not decide whether midpoint does": ("quickstart", "midpoint", "erm", 0),
-    "midpoint ends above ERM": ("readouts", "midpoint-cosine", "erm-cosine", 1),
+    "These runs do not decide whether midpoint mixup is better than ERM": (
+        "quickstart",
+        "midpoint",
+        "erm",
+        0,
+    ),
+    "midpoint has higher test error than ERM": ("readouts", "midpoint-cosine", "erm-cosine", 1),
 }
 """Results that the README states: study, two arms, and the sign of their difference (0: not
 significant).
