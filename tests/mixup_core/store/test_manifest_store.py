@@ -55,7 +55,9 @@ def test_a_manifest_of_a_newer_format_is_refused_by_name_and_left_alone(
         lambda: list(store.stages()),
         store.verify,
     ):
-        with pytest.raises(FormatError, match=rf"^stages/01/{KEY}\.json: store format 3, .* 1$"):
+        with pytest.raises(
+            FormatError, match=rf"^stages/01/{KEY}\.json: store format 3, .* format 1: "
+        ):
             use()
     assert store.keys() == {KEY: True}
 
