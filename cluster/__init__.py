@@ -1,1 +1,1 @@
-"""Files for machines, and submission to a cluster."""
+"""Configuration files for clusters, and submission of a launch to one."""

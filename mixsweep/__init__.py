@@ -54,22 +54,23 @@ _COLUMNS, _ROWS = 120, 60
 
 
 class Results:
-    """The results of a study in a home or store, read once; each table is computed on access."""
+    """The results of a study, read once from a home or store; each table is computed on access."""
 
     study: Study
-    """The study; a search includes its points."""
+    """The study; if it is a search, its proposed points are included as arms."""
     stored: tuple[RunResult, ...]
-    """Results of each run, in the order of the study: records, facts, outcome."""
+    """Results of each run, in the order of `study.runs()`: epoch records, environment facts,
+    outcome."""
 
     def __init__(self, request: Request) -> None:
-        """Read the results of a study; call `load` instead."""
+        """Read the results of a study; call `load` instead of this constructor."""
         self.study = request.grown
         self.stored = request.results()
         self._request = request
         self._store = request.store
 
     def __repr__(self) -> str:
-        """Return the number of finished runs, and the main table."""
+        """Return a text with the number of finished runs and the main table."""
         from reports.tables.table import tabulate
         from sweeps.commands.terminal_table import fitted
 
@@ -82,27 +83,27 @@ class Results:
 
     @cached_property
     def arms(self) -> "pd.DataFrame":
-        """The columns of `table.csv`, one row per arm: means, intervals, paired differences."""
+        """One row per arm, with the columns of `table.csv`: mean, interval, paired difference."""
         from reports.tables.frames import arms_frame
 
         return arms_frame(self.study, self.stored)
 
     def to_latex(self) -> str:
-        """Return the main table as in `table.tex`, for a paper."""
+        """Return the main table as LaTeX source, equal to `table.tex` of the report."""
         from reports.tables.table import tabulate
 
         return tabulate(self.study, self.stored).latex()
 
     @cached_property
     def runs(self) -> "pd.DataFrame":
-        """The columns of `runs.csv`, one row per run."""
+        """One row per run, with the columns of `runs.csv`: arm, seed, outcome, metrics."""
         from reports.tables.frames import runs_frame
 
         return runs_frame(self.study, self.stored)
 
     @cached_property
     def classes(self) -> "pd.DataFrame":
-        """The columns of `classes.csv`, one row per class and arm: test error with its interval."""
+        """One row per class and arm, with the columns of `classes.csv`: error and interval."""
         from reports.tables.frames import classes_frame
 
         read = partial(read_predictions, store=self._store)
@@ -110,14 +111,17 @@ class Results:
 
     @cached_property
     def epochs(self) -> "pd.DataFrame":
-        """One row per run and stored epoch, with every metric."""
+        """One row per run and stored epoch, with a column for every metric."""
         from reports.tables.frames import epochs_frame
 
         return epochs_frame(self.study, self.stored)
 
     @cached_property
     def predictions(self) -> "pd.DataFrame":
-        """One row per finished run and validation or test image: split, index, label, logits."""
+        """One row per finished run and image of the validation or test split.
+
+        The columns are split, index of the image, label, and logits.
+        """
         import pandas as pd
 
         from reports.tables.frames import prediction_frames
@@ -128,7 +132,7 @@ class Results:
 
     @cached_property
     def figures(self) -> Mapping[str, "Figure"]:
-        """The figures of the report by name."""
+        """The figures of the report, by name."""
         from reports.pages.build import draw_report
 
         history = self._request.weighed_history
@@ -136,11 +140,11 @@ class Results:
 
 
 def read_study(reference: Reference, *overrides: str) -> Study:
-    """Return a study, checked so that every run of it can start.
+    """Read a study and check that every run of it can start.
 
     Args:
         reference: Name of a bundled study, the path of a study file, or a mapping with its keys.
-        overrides: `PATH=VALUE` texts, as for `--set`.
+        overrides: `PATH=VALUE` texts, for example `"seeds=3"`, as for `--set`.
 
     Raises:
         StudyError: If the file, an override or the study is invalid; lists every fault.
@@ -164,9 +168,9 @@ def run(
     its outcome.
 
     Args:
-        study: As for `read_study`.
+        study: Name of a bundled study, the path of a study file, or a mapping with its keys.
         overrides: `PATH=VALUE` texts, as for `--set`.
-        home: Folder of results.
+        home: Folder for everything that mixsweep writes.
         store: Checkpoint store elsewhere, a path or an fsspec URL; None for the one in `home`.
         engine: `inline` trains in this process, one run after another; `ray` trains runs in
             parallel.
@@ -174,7 +178,7 @@ def run(
 
     Raises:
         StudyError: If the study is invalid.
-        RefusedError: If it cannot be launched here.
+        RefusedError: If the study cannot be launched on this machine.
     """
     from sweeps.commands.ending import Ending
     from sweeps.commands.run import run as command
@@ -197,16 +201,17 @@ def load(
     """Return the stored results of a study, finished or not.
 
     Args:
-        study: As for `read_study`, or the name of a study that was launched there, with the
-            settings of its newest launch.
+        study: Name of a bundled study, the path of a study file, or a mapping with its keys. Also
+            the name of a study launched in this home, which is read with the settings of its newest
+            launch.
         overrides: `PATH=VALUE` texts, the same as in the launch.
-        home: Folder of results.
+        home: Folder that `run` or `mixsweep run` wrote to.
         store: Checkpoint store elsewhere, a path or an fsspec URL; None for the one in `home`.
 
     Raises:
         StudyError: If the study is invalid.
         StoreError: If the store cannot be read.
-        RefusedError: If nothing of the study is stored there.
+        RefusedError: If the home and the store contain nothing of the study.
     """
     request = _request(study, overrides, home, store)
     request.require_stored()
@@ -234,13 +239,13 @@ def train(
 
     Args:
         run: One of `Study.runs()`.
-        data: Folder of the data sets; None for `MIXSWEEP_DATA`, or its default.
+        data: Folder of the datasets; None for `MIXSWEEP_DATA`, or its default.
         device: `cpu`, `cuda` or `cuda:NUMBER`.
 
     Raises:
         ValueError: If the run needs a teacher, which only a launch trains, or the device is not one
-            of these.
-        DataError: If its data set is not on this machine.
+            of the three above.
+        DataError: If the dataset of the run is not on this machine.
     """
     if run.teacher is not None:
         raise ValueError(

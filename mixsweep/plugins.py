@@ -1,8 +1,8 @@
-"""The names that plugins need: base classes for parts of studies, data sets, limits, and `use`.
+"""Names for plugins: base classes for parts of studies, `Dataset`, types of limits, and `use`.
 
 A plugin is one Python file given by `--plugin FILE`, or an installed package with entry points of
-the group `mixsweep`. Its public classes that extend one of the base classes here can be used in
-study files under their `tag` or `name`; so can its values of type `Dataset`::
+    the group `mixsweep`. Its public classes that extend one of the base classes here can be used in
+    study files under their `tag` or `name`; so can its values of type `Dataset`::
 
     from dataclasses import dataclass
     from mixsweep.plugins import Count, Model
@@ -119,14 +119,15 @@ __all__ = [
 
 
 def use(file: str | Path) -> tuple[str, ...]:
-    """Load a plugin file into this process; return what it adds: `model tiny`, `dataset roses`.
+    """Load a plugin file into this process; return the names of its entries.
 
-    When an edited file is loaded again, it replaces what it added before.
+    An entry reads like `model tiny` or `dataset roses`. When an edited file is loaded again, it
+    replaces what it added before.
 
     Args:
         file: Path of a Python file.
 
     Raises:
-        PluginError: If it cannot be loaded; nothing is added then.
+        PluginError: If the file cannot be loaded; nothing is added in that case.
     """
     return _use(file).names

@@ -1,4 +1,4 @@
-"""The process `mixsweep`, or `python -m sweeps`: it handles signals from its first moment on."""
+"""Entry point of `mixsweep` and `python -m sweeps`; sets signal handlers before slow imports."""
 
 from typing import NoReturn
 
@@ -8,10 +8,11 @@ from sweeps.machine.streams import steady_streams
 
 
 def main() -> NoReturn:
-    """Run the command line, after preparing signals, streams and secrets.
+    """Prepare signal handlers, output streams and arguments, then run the command line.
 
-    The imports of the command line take a quarter of a second. Before them, addresses with a secret
-    are removed from the command line, which every user of the machine can read.
+    Importing the command line takes a quarter of a second, so signal handlers are installed before
+    it. URLs that contain a password are also hidden before it, because every user of the machine
+    can read the arguments of a process.
     """
     steady_streams()
     hear(leave_saying_so)

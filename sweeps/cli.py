@@ -63,13 +63,15 @@ _REFUSALS = (
 )  # fmt: skip
 
 _PATIENCE = 15.0
-"""Seconds for Ray to end its processes; it usually takes one, but a minute if some are gone."""
+"""Longest wait, in seconds, for Ray to end its processes: usually one, a minute if some are already
+dead."""
 
 
 def main() -> NoReturn:
-    """Run the command line and exit with a documented code.
+    """Run the command line and exit with a documented exit code.
 
-    Whatever the umask, other users cannot write to files of this process or its children.
+    The umask is tightened so that other users cannot write to files of this process or its
+    children.
     """
     os.umask(os.umask(0o022) | 0o022)
     read_names_as_utf8()
@@ -111,9 +113,15 @@ def main() -> NoReturn:
 
 
 def _end(ending: Ending, code: int, *, is_cut: bool) -> NoReturn:
-    """End this process; without Python's clean-up after training, which would take a second.
+    """End this process with an exit code, after the closing work of the command.
 
-    If a launch was cut short, none of its threads are waited for: they may wait forever.
+    After training, Python's own clean-up is skipped, because it would take a second.
+
+    Args:
+        ending: State that the command left for the end, for example whether it trained.
+        code: Exit code of the command.
+        is_cut: True if a launch was interrupted. Its threads are then not waited for, because they
+            may never end.
     """
     if code == DONE and not ending.leaves_files and (lost := lost_output()) is not None:
         code = _say(
@@ -133,17 +141,17 @@ def _end(ending: Ending, code: int, *, is_cut: bool) -> NoReturn:
 
 
 def _ignore_warnings() -> None:
-    """Prevent warnings of libraries from ending this process, as PYTHONWARNINGS=error would."""
+    """Ignore Python warnings, so that PYTHONWARNINGS=error cannot end this process."""
     if sys.warnoptions:
         warnings.simplefilter("ignore")
         os.environ.pop("PYTHONWARNINGS", None)
 
 
 def _require_working_directory() -> None:
-    """Check that the working directory exists, so that relative paths can be used.
+    """Check that the working directory exists and can be read.
 
     Raises:
-        RefusedError: If it was deleted, or this user may not read it.
+        RefusedError: If the working directory was deleted, or this user may not read it.
     """
     try:
         Path.cwd()
@@ -153,10 +161,12 @@ def _require_working_directory() -> None:
 
 
 def _require_home() -> None:
-    """Check that libraries can find a home directory; set USER if the user has no name.
+    """Check that a home directory is known; set USER if the user has no name.
+
+    Libraries such as Ray need both.
 
     Raises:
-        RefusedError: If HOME is not set and the system knows no home.
+        RefusedError: If HOME is not set and the system knows no home directory of this user.
     """
     try:
         Path.home()
@@ -171,7 +181,7 @@ def _require_home() -> None:
 
 
 def _spell(error: OSError) -> str:
-    """Return the message of a system error, with its path."""
+    """Return the message of a system error for users: its path, then the reason."""
     is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
     reason = "disk full" if is_full else error.strerror or str(error)
     if not error.filename:
@@ -183,7 +193,7 @@ def _spell(error: OSError) -> str:
 
 
 def _mistake(error: Exception) -> str:
-    """Return one line about an internal error, with the file that has its traceback."""
+    """Return a one-line message about an internal error; its traceback is written to a file."""
     told = "".join(traceback.format_exception(error))
     reason = (str(error).strip().splitlines() or ["no message"])[0]
     said = f"an error in mixsweep itself ({type(error).__name__}: {reason})"

@@ -1,1 +1,1 @@
-"""Leases: they ensure that each study has one driver."""
+"""Leases: locks in the store which ensure that only one driver trains a study at a time."""

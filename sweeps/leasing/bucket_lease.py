@@ -1,17 +1,20 @@
-"""BucketLease: one driver per study, in an object store that creates an object only once.
+"""BucketLease: a lock in an object store that gives each study one driver at a time.
 
-    leases/<study>/<token>.json     the holder; never changed: if two create it, one succeeds
+    leases/<study>/<token>.json     the holder; written once: if two drivers create it, one succeeds
     leases/<study>/<token>.beat     the heartbeat: a counter that grows, and the progress
 
-A process that sees no change of a heartbeat for `_EXPIRY` seconds, on its own monotonic clock, may
-create the next token; clocks of two machines are never compared. A holder relies on its lease for a
-shorter time after its last heartbeat, so it stops writing before another may take over, and if it
-finds a newer token it interrupts its own process. A single write that was in progress while the
-process was frozen cannot be prevented; it is harmless, because stages are written once and points
-in MLflow have stored times, so it repeats what is there.
+The object store must be able to refuse a second creation of the same object.
 
-The token is part of the names, so damaged objects do not change it. A holder whose record cannot be
-read is treated as unknown: it keeps the study as long as its heartbeat changes.
+A process that sees no change of a heartbeat for `_EXPIRY` seconds may create the next token. It
+measures these seconds with its own monotonic clock; clocks of two machines are never compared. The
+old holder trusts its lease for a shorter time after its last heartbeat, so it stops writing before
+another driver may take over. If it finds a newer token, it interrupts its own process. A single
+write that was in progress while the process was frozen cannot be prevented. Such a write is
+harmless, because it repeats stored content: stages are written once, and points in MLflow have
+stored times.
+
+The token is part of the object names, so a damaged object cannot change it. A holder whose record
+cannot be read counts as unknown; it keeps the study as long as its heartbeat changes.
 """
 
 import contextlib
@@ -39,26 +42,27 @@ from sweeps.leasing.holders import (
 
 _BEAT_EVERY = 2.0
 _EXPIRY = 30.0
-"""Seconds without a heartbeat after which a driver counts as dead."""
+"""Seconds without a change of the heartbeat after which another driver may take over."""
 _BELIEF = 20.0
-"""Seconds after its last heartbeat during which a driver may write."""
+"""Seconds after its last heartbeat during which a driver may still write."""
 _SILENCE = 6.0
-"""Seconds without a heartbeat after which a driver is not shown as running."""
+"""Seconds without a heartbeat after which `mixsweep status` no longer shows a driver as running."""
 _LOOK_EVERY = 0.25
 _SUSPENDS_TOO = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""A clock that also advances while the machine is suspended."""
+"""Clock that keeps counting while the machine is suspended, if the system has one."""
 
 
 class BucketLease:
-    """The lease of a study whose store is in a bucket; a thread renews it."""
+    """A lease of a study whose store is in a bucket; a background thread renews it."""
 
     def __init__(self, files: Bucket, study: str, command: str) -> None:
-        """Acquire the lease.
+        """Acquire the lease and start the thread that renews it.
 
         Raises:
-            StudyBusyError: If another driver holds it.
-            StoreError: If the bucket cannot be written, or does not create an object only once.
-            ValueError: If the name is not a valid study name.
+            StudyBusyError: If another driver holds the lease.
+            StoreError: If the bucket cannot be written, or may overwrite an object that must be
+                created only once.
+            ValueError: If `study` is not a valid study name.
         """
         self.successor: Holder | None = None
         self._files = files
@@ -84,19 +88,25 @@ class BucketLease:
 
     @staticmethod
     def latest(files: Bucket, study: str) -> Holder | None:
-        """Return the holder that acquired the lease last, alive or not; None if there was none."""
+        """Return the last driver that acquired the lease, alive or not; None if there was none."""
         token = _newest(files, study)
         return _read_holder(files, study, token) if token else None
 
     @staticmethod
     def current(files: Bucket, study: str) -> Holder | None:
-        """Return the live driver of a study; None without one. Waits seconds if it seems dead."""
+        """Return the live driver of a study, or None.
+
+        Takes `_SILENCE` seconds if the last driver sends no heartbeat.
+        """
         token = _newest(files, study)
         return _read_holder(files, study, token) if _lives(files, study, token, _SILENCE) else None
 
     @staticmethod
     def progress(files: Bucket, study: str) -> Heartbeat | None:
-        """Return the driver's progress; None without a live driver or a heartbeat."""
+        """Return the last heartbeat of a study's live driver.
+
+        None if no driver is alive, or if the driver has not reported progress yet.
+        """
         token = _newest(files, study)
         if not _lives(files, study, token, _SILENCE):
             return None
@@ -105,14 +115,19 @@ class BucketLease:
         return Heartbeat.from_plain(progress) if isinstance(progress, dict) else None
 
     def is_held(self) -> bool:
-        """Return True if the lease is certainly still valid, without reading the bucket."""
+        """Return True if the lease is certainly still valid; does not read the bucket."""
         since = time.clock_gettime(_SUSPENDS_TOO) - self._believed_at
         return self.successor is None and not self._ends.is_set() and since < _BELIEF
 
     def write_progress(
         self, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> None:
-        """Set the running runs for the next heartbeat."""
+        """Keep the progress that the next heartbeat will contain.
+
+        Args:
+            running: The runs in training.
+            seconds_left: Estimated seconds to the end of the launch; None if unknown.
+        """
         self._running, self._seconds_left = tuple(running), seconds_left
 
     def release(self) -> None:
@@ -166,10 +181,10 @@ class BucketLease:
 
 
 def _await_end(files: Bucket, study: str, token: int) -> None:
-    """Wait until a holder has released its lease or can no longer use it.
+    """Wait until the holder with a token has ended and its lease has expired or was released.
 
     Raises:
-        StudyBusyError: If it is alive.
+        StudyBusyError: If the holder is alive.
     """
     record = _read(files, _holder_name(study, token))
     if record is not None and _has_died_here(record):
@@ -179,9 +194,9 @@ def _await_end(files: Bucket, study: str, token: int) -> None:
 
 
 def _lives(files: Bucket, study: str, token: int, patience: float) -> bool:
-    """Return True if a holder's heartbeat changes within `patience` seconds.
+    """Return True if the heartbeat of a holder changes within `patience` seconds.
 
-    False at once if the lease was released.
+    False at once if the lease was released, or if `token` is 0.
     """
     name = _beat_name(study, token)
     if not token:
@@ -199,7 +214,11 @@ def _lives(files: Bucket, study: str, token: int, patience: float) -> bool:
 
 
 def _has_died_here(record: dict[str, Any]) -> bool:
-    """Return True if a holder was a process of this machine that no longer exists."""
+    """Return True if a holder was a process of this machine that no longer exists.
+
+    Args:
+        record: The holder's record in the bucket.
+    """
     here = Holder.here(0, "")
     is_near = here.boot_id is not None and record.get("boot_id") == here.boot_id
     is_seen = _namespace() is not None and record.get("namespace") == _namespace()
@@ -208,7 +227,7 @@ def _has_died_here(record: dict[str, Any]) -> bool:
 
 
 def _namespace() -> str | None:
-    """Return the pid namespace of this process; None if the system does not report it."""
+    """Return the Linux pid namespace of this process; None if the system does not report it."""
     with contextlib.suppress(OSError):
         return str(Path("/proc/self/ns/pid").readlink())
     return None
@@ -220,7 +239,7 @@ def _newest(files: Bucket, study: str) -> int:
 
 
 def _tokens(files: Bucket, study: str) -> dict[str, int]:
-    """Return the tokens of a study's lease objects, by object name."""
+    """Return the token of each lease object of a study, by object name."""
     names = list(files.names(_folder(study)))
     return {name: int(match[1]) for name in names if (match := _TOKEN.search(name))}
 
@@ -234,7 +253,7 @@ def _read_holder(files: Bucket, study: str, token: int) -> Holder | None:
 
 
 def _read(files: Bucket, name: str) -> dict[str, Any] | None:
-    """Return a record; empty if it cannot be read, None if it does not exist."""
+    """Return a JSON record of the bucket; empty if it is damaged, None if it does not exist."""
     try:
         return parse_note(files.read(name)) or {}
     except FileNotFoundError:

@@ -1,20 +1,22 @@
-"""Claims: the stages that a live driver trains, starts from or deletes.
+"""Claims: stages that a live driver reserves because it trains, starts from or deletes them.
 
-They prevent drivers of different studies in one store from interfering with each other.
+They prevent drivers of different studies in one store from training a stage twice or deleting a
+state that another driver needs.
 
     claims/<study>.json     the claims of the driver of one study; invalid after its lease
     claims/<study>.planned  every stage of the runs that this driver has not finished
     wanted/<stage key>      a stage that another driver waits for; its trainer must store it
 
-Every driver writes its own note first and then reads those of the others, so if two claim the same
-stage at the same time, at least one sees the other. A driver that sees another's claim withdraws
-its own and tries again later. A claim is valid as long as the lease of its driver, which a folder's
-locks or a bucket's heartbeats prove, so claims need no renewal of their own.
+Every driver first writes its own claims and then reads those of the others. So if two drivers claim
+the same stage at the same time, at least one sees the other's claim. It withdraws its own claim and
+tries again later. A claim is valid as long as its driver holds its lease, which a folder's lock or
+a bucket's heartbeat proves. So claims need no renewal of their own.
 
-In the same way, a stage at which runs of two drivers diverge is stored with its state. A driver
-that needs a stage of a run in training requests it (`wanted/`); a driver that starts a run later
-reads the plans of the others and keeps the stage. Only epochs that had passed without a state when
-a driver started are trained again, by one driver, from the nearest state.
+A stage at which runs of two drivers diverge is stored with its state (the checkpoint that training
+continues from). If the run is already in training, the driver that needs the stage requests it
+(`wanted/`). If the run starts later, its driver finds the stage in the plans of the others and
+keeps it. Only epochs that had passed without a stored state when a driver started are trained
+again, by one driver, from the nearest state.
 """
 
 import json
@@ -35,48 +37,51 @@ from sweeps.leasing.lease import Lease
 
 _FOLDER = "claims"
 _DIGITS = 16
-"""Number of characters of a stage key in a note; a collision only costs a wait."""
+"""Number of hexadecimal digits of a stage key in a note. A collision only costs a wait."""
 _END = "."
-"""Suffix of the last stage of a run in a plan."""
+"""Character after the key of a run's last stage in a file of planned stages."""
 _LOOK_EVERY, _LOOK_EVERY_IN_A_BUCKET = 0.5, 2.0
 """Seconds between two checks of a stage that another driver has claimed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claimed:
-    """The claims of live drivers; stages are given by the first digits of their keys."""
+    """The claims of live drivers; stages are named by the first digits of their keys."""
 
     trained: frozenset[str] = frozenset()
-    """Stages that are being trained."""
+    """Stages that a driver is training."""
     ends: frozenset[str] = frozenset()
     """Last stages of the runs in training."""
     used: frozenset[str] = frozenset()
-    """Stages that a run will start from, and last stages of teachers."""
+    """Stages whose states must be kept: runs will start from them, or learn from them as
+    teachers.
+    """
     removed: frozenset[str] = frozenset()
-    """Stages whose state is being deleted."""
+    """Stages whose states are being deleted."""
     plans: tuple[frozenset[str], ...] = ()
-    """All stages of each driver's unfinished runs; the last stage of a run ends in a dot."""
+    """All stages of the unfinished runs, one set per driver; the key of a run's last stage ends in
+    a dot."""
     num_drivers: int = 0
-    """Number of other live drivers that have written a note."""
+    """Number of other live drivers that have written claims."""
 
     def trains(self, key: str) -> bool:
-        """Return True if a stage is being trained."""
+        """Return True if a driver is training a stage."""
         return key[:_DIGITS] in self.trained
 
     def removes(self, key: str) -> bool:
-        """Return True if the state of a stage is being deleted."""
+        """Return True if a driver is deleting the state of a stage."""
         return key[:_DIGITS] in self.removed
 
     def needs(self, key: str) -> bool:
-        """Return True if the state of a stage must be kept."""
+        """Return True if the state of a stage must be kept for a driver."""
         return self.trains(key) or key[:_DIGITS] in self.used
 
     def passes(self, key: str) -> bool:
-        """Return True if a planned or running run continues after a stage."""
+        """Return True if a planned or running run of a driver continues after a stage."""
         return any(key[:_DIGITS] in plan for plan in self.plans)
 
     def needed_of(self, stages: Sequence[str]) -> frozenset[int]:
-        """Return the epochs of a run whose states other drivers need.
+        """Return the epochs of a run after which a state must be stored for other drivers.
 
         Args:
             stages: Stage keys of the run, one per epoch.
@@ -90,9 +95,10 @@ class Claimed:
         return frozenset(needed)
 
     def to_ask_for(self, stages: Sequence[str]) -> tuple[str, ...]:
-        """Return the last of the stages that another driver trains, if the run continues after it.
+        """Return the stage to request from another driver that trains a part of the same run.
 
-        Empty if there is none, or if both runs end there.
+        This is the last stage that both runs share. Empty if they share none in training, or if
+        both runs end there.
 
         Args:
             stages: Stage keys of a run, one per epoch.
@@ -104,49 +110,51 @@ class Claimed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Granted:
-    """Permission to train a run."""
+    """Permission to train a run, returned by `Claims.train`."""
 
     start: int
-    """Number of epochs from whose stored state the training starts."""
+    """Number of finished epochs whose stored state the training starts from; 0 to start anew."""
     keep: frozenset[int]
-    """Epochs whose states other drivers need."""
+    """Epochs, counted from 1, after which a state must be stored for other drivers."""
 
 
 @dataclass(kw_only=True)
 class Claims:
-    """The claims of one driver."""
+    """The stages that one driver has claimed in the store; it also reads the claims of others."""
 
     store: Store
     study: str
     token: int
-    """Token of the driver's lease."""
+    """Token (increasing number) of the driver's lease."""
     clock: Callable[[], float] = time.monotonic
     _trained: dict[str, Sequence[str]] = field(default_factory=dict)
-    """Stages that this driver trains, by run key."""
+    """Run key to the stages that this driver trains."""
     _starts: dict[str, Sequence[str]] = field(default_factory=dict)
-    """Stage that each run in training starts from, by run key; empty if it starts at epoch 0."""
+    """Run key to the stage that the run starts from; an empty sequence if the run starts at epoch
+    0."""
     _used: dict[str, Sequence[str]] = field(default_factory=dict)
     _planned: dict[str, "array[int]"] = field(default_factory=dict)
-    """First digits of the stages of each unfinished run, as numbers, by run key."""
+    """Run key to the first digits of the run's stage keys, as integers; unfinished runs only."""
     _num_listed: int = 0
-    """Number of runs in the file of planned stages."""
+    """Number of runs in the file of planned stages as last written."""
     _num_lists: int = 0
-    """Number of times that this file was written; 0 if it does not exist."""
+    """Number of times that the file of planned stages was written; 0 if it does not exist."""
     _removed: Sequence[str] = ()
     _again_at: dict[str, float] = field(default_factory=dict)
-    """Time of the next check, by key of each run that another driver trains."""
+    """Run key to the time of the next check, for runs that another driver trains."""
     _plans: dict[str, tuple[object, frozenset[str]]] = field(default_factory=dict)
-    """Version and content of the plans of other drivers, as last read, by study."""
+    """Study to the version and stages of its file of planned stages, as last read."""
     _is_outdated: bool = False
     _is_beside_others: bool = False
-    """True if other drivers were alive at the last check."""
+    """True if other drivers were alive when their claims were last read."""
 
     def expect(self, runs: Mapping[str, tuple[Sequence[str], Collection[str]]]) -> None:
-        """Claim the stages that runs will train or need, until they end; request shared ones.
+        """Announce runs that this driver will train; request the stages they share with others.
 
         Args:
-            runs: By run key, all its stages, one per epoch, and those stages of the run or its
-                teacher whose state this driver needs.
+            runs: Run key to two collections: all stage keys of the run, one per epoch, and the
+                stage keys of the run or its teacher whose states this driver needs until the run
+                ends.
         """
         if not runs:
             return
@@ -168,12 +176,14 @@ class Claims:
 
         Args:
             run: Key of the run.
-            stages: All its stages, one per epoch.
-            start: Returns the number of epochs from which training starts; its argument is True if
-                the store must be read, because another driver may have stored or deleted states.
+            stages: All stage keys of the run, one per epoch.
+            start: Returns the number of epochs from which training can start. Its argument is True
+                if the store must be read again, because another driver may have stored or deleted
+                states.
 
         Returns:
-            Where to start and what to keep; None while another driver trains the same stages.
+            The epoch to start from and the states to keep. None while another driver trains one of
+                these stages or deletes a state that the run needs; call again later.
         """
         if self.clock() < self._again_at.get(run, 0.0):
             return None
@@ -194,20 +204,24 @@ class Claims:
         return None
 
     def _claim(self, run: str, stages: Sequence[str], start: int) -> tuple[int, Claimed]:
-        """Write a claim; return its start and the claims of others at that time."""
+        """Claim the stages after epoch `start`; return `start` and the others' claims."""
         self._trained[run] = stages[start:]
         self._starts[run] = stages[start - 1 : start] if 0 < start < len(stages) else ()
         self._write()
         return start, self.of_others()
 
     def want(self, stage: str) -> None:
-        """Request that the driver which trains a stage stores its state."""
+        """Ask the driver that trains a stage to store its state."""
         self.store.files.create(wanted_name(stage), b"")
 
     def remove(self, stages: Sequence[str]) -> tuple[str, ...]:
-        """Claim stages whose state is to be deleted; return those that no other driver needs.
+        """Announce the deletion of states; return the stages that no other driver needs.
 
-        A stage of a run that another driver will train is needed, because the run starts from it.
+        A stage inside a run that another driver will train counts as needed, because that run
+        starts from it.
+
+        Args:
+            stages: Keys of the stages whose states are to be deleted.
         """
         self._removed = stages
         self._write()
@@ -215,13 +229,13 @@ class Claims:
         return tuple(stage for stage in stages if not (others.needs(stage) or others.passes(stage)))
 
     def end(self, run: str) -> None:
-        """Withdraw the claims for a run; others see that after the next `refresh`."""
+        """Withdraw the claims of a run; other drivers see this after the next `refresh`."""
         self._is_outdated |= run in self._trained or run in self._planned
         for noted in (self._trained, self._starts, self._used, self._planned):
             noted.pop(run, None)
 
     def refresh(self) -> None:
-        """Write withdrawn claims, so that other drivers see them."""
+        """Write the claims again if some were withdrawn, so that other drivers see it."""
         if self._is_outdated:
             self._write()
 
@@ -232,7 +246,7 @@ class Claims:
         return others
 
     def close(self) -> None:
-        """Withdraw all claims."""
+        """Delete this driver's claims from the store."""
         for name in (_name(self.study), _plan_name(self.study)):
             with suppress(StoreError, OSError):
                 self.store.files.remove(name)
@@ -252,7 +266,7 @@ class Claims:
         _put(self.store, _name(self.study), json.dumps(content).encode())
 
     def _write_plan(self) -> None:
-        """Write every stage of the unfinished runs; others read the file when it has changed."""
+        """Write the file of planned stages; other drivers read it when its version changes."""
         planned = self._planned.values()
         passed = {f"{stage:0{_DIGITS}x}" for stages in planned for stage in stages[:-1]}
         last = {f"{stages[-1]:0{_DIGITS}x}{_END}" for stages in planned}
@@ -267,12 +281,13 @@ def read_claims(
     but: str | None = None,
     plans: dict[str, tuple[object, frozenset[str]]] | None = None,
 ) -> Claimed:
-    """Return the claims of live drivers.
+    """Return the claims of all live drivers in a store.
 
     Args:
         store: The store.
         but: Study whose claims are left out; None to include all.
-        plans: Plans of others as last read, updated in place; None to read no plans.
+        plans: Study to version and stages of its file of planned stages, updated in place; None to
+            leave these files unread.
     """
     found: dict[str, set[str]] = {p: set() for p in ("trained", "ends", "used", "removed")}
     live: dict[str, tuple[object, object]] = {}
@@ -295,7 +310,7 @@ def read_claims(
 def _update(
     plans: dict[str, tuple[object, frozenset[str]]], live: Mapping[str, object], store: Store
 ) -> None:
-    """Read the plans that have changed, and remove those of drivers that have ended."""
+    """Read the files of planned stages that have changed; drop those of ended drivers."""
     for study in plans.keys() - live.keys():
         del plans[study]
     names = {
@@ -318,7 +333,7 @@ def _notes(store: Store) -> Iterator[tuple[str, Mapping[str, object]]]:
 
 
 def _lives(store: Store, study: str, note: Mapping[str, object]) -> bool:
-    """Return True if the driver that wrote a note still holds its lease."""
+    """Return True if the driver that wrote a study's claims still holds its lease."""
     try:
         holder = Lease.current(store, study)
     except ValueError:  # not the name of a study: a file of another program
@@ -327,7 +342,10 @@ def _lives(store: Store, study: str, note: Mapping[str, object]) -> bool:
 
 
 def _put(store: Store, name: str, content: bytes) -> None:
-    """Write a note; in a folder without syncing to disk, as it is invalid after a crash anyway."""
+    """Write a note to the store.
+
+    In a folder it is not synced to disk, because it is invalid after a crash anyway.
+    """
     if isinstance(store.files, Bucket):
         store.files.write(name, content)
         return

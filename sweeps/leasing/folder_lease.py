@@ -1,18 +1,18 @@
-"""FolderLease: one driver per study, with a lock of the kernel.
+"""FolderLease: a kernel lock that gives each study one driver at a time.
 
     leases/<study>.lock             locked with `flock` by the driver; contains the newest token
     leases/<study>.json             the holder; stays after its end
     leases/<study>.progress.json    the running runs, written by the holder
 
-The kernel releases the lock when its holder dies for any reason, but not while it is only
-suspended. A child that was forked without exec would inherit the lock: start children with
-`subprocess`. On a shared folder this works if the file system passes `flock` to its server: NFS 4
-does (unless mounted with `local_lock`), Lustre with the mount option `flock`. If locks stay local,
-two machines can drive one study at the same time.
+The kernel releases the lock when its holder dies for any reason, but keeps it while the holder is
+only suspended. A child that was forked without exec would inherit the lock: start children with
+`subprocess`. On a shared folder the lock works if the file system passes `flock` to its server: NFS
+4 does (unless mounted with `local_lock`), Lustre with the mount option `flock`. If locks stay
+local, two machines can drive one study at the same time.
 
-A damaged record counts as absent and is written again. Tokens still increase: each of the files
-contains one, and if all are damaged the next token is the time in seconds, which is larger than the
-number of drivers of any study.
+A damaged record counts as absent and is written again. Tokens still increase: each of the three
+files contains one. If all are damaged, the next token is the time in seconds, which is larger than
+the number of drivers of any study.
 """
 
 import dataclasses
@@ -41,27 +41,28 @@ from sweeps.leasing.holders import (
 )
 
 _PATIENCE = 0.5
-"""Seconds during which a busy lock is tried again: `current` locks it for a moment, and a new
-holder needs a moment to write its record."""
+"""Seconds for which a busy lock is tried again. `current` locks it for a moment, and a new holder
+needs a moment to write its record."""
 _LARGEST = 2**20
-"""Largest record that is read, in bytes: a thousand running runs need a tenth of it."""
+"""Largest record that is read, in bytes. A record of a thousand running runs has a tenth of this
+size."""
 
 _logger = logging.getLogger(__name__)
 
 
 class FolderLease:
-    """The lease of a study whose store is a folder."""
+    """A lease of a study whose store is a folder; valid while this process keeps a file locked."""
 
     successor = None
-    """Always None: no other driver can take over while the kernel keeps the lock."""
+    """Driver that took over, as in `BucketLease`. Always None: the kernel keeps the lock."""
 
     def __init__(self, store: Path, study: str, command: str) -> None:
         """Acquire the lease.
 
         Raises:
-            StudyBusyError: If another driver holds it.
+            StudyBusyError: If another driver holds the lease.
             StoreFullError: If the disk is full.
-            ValueError: If the name is not a valid study name.
+            ValueError: If `study` is not a valid study name.
         """
         self._files = _LeaseFiles.of(store, study)
         lock = _lock(self._files, study)
@@ -77,18 +78,21 @@ class FolderLease:
 
     @staticmethod
     def latest(store: Path, study: str) -> Holder | None:
-        """Return the holder that acquired the lease last, alive or not; None if there was none."""
+        """Return the last driver that acquired the lease, alive or not; None if there was none."""
         return _read_holder(_LeaseFiles.of(store, study))
 
     @staticmethod
     def current(store: Path, study: str) -> Holder | None:
-        """Return the live driver of a study; None without one."""
+        """Return the live driver of a study; None if no driver is alive."""
         files = _LeaseFiles.of(store, study)
         return _read_holder(files) if _is_locked(files) else None
 
     @staticmethod
     def progress(store: Path, study: str) -> Heartbeat | None:
-        """Return the driver's progress; None without a live driver or a heartbeat."""
+        """Return the last progress report of a study's live driver.
+
+        None if no driver is alive, or if the driver has not reported progress yet.
+        """
         holder = FolderLease.current(store, study)
         record = None if holder is None else _read_record(_LeaseFiles.of(store, study).progress)
         progress = None if record is None else Heartbeat.from_plain(record)
@@ -97,10 +101,10 @@ class FolderLease:
         return progress
 
     def is_held(self) -> bool:
-        """Return True if this is still the newest driver.
+        """Return True if this process is still the driver of the study.
 
-        While the locked file exists, no other driver can have taken over, whatever the record
-        contains.
+        While its locked file exists, no other driver can have taken over, whatever the records
+        contain. If the file was deleted, the record of the newest holder decides.
         """
         if self._lock is None:
             return False
@@ -109,7 +113,12 @@ class FolderLease:
     def write_progress(
         self, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> None:
-        """Write the running runs; write the holder's record again if it is damaged."""
+        """Write the progress to the store; restore the holder's record if it is damaged.
+
+        Args:
+            running: The runs in training.
+            seconds_left: Estimated seconds to the end of the launch; None if unknown.
+        """
         if self.is_held() and _read_holder(self._files) != self.holder:
             self._write_holder()
         progress = Heartbeat.now(self.holder.token, running, seconds_left)
@@ -165,10 +174,10 @@ def _lock(files: _LeaseFiles, study: str) -> int:
 
 
 def _is_locked(files: _LeaseFiles) -> bool:
-    """Return True if a driver is alive; a path that is not a file counts as not locked.
+    """Return True if a live driver holds the lock; False if the path is not a regular file.
 
     Raises:
-        OSError: If this user may not read the lock.
+        OSError: If this user may not read the lock file.
     """
     try:
         lock = os.open(files.lock, os.O_RDONLY | os.O_NONBLOCK)
@@ -193,7 +202,7 @@ def _try_lock(lock: int, kind: int) -> bool:
 
 
 def _last_token(files: _LeaseFiles, lock: int) -> int:
-    """Return a token at least as large as that of any earlier driver; 0 if there was none."""
+    """Return a token not smaller than that of any earlier driver; 0 if there was none."""
     holder = _read(files.holder)
     contents = os.pread(lock, _LARGEST, 0), holder or b"", _read(files.progress) or b""
     tokens = [int(found) for content in contents for found in _TOKEN.findall(content)]
@@ -204,7 +213,7 @@ def _last_token(files: _LeaseFiles, lock: int) -> int:
 
 
 _TOKEN = re.compile(rb'(?:"token": ?|^token )(\d{1,15})\b')
-"""Pattern of a token in a record, damaged or not, and in the lock file."""
+"""Pattern of a token in the lock file or in a record, even a damaged one."""
 
 
 def _write_token(files: _LeaseFiles, lock: int, token: int) -> None:
@@ -234,7 +243,7 @@ def _read_record(path: Path) -> dict[str, Any] | None:
 
 
 def _read(path: Path) -> bytes | None:
-    """Return a record's content; empty if it cannot be read, None if it does not exist."""
+    """Return the bytes of a record; empty if it cannot be read, None if it does not exist."""
     try:
         return read_regular(path, _LARGEST)
     except FileNotFoundError:
@@ -244,7 +253,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a record; whatever else has its name is moved away."""
+    """Write a record; if a folder is in its place, move the folder to `quarantine/` first."""
     try:
         write_durably(path, content)
     except IsADirectoryError:

@@ -1,4 +1,4 @@
-"""Holder: the driver of a study, and its reported progress."""
+"""Holder: a record of the process that drives a study, and of its progress."""
 
 import contextlib
 import dataclasses
@@ -17,13 +17,14 @@ from mixup_core.store.notes import LATEST_MS, filled
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Holder:
-    """The driver of a study."""
+    """The driver process of a study, as recorded in the store."""
 
     token: int
-    """Fencing number: 1 for the first driver of the study, larger for each later one."""
+    """Increasing number of the lease: 1 for the first driver of the study, larger for each later
+    one."""
     host: str
     boot_id: str | None
-    """Id of the current boot of the host; None if the system has none."""
+    """Linux boot id of the host, which changes at every boot; None if the system has none."""
     pid: int
     started_at_ms: int
     """Unix time in ms at which the driver acquired the lease."""
@@ -31,7 +32,12 @@ class Holder:
 
     @classmethod
     def here(cls, token: int, command: str) -> Self:
-        """Return this process as the holder of a lease."""
+        """Return a record of this process.
+
+        Args:
+            token: Token of its lease.
+            command: Its command line, shown to users who find the study busy.
+        """
         return cls(
             token=token,
             host=socket.gethostname(),
@@ -43,9 +49,9 @@ class Holder:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self | None:
-        """Return the holder in a record of `dataclasses.asdict`; unknown fields are ignored.
+        """Return the holder in a stored JSON record; unknown fields are ignored.
 
-        None if a field is missing or has the wrong type.
+        None if a field is missing or invalid.
         """
         found = filled(cls, plain)
         if found is None or found.token < 1 or not 0 <= found.started_at_ms <= LATEST_MS:
@@ -59,32 +65,32 @@ class Holder:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunningRun:
-    """A run in training."""
+    """A run in training, with its current epoch."""
 
     arm: str
     seed: int
     epoch: int
-    """The epoch being trained, from 0."""
+    """Epoch in training, counted from 0."""
     within: float = 0.0
-    """Finished fraction of the epoch; 0 for short epochs."""
+    """Finished fraction of the epoch, in [0, 1]; stays 0 if epochs are short."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Heartbeat:
-    """The progress of a driver at its last heartbeat."""
+    """The progress that a driver reported last."""
 
     token: int
     running: tuple[RunningRun, ...]
     updated_at_ms: int
-    """Time of the heartbeat, Unix time in ms."""
+    """Unix time of the report, in ms."""
     seconds_left: float | int | None = None
-    """Estimated seconds to the end of the launch; None before the first measurement."""
+    """Estimated seconds to the end of the launch; None before the first estimate."""
 
     @classmethod
     def now(
         cls, token: int, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> Self:
-        """Return a heartbeat with the current time."""
+        """Return a progress report with the current time."""
         return cls(
             token=token,
             running=tuple(running),
@@ -94,22 +100,22 @@ class Heartbeat:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self | None:
-        """Return the heartbeat in a record of `to_plain`; unknown fields are ignored.
+        """Return the progress in a stored JSON record; unknown fields are ignored.
 
         None if a field is missing or has the wrong type.
         """
         return filled(cls, plain)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the values for a JSON record."""
+        """Return the fields as a dict for a JSON record."""
         return dataclasses.asdict(self)
 
 
 class StudyBusyError(Exception):
-    """Another driver holds the study."""
+    """The study cannot be launched, because another driver trains it."""
 
     holder: Holder | None
-    """The holder; None if its record is not written yet."""
+    """The other driver; None if its record is not written yet."""
 
     def __init__(self, study: str, holder: Holder | None) -> None:
         by = holder or "another process"
@@ -118,7 +124,7 @@ class StudyBusyError(Exception):
 
 
 class StudyLostError(Exception):
-    """Another driver took the study over, because this one sent no heartbeat for too long."""
+    """Another driver took over the study, because this one sent no heartbeat for too long."""
 
     def __init__(self, study: str, holder: Holder | None) -> None:
         by = holder or "another process"
@@ -126,10 +132,10 @@ class StudyLostError(Exception):
 
 
 def checked(study: str) -> str:
-    """Return the name of a study after checking that it can be part of a path.
+    """Return a study name unchanged if it can be part of a path.
 
     Raises:
-        ValueError: If it is not a valid study name.
+        ValueError: If `study` is not a valid study name.
     """
     if not re.fullmatch(r"[a-z0-9-]{1,100}", study):
         raise ValueError(f"study must be 1 to 100 characters of a-z, 0-9 and -, got ({study=}).")
@@ -147,7 +153,7 @@ def _now_ms() -> int:
 
 
 def _clock_time(unix_ms: int) -> str:
-    """Return the local time of day, with its date unless that is today."""
+    """Return a Unix time in ms as local time of day; with the date if that is not today."""
     moment = datetime.fromtimestamp(unix_ms / 1000).astimezone()
     today = datetime.now().astimezone().date()
     return moment.strftime("%H:%M" if moment.date() == today else "%Y-%m-%d %H:%M")

@@ -1,4 +1,4 @@
-"""Lease: one driver per study, whether its store is a folder or a bucket."""
+"""Lease: the exclusive right to drive a study, with its store in a folder or a bucket."""
 
 from collections.abc import Sequence
 from types import TracebackType
@@ -12,10 +12,13 @@ from sweeps.leasing.holders import Heartbeat, Holder, RunningRun, StudyLostError
 
 
 class Lease:
-    """The exclusive right to drive a study, until `release`, the end of a `with` or process."""
+    """The exclusive right to drive a study.
+
+    It ends with `release`, with the `with` block, or with the process.
+    """
 
     def __init__(self, held: FolderLease | BucketLease, study: str) -> None:
-        """Wrap an acquired lease; use `acquire`."""
+        """Wrap a lease that is already acquired; call `Lease.acquire` instead."""
         self._held = held
         self._study = study
 
@@ -31,9 +34,10 @@ class Lease:
             command: The command line, shown to users who find the study busy.
 
         Raises:
-            StudyBusyError: If another driver holds it.
-            StoreError: If the store cannot be written, or its server cannot support leases.
-            ValueError: If the name is not a valid study name.
+            StudyBusyError: If another driver holds the lease.
+            StoreError: If the store cannot be written, or its object store cannot create an object
+                only once.
+            ValueError: If `study` is not a valid study name.
         """
         if isinstance(store.files, Bucket):
             return cls(BucketLease(store.files, study, command), study)
@@ -41,10 +45,10 @@ class Lease:
 
     @classmethod
     def current(cls, store: Store, study: str) -> Holder | None:
-        """Return the live driver of a study, None without one; acquires and creates nothing.
+        """Return the live driver of a study, or None, without acquiring the lease.
 
         Raises:
-            ValueError: If the name is not a valid study name.
+            ValueError: If `study` is not a valid study name.
         """
         if isinstance(store.files, Bucket):
             return BucketLease.current(store.files, study)
@@ -52,11 +56,11 @@ class Lease:
 
     @classmethod
     def latest(cls, store: Store, study: str) -> Holder | None:
-        """Return the holder that acquired the lease of a study last, alive or not; None if none.
+        """Return the last driver that acquired a study's lease, alive or not; None if none did.
 
         Raises:
             StoreError: If the store is in a bucket that cannot be reached.
-            ValueError: If the name is not a valid study name.
+            ValueError: If `study` is not a valid study name.
         """
         if isinstance(store.files, Bucket):
             return BucketLease.latest(store.files, study)
@@ -64,26 +68,26 @@ class Lease:
 
     @property
     def holder(self) -> Holder:
-        """The record of this driver."""
+        """The record of this driver process."""
         return self._held.holder
 
     @property
     def token(self) -> int:
-        """Fencing number of this lease; a newer driver has a larger one."""
+        """Number of this lease; a later driver of the study has a larger one."""
         return self.holder.token
 
     def is_held(self) -> bool:
-        """Return True if this is certainly still the only driver; ask before writing to MLflow."""
+        """Return True if this process certainly holds the lease; check before MLflow writes."""
         return self._held.is_held()
 
     def write_progress(
         self, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> None:
-        """Write the running runs for `mixsweep status`; call it about once a second.
+        """Publish the progress for `mixsweep status`; call this about once a second.
 
         Args:
-            running: The running runs.
-            seconds_left: Seconds to the end of the launch; None if unknown.
+            running: The runs in training.
+            seconds_left: Estimated seconds to the end of the launch; None if unknown.
 
         Raises:
             StoreFullError: If the disk is full.
@@ -109,10 +113,12 @@ class Lease:
 
 
 def read_progress(store: Store, study: str) -> Heartbeat | None:
-    """Return the driver's progress; None without a live driver or a heartbeat.
+    """Return the last progress report of a study's live driver.
+
+    None if no driver is alive, or if the driver has not reported progress yet.
 
     Raises:
-        ValueError: If the name is not a valid study name.
+        ValueError: If `study` is not a valid study name.
     """
     if isinstance(store.files, Bucket):
         return BucketLease.progress(store.files, study)

@@ -1,8 +1,9 @@
-"""Stops: requests in the store that ask the driver of a study to stop, on any machine.
+"""Stops: requests to stop, which `mixsweep stop` leaves in the store for the driver of a study.
 
-    stops/<study>.json    for which driver, and how
+    stops/<study>.json    the driver to stop, and how
 
-A request is for one lease only, so the next launch of the study ignores it.
+The driver may run on another machine. A request names one lease, so the next launch of the study
+ignores it.
 """
 
 import json
@@ -13,25 +14,32 @@ from mixup_core.store.notes import parse_note
 from sweeps.leasing.holders import Holder, checked
 
 Stop = Literal["finish", "now"]
-"""`finish`: start no more runs and finish the running ones. `now`: stop the running ones too."""
+"""Ways to stop a driver. `finish`: start no more runs, but finish the running ones. `now`:
+interrupt the running ones too."""
 
 
 def ask_to_stop(store: Store, study: str, holder: Holder, how: Stop) -> None:
-    """Ask the driver of a study to stop; it checks about once a second.
+    """Write a request that the driver of a study stops; drivers check about once a second.
+
+    Args:
+        store: The store of the study.
+        study: Name of the study.
+        holder: The driver to stop.
+        how: `finish` or `now`.
 
     Raises:
         StoreError: If the store cannot be written.
-        ValueError: If the name is not a valid study name.
+        ValueError: If `study` is not a valid study name.
     """
     store.files.write(_name(study), json.dumps({"token": holder.token, "how": how}).encode())
 
 
 def asked_to_stop(store: Store, study: str, holder: Holder) -> Stop | None:
-    """Return how a driver was asked to stop; None if it was not.
+    """Return how a driver was asked to stop; None if there is no such request.
 
     Raises:
         StoreError: If the store is in a bucket that cannot be reached.
-        ValueError: If the name is not a valid study name.
+        ValueError: If `study` is not a valid study name.
     """
     for _, content in store.files.read_present([_name(study)]):
         record = parse_note(content)

@@ -1,1 +1,1 @@
-"""The bundled studies."""
+"""Study files that are installed with mixsweep, for example `digits`."""

@@ -1,1 +1,1 @@
-"""Templates: the files that `mixsweep init` writes."""
+"""File templates that `mixsweep init` copies into a new folder."""

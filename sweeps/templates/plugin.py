@@ -1,4 +1,6 @@
-"""A plugin: an operation, a network and a dataset. Check it with `mixsweep check plugin.py`.
+"""An example plugin: a mixing operation, a network and a dataset.
+
+Check it with `mixsweep check plugin.py`.
 
 Every public class that extends a base class of `mixsweep.plugins` can be named in study files.
 Import torch inside functions: studies are read without it.
@@ -15,15 +17,22 @@ value = dataclass(frozen=True, kw_only=True, slots=True)
 
 @value
 class Halves(Operation):
-    """The lower rows of an image are replaced by those of its partner."""
+    """Mixing operation: replaces the lower rows of an image by those of its partner."""
 
     tag = "halves"
 
     least: Count = 1
-    """Smallest number of rows of either image."""
+    """Smallest number of rows that each of the two images contributes; 1 or more."""
 
     def mix(self, own, beside, lam, drawn):
-        """Return the mixed images and the weight of the label of `own`."""
+        """Return the mixed images, and for each the weight of the label of `own`.
+
+        Args:
+            own: Images, (batch, channels, height, width).
+            beside: Their partners, of the same shape.
+            lam: Mixing weights in [0, 1], (batch,): the share of rows to keep from `own`.
+            drawn: Further random numbers; not used here.
+        """
         import torch
 
         height = own.shape[2]
@@ -34,16 +43,16 @@ class Halves(Operation):
 
 @value
 class Tiny(Model):
-    """One convolution, pooling, and a linear layer."""
+    """A network of one convolution, pooling and a linear layer."""
 
     name = "tiny"
     has_batch_norm = False
 
     channels: Count = 8
-    """Channels of the convolution."""
+    """Number of output channels of the convolution."""
 
     def network(self, in_channels, num_classes, image_size):
-        """Return the network with the initial weights that PyTorch draws."""
+        """Return a new network, with PyTorch's default initial weights."""
         from torch import nn
 
         return nn.Sequential(
@@ -56,7 +65,10 @@ class Tiny(Model):
 
 
 def read(root, split, size):
-    """Return the images of a split: a bright square in one of four corners, in noise."""
+    """Return the images of a split.
+
+    Each is noise with a bright square in one of four corners; the corner is the label.
+    """
     rng = np.random.default_rng(0 if split == "train" else 1)
     labels = np.arange(400 if split == "train" else 200) % 4
     pixels = rng.integers(0, 160, (len(labels), 1, 8, 8), dtype=np.uint8)
