@@ -1,1 +1,1 @@
-"""The commands of the command line."""
+"""The subcommands of `mixsweep`, one module for each."""

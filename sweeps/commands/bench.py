@@ -49,7 +49,14 @@ def gpu(out: Path) -> int:
 
 
 def _page(found: dict[str, Any], predicted: Mapping[tuple[str, str], str]) -> str:
-    """Return the figures as a page of Markdown; that of a rehearsal says so first."""
+    """Return the benchmark's results as a page of Markdown.
+
+    The page of a rehearsal on a CPU starts with a warning.
+
+    Args:
+        found: The measured results.
+        predicted: Estimated costs of the bundled studies on this GPU.
+    """
     made_with = ", ".join(f"{name} {value}" for name, value in found["made_with"].items())
     head = ["# Measured by `mixsweep bench gpu`", "", f"Made with {made_with}."]
     head += ["", f"**REHEARSAL ON A CPU**: {_REHEARSED}."] if found["rehearsal"] else []

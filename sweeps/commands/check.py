@@ -1,4 +1,4 @@
-"""check: test that a plugin keeps the contracts that the built-in parts keep."""
+"""check: test that a plugin keeps the same rules as the built-in parts."""
 
 import sys
 
@@ -10,14 +10,14 @@ from sweeps.commands.request import DONE, SOME_FAILED
 @click.command()
 @click.argument("plugin")
 def check(plugin: str) -> int:
-    """Check that a plugin keeps the contracts, on generated images, in less than a minute.
+    """Test a plugin on generated images; takes less than a minute.
 
     PLUGIN is a Python file, or the name of an installed distribution.
 
-    The contracts: every field enters the keys, a resumed run gives equal bits, no code draws from
+    The rules: every field enters the keys, a resumed run gives equal bits, no code draws from
     global random generators, and training uses no test image. Objectives are tested with a teacher
     that is trained during the check, and a problem is run with its smallest configuration. Exit
-    codes: 0 if all contracts hold, 1 if one is broken, 2 if the plugin cannot be loaded.
+    codes: 0 if the plugin keeps all rules, 1 if it breaks one, 2 if the plugin cannot be loaded.
     """
     from mixup_core.plugins.installed import load_distribution
     from mixup_core.plugins.loading import use

@@ -20,9 +20,9 @@ _OF_DATA = {"fashion-mnist": "1708.07747"}
 @click.command()
 @on_study
 def cite(request: Request) -> int:
-    """Print BibTeX entries for the works that a study names, for its methods and for mixsweep.
+    """Print BibTeX entries for the papers that a study names, for its methods and for mixsweep.
 
-    A work without an entry in mixsweep is printed with its arXiv number alone.
+    A paper whose BibTeX entry is not bundled is printed as its arXiv number.
     """
     entries = _known_entries()
     click.echo(
@@ -37,9 +37,10 @@ def cite(request: Request) -> int:
 
 
 def works_of(study: Study) -> list[str]:
-    """Return the arXiv numbers in the study file, then those in docstrings of its configuration.
+    """Return the arXiv numbers of the papers that a study and its methods come from.
 
-    The numbers of the file keep their order.
+    The numbers in the study file come first, in their order; those in the docstrings of its methods
+    follow.
     """
     found = _ARXIV.findall(study.source)
     for config in study.arms.values():

@@ -1,4 +1,4 @@
-"""Claim power: the differences that the claims of a study can detect, and the seeds they need."""
+"""Claim power: the smallest differences that a study's claims can detect, and the seeds needed."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,14 +11,15 @@ _INFINITIVES = {"holds": "hold", "fails": "fail"}
 
 
 def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[str, Any]]:
-    """Return, for each claim, its number of seeds and the smallest differences that it can detect.
+    """Return, for each claim of a study, the smallest differences that it can detect.
 
-    `found_sd` is the distance of the true value from the nearest bound of the allowed range that is
-    detected with power 0.8, in standard deviations (sd) of the claim's value over seeds.
-    `never_below` is a difference too small for any number of runs, because the metric counts a
-    finite number of images; in the unit of the metric, None if the metric is no count. Both are
-    None with fewer than two seeds. `cannot` lists the verdicts, `holds` or `fails`, to which no
-    results at this number of seeds lead.
+    Each claim is one dict. `n` is the number of seeds. A true value that lies `found_sd` outside or
+    inside the limit of the claim is detected with power 0.8; the unit is the standard deviation
+    (sd) of the claim's value over seeds. `never_below` is a difference too small for any number of
+    runs, because the metric counts a finite number of images; in the unit of the metric, None if
+    the metric is not a fraction of counted images. Both are None with fewer than two seeds.
+    `cannot` lists the verdicts (`holds`, `fails`) that no results can reach at this number of
+    seeds.
 
     `sd` is the standard deviation over the `pilot` paired seeds that are stored, and `sd_upper` its
     upper 95 % limit. `needed` is the number of seeds at which a difference of the `margin` is
@@ -62,9 +63,9 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
 
 
 def paired_values(study: Study, claim: Claim, arranged: Any) -> dict[int, float]:
-    """Return the value of a claim by seed, for the seeds that are stored for all of its arms.
+    """Return the value of a claim by seed, for the seeds at which all its arms are stored.
 
-    Empty for claims about predictions, because reading predictions takes long.
+    Empty for claims about predictions, because reading predictions takes too long.
     """
     from reports.numbers.verdict import can_be_judged, numbers_by
 
@@ -100,7 +101,7 @@ def _from_pilot(study: Study, claim: Claim, values: dict[int, float], size: int)
 
 
 def spell_powers(study: Study, powers: list[dict[str, Any]]) -> list[str]:
-    """Return one line of text per claim."""
+    """Return the result of `claim_powers` as text, one line per claim."""
     lines = []
     for power in powers:
         metric = study.problem.metric(power["metric"])

@@ -63,10 +63,10 @@ def compare(  # noqa: PLR0913  its options
     """Compare two arms, paired by seed, or show studies side by side.
 
     `compare STUDY --arms A B` compares two arms of one study, or of several studies. `compare STUDY
-    OTHER` prints one table with a column per study; the studies may differ only in their data sets.
+    OTHER` prints one table with a column per study; the studies may differ only in their datasets.
     `compare STUDY --home HERE --home THERE` prints one column per machine. Exit code 1 if runs are
     missing in a column.
-    """  # noqa: DOC501
+    """
     places = _places(homes, stores)
     requests = [
         Request(
@@ -86,7 +86,7 @@ def compare(  # noqa: PLR0913  its options
 
 
 def _places(homes: Sequence[Path], stores: Sequence[str]) -> tuple[Home, ...]:
-    """Return the homes and stores to read runs from.
+    """Return the home of each column: one per `--home`, or one per `--store`.
 
     Raises:
         RefusedError: If several homes and also stores are given.
@@ -181,7 +181,11 @@ def _side_by_side(
 
 
 def _arm(name: str, requests: Sequence[Request]) -> tuple[Request, str]:
-    """Find the arm with a name among the requested studies; return its request and its name.
+    """Find the study that has an arm; return the request of this study and the arm's name.
+
+    Args:
+        name: Name of the arm as typed.
+        requests: The studies to search in.
 
     Raises:
         RefusedError: If no study or several studies have such an arm.

@@ -1,13 +1,13 @@
-"""Conclusion: a record of a finished launch that lets the next launch end at once.
+"""Conclusion: a record that a study is finished, so that the next launch ends at once.
 
     reports/.STUDY.conclusion.json      beside the study's report
 
-The file contains a sha256 over everything that a launch without missing runs would read or
-write: the code, the resolved study, every result in the store, the study's part of MLflow's
-database and artifacts, and the files of its report. A second sha256 covers the file itself. If
-any byte has changed, the conclusion is not used and the launch does all its work. A search has
-no conclusion, because its storage must be asked; nor has a study whose MLflow is a server,
-because the content of a server cannot be checked from here.
+The file contains a sha256 over everything that a launch without missing runs would read or write:
+the code, the resolved study, every result in the store, the study's part of MLflow's database and
+artifacts, and the files of its report. A second sha256 covers the file itself. If any byte has
+changed, the conclusion is not used and the launch does all its work. Two kinds of studies have no
+conclusion: searches, because their storage may have new points, and studies whose MLflow is a
+server, because its content cannot be checked from here.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ _SOURCES = {".py", ".yaml", ".html"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conclusion:
-    """The report of an earlier launch that left no run to train."""
+    """The report of an earlier launch after which no run was left to train."""
 
     folder: Path
     markdown: str
@@ -47,13 +47,13 @@ class Conclusion:
 
 
 def keep(request: Request, results: Sequence[RunResult], report: "Report") -> None:
-    """Write the conclusion of a launch if the next launch would have nothing to train.
+    """Save the conclusion of a finished study, so that its next launch ends at once.
 
-    An outdated conclusion is deleted instead.
+    If the study is not finished, a saved conclusion is deleted.
 
     Args:
         request: The study and its places.
-        results: Results of all its runs; MLflow has them already.
+        results: Results of all its runs, which MLflow has received already.
         report: The report of these results, as written to its folder.
     """
     file = _file(request)
@@ -71,11 +71,11 @@ def keep(request: Request, results: Sequence[RunResult], report: "Report") -> No
 
 
 def recall(request: Request, results: Sequence[RunResult]) -> Conclusion | None:
-    """Return the conclusion of the last launch; None if there is none or anything changed since.
+    """Return the saved conclusion if nothing has changed since; None otherwise.
 
     Args:
         request: The study and its places.
-        results: Results of all its runs, as the store has them now.
+        results: Results of all its runs, as they are in the store now.
     """
     try:
         content = unseal(read_regular(_file(request), LARGEST))
@@ -95,7 +95,13 @@ def _file(request: Request) -> Path:
 
 
 def _evidence(request: Request, results: Sequence[RunResult], folder: Path) -> str | None:
-    """Return the sha256 for a conclusion; None if the study can have no conclusion."""
+    """Return one sha256 of everything that the next launch compares; None if none is possible.
+
+    Args:
+        request: The study and its places.
+        results: Results of all its runs.
+        folder: Folder of its report.
+    """
     database = database_file(request.home.tracking_uri)
     is_over = all(result.outcome in {"complete", "diverged"} for result in results)
     if database is None or request.study.search is not None or not is_over:
@@ -112,7 +118,14 @@ def _evidence(request: Request, results: Sequence[RunResult], folder: Path) -> s
 def _parts(
     request: Request, results: Sequence[RunResult], folder: Path, tracked: Contents
 ) -> Iterator[bytes]:
-    """Yield, as bytes, everything that decides what a launch would do and write."""
+    """Yield the parts to hash for a conclusion: code, study, results, MLflow and report.
+
+    Args:
+        request: The study and its places.
+        results: Results of all its runs.
+        folder: Folder of its report.
+        tracked: Content of MLflow for the study.
+    """
     source = Path(mixup_core.__file__).parents[1]
     versions = [platform.python_version(), installed_versions(), describe_code()]
     yield json.dumps(versions, sort_keys=True).encode()

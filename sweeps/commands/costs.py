@@ -9,10 +9,10 @@ from sweeps.state.stages import Plan
 
 
 def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...] | None:
-    """Return the seconds of each pending run of a plan, estimated from the study's stored epochs.
+    """Estimate the training seconds of each pending run of a plan.
 
-    For an arm without a measured epoch the median of the other arms is used. Start-up time is not
-    included.
+    The estimate uses the measured epochs of the same study. For an arm without a measured epoch it
+    uses the median of the other arms. Start-up time is not included.
 
     Args:
         plan: The runs to train.
@@ -32,7 +32,7 @@ def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...]
 
 
 def seconds_to_train(plan: Plan, results: Sequence[RunResult], slots: int) -> float | None:
-    """Return the wall-clock seconds that a plan takes, estimated as in `work_to_train`.
+    """Estimate the wall-clock seconds that a plan takes, as `work_to_train` does for one run.
 
     Args:
         plan: The runs to train.
@@ -47,26 +47,26 @@ def seconds_to_train(plan: Plan, results: Sequence[RunResult], slots: int) -> fl
 
 
 def used_gpus(results: Iterable[RunResult]) -> bool:
-    """Return True if any of the runs was trained on a GPU."""
+    """Return True if at least one of the runs was trained on a GPU."""
     stages = [result.stage for result in results if result.stage is not None]
     return any(stage.environment.get("gpus") for stage in stages)
 
 
 def bytes_of_predictions(configs: Iterable[Config]) -> int:
-    """Return the total size of the predictions that the runs write when they finish, in bytes."""
+    """Return the total size, in bytes, of the predictions that runs will write at their end."""
     return sum(problem_of(config).cost.prediction_bytes(config) for config in configs)
 
 
 def bytes_to_keep(plan: Plan, results: Iterable[RunResult], more_states: int = 0) -> int | None:
-    """Return the size, in bytes, of the states that a plan keeps for later forks; 0 without forks.
+    """Estimate the size, in bytes, of the states that runs of a plan keep for later forks.
 
     Args:
         plan: The runs to train.
         results: Results of the same study.
-        more_states: Number of further states, of runs that are not planned yet.
+        more_states: Number of states to add, of runs that are not in the plan yet.
 
     Returns:
-        None if there are such states and the study has no stored state to take the size from.
+        0 if no state is kept; None if the study has no stored state to measure the size of.
     """
     num_states = more_states + sum(
         epoch > planned.first_epoch for planned in plan.pending for epoch in planned.keep

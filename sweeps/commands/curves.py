@@ -10,7 +10,9 @@ Writer = Callable[[Study, Sequence[RunResult], Path], None]
 
 
 def to_tensorboard(study: Study, results: Sequence[RunResult], folder: Path) -> None:
-    """Write one folder of TensorBoard events per run, `ARM/seed SEED`, with the time of each epoch.
+    """Write the epochs of each run as TensorBoard events to `folder/ARM/seed SEED`.
+
+    Each event has the time at which its epoch ended.
 
     Raises:
         ImportError: If TensorBoard is not installed.
@@ -28,10 +30,10 @@ def to_tensorboard(study: Study, results: Sequence[RunResult], folder: Path) -> 
 
 
 def to_wandb(study: Study, results: Sequence[RunResult], folder: Path) -> None:
-    """Write one offline run of Weights & Biases per run; `wandb sync` uploads them.
+    """Write the epochs of each run as one offline run of Weights & Biases.
 
-    The runs are in FOLDER/wandb/offline-run-*. The project is the study, the group is the arm, and
-    the id is the key of the run.
+    The runs are written to `folder/wandb/offline-run-*`; `wandb sync` uploads them. The project is
+    the study, the group is the arm, and the id is the key of the run.
 
     Raises:
         ImportError: If wandb is not installed.
@@ -58,4 +60,5 @@ def to_wandb(study: Study, results: Sequence[RunResult], folder: Path) -> None:
 
 
 CURVES: dict[str, Writer] = {"tensorboard": to_tensorboard, "wandb": to_wandb}
-"""Function that writes the files, by program; each program is an extra of this package."""
+"""Functions that write the files, by name of the program that reads them. Each program is an
+optional dependency (extra) of mixsweep."""

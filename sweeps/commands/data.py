@@ -1,4 +1,4 @@
-"""Data commands: list, fetch and check data sets."""
+"""Data commands: list, fetch and check datasets."""
 
 from pathlib import Path
 
@@ -14,13 +14,13 @@ from sweeps.running.console import still
 
 @click.group()
 def data() -> None:
-    """List, fetch and check data sets."""
+    """List, fetch and check datasets."""
 
 
 @data.command("list")
 @loading_option
 def list_data() -> int:
-    """List the data sets and their folders; missing ones with the command that fetches them."""
+    """List the datasets and their folders; for a missing one, the command that fetches it."""
     for needs in all_data_needs().values():
         for found in needs.sets():
             here = found.place if found.is_present else f"missing; mixsweep data fetch {found.name}"
@@ -32,7 +32,7 @@ def list_data() -> int:
 @click.argument("name")
 @loading_option
 def fetch_data(name: str) -> int:
-    """Fetch a data set to this machine; a data set that is already here is not changed."""  # noqa: DOC501
+    """Fetch a dataset to this machine; one that is already here is not changed."""
     known = {found.name: needs for needs in all_data_needs().values() for found in needs.sets()}
     if name not in known:
         raise DataError(f"{name}: not a data set to fetch; these are: {', '.join(known)}.")
@@ -49,10 +49,10 @@ def fetch_data(name: str) -> int:
 @click.option("--test-folder", help="Folder of test images; default: test, or else val.")
 @click.option("--skip", multiple=True, help="Files to leave out, as in data.skip; repeatable.")
 def check_data(folder: Path, size: int, test_folder: str | None, skip: tuple[str, ...]) -> int:
-    """Decode every image of FOLDER, and list all files that cannot be used.
+    """Decode every image of FOLDER, and list the files that cannot be used.
 
-    FOLDER has one folder per class in train/, and usually in test/ too. Test images that look like
-    a training image are counted. Exit code 2 if a file cannot be used.
+    FOLDER has one folder per class in train/, and usually in test/ too. Also counts test images
+    that look like a training image. Exit code 2 if a file cannot be used.
     """
     from mixup_core.images.data.folder_facts import examine, scan_folder
     from mixup_core.images.data.folders import TEST_FOLDERS, Layout

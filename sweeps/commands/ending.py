@@ -1,4 +1,4 @@
-"""Ending: the user's shell command that runs after a command, however that has ended."""
+"""Ending: the shell command of `--on-finish`, which runs after `mixsweep` however it ended."""
 
 import os
 import subprocess
@@ -14,31 +14,33 @@ from sweeps.machine.signals import INTERRUPTED, hear, leave
 
 @dataclass(kw_only=True, slots=True)
 class Ending:
-    """The shell command to run at the end, and the facts that it receives.
+    """Facts that a command leaves for the end of the process, and the shell command to run then.
 
-    It is the object of click's context.
+    Each command gets this object from click's context.
     """
 
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     """The environment variables with which this process was started."""
     command: str | None = None
-    """Shell command to run at the end; None for no command."""
+    """Shell command of `--on-finish`; None for no command."""
     study: str = ""
     report: Path | None = None
     """Folder of the report that was written; None if no report was written."""
     leaves_files: bool = False
-    """True if the result of the command is in files and the printed text only repeats it."""
+    """True if the command writes its result to files, so that losing its printed text loses
+    nothing."""
     has_trained: bool = False
-    """True if the process has imported the modules that train."""
+    """True if this process trained, and so imported modules that are slow to clean up."""
 
     def close(self, code: int) -> int:
-        """Run the command with MIXSWEEP_STUDY, _EXIT_CODE and _REPORT in its environment.
+        """Run the shell command of `--on-finish`, if any.
 
-        Its output goes to stderr. If it fails, a message is printed and the exit code stays the
-        same. An interrupt ends the command and all processes that it started.
+        The shell command gets MIXSWEEP_STUDY, MIXSWEEP_EXIT_CODE and MIXSWEEP_REPORT in its
+        environment, and its output goes to stderr. If it fails, a message is printed and the exit
+        code stays the same. An interrupt ends it and all processes that it started.
 
         Args:
-            code: Exit code of the command that has ended.
+            code: Exit code of the `mixsweep` command.
 
         Returns:
             The exit code of this process: `code`, or `INTERRUPTED` after an interrupt.

@@ -38,12 +38,12 @@ _KINDS = {".csv", ".parquet"}
     help="Write files of this program into the folder --out; default: exports/STUDY-PROGRAM.",
 )
 def export(request: Request, out: Path | None, predictions: bool, program: str | None) -> int:
-    """Write one row per run and epoch: arm, seed, varying fields, and all metrics as fractions.
+    """Write one row per run and epoch to a file: arm, seed, varying fields, and all metrics.
 
-    Unfinished runs are included with the epochs that they have. Exit code 1 if no epoch is stored.
-    With `--predictions`: one row per finished run and image of its validation and test splits; CSV
-    files contain the logits as a JSON list.
-    """  # noqa: DOC501
+    Errors are fractions in [0, 1]. Unfinished runs are included with the epochs that they have.
+    Exit code 1 if no epoch is stored. With `--predictions`: one row per finished run and image of
+    its validation and test splits; CSV files contain the logits as a JSON list.
+    """
     if program is not None:
         return _write_curves(request, out, program, predictions=predictions)
     name = f"{request.study.name}-predictions" if predictions else request.study.name
@@ -62,7 +62,7 @@ def export(request: Request, out: Path | None, predictions: bool, program: str |
 
 
 def _write_curves(request: Request, out: Path | None, program: str, *, predictions: bool) -> int:
-    """Write the epochs of all runs into a new folder, which appears only when complete.
+    """Write the epochs of all runs for TensorBoard or Weights & Biases, into a new folder.
 
     Raises:
         RefusedError: If the folder exists, or the program is not installed.
@@ -109,9 +109,9 @@ def _predictions(request: Request) -> "Iterator[pd.DataFrame]":
 
 
 def _write(frames: "Iterator[pd.DataFrame]", path: Path) -> tuple[int, int, int]:
-    """Write frames with the same columns to one file; return the number of runs, rows and columns.
+    """Write frames with equal columns to one file; return the number of runs, rows and columns.
 
-    The file appears only when complete; without any row no file is written.
+    The file appears only when it is complete. If there are no rows, no file is written.
     """
     filled = (frame for frame in frames if not frame.empty)
     first = next(filled, None)
@@ -133,7 +133,12 @@ def _write(frames: "Iterator[pd.DataFrame]", path: Path) -> tuple[int, int, int]
 
 @contextmanager
 def _writing(path: Path, first: "pd.DataFrame") -> "Iterator[Callable[[pd.DataFrame], object]]":
-    """Yield a function that appends frames to a new file; all must have the columns of `first`."""
+    """Yield a function that appends a frame to a new file.
+
+    Args:
+        path: The file; its ending chooses the format.
+        first: A frame with the columns that every appended frame must have.
+    """
     if path.suffix == ".csv":
         with path.open("w", newline="", encoding="utf-8") as file:
             first.head(0).to_csv(file, index=False)
@@ -150,7 +155,7 @@ def _writing(path: Path, first: "pd.DataFrame") -> "Iterator[Callable[[pd.DataFr
 
 
 def _with_texts(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Return a copy of a frame with the logits as JSON lists, each number in its fewest digits."""
+    """Return a copy of a frame with its logits as JSON lists, in the shortest exact digits."""
     if "logits" not in frame:
         return frame
     return frame.assign(logits=[f"[{', '.join(map(str, row))}]" for row in frame["logits"]])

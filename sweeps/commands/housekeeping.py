@@ -1,4 +1,4 @@
-"""Housekeeping: how much each study stores, and how much of it can be deleted."""
+"""Housekeeping: the size of each study's stored files, and the states that can be deleted."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,42 +11,43 @@ from sweeps.state.failures import diverged
 from sweeps.study.study import Study
 
 _SPARE = 2
-"""Number of newest states kept for an unfinished run: if one is damaged, the run resumes from the
-other."""
+"""Number of newest states kept for an unfinished run. If one is damaged, the run can resume from
+the other."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Holding:
-    """The stored files of one study, or the files that belong to none of the given studies."""
+    """The stored files of one study, or of all stages that belong to none of the given studies."""
 
     title: str
     num_runs: int
     num_finished: int
     stages: tuple[Stage, ...]
     prunable: tuple[Stage, ...]
-    """Stages whose state no run of the given studies will resume from."""
+    """Stages whose states can be deleted, because no run of the given studies will resume from
+    them."""
     predictions: Mapping[str, int]
-    """Size of the predictions in bytes, by stage key. No run needs them; reports compute
-    calibration and ensembles from them."""
+    """Size of the predictions in bytes, by stage key. Training needs no predictions; reports
+    compute calibration and ensembles from them."""
 
     def without(self, free: Collection[str]) -> Self:
-        """Return a copy in which only the prunable stages with a key in `free` remain prunable."""
+        """Return a copy in which only stages whose key is in `free` are prunable."""
         kept = tuple(stage for stage in self.prunable if stage.key in free)
         return replace(self, prunable=kept)
 
     @property
     def num_states(self) -> int:
-        """Number of stages whose state is stored."""
+        """Number of stages that have a stored state."""
         return sum(stage.state is not None for stage in self.stages)
 
 
 def state_bytes(stages: Iterable[Stage]) -> int:
-    """Return the total size of the states of some stages, in bytes."""
+    """Return the total size of the stored states of stages, in bytes."""
     return sum(stage.state.size for stage in stages if stage.state is not None)
 
 
 def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
-    """Return the stored files of each study, then those that belong to no study.
+    """Return the stored files of each study, and last the files that belong to no study.
 
     A stage that several studies share is counted for the first of them.
 
@@ -92,14 +93,15 @@ def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
 
 
 def prune(studies: Iterable[Holding], store: Store, *, with_predictions: bool = False) -> int:
-    """Delete the prunable states, and on request the predictions; return the bytes freed.
+    """Delete the prunable states of studies; return the number of bytes freed.
 
-    Records are never deleted. No driver of one of the studies may be running: hold their leases.
+    Records are never deleted. The caller must hold the lease of every study, so that no driver is
+    running.
 
     Args:
-        studies: What the store has of each study, without the entry of files of other studies.
+        studies: The holding of each study, without the last entry of `take_stock`.
         store: The store.
-        with_predictions: If True, delete the predictions too.
+        with_predictions: If True, delete the predictions of these studies too.
     """
     freed = 0
     for holding in studies:
@@ -112,10 +114,10 @@ def prune(studies: Iterable[Holding], store: Store, *, with_predictions: bool = 
 
 
 def spell_stock(holdings: Sequence[Holding], quarantined: int) -> str:
-    """Return the stored files as a text table.
+    """Return the stored files as a text table for the console, one row per holding.
 
     Args:
-        holdings: One row each.
+        holdings: Result of `take_stock`.
         quarantined: Number of damaged files in quarantine.
     """
     width = max(len(title) for title in ("study", *(holding.title for holding in holdings)))
@@ -136,7 +138,15 @@ def spell_stock(holdings: Sequence[Holding], quarantined: int) -> str:
 
 
 def _needed(keys: Sequence[str], stages: Mapping[str, Stage], *, has_diverged: bool) -> list[str]:
-    """Return the stages of a run whose state is still needed: its last, or those to resume from."""
+    """Return the stages of a run whose state must be kept.
+
+    This is the last stage of a finished run, and the newest states of an unfinished one.
+
+    Args:
+        keys: Stage keys of the run, one per epoch.
+        stages: Stage key to stored stage.
+        has_diverged: True if the run diverged, so that it never resumes.
+    """
     if keys[-1] in stages:
         return [keys[-1]]
     if has_diverged:

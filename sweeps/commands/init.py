@@ -18,9 +18,9 @@ _SCHEMA = "study.schema.json"
 def init(folder: Path) -> int:
     """Write study.yaml, plugin.py and test_plugin.py into FOLDER, ready to check and run.
 
-    Also writes study.schema.json, with which editors complete study files. No existing file is
-    replaced.
-    """  # noqa: DOC501
+    Also writes study.schema.json, which editors use to complete and check study files. No existing
+    file is replaced.
+    """
     there = [name for name in (*_FILES, _SCHEMA) if (folder / name).exists()]
     if there:
         raise RefusedError(

@@ -1,4 +1,4 @@
-"""Inspection: the commands that only read."""
+"""Commands that read and never write: plan, status, doctor, schema, studies."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def plan(
     price: float | None,
     as_json: bool,
 ) -> int:
-    """Show what a launch would train and what it would cost; change nothing."""
+    """Show which runs a launch would train and what they would cost; change nothing."""
     if request.study.problem.data is not None:
         needs = request.study.problem.data()
         for config in request.study.arms.values():

@@ -23,7 +23,7 @@ from sweeps.state.statements import spell_statements, stated_in
 @loading_option
 @json_option
 def list_launched(home: Path, store_url: str | None, as_json: bool) -> int:
-    """List the studies of a home or store: settings, progress, dates, reports."""
+    """List the studies of a home or store: settings, progress, dates and reports."""
     place = Home(folder=home, store_url=store_url)
     source = click.get_current_context().get_parameter_source("home")
     is_alone = store_url is not None and source is ParameterSource.DEFAULT
@@ -46,11 +46,11 @@ def list_launched(home: Path, store_url: str | None, as_json: bool) -> int:
 
 
 def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:
-    """Return one row per study and settings, sorted by study, the newest launch first.
+    """Return one row per study and version of its settings, sorted by study, then newest first.
 
     Args:
         place: The home or store.
-        with_reports: Whether to list the reports of the home; a store has no reports.
+        with_reports: If True, list the reports of the home. A store has no reports.
     """
     from reports.pages.shelf import standing
 
@@ -107,7 +107,7 @@ def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:
 
 
 def _told(launch: Launch, others: tuple[Launch, ...]) -> str:
-    """Return at most three settings in which a launch differs from others of its study."""
+    """Return, as text, at most three settings that distinguish a launch of a study from others."""
     same = [other for other in others if other.study == launch.study]
     flats = [
         {

@@ -1,4 +1,4 @@
-"""logs: show the epochs of a run, and the whole error if it failed."""
+"""logs: show the epochs of runs, and the full error of a failed run."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -16,7 +16,7 @@ from sweeps.state.results import RunResult
 @click.argument("arm", required=False)
 @click.argument("seed", type=int, required=False)
 def logs(request: Request, arm: str | None, seed: int | None) -> int:
-    """Show every epoch of runs with its time, and the error of a run that failed.
+    """Show every epoch of runs with its time, and the full error of a failed run.
 
     Shows all runs of STUDY, those of one ARM, or those of one SEED. Epochs that are not stored yet
     are not shown; `mixsweep status` shows the running ones.

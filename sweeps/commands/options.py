@@ -1,4 +1,4 @@
-"""Options: the options that several commands have."""
+"""Options: command-line options that several commands share."""
 
 import math
 from collections.abc import Callable
@@ -23,7 +23,13 @@ home_option = click.option(
 
 
 def concealing(shown: Callable[[str], Address]) -> Callable[..., str | None]:
-    """Return the callback of an address option; it registers the secrets to hide in messages."""
+    """Return the click callback of an option that is an address and may contain a password.
+
+    The callback registers the password, so that messages show it hidden.
+
+    Args:
+        shown: Returns the address of a value, with the secrets to hide.
+    """
 
     def callback(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
         del context, parameter
@@ -64,7 +70,7 @@ set_option = click.option(
 def _use(
     context: click.Context, parameter: click.Parameter, files: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Load plugin files before any study is read; the callback of `--plugin`."""
+    """Load the plugin files of `--plugin` before a study is read; a click callback."""
     del context, parameter
     if files:
         from mixup_core.plugins.loading import use
@@ -100,9 +106,9 @@ json_option = click.option("--json", "as_json", is_flag=True, help="For machines
 
 
 def placement_options(command: Callable[..., int]) -> Callable[..., int]:
-    """Add the options for the placement of runs, and for keeping their weights, to a command.
+    """Add the options that place runs on CPUs and GPUs, and `--keep-final-states`, to a command.
 
-    Its parameters are then `slots`, `gpus_per_run`, `cpus_per_run`, `device` and
+    The command then has the parameters `slots`, `gpus_per_run`, `cpus_per_run`, `device` and
     `keep_final_states`.
     """
     for decorate in reversed(_PLACEMENT):
@@ -111,13 +117,13 @@ def placement_options(command: Callable[..., int]) -> Callable[..., int]:
 
 
 class AtLeastZero(click.FloatRange):
-    """A finite number >= 0; click's own `FloatRange` would accept nan and inf."""
+    """Type of an option: a finite number >= 0. Click's own `FloatRange` accepts nan and inf."""
 
     def __init__(self) -> None:
         super().__init__(min=0)
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        """Return the number; for any other value `click` ends the command with exit code 2."""
+        """Return the typed value as a number; otherwise end the command with exit code 2."""
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number", param, ctx)
@@ -127,7 +133,7 @@ class AtLeastZero(click.FloatRange):
 def _gpu_share(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> float | Literal["auto"] | None:
-    """Return the GPU share of a run as typed: a number or `auto`."""
+    """Return the number of GPUs per run, or `auto`, as typed for `--gpus-per-run`."""
     if value is None:
         return None
     if value == "auto":

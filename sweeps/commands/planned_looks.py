@@ -1,4 +1,7 @@
-"""Planned looks: the expected further cost of a study that adds seeds until claims are decided."""
+"""Planned looks: the expected cost of a study that adds seeds until its claims are decided.
+
+A look is one of the planned times at which the claims are tested; between looks, seeds are added.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,16 +25,17 @@ if TYPE_CHECKING:
     from reports.numbers.course import Decides
 
 EFFECTS = (0.0, 0.5, 1.0, 2.0)
-"""Distances of the true value from the limit of a claim to simulate while no spread is known, in
+"""True effects to simulate while no spread is known: distances from the limit of a claim, in
 standard deviations over seeds."""
 
 
 def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
-    """Simulate the coming looks; return the expected and the largest number of runs and of seconds.
+    """Simulate how many more seeds a study needs; return the expected and the largest cost.
 
-    If two paired seeds of every open claim are stored, further seeds are drawn from the
-    distribution that these suggest. Otherwise the simulation assumes that every true value is 0,
-    0.5, 1 and 2 sd from the limit of its claim, in turn.
+    The result has numbers of runs and seconds. If two paired seeds of every undecided claim are
+    stored, further seeds are drawn from a distribution fitted to them. Otherwise the simulation
+    assumes in turn that every true value lies 0, 0.5, 1 and 2 standard deviations from the limit of
+    its claim.
 
     Args:
         study: The study with the seeds that its arms have so far.
@@ -80,7 +84,7 @@ def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
 
 
 def _pilot(bare: Study, store: Store, claims: Sequence[Claim]) -> list[dict[int, float]] | None:
-    """Return the stored values of each open claim by seed; None with fewer than two seeds."""
+    """Return the stored values of each undecided claim by seed; None with fewer than two seeds."""
     from reports.numbers.runs import arrange
 
     arranged = arrange(bare, read_results(bare.runs(), store))
@@ -99,7 +103,7 @@ def _pilot(bare: Study, store: Store, claims: Sequence[Claim]) -> list[dict[int,
 def _ends(
     study: Study, claims: Sequence[Claim], pilot: list[dict[int, float]] | float | None
 ) -> dict[str, NDArray[np.int64]]:
-    """Return the number of seeds of each arm at the end of each simulated study."""
+    """Return, for each arm, its number of seeds at the end of each simulated study."""
     from reports.numbers.claim_looks import with_companions
     from reports.numbers.foresight import draw_after, draw_effects, foresee
     from reports.numbers.verdict import family_size
@@ -135,7 +139,7 @@ def _decides(study: Study, claim: Claim, low: float, high: float) -> bool:
 
 
 def add_hours(looks: dict[str, Any], slots: int, gpus: float | None, price: float | None) -> None:
-    """Add GPU-hours and cost to every entry that has seconds, in place.
+    """Add GPU-hours and cost, in place, to every entry of a result that has seconds.
 
     Args:
         looks: Result of `foresee_looks`.
@@ -154,7 +158,7 @@ def add_hours(looks: dict[str, Any], slots: int, gpus: float | None, price: floa
 
 
 def spell_looks(looks: dict[str, Any], slots: int) -> list[str]:
-    """Return the lines about planned looks in the text of a plan."""
+    """Return the result of `foresee_looks` as lines of text for `mixsweep plan`."""
     most = looks["most"]
     claims = "1 claim" if looks["open"] == 1 else f"{looks['open']} claims"
     lines = [f"looks     at {', '.join(map(str, looks['at']))} seeds; {claims} open"]

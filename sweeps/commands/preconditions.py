@@ -1,4 +1,4 @@
-"""Preconditions: checks that a launch makes before it begins."""
+"""Preconditions: checks before a launch starts, so that it does not fail halfway."""
 
 import importlib
 import shutil
@@ -16,7 +16,7 @@ from sweeps.state.stages import Plan
 from sweeps.study.study import Study
 
 _LEAST_FREE = 1_000_000
-"""Free bytes that a launch needs on each disk; MLflow's database alone takes half of them."""
+"""Free bytes that a launch needs on each disk; MLflow's database alone takes half a megabyte."""
 
 
 def require_inline(
@@ -26,10 +26,10 @@ def require_inline(
     cpus_per_run: int,
     address: str | None,
 ) -> None:
-    """Check that the options suit `--engine inline`, which trains in this one process.
+    """Check that the other options suit `--engine inline`, which trains in this process.
 
     Raises:
-        RefusedError: If an option does not, or a search lacks Optuna.
+        RefusedError: If an option needs Ray, or the study is a search and Optuna is not installed.
     """
     given = {
         "--slots": slots not in {None, 1},
@@ -46,10 +46,10 @@ def require_inline(
 
 
 def has_usable_gpu(gpus_per_run: float | Literal["auto"] | None, device: str | None) -> bool:
-    """Return True if this process is to train on a GPU.
+    """Return True if runs in this process are to be trained on a GPU.
 
     Raises:
-        PlacementError: If a GPU is requested and torch finds none.
+        PlacementError: If a GPU is requested but PyTorch finds none.
     """
     import torch
 
@@ -64,7 +64,7 @@ def has_usable_gpu(gpus_per_run: float | Literal["auto"] | None, device: str | N
 
 
 def is_installed(module: str) -> bool:
-    """Return whether a module can be imported; False if it fails to import another module."""
+    """Return True if a module can be imported; False also if one of its own imports is missing."""
     try:
         importlib.import_module(module)
     except ImportError:
@@ -75,10 +75,10 @@ def is_installed(module: str) -> bool:
 
 
 def require_data(study: Study) -> None:
-    """Check that the data of every arm are here.
+    """Check that the datasets of all arms are on this machine.
 
     Raises:
-        RefusedError: If some are missing; the text says which, and how to get them.
+        RefusedError: If some are missing; the message names them and the commands that fetch them.
     """
     if study.problem.data is None:
         return
@@ -89,13 +89,13 @@ def require_data(study: Study) -> None:
 
 
 def require_room(request: Request, plan: Plan) -> None:
-    """Check that the files that a launch will write fit on the disks of the home and the store.
+    """Check that the disks of the home and the store have room for the files of a launch.
 
     States that runs save while they train are not counted, because their size is not known before
     the first is stored.
 
     Raises:
-        StoreFullError: If they do not fit; the message says how much can be freed.
+        StoreFullError: If a disk has too little room; the message says how much can be freed.
     """
     files, places = request.store.files, {request.home.folder: _LEAST_FREE}
     if isinstance(files, Folder):
@@ -116,10 +116,10 @@ def require_room(request: Request, plan: Plan) -> None:
 
 
 def look_at_data(study: Study) -> None:
-    """Open the data sets that were not checked yet, to report unusable data before any run starts.
+    """Open each dataset that was not opened before, to report unusable data before training.
 
     Raises:
-        DataError: If a data set cannot be used.
+        DataError: If a dataset cannot be used.
     """
     if study.problem.data is None:
         return

@@ -12,7 +12,9 @@ from click.core import ParameterSource
 from mixup_core.addresses import HIDDEN, without_secrets
 
 _RECORDED = {"--set", "--arms", "--metric", "--gpus-per-run", "--plugin"}
-"""Options with free text that never contain a secret; recorded command lines keep their values."""
+"""Options with free text that never contains a secret. Records of command lines show their
+values.
+"""
 
 
 def program() -> str:
@@ -25,10 +27,10 @@ def program() -> str:
 
 
 def command_line() -> str:
-    """Return the current command line in a form that may be recorded.
+    """Return the current command line, with values hidden that may contain a secret.
 
     The value of a free-text option, such as an address or a shell command, is hidden, unless the
-    option is known to contain no secret (`_RECORDED`).
+    option is in `_RECORDED`.
     """
     context = click.get_current_context()
     names = [context.info_name or ""]
@@ -56,7 +58,7 @@ def command_line() -> str:
 
 
 def _recorded(option: click.Option, value: Any) -> str:
-    """Return an option's value as text for a record, hidden if it may contain a secret."""
+    """Return the value of an option as text; hidden if it may contain a secret."""
     if isinstance(option.type, click.types.StringParamType) and option.opts[0] not in _RECORDED:
         return HIDDEN
     return f"{value:g}" if isinstance(value, float) else without_secrets(str(value))

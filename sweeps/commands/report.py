@@ -1,4 +1,4 @@
-"""report: write tables, figures and provenance of the stored results."""
+"""report: write tables, figures and provenance (software, hardware) of the stored results."""
 
 import shlex
 import time
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     help="Write it again whenever a run has ended, until none is left; Ctrl-C ends it.",
 )
 def report(request: Request, out: Path | None, watch: bool) -> int:
-    """Write tables, figures and provenance of the stored results."""
+    """Write tables, figures and the software and hardware used, from the stored results."""
     click.get_current_context().ensure_object(Ending).leaves_files = True
     request.require_stored()
     results = request.results()
@@ -57,7 +57,12 @@ _LOOK_EVERY = 10.0
 
 
 def _awaited(request: Request, known: Sequence[RunResult]) -> tuple[Request, tuple[RunResult, ...]]:
-    """Wait until another run has ended or was added; return the updated request and its results."""
+    """Wait until another run has ended or was added, then return the request and its results again.
+
+    Args:
+        request: The study and its places.
+        known: The results at the last look.
+    """
     before = _ended(known)
     while True:
         time.sleep(_LOOK_EVERY)
@@ -83,17 +88,17 @@ def _clock() -> str:
 def write_report(
     request: Request, study: Study, results: Sequence[RunResult], out: Path | None
 ) -> "tuple[Report, bool]":
-    """Write the report of a study; print its folder if it is not the usual one.
+    """Write the report of a study; print its folder if that is not the usual one.
 
     Args:
         request: The study as requested, with its places and search history.
-        study: The study with the arms that it has by now.
+        study: The study with all arms and seeds that it has by now.
         results: Results of its runs.
         out: Folder of the study's reports; None for the one in its home.
 
     Returns:
-        The report, and whether it is the current one for these settings: a report with missing
-        runs does not replace a finished one.
+        The report, and True if it is now the current report of these settings. A report with
+            missing runs does not replace a finished one.
     """
     from reports.numbers.provenance import is_finished
     from reports.pages.build import draft_report
@@ -123,7 +128,10 @@ def write_report(
 
 
 def _tracked(request: Request) -> "Tracked | None":
-    """Return MLflow's links to the study; None if MLflow is not in the home or lacks the study."""
+    """Return the study's links to MLflow for its report.
+
+    None if MLflow is not in the home, or does not have the study.
+    """
     from reports.pages.page import Tracked
     from sweeps.tracking.database import experiment_in
     from sweeps.tracking.links import links_of
@@ -150,13 +158,13 @@ def conclude(
     *,
     is_inline: bool = False,
 ) -> int:
-    """Print which runs failed, where the report is and the next command; return the exit code.
+    """Print the failed runs, the place of the report and the next command; return the exit code.
 
     Args:
         request: The study and its places.
         results: Results of all its runs.
         report: The report of these results.
-        is_inline: True if the runs were trained by the inline engine; the next command is, too.
+        is_inline: True if `--engine inline` was used; the printed command then has it too.
     """
     if request.history.ended is not None:
         click.echo(f"{request.study.name}: the search {request.history.ended}", err=True)

@@ -1,4 +1,4 @@
-"""Request: the study and the places that a command line names, and the exit codes of commands."""
+"""Request: what a command line asks for, a study and its places; also the exit codes."""
 
 import functools
 import shlex
@@ -41,12 +41,12 @@ DONE, SOME_FAILED, BAD_INPUT, BUSY = 0, 1, 2, 3
 
 
 class RefusedError(Exception):
-    """A request that cannot be fulfilled; its message is one line for the user."""
+    """The request cannot be fulfilled. The message is one line for the user."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A study and the places of its results."""
+    """A study as named on a command line, with the places of its results."""
 
     reference: str
     """Name or file of the study, as typed."""
@@ -55,9 +55,9 @@ class Request:
     plugins: tuple[str, ...] = ()
     """Plugin files given on the command line."""
     study: Study
-    """The study as its file defines it, without the points of a search."""
+    """The study as its file defines it; the points of a search are not included."""
     home: Home
-    """The home, with the addresses of store, MLflow and Optuna."""
+    """Home folder, with the addresses of the store, MLflow and Optuna."""
 
     @cached_property
     def history(self) -> SearchHistory:
@@ -71,7 +71,7 @@ class Request:
 
     @cached_property
     def weighed_history(self) -> SearchHistory:
-        """`history`, with the importance of each hyperparameter."""
+        """The same as `history`, with the importance of each hyperparameter for the objective."""
         if self.study.search is None:
             return self.history
         from sweeps.searching.search_history import read_importances
@@ -81,7 +81,13 @@ class Request:
         return replace(self.history, importances=importances)
 
     def search_owner(self, *, is_writing: bool = False) -> "Owner | None":
-        """Return the owner of the search; None if its storage belongs to this home alone."""
+        """Return the owner of the search: its study and store, as noted in a shared Optuna storage.
+
+        None if the storage belongs to this home alone.
+
+        Args:
+            is_writing: If True, a store without an identity gets one.
+        """
         if self.home.optuna is None:
             return None
         from sweeps.searching.owner import Owner
@@ -90,7 +96,7 @@ class Request:
 
     @property
     def grown(self) -> Study:
-        """The study with the points, the confirmation runs and the seeds that it has by now."""
+        """The study with the points, confirmation runs and seeds that were added to it so far."""
         if self.study.until is not None:
             return self._reached
         return grown_study(self.study, self.history, self.store)
@@ -103,17 +109,20 @@ class Request:
 
     @property
     def store(self) -> Store:
-        """The checkpoint store."""
+        """The store of results and checkpoints."""
         return Store(self.home.store)
 
     def results(self) -> tuple[RunResult, ...]:
-        """Read the result of each run from the store."""
+        """Read the stored results of every run of the study; a missing run has an empty result."""
         return read_results(self.grown.runs(), self.store)
 
     def spell(self, verb: str) -> str:
-        """Return the command line that runs another command on the same study and places.
+        """Return the command line of another `mixsweep` command for the same study and places.
 
-        An address with secrets is written as its environment variable.
+        An address with secrets is replaced by the name of its environment variable.
+
+        Args:
+            verb: The other command, for example `report`.
         """
         home = self.home
         line = [program(), verb, self.reference, *self.changes(), "--home", str(home.folder)]
@@ -129,16 +138,16 @@ class Request:
         return spelled
 
     def changes(self) -> list[str]:
-        """Return the options that change the study: `--set` and `--plugin`."""
+        """Return the options that change the study, `--set` and `--plugin`, as arguments."""
         overrides = [part for override in self.overrides for part in ("--set", override)]
         return [*overrides, *(part for file in self.plugins for part in ("--plugin", file))]
 
     def say_elsewhere(self, *, edits_alone: bool = False) -> None:
-        """Print which finished runs of the study the store has under other settings, if any.
+        """Print a hint if the store has finished runs of this study under other settings.
 
         Args:
-            edits_alone: If True, mention only launches with another version of a plugin: since that
-                edit, their results no longer belong to the study.
+            edits_alone: If True, consider only launches with another version of a plugin, whose
+                results no longer belong to the study.
         """
         others = [
             launch
@@ -157,10 +166,10 @@ class Request:
                 click.echo(f"{runs} stored here with {told}", err=True)
 
     def require_stored(self) -> None:
-        """Check that the store has something of the study; a wrong place is reported as an error.
+        """Check that the store contains something of the study; if not, its address may be wrong.
 
         Raises:
-            RefusedError: If it has no epoch, no failure and no launch of the study.
+            RefusedError: If the store has no epoch, no failure and no launch of the study.
         """
         if any(launch.settings == self.study.settings for launch in self._launches):
             return
@@ -194,11 +203,11 @@ class Request:
             require_search(self.home.optuna_url)
 
     def refreshed(self) -> "Request":
-        """Return a copy with empty caches, to read the results again."""
+        """Return a copy without cached values, so that results are read from the store again."""
         return replace(self)
 
     def data_checksums(self) -> dict[str, dict[str, str]]:
-        """Return the checksums of the data files, by data set and file."""
+        """Return the checksums of the data files, by dataset and then by file name."""
         merged: dict[str, dict[str, str]] = {}
         if self.study.problem.data is not None:
             needs = self.study.problem.data()
@@ -209,21 +218,21 @@ class Request:
 
 
 def on_study(command: Callable[..., int]) -> Callable[..., int]:
-    """Decorate a command with the options of a `Request`, which becomes its first argument."""
+    """Decorate a command that takes one STUDY: its first argument becomes a `Request`."""
     return _with_requests(command, click.argument("study"))
 
 
 def on_studies(command: Callable[..., int]) -> Callable[..., int]:
-    """Decorate a command to run on each of several studies in turn, as `on_study` does for one.
+    """Decorate a command so that it takes several STUDIES and runs once for each.
 
-    All study files are read before the first command runs. The exit code is the largest of all.
+    All study files are read before the first one runs. The exit code is the largest of all.
     """
     argument = click.argument("study", nargs=-1, required=True, metavar="STUDY...")
     return _with_requests(command, argument)
 
 
 def _with_requests(command: Callable[..., int], argument: Callable[..., Any]) -> Callable[..., int]:
-    """Return the command with the argument for studies, and the options that they all share."""
+    """Add to a command an argument for studies and the options that all such commands share."""
 
     def with_requests(  # noqa: PLR0913  the options that every command on a study has
         study: str | tuple[str, ...],

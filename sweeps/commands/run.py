@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class SearchLostError(Exception):
-    """The storage of a search stopped answering during a launch."""
+    """The storage of a search (Optuna's database) stopped answering during a launch."""
 
 
 @click.command()
@@ -194,7 +194,13 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
 
 
 def _with_memory(placement: Placement, study: Study, runs: int) -> Placement:
-    """Return the placement with the memory per run, where memory may limit the number of slots."""
+    """Return the placement with the memory per run, if memory may limit the number of slots.
+
+    Args:
+        placement: Devices and CPUs per run.
+        study: The study to train.
+        runs: Number of runs that are missing.
+    """
     from sweeps.running.run_memory import RunMemory, has_gpu
 
     on_gpu = placement.gpus_per_run != 0 and placement.device is None and has_gpu()
@@ -206,7 +212,10 @@ def _with_memory(placement: Placement, study: Study, runs: int) -> Placement:
 
 
 def _forget_divergence(request: Request) -> None:
-    """Delete the failures of diverged runs, so that they are trained again; requires the lease."""
+    """Delete the stored failures of diverged runs, so that they are trained again.
+
+    The caller must hold the lease of the study.
+    """
     for result in request.results():
         if result.outcome == "diverged":
             request.store.failures.remove(result.run.key)
@@ -250,11 +259,12 @@ def _train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the c
 def _opened_tracker(
     request: Request, lease: Lease, is_over: bool, *, tracks: bool, is_inline: bool
 ) -> "Tracker":
-    """Return a tracker, not started yet.
+    """Return a tracker that writes to MLflow, not started yet.
 
-    Before training, its thread imports MLflow while Ray starts. Import order matters, because two
-    threads must not import packages that import each other. Ray is imported first, in this thread.
-    For a search, Tune and MLflow are imported here too, because its sampler may import any package.
+    Before training, the tracker's thread imports MLflow while Ray starts. The import order matters,
+    because two threads must not import packages that import each other. So Ray is imported first,
+    in this thread. For a search, Tune and MLflow are imported here too, because its sampler may
+    import any package.
     """
     is_search = request.study.search is not None
     if not tracks:
@@ -280,13 +290,13 @@ def _source_again(request: Request, keep_final_states: bool) -> "RunSource":
 def with_room(
     source: "RunSource", again: "Callable[[], RunSource]", placement: Placement
 ) -> "Iterator[tuple[RunSource, Placement]]":
-    """Yield the runs and their placement, again with a larger GPU share while runs lack memory.
+    """Yield the runs to train and their placement; repeat with more GPU per run if memory runs out.
 
-    A launch that was asked to stop is not repeated, and the share never exceeds one GPU.
+    A launch that was asked to stop is not repeated, and the share never exceeds one GPU per run.
 
     Args:
         source: The runs of the first attempt.
-        again: Returns the source of the runs that are then missing.
+        again: Returns the runs that are missing after an attempt.
         placement: Placement of the first attempt.
     """
     while True:
@@ -305,10 +315,10 @@ def with_room(
 
 
 def _require_whole(source: "RunSource", request: Request) -> None:
-    """Check that a search delivered all of its runs.
+    """Check that a search proposed all of its points.
 
     Raises:
-        SearchLostError: If the storage of the search stopped answering.
+        SearchLostError: If the storage of the search stopped answering before that.
     """
     if source.trouble is not None:
         raise SearchLostError(
@@ -317,7 +327,7 @@ def _require_whole(source: "RunSource", request: Request) -> None:
 
 
 def _close(tracker: "Tracker", source: "RunSource", store: Store) -> bool:
-    """Send the stored results of all runs to MLflow and close it; return whether all arrived."""
+    """Write the remaining results to MLflow and close the tracker; return True on success."""
     tracker.grow(source.study)
     stored: Sequence[RunResult] = ()
     with suppress(StoreError):  # a failing store may have ended the launch

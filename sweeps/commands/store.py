@@ -34,7 +34,7 @@ def store_commands() -> None:
 
 
 def _on_store(command: Callable[..., int]) -> Callable[..., int]:
-    """Decorate a command with the options of a store and its studies, including searched points."""
+    """Decorate a command that takes a store and STUDIES; searches get their proposed points."""
 
     def with_store(
         home: Path,
@@ -71,14 +71,17 @@ def _require_content(store: Store) -> None:
     """Check that a store is not empty; an empty one suggests a wrong address.
 
     Raises:
-        RefusedError: If it is empty.
+        RefusedError: If the store is empty.
     """
     if not store.keys() and not store.quarantined():
         raise RefusedError(f"{store_address(store.url)}: nothing is stored there")
 
 
 def _launched(store: Store) -> Iterator[Study]:
-    """Yield the studies launched in a store; those that cannot be read here count as others."""
+    """Yield the studies that were launched in a store, by their newest settings.
+
+    A study that cannot be read on this machine is left out.
+    """
     newest = {launch.study: launch for launch in launches(store)}
     for name, launch in sorted(newest.items()):
         with contextlib.suppress(StudyError, PluginError):
@@ -88,9 +91,9 @@ def _launched(store: Store) -> Iterator[Study]:
 @store_commands.command("list")
 @_on_store
 def list_store(store: Store, studies: Sequence[Study]) -> int:
-    """Show how much is stored of STUDIES and of all others, and how much could be freed.
+    """Show how much the store has of STUDIES and of all others, and how much could be freed.
 
-    Without STUDIES it shows every study that was launched in this store, by its newest settings.
+    Without STUDIES it shows every study that was launched in this store, with its newest settings.
     """
     _require_content(store)
     studies = studies or tuple(_launched(store))
@@ -103,7 +106,10 @@ def list_store(store: Store, studies: Sequence[Study]) -> int:
 @store_option
 @loading_option
 def verify_store(home: Path, store_url: str | None) -> int:
-    """Check every file against its sha256; damaged files are moved to quarantine, exit code 1."""
+    """Check every file against its sha256, and move damaged files to quarantine.
+
+    Exit code 1 if a file is damaged.
+    """
     store = Store(Home(folder=home, store_url=store_url).store)
     _require_content(store)
     faults = store.verify()
@@ -123,10 +129,10 @@ def verify_store(home: Path, store_url: str | None) -> int:
     help="Free predictions too: reports then lack calibration, ensembles and errors per class.",
 )
 def prune_store(store: Store, studies: Sequence[Study], yes: bool, with_predictions: bool) -> int:
-    """Delete the states that no run of STUDIES will resume from.
+    """Delete the states (checkpoints) that no run of STUDIES will resume from.
 
     Records are never deleted; predictions only with `--predictions`.
-    """  # noqa: DOC501
+    """
     if not studies:
         raise RefusedError("give the names of the studies whose states to delete")
     _require_content(store)

@@ -1,4 +1,4 @@
-"""Submission: run a study as a job of a Ray cluster. The job runs `mixsweep run`."""
+"""submit: send a study as a job to a Ray cluster, where the job runs `mixsweep run`."""
 
 import os
 import secrets
@@ -28,7 +28,7 @@ from sweeps.running.jobs import Cluster, ClusterError
 from sweeps.running.upload import Upload, UploadError
 
 _MOST_NAMED = 8
-"""Largest number of credential files that a message lists."""
+"""Number of credential files that a message lists at most."""
 
 
 @click.command()
@@ -74,10 +74,10 @@ def submit(  # noqa: PLR0913  each is an option
 ) -> int:
     """Run a study as a job of a Ray cluster, and exit with the job's exit code.
 
-    The working directory is uploaded, without results, data sets, files that .gitignore or
-    .rayignore exclude, and files that look like credentials. Paths are used on the cluster:
+    The working directory is uploaded, without results, datasets, files that .gitignore or
+    .rayignore exclude, and files that look like credentials. Paths are paths of the cluster;
     relative ones are made absolute here.
-    """  # noqa: DOC501
+    """
     places = _places(request)
     environment = _shipped_environment()
     upload = _upload(request.home, data, environment.pop("excludes"))
@@ -139,10 +139,13 @@ def submit(  # noqa: PLR0913  each is an option
 
 
 def _places(request: Request) -> dict[str, str]:
-    """Return the options that set where the job stores its files, with absolute paths.
+    """Return the options for home, store, MLflow and Optuna, with absolute paths.
+
+    The job stores its files there.
 
     Raises:
-        RefusedError: If an address has a password: everyone who may list jobs sees their commands.
+        RefusedError: If an address has a password, because everyone who may list jobs sees their
+            commands.
     """
     home = request.home
     places = {"--home": str(home.folder.resolve())}
@@ -163,9 +166,9 @@ def _places(request: Request) -> dict[str, str]:
 
 
 def _absolute(place: str) -> str:
-    """Return a path, or the address of a SQLite file, as absolute; other addresses unchanged.
+    """Return a path or the address of a SQLite file as absolute; return other addresses unchanged.
 
-    The job runs in Ray's copy of the upload, which is deleted after the job.
+    Relative paths would be inside Ray's copy of the upload, which is deleted after the job.
     """
     if (file := database_file(place)) is not None:
         return sqlite_url(Path(os.path.realpath(file)))
@@ -173,7 +176,7 @@ def _absolute(place: str) -> str:
 
 
 def _uploaded(name: str, upload: Upload) -> str:
-    """Return the path of an uploaded file, relative to the working directory, as the job uses it.
+    """Return the path of a file as the job sees it: relative to the uploaded working directory.
 
     Raises:
         RefusedError: If the file is outside of the working directory, or is not uploaded.
@@ -193,9 +196,10 @@ def _uploaded(name: str, upload: Upload) -> str:
 
 
 def _entrypoint(python: str | None, arguments: Sequence[str]) -> str:
-    """Return the shell command of a job.
+    """Return the shell command that a job runs.
 
-    A bare `python` would be the first one on the PATH of the user who started the head.
+    The interpreter is named, because a bare `python` would be the first one on the PATH of the user
+    who started the head node.
 
     Args:
         python: The interpreter; None for this process's interpreter, or `python` if the cluster
@@ -211,14 +215,14 @@ def _entrypoint(python: str | None, arguments: Sequence[str]) -> str:
 
 
 def _shipped_environment() -> dict[str, Any]:
-    """Return Ray's runtime environment from the file in the package; the workers get it too."""
+    """Return Ray's runtime environment from the file in this package; workers get it too."""
     shipped = (resources.files("cluster") / "runtime-env.yaml").read_text()
     environment: dict[str, Any] = yaml.safe_load(shipped)
     return environment
 
 
 def _variables(job: str, data: str | None) -> dict[str, str]:
-    """Return the environment variables that give a job its id, code version and data folder."""
+    """Return the environment variables of a job: its id, the code version and the data folder."""
     from reports.numbers.provenance import JOB_VARIABLE, code_variables, describe_repository
 
     code = describe_repository(Path.cwd())
@@ -230,7 +234,7 @@ def _variables(job: str, data: str | None) -> dict[str, str]:
 
 
 def _upload(home: Home, data: str | None, excludes: Sequence[str]) -> Upload:
-    """Return the files of the working directory to upload, without results and data.
+    """Return the files of the working directory to upload; results and data are left out.
 
     Raises:
         RefusedError: If a file cannot be uploaded.
@@ -247,7 +251,7 @@ def _upload(home: Home, data: str | None, excludes: Sequence[str]) -> Upload:
 
 
 def _list(upload: Upload) -> None:
-    """Print each file of an upload with its size; print the excluded credentials to stderr."""
+    """Print each file to upload with its size; print excluded credentials to stderr."""
     sizes = [upload.num_bytes(name) for name in upload.files]
     for name, size in zip(upload.files, sizes, strict=True):
         click.echo(f"{size:>12,}  {printable(name)}")
@@ -260,7 +264,7 @@ def _require_no_credentials(upload: Upload, *, may_leave_out: bool) -> None:
     """Check that a working directory has no credentials, or that the user agreed to leave them out.
 
     Raises:
-        RefusedError: If it has some and `may_leave_out` is False.
+        RefusedError: If there are credentials and `may_leave_out` is False.
     """
     found = upload.credentials
     if not found:
@@ -278,7 +282,7 @@ def _require_no_credentials(upload: Upload, *, may_leave_out: bool) -> None:
 
 
 def _advice(cluster: Cluster, job: str) -> str:
-    """Return the Ray commands that follow and stop a job."""
+    """Return the Ray commands with which a user follows and stops a job."""
     path = os.environ.get("RAY_AUTH_TOKEN_PATH")
     token = "" if path is None else f" RAY_AUTH_TOKEN_PATH={shlex.quote(path)}"
     ray = f"RAY_AUTH_MODE=token{token} ray job {{}} {job} --address {cluster.address}"

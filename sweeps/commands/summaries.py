@@ -1,4 +1,4 @@
-"""Summaries: the output of `plan` and `status`, as JSON values and as text."""
+"""Summaries: the output of `mixsweep plan` and `mixsweep status`, as JSON values and as text."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -38,12 +38,12 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
     """Return the runs and the cost of a launch, as `plan --json` prints them.
 
     `epochs_naive` counts every epoch of every run; `epochs_planned` only those that a launch trains
-    now. `seconds`, `gpu_hours`, `cost` and `kept_bytes` (of states) are None before a first
-    measurement; `gpu_hours` also if no run was on a GPU, and `cost` without a price.
-    `prediction_bytes` counts the runs to train.
+    now, without stored and shared ones. `seconds`, `gpu_hours`, `cost` and `kept_bytes` (size of
+    kept states) are None before a first measurement; `gpu_hours` also if no run was on a GPU, and
+    `cost` without a price. `prediction_bytes` is the size of the predictions of the runs to train.
 
     Args:
-        study: The study with the points and the confirmation that it has by now.
+        study: The study with the points and confirmation runs that it has so far.
         history: History of its search; empty if it is not a search.
         store: The store of its results.
         slots: Number of runs trained in parallel.
@@ -105,7 +105,7 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
 
 
 def _memory(study: Study) -> dict[str, int]:
-    """Return the bytes that each data set takes in memory, at its largest over the arms."""
+    """Return the bytes that each dataset takes in memory, by name; the largest of all arms."""
     sizes: dict[str, int] = {}
     for config in study.arms.values():
         for name, size in study.problem.cost.memory(config).items():
@@ -121,10 +121,10 @@ def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
     results: Sequence[RunResult],
     history: SearchHistory,
 ) -> dict[str, Any]:
-    """Return the figures of the plan if a search proposes all its points: the highest cost.
+    """Return the plan's figures for a search that proposes all its points: the highest cost.
 
-    The points are known in advance only for a grid, so with other samplers no shared stage is
-    assumed.
+    Only a grid's points are known in advance. For other samplers the figures assume that no stage
+    is shared.
     """
     asked, asks = len(history.points), history.asks(search)
     to_ask = search.points - asked if asks and search.strategy.sampler != "grid" else 0
@@ -181,7 +181,7 @@ def _spell_distribution(distribution: Distribution) -> dict[str, Any]:
 
 
 def spell_plan(summary: dict[str, Any]) -> str:
-    """Return a plan summary as text."""
+    """Return the result of `plan_summary` as text for the console."""
     naive, planned = summary["epochs_naive"], summary["epochs_planned"]
     seconds, kept = summary["seconds"], summary["kept_bytes"]
     time = "not known before a first run"
@@ -281,7 +281,7 @@ def _spell_search(search: dict[str, Any]) -> list[str]:
 
 
 def status_summary(study: Study, store: Store) -> dict[str, Any]:
-    """Return the progress of a study, as `status --json` prints it."""
+    """Return the progress of a study, as `mixsweep status --json` prints it."""
     results = read_results(study.runs(), store)
     progress = read_progress(store, study.name)
     running = {(run.arm, run.seed): run for run in progress.running} if progress else {}
@@ -329,7 +329,7 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
 
 
 def spell_status(summary: dict[str, Any]) -> str:
-    """Return a status summary as text."""
+    """Return the result of `status_summary` as text for the console."""
     width = max(len(arm) for arm in ("arm", *summary["arms"]))
     driver, epochs, left = summary["driver"], summary["epochs"], summary["seconds_left"]
     lines = [

@@ -1,4 +1,4 @@
-"""sync: update MLflow to match the store."""
+"""sync: write the stored results to MLflow again."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.command()
 @on_study
 def sync(request: Request) -> int:
-    """Update MLflow to match the store exactly, even from an empty database."""  # noqa: DOC501
+    """Make MLflow equal to the store, even from an empty database."""
     request.require_databases()
     with Lease.acquire(request.store, request.study.name, command_line()) as lease:
         results = request.results()
@@ -45,10 +45,10 @@ def sync(request: Request) -> int:
 
 @contextmanager
 def settled_if_cut(tracker: "Tracker", store: Store) -> Iterator[None]:
-    """Mark unfinished runs in MLflow as ended if an interrupt, or the end of Ray, stops a command.
+    """Mark unfinished runs in MLflow as ended if the block is interrupted or loses Ray.
 
     A second interrupt does not wait for MLflow.
-    """  # noqa: DOC501
+    """
     try:
         yield
     except (KeyboardInterrupt, HeadLostError):
@@ -58,7 +58,7 @@ def settled_if_cut(tracker: "Tracker", store: Store) -> Iterator[None]:
 
 
 def log_network(tracker: "Tracker", study: Study, store: Store) -> None:
-    """Send the network of the best run of a search to MLflow, if the store still has it."""
+    """Write the network of the best run of a search to MLflow, if its weights are stored."""
     run = study.winning_run()
     if run is None or study.problem.network is None:
         return
@@ -69,13 +69,13 @@ def log_network(tracker: "Tracker", study: Study, store: Store) -> None:
 
 
 def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -> "Tracker":
-    """Return the tracker of a study, for the driver that holds its lease.
+    """Return the tracker that writes a study to MLflow, for the driver that holds its lease.
 
     Args:
         request: The study and its places.
         lease: The lease of the study.
         loads_mlflow: If True, import MLflow now; if False, the tracker's thread imports it, and no
-            other thread may import packages meanwhile.
+            other thread may import packages until then.
     """
     from reports.numbers.provenance import origin_tags
     from reports.numbers.runs import summariser

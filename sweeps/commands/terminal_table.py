@@ -1,4 +1,4 @@
-"""The main table of a report, with as many columns and arms as fit the terminal."""
+"""Terminal table: the main table of a report, cut to the columns and arms that fit the terminal."""
 
 import shutil
 import sys
@@ -8,11 +8,15 @@ import click
 from sweeps.machine.terminal_text import shortened
 
 _RESERVED = 8
-"""Lines of a terminal kept free for the output after the table."""
+"""Lines of the terminal kept free for the text that is printed after the table."""
 
 
 def show_table(markdown: str) -> None:
-    """Print the tables of a report; on a terminal only the main one, fitted to its size."""
+    """Print the tables of a report; on a terminal only the main table, cut to its size.
+
+    Args:
+        markdown: The tables, as Markdown.
+    """
     if not sys.stdout.isatty():
         click.echo(markdown)
         return
@@ -21,15 +25,15 @@ def show_table(markdown: str) -> None:
 
 
 def fitted(markdown: str, columns: int, rows: int) -> str:
-    """Return the main table of a report with its first columns and arms, as many as fit.
+    """Return the main table of a report, cut to the first columns and arms that fit.
 
     Args:
-        markdown: Tables of a report; the first column of the main one is `arm`.
+        markdown: Tables of a report; the main table is the one whose first column is `arm`.
         columns: Characters per line.
         rows: Number of lines.
 
     Returns:
-        An empty text if there is no such table.
+        The table as text; empty if there is no main table.
     """
     grid = _main_grid(markdown)
     if not grid:
@@ -59,7 +63,7 @@ def _cut(line: str, length: int) -> str:
 
 
 def _main_grid(markdown: str) -> list[list[str]]:
-    """Return the cells of the first table with `arm` as first column, without its separator row."""
+    """Return the cells of the first Markdown table whose first column is `arm`, row by row."""
     found: list[list[str]] = []
     for line in markdown.splitlines():
         if not line.startswith("|"):
@@ -73,7 +77,7 @@ def _main_grid(markdown: str) -> list[list[str]]:
 
 
 def _cells(line: str) -> list[str]:
-    """Return the cells of a line of a Markdown table, without markup."""
+    """Return the cells of one line of a Markdown table, without Markdown markup."""
     hidden = line.strip().strip("|").replace("\\|", "\0")
     cells = (cell.strip().strip("*").replace("\0", "|") for cell in hidden.split("|"))
     return [_unescaped(cell) for cell in cells]

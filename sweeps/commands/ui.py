@@ -1,4 +1,4 @@
-"""ui: open MLflow's pages for a home."""
+"""ui: open MLflow's web pages for a home."""
 
 import errno
 import os
@@ -21,7 +21,7 @@ from sweeps.reading.study_file import load_study
 _SERVERS = (
     "MLFLOW_", "UVICORN_", "GUNICORN_", "FLASK_", "WEB_CONCURRENCY", "FORWARDED_ALLOW_IPS",
 )  # fmt: skip
-"""Prefixes of the variables from which MLflow's server and its web servers read options."""
+"""Prefixes of environment variables from which MLflow's server and its web servers read options."""
 _KEPT = {"MLFLOW_DISABLE_TELEMETRY", "MLFLOW_LOGGING_LEVEL"}
 
 
@@ -31,11 +31,12 @@ _KEPT = {"MLFLOW_DISABLE_TELEMETRY", "MLFLOW_LOGGING_LEVEL"}
 @loading_option
 @click.option("--port", type=click.IntRange(1, 65535), default=5000, show_default=True)
 def ui(study: str | None, home: Path, port: int) -> int:
-    """Open MLflow's pages for this home, on this machine and through forwarded ports only.
+    """Open MLflow's web pages for this home; they can be reached from this machine only.
 
-    Prints links to each study, or to STUDY alone: its arms, and the learning curves of its runs.
-    Exit code 2 if another program uses the port, because the links would lead to that program.
-    """  # noqa: DOC501
+    From other machines, forward the port. Prints links to each study, or to STUDY alone: its arms,
+    and the learning curves of its runs. Exit code 2 if another program uses the port, because the
+    links would lead to that program.
+    """
     from sweeps.tracking.connection import experiments
     from sweeps.tracking.database import relocate
     from sweeps.tracking.links import study_links
@@ -90,10 +91,10 @@ def ui(study: str | None, home: Path, port: int) -> int:
 
 
 def closed_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return a copy of the environment without variables that set options of the server.
+    """Return a copy of the environment without variables that change the MLflow server.
 
-    MLflow, uvicorn and gunicorn read options from variables too, for example to listen on other
-    addresses, to accept requests from any site, or to open another database.
+    MLflow, uvicorn and gunicorn read options from environment variables, for example to listen on
+    other addresses, to accept requests from any site, or to open another database.
     """
     kept = {
         name: value
@@ -127,5 +128,5 @@ def _require_free(port: int) -> None:
 
 
 def _another(port: int) -> int:
-    """Return a port above 1024 to suggest; it is not checked to be free."""
+    """Return another port number above 1024 to suggest; it may be in use too."""
     return port + 1 if 1024 <= port < 65535 else 5001

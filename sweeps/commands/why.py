@@ -45,10 +45,10 @@ def why(request: Request, arm: str | None, seed: int | None) -> int:
 
 
 def chosen_results(request: Request, arm: str | None, seed: int | None) -> list[RunResult]:
-    """Return the results of all runs of a study, of one arm, or of one seed.
+    """Return the results of all runs of a study, or only those of one arm or one seed.
 
     Raises:
-        RefusedError: If there is no such arm or seed.
+        RefusedError: If the study has no such arm or seed.
     """
     study = request.grown
     if arm is not None and arm not in study.arms:
@@ -64,7 +64,7 @@ def chosen_results(request: Request, arm: str | None, seed: int | None) -> list[
 
 
 def _trainers(request: Request) -> Mapping[str, str]:
-    """Return the study, arm and seed of every run that the store's launches list, by run key."""
+    """Return the study, arm and seed of each run that was launched in the store, by run key."""
     named = {}
     for launch in launches(request.store):
         for text in launch.runs:
@@ -99,7 +99,14 @@ def _outcome(result: RunResult, ended: str | None, request: Request) -> Iterator
 def _stages(
     result: RunResult, store: Store, stored: Mapping[str, bool], trainers: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield one line per run that trained epochs of this one, with the last stage it stored."""
+    """Yield one line per run that trained epochs of this run, with the last stage that it stored.
+
+    Args:
+        result: The run to explain.
+        store: The store.
+        stored: Keys of the stages in the store.
+        trainers: Run key to the name of the run.
+    """
     keys = stage_keys(result.run.config)
     first = 1
     stages = [stage for key in keys if key in stored and (stage := store.read(key)) is not None]

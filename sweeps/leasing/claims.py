@@ -128,22 +128,22 @@ class Claims:
     """Token (increasing number) of the driver's lease."""
     clock: Callable[[], float] = time.monotonic
     _trained: dict[str, Sequence[str]] = field(default_factory=dict)
-    """Run key to the stages that this driver trains."""
+    """Keys of the stages that this driver is training, by run key."""
     _starts: dict[str, Sequence[str]] = field(default_factory=dict)
-    """Run key to the stage that the run starts from; an empty sequence if the run starts at epoch
-    0."""
+    """Key of the stage that each run in training starts from, by run key; an empty sequence if it
+    starts at epoch 0."""
     _used: dict[str, Sequence[str]] = field(default_factory=dict)
     _planned: dict[str, "array[int]"] = field(default_factory=dict)
-    """Run key to the first digits of the run's stage keys, as integers; unfinished runs only."""
+    """First digits of the stage keys of each unfinished run, as integers, by run key."""
     _num_listed: int = 0
     """Number of runs in the file of planned stages as last written."""
     _num_lists: int = 0
     """Number of times that the file of planned stages was written; 0 if it does not exist."""
     _removed: Sequence[str] = ()
     _again_at: dict[str, float] = field(default_factory=dict)
-    """Run key to the time of the next check, for runs that another driver trains."""
+    """Time at which to check again, by key of each run that another driver trains."""
     _plans: dict[str, tuple[object, frozenset[str]]] = field(default_factory=dict)
-    """Study to the version and stages of its file of planned stages, as last read."""
+    """Version and stages of another driver's file of planned stages, as last read, by study."""
     _is_outdated: bool = False
     _is_beside_others: bool = False
     """True if other drivers were alive when their claims were last read."""
@@ -152,7 +152,7 @@ class Claims:
         """Announce runs that this driver will train; request the stages they share with others.
 
         Args:
-            runs: Run key to two collections: all stage keys of the run, one per epoch, and the
+            runs: Two collections by run key: all stage keys of the run, one per epoch, and the
                 stage keys of the run or its teacher whose states this driver needs until the run
                 ends.
         """
@@ -286,7 +286,7 @@ def read_claims(
     Args:
         store: The store.
         but: Study whose claims are left out; None to include all.
-        plans: Study to version and stages of its file of planned stages, updated in place; None to
+        plans: Version and stages of each file of planned stages by study, updated in place; None to
             leave these files unread.
     """
     found: dict[str, set[str]] = {p: set() for p in ("trained", "ends", "used", "removed")}
