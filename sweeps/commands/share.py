@@ -28,7 +28,7 @@ def share(request: Request, out: Path | None) -> int:
 
     `mixsweep add FILE` adds it to the other home. Weights are not included. Exit code 1 if some
     runs are missing.
-    """
+    """  # noqa: DOC501
     study = request.study
     if study.search is not None:
         raise RefusedError(

@@ -132,7 +132,7 @@ def prune_store(store: Store, studies: Sequence[Study], yes: bool, with_predicti
     """Delete the states (checkpoints) that no run of STUDIES will resume from.
 
     Records are never deleted; predictions only with `--predictions`.
-    """
+    """  # noqa: DOC501
     if not studies:
         raise RefusedError("give the names of the studies whose states to delete")
     _require_content(store)

@@ -77,7 +77,7 @@ def submit(  # noqa: PLR0913  each is an option
     The working directory is uploaded, without results, datasets, files that .gitignore or
     .rayignore exclude, and files that look like credentials. Paths are paths of the cluster;
     relative ones are made absolute here.
-    """
+    """  # noqa: DOC501
     places = _places(request)
     environment = _shipped_environment()
     upload = _upload(request.home, data, environment.pop("excludes"))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.command()
 @on_study
 def sync(request: Request) -> int:
-    """Make MLflow equal to the store, even from an empty database."""
+    """Make MLflow equal to the store, even from an empty database."""  # noqa: DOC501
     request.require_databases()
     with Lease.acquire(request.store, request.study.name, command_line()) as lease:
         results = request.results()
@@ -48,7 +48,7 @@ def settled_if_cut(tracker: "Tracker", store: Store) -> Iterator[None]:
     """Mark unfinished runs in MLflow as ended if the block is interrupted or loses Ray.
 
     A second interrupt does not wait for MLflow.
-    """
+    """  # noqa: DOC501
     try:
         yield
     except (KeyboardInterrupt, HeadLostError):

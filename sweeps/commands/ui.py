@@ -36,7 +36,7 @@ def ui(study: str | None, home: Path, port: int) -> int:
     From other machines, forward the port. Prints links to each study, or to STUDY alone: its arms,
     and the learning curves of its runs. Exit code 2 if another program uses the port, because the
     links would lead to that program.
-    """
+    """  # noqa: DOC501
     from sweeps.tracking.connection import experiments
     from sweeps.tracking.database import relocate
     from sweeps.tracking.links import study_links

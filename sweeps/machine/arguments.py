@@ -1,4 +1,4 @@
-"""Arguments: the command line of this process: its encoding, and hiding secrets in it."""
+"""Arguments: sets the encoding of this process's command line and hides secrets in it."""
 
 import codecs
 import os
@@ -15,14 +15,15 @@ OPTUNA = ("--optuna", "MIXSWEEP_OPTUNA")
 ADDRESSES: Mapping[tuple[str, str], Shown] = {
     STORE: store_address, TRACKING: database_address, OPTUNA: database_address,
 }  # fmt: skip
-"""Function that removes secrets, by option and environment variable of each address."""
+"""Functions that return an address without its secrets, by option and environment variable of the
+address."""
 
 
 def read_names_as_utf8() -> None:
     """Restart this process in Python's UTF-8 mode if the locale has another encoding.
 
-    Databases and URLs read every path as UTF-8; in another encoding one path would become two
-    folders. Output keeps the encoding of the terminal.
+    Databases and URLs read every path as UTF-8. In another encoding the same path would name two
+    different folders. Output keeps the encoding of the terminal.
     """
     if codecs.lookup(sys.getfilesystemencoding()).name == "utf-8":
         return
@@ -32,13 +33,13 @@ def read_names_as_utf8() -> None:
 
 
 def hide_addresses(options: Mapping[tuple[str, str], Shown] = ADDRESSES) -> None:
-    """Restart this process with secret addresses moved from the command line to its environment.
+    """Restart this process with addresses that have secrets moved to environment variables.
 
-    Other users can read the command line, but not the environment. Without such an address nothing
-    happens.
+    Other users can read the command line, but not the environment. Does nothing if no address has a
+    secret.
 
     Args:
-        options: Function that removes secrets, by option and environment variable.
+        options: Functions that remove secrets, by option and environment variable.
     """
     arguments, moved = moved_to_environment(sys.orig_argv, options)
     if moved:
@@ -48,9 +49,9 @@ def hide_addresses(options: Mapping[tuple[str, str], Shown] = ADDRESSES) -> None
 def moved_to_environment(
     arguments: Sequence[str], options: Mapping[tuple[str, str], Shown]
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the arguments without secret addresses, and the variables for these addresses.
+    """Return the arguments without addresses that have secrets, and variables with these addresses.
 
-    An option that is given several times is not moved, because a variable has one value.
+    An option that is given several times stays in the arguments, because a variable has one value.
     """
     kept, moved = list(arguments), {}
     for (option, variable), shown in options.items():

@@ -1,4 +1,4 @@
-"""Concealed: hides the secrets in addresses of this process from messages and logs."""
+"""Concealed: removes passwords and keys in addresses from messages and logs of this process."""
 
 import logging
 from typing import Any
@@ -6,13 +6,14 @@ from typing import Any
 from mixup_core.addresses import Address, scrubbed, without_secrets
 
 _known: dict[str, Address] = {}
-"""The harmless form of each full address."""
+"""The harmless form of each registered address, by the full address."""
 
 
 def conceal(url: str, shown: Address) -> None:
-    """Hide the secrets of an address in results of `concealed` and in all later log records.
+    """Register an address, so that messages and log records show it without its secrets.
 
-    Libraries log the errors of servers, and these quote addresses or parts of them.
+    This is needed because libraries log server errors that quote addresses. The shown form replaces
+    the full address.
     """
     if shown.is_whole:
         return
@@ -22,14 +23,14 @@ def conceal(url: str, shown: Address) -> None:
 
 
 def concealed(text: str) -> str:
-    """Return a text with the secrets of addresses removed, both registered and other ones."""
+    """Return a text with secrets removed, from registered addresses and from any other URL."""
     for url, shown in _known.items():
         text = scrubbed(text, url, shown)
     return without_secrets(text)
 
 
 class _Records:
-    """A factory of log records that removes registered secrets from messages and tracebacks."""
+    """Factory of log records; removes registered secrets from messages and tracebacks."""
 
     def __init__(self, factory: Any) -> None:
         self._factory = factory

@@ -1,4 +1,4 @@
-"""Control groups of this process: the folders in which Linux keeps its limits and counters."""
+"""Control groups: the folders in which Linux keeps the limits and counters of this process."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,10 +8,13 @@ _OWN = Path("/proc/self/cgroup")
 
 
 def control_groups(controller: str) -> Iterator[tuple[int, list[Path]]]:
-    """Yield the version of each hierarchy and the folders of its groups, the outermost last.
+    """Yield the version (1 or 2) and the folders of each control group hierarchy of this process.
+
+    The folders are ordered from the innermost group to the outermost.
 
     Args:
-        controller: Name of a controller of version 1; version 2 has one hierarchy for all.
+        controller: Name of a version 1 controller, such as `memory`. Version 2 has one hierarchy
+            for all controllers.
     """
     for line in text_of(_OWN).splitlines():
         _, controllers, path = line.split(":", 2)
@@ -24,7 +27,7 @@ def control_groups(controller: str) -> Iterator[tuple[int, list[Path]]]:
 
 
 def text_of(file: Path) -> str:
-    """Return the text of a file of the system; empty if it cannot be read."""
+    """Return the text of a system file; empty if it cannot be read."""
     try:
         return file.read_text()
     except OSError:

@@ -8,15 +8,15 @@ from mixup_core.addresses import Address, web_address
 
 _SQLITE = "sqlite:///"
 _SQLITE_QUOTED = "sqlite+pysqlite:///"
-"""Equivalent prefix for SQLAlchemy. With the other prefix MLflow creates the folder of the database
-from the quoted path."""
+"""URL prefix that SQLAlchemy treats like `sqlite:///`. With the usual prefix, MLflow creates the
+database's folder from the URL-quoted path, which is another path."""
 
 
 def sqlite_url(file: Path) -> str:
-    """Return the URL by which SQLAlchemy opens this file.
+    """Return the URL with which SQLAlchemy opens a SQLite file.
 
     Raises:
-        ValueError: If there is none, for example because a name is not UTF-8.
+        ValueError: If no URL can name the file, for example because a folder's name is not UTF-8.
     """
     plain = f"{_SQLITE}{file}"
     try:
@@ -32,7 +32,7 @@ def sqlite_url(file: Path) -> str:
 
 
 def database_file(url: str) -> Path | None:
-    """Return the file of a database URL; None if it is not a file."""
+    """Return the file of a database URL; None if the database is not a file."""
     scheme, mark, rest = url.partition("://")
     if not mark or scheme.partition("+")[0] != "sqlite":
         return None
@@ -46,7 +46,7 @@ def database_file(url: str) -> Path | None:
 
 
 def database_address(url: str) -> Address:
-    """Return the address of a database, of a server or a path, without secrets."""
+    """Return the address of a database server or file, without secrets."""
     scheme, mark, _ = url.partition("://")
     if not mark:
         return Address.of_path(url.removeprefix("file:"))
@@ -80,7 +80,7 @@ def database_address(url: str) -> Address:
 
 
 def _database(url: str) -> str | None:
-    """Return the database part of a URL, as SQLAlchemy parses it."""
+    """Return the database part of a URL as SQLAlchemy parses it; None if there is none."""
     try:
         from sqlalchemy.engine import make_url
         from sqlalchemy.exc import ArgumentError

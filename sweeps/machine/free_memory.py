@@ -1,4 +1,4 @@
-"""Free memory: the bytes that new processes on this machine can use."""
+"""Free memory: the bytes of memory that new processes on this machine can use."""
 
 import os
 from collections.abc import Iterator
@@ -12,16 +12,18 @@ _FILES = {
     1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
     2: ("memory.max", "memory.current", "inactive_file"),
 }
-"""Version of the control groups to the files with limit and use, and the reclaimable part of it."""
+"""By version of the control groups: the files with the memory limit and the used memory, and the
+name of the reclaimable part in `memory.stat`."""
 _THRESHOLD = "RAY_memory_usage_threshold"
 _USUAL_THRESHOLD = 0.95
-"""Used fraction of the memory above which Ray kills runs, by default."""
+"""Default used fraction of the memory, in [0, 1], above which Ray kills runs."""
 
 
 def free_bytes() -> int:
-    """Return the bytes that are free on this machine and in each control group of this process.
+    """Return the memory, in bytes, that this process and its children can still use.
 
-    Memory that Ray keeps free by killing runs counts as used.
+    This is the least of the machine's free memory and of what each control group allows. Memory
+    that Ray keeps free by killing runs counts as used.
     """
     machine = psutil.virtual_memory()
     pairs = [(machine.total, machine.total - machine.available), *_groups()]
@@ -33,13 +35,17 @@ def free_bytes() -> int:
 
 
 def held_bytes(pid: int) -> int:
-    """Return the peak memory of a process in bytes; 0 if Linux does not report it."""
+    """Return the largest memory that a process has used so far, in bytes; 0 if unknown.
+
+    Args:
+        pid: Process id.
+    """
     lines = text_of(Path(f"/proc/{pid}/status")).splitlines()
     return next((int(x.split()[1]) * 1024 for x in lines if x.startswith("VmHWM")), 0)
 
 
 def _groups() -> Iterator[tuple[int, int]]:
-    """Yield limit and use of each control group that has a limit, the outermost last."""
+    """Yield limit and used memory, in bytes, of each limited control group, innermost first."""
     for version, places in control_groups("memory"):
         limit, current, inactive = _FILES[version]
         for place in places:

@@ -1,4 +1,4 @@
-"""Home: the folder of a machine's results, and the addresses that replace parts of it."""
+"""Home: the folder for everything that mixsweep writes, and addresses that replace parts of it."""
 
 import errno
 import os
@@ -9,26 +9,29 @@ from mixup_core.addresses import Address, local_path, store_address
 from sweeps.machine.databases import database_address, sqlite_url
 
 _LONGEST = 490
-"""Largest number of bytes in a home's path: SQLite accepts 512, including a file name in the home.
+"""Longest path of a home, in bytes. SQLite accepts 512, and that includes a file name in the
+home.
 """
 
 
 class PlaceError(Exception):
-    """A path that cannot be used for results; the message says why and what to do."""
+    """A path cannot be used for results; the message says why and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Home:
-    """A folder with the store, the tracking database and the reports. Nothing is created here."""
+    """The folder with the store, the MLflow database and the reports.
+
+    Creating this object creates no folder.
+    """
 
     folder: Path
     store_url: str | None = None
-    """Checkpoint store elsewhere: a path or any fsspec URL. None for the one in `folder`."""
+    """Path or fsspec URL of the store; None for the folder `store/` in the home."""
     tracking: str | None = None
-    """MLflow server or database elsewhere. None for the database in `folder`."""
+    """Address of an MLflow server or database; None for the MLflow database in the home."""
     optuna: str | None = None
-    """Optuna storage elsewhere: a database URL, or the path of a journal file. None for the
-    database in `folder`."""
+    """Database URL or journal file of Optuna; None for the Optuna database in the home."""
 
     def __post_init__(self) -> None:
         """Check that every library can use the paths; the folder need not exist yet.
@@ -56,7 +59,7 @@ class Home:
 
     @property
     def store(self) -> str:
-        """Path or URL of the checkpoint store."""
+        """Path or URL of the store of results and checkpoints."""
         if self.store_url is None:
             return str(self.folder.resolve() / "store")
         is_path = "://" not in self.store_url
@@ -64,45 +67,51 @@ class Home:
 
     @property
     def tracking_uri(self) -> str:
-        """Address of MLflow."""
+        """Address of the MLflow server or database."""
         return self.tracking or sqlite_url(self.folder.resolve() / "mlflow.db")
 
     @property
     def optuna_url(self) -> str:
-        """Address of the storage of searches."""
+        """Address of Optuna's storage of searches."""
         return self.optuna or sqlite_url(self.folder.resolve() / "optuna.db")
 
     @property
     def shown_store(self) -> Address:
-        """The checkpoint store's address, without secrets."""
+        """Address of the store, without secrets, for messages."""
         return store_address(self.store)
 
     @property
     def shown_tracking(self) -> Address:
-        """MLflow's address, without secrets."""
+        """Address of MLflow, without secrets, for messages."""
         return database_address(self.tracking_uri)
 
     @property
     def shown_optuna(self) -> Address:
-        """The address of the storage of searches, without secrets."""
+        """Address of Optuna's storage, without secrets, for messages."""
         return database_address(self.optuna_url)
 
     @property
     def artifact_location(self) -> str | None:
-        """URL of the folder for MLflow's files; None if the server chooses it."""
+        """URL of the folder for MLflow's artifacts; None if an MLflow server chooses it."""
         is_server = self.tracking is not None and self.tracking.startswith(("http:", "https:"))
         return None if is_server else (self.folder.resolve() / "artifacts").as_uri()
 
     def report_of(self, study: str) -> Path:
-        """Return the folder of a study's report."""
+        """Return the folder for the report of a study."""
         return self.folder / "reports" / study
 
 
 def _require_text(option: str, place: str) -> None:
-    """Check that a path can be used in a URL, a database, JSON and one line of text.
+    """Check that a path is plain text: UTF-8, without control characters.
+
+    Otherwise it cannot be used in a URL, a database, JSON or a line of output.
+
+    Args:
+        option: The option that set the path, for the message.
+        place: The path.
 
     Raises:
-        PlaceError: If not.
+        PlaceError: If the path is not plain text.
     """
     try:
         place.encode()

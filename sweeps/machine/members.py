@@ -1,8 +1,9 @@
-"""Members: the processes that a launch has started, recorded in a file of its private folder.
+"""Members: the processes that a launch has started, recorded so that leftovers can be killed.
 
     processes       one line for each: pid, start in clock ticks, boot, pid namespace
 
-A pid alone may have been reused for another process, or belong to another container.
+The file is in the private folder of the launch. A pid alone would not be enough, because it may
+have been reused for another process, or belong to another container.
 """
 
 import threading
@@ -22,7 +23,11 @@ start first, and listing all processes of a machine takes milliseconds."""
 
 @contextmanager
 def recorded_members(folder: Path) -> Iterator[None]:
-    """Record the processes that this process starts while the context is open, from a thread."""
+    """Record, from a background thread, the processes that this process starts in the block.
+
+    Args:
+        folder: Private folder of the launch.
+    """
     before = psutil.Process().children()
     known: set[psutil.Process] = set()
     over = threading.Event()
@@ -52,7 +57,11 @@ def recorded_members(folder: Path) -> Iterator[None]:
 
 
 def members(folder: Path) -> Iterator[psutil.Process]:
-    """Yield the recorded processes that are alive, and their descendants."""
+    """Yield the recorded processes of a launch that are alive, and their descendants.
+
+    Args:
+        folder: Private folder of the launch.
+    """
     try:
         lines = frozenset((folder / _FILE).read_text().splitlines())
     except (OSError, UnicodeDecodeError):
@@ -74,7 +83,7 @@ def _below(process: psutil.Process) -> set[psutil.Process]:
 
 
 def identity(process: psutil.Process) -> str | None:
-    """Return an identity that no other process ever has; None if the process has ended."""
+    """Return a text that identifies a process even if its pid is reused; None if it has ended."""
     try:
         started = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

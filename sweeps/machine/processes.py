@@ -1,4 +1,4 @@
-"""Processes of this machine: check whether they are alive, and kill child processes."""
+"""Processes: check whether processes of this machine are alive, and kill child processes."""
 
 import time
 from collections.abc import Iterable
@@ -31,9 +31,9 @@ def wait_for_end(processes: Iterable[psutil.Process], timeout: float) -> None:
 
 
 def end_children() -> None:
-    """Kill all descendants of this process, as if it had been killed itself; stored results stay.
+    """Kill all descendants of this process, as if this process itself had been killed.
 
-    Do not use Ray in this process afterwards: end it with `os._exit`.
+    Stored results stay. Ray cannot be used in this process afterwards: end it with `os._exit`.
     """
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):

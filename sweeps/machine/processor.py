@@ -1,4 +1,4 @@
-"""Processor: the name of the CPU, and the number of CPUs for this process, without torch."""
+"""Processor: the name of the CPU and the number of usable CPUs, found without importing torch."""
 
 import math
 import os
@@ -10,11 +10,11 @@ from pathlib import Path
 from sweeps.machine.control_groups import control_groups, text_of
 
 _QUOTAS = {1: ("cpu.cfs_quota_us", "cpu.cfs_period_us"), 2: ("cpu.max",)}
-"""Version of the control groups to the files with quota and period."""
+"""Files with the CPU quota and its period, by version of the control groups."""
 
 
 def processor() -> str:
-    """Return the model of the CPU if Linux reports it, otherwise its architecture."""
+    """Return the model name of the CPU if Linux reports it, otherwise its architecture."""
     try:
         described = Path("/proc/cpuinfo").read_text()
     except OSError:
@@ -24,7 +24,10 @@ def processor() -> str:
 
 
 def usable_cpus() -> int:
-    """Return the number of CPUs that affinity, control groups and Slurm allow this process."""
+    """Return the number of CPUs that this process may use.
+
+    CPU affinity, control groups and Slurm can each reduce the number.
+    """
     if hasattr(os, "sched_getaffinity"):
         allowed = len(os.sched_getaffinity(0))
     else:
@@ -36,9 +39,9 @@ def usable_cpus() -> int:
 
 
 def gpu_slices() -> int | None:
-    """Return the number of MIG slices in CUDA_VISIBLE_DEVICES; None if there are none.
+    """Return the number of MIG slices (parts of a GPU) in CUDA_VISIBLE_DEVICES; None if none.
 
-    Ray itself detects whole GPUs, but no slices.
+    Ray counts whole GPUs by itself, but not slices.
     """
     names = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")]
     slices = [name for name in names if name.startswith("MIG-")]
@@ -46,7 +49,7 @@ def gpu_slices() -> int | None:
 
 
 def _quotas() -> Iterator[float]:
-    """Yield the number of CPUs that each control group of this process allows, outermost last."""
+    """Yield the number of CPUs that each control group of this process allows, innermost first."""
     for version, places in control_groups("cpu"):
         for place in places:
             words = " ".join(text_of(place / file) for file in _QUOTAS[version]).split()

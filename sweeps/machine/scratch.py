@@ -1,6 +1,6 @@
-"""Scratch: the temporary folder of a driver, and the removal of leftovers of killed launches.
+"""Scratch: the temporary folder of a driver, and the clean-up after killed launches.
 
-Its path is short enough for Ray's sockets.
+The path of the folder is short enough for Ray's sockets.
 """
 
 import os
@@ -16,21 +16,23 @@ from sweeps.machine.members import members, recorded_members
 from sweeps.machine.processes import wait_for_end
 
 _SOCKET_PATH = 107
-"""Largest number of bytes in the path of a socket (unix(7), without the final zero)."""
+"""Longest path of a Unix socket, in bytes (unix(7), without the final zero)."""
 _RAY = len("/ray/session_2026-11-21_22-01-02_123456_4194304/sockets/plasma_store")
 _OWN = len(f"/{PREFIX}4194304-0000~")
 _PASSES = 3
-"""Number of passes, because a process may start another one during a pass."""
+"""Number of passes over the processes to kill, because a process may start another during a
+pass.
+"""
 _PATIENCE = 1.0
-"""Seconds to wait until killed processes are gone."""
+"""Seconds to wait until killed processes have ended."""
 
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """Create a private folder for this driver; Ray gets the subfolder `ray`, which it opens to all.
+    """Create the private temporary folder of this driver for the time of the block.
 
-    Processes that killed launches left running are killed first, because they write to their
-    folders, which are then removed.
+    First the processes that killed launches left running are killed and their folders removed. Ray
+    gets the subfolder `ray`, which it makes accessible to all users.
 
     Raises:
         OSError: If no folder can be created.
@@ -45,15 +47,15 @@ def scratch() -> Iterator[Path]:
 
 
 def clear_scratch() -> None:
-    """Kill the processes that killed launches left running, and remove their folders."""
+    """Kill the processes that killed launches left running, and delete their folders."""
     end_orphans()
     collect(_place())
 
 
 def end_orphans() -> None:
-    """Kill the recorded processes of launches that died.
+    """Kill the recorded processes of launches whose driver has died.
 
-    Ray's agents survive a killed raylet, for a minute if the GCS is dead too.
+    Ray's agents outlive a killed raylet; for a minute if Ray's control process (GCS) is dead too.
     """
     for folder in left_folders(_place()):
         end_members(folder)
@@ -63,7 +65,7 @@ def end_members(folder: Path) -> None:
     """Kill the recorded processes of a launch.
 
     Args:
-        folder: Folder of a launch that is dead or is ending.
+        folder: Private folder of a launch that is dead or is ending.
     """
     for _ in range(_PASSES):
         killed = []
@@ -77,7 +79,7 @@ def end_members(folder: Path) -> None:
 
 
 def _place() -> Path:
-    """Return the folder for temporary files, or /tmp if its path is too long for sockets."""
+    """Return the folder for temporary files; /tmp if its path is too long for Unix sockets."""
     own = Path(tempfile.gettempdir()).absolute()
     has_room = len(os.fsencode(own)) + _OWN + _RAY <= _SOCKET_PATH
     return own if has_room else Path("/tmp")  # noqa: S108

@@ -1,4 +1,4 @@
-"""Signals that end a command in the same way as Ctrl-C."""
+"""Signals: SIGTERM and SIGHUP end a command in the same way as Ctrl-C."""
 
 import os
 import signal
@@ -9,15 +9,16 @@ from types import FrameType
 from typing import Any
 
 INTERRUPTED = 130
-"""Exit code of a process that such a signal has ended."""
+"""Exit code after an interrupt."""
 GOES_ON = "interrupted; the same command goes on where it stopped"
-"""Message of an interrupted command that can be resumed."""
+"""Message printed by an interrupted command that can be resumed."""
 
 
 def ending_signals() -> tuple[signal.Signals, ...]:
-    """Return SIGINT, SIGTERM (sent before preemption) and SIGHUP (sent when a terminal closes).
+    """Return the signals that end a command: SIGINT, SIGTERM and SIGHUP.
 
-    SIGHUP is left out if it is ignored, as under `nohup`.
+    SIGTERM is sent before a preemption, SIGHUP when a terminal closes. SIGHUP is left out if it is
+    ignored, as under `nohup`.
     """
     signals = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
@@ -33,11 +34,11 @@ def hear(handler: Callable[[int, FrameType | None], Any] = signal.default_int_ha
 
 @contextmanager
 def arrivals() -> Iterator[Callable[[], bool]]:
-    """Yield a function, for any thread, that returns True once an ending signal has arrived.
+    """Yield a function that returns True once an ending signal has arrived.
 
-    A signal handler runs only when the main thread returns from C code, and a library may swallow
-    the exception that it raises; this function knows at once and permanently. Enter the context in
-    the main thread, and not nested.
+    The function can be called in any thread. It is more reliable than a signal handler: a handler
+    runs only after the main thread has returned from C code, and a library may swallow the
+    exception that it raises. Enter this context in the main thread, and not nested.
     """
     have_come = False
     reader, writer = socket.socketpair()
@@ -59,12 +60,18 @@ def arrivals() -> Iterator[Callable[[], bool]]:
 
 
 def leave(number: int, frame: FrameType | None) -> None:
-    """End this process at once with the exit code of an interrupt; handles a second signal."""
+    """End this process at once with the exit code of an interrupt; a signal handler.
+
+    It handles the second signal, when the command is already ending.
+    """
     del number, frame
     os._exit(INTERRUPTED)
 
 
 def leave_saying_so(number: int, frame: FrameType | None) -> None:
-    """Print the message of an interrupt and end this process; handles signals before any work."""
+    """Print that the command was interrupted and end this process; a signal handler.
+
+    It is installed while the command line is imported, before any work has begun.
+    """
     os.write(2, f"{GOES_ON}\n".encode())
     leave(number, frame)

@@ -1,4 +1,4 @@
-"""SQLite databases named by URL: find the file, check it, and open it exclusively."""
+"""SQLite files: find the file of a database URL, check it, and open it exclusively."""
 
 import fcntl
 import os
@@ -14,9 +14,9 @@ from mixup_core.store.local_files import open_lock, read_regular
 from sweeps.machine.databases import database_address, database_file
 
 _COMPANIONS = ("-journal", "-wal", "-shm")
-"""Suffixes of the files that SQLite creates next to a database in use."""
+"""Suffixes of the files that SQLite creates beside a database in use."""
 _PATIENCE = 5.0
-"""Seconds to wait for another process that writes to a database."""
+"""Seconds to wait for another process that writes to the database."""
 
 
 class DatabaseError(Exception):
@@ -24,15 +24,16 @@ class DatabaseError(Exception):
 
 
 def require_tracking(url: str, sync: str) -> None:
-    """Check that MLflow can write to its database, if that is a file; takes 0.3 s for 100 MB.
+    """Check that MLflow can write to its database, if the database is a SQLite file.
 
     Args:
-        url: The tracking address.
-        sync: The command line that fills an empty database from the store.
+        url: Address of MLflow.
+        sync: The command line that fills an empty database from the store, for the message.
 
     Raises:
-        DatabaseError: If the address is a folder; if the file is damaged, not a regular file, not
-            MLflow's or of another version; or if one of SQLite's companion files is not a file.
+        DatabaseError: If the address is a folder, if the file is damaged, not a regular file, not
+            MLflow's or of another MLflow version, or if a companion file of SQLite is not a regular
+            file.
     """
     if url.partition("://")[0] == url or url.startswith("file:"):
         raise DatabaseError(
@@ -52,11 +53,11 @@ def require_tracking(url: str, sync: str) -> None:
 
 
 def require_search(url: str) -> None:
-    """Check that Optuna can write to its database, if that is a file.
+    """Check that Optuna can write to its database, if the database is a SQLite file.
 
     Raises:
-        DatabaseError: If it is damaged, not a regular file or not Optuna's, or if one of SQLite's
-            companion files is not a file.
+        DatabaseError: If the file is damaged, not a regular file or not Optuna's, or if a companion
+            file of SQLite is not a regular file.
     """
     file = database_file(url)
     require_companions(file)
@@ -71,10 +72,13 @@ def require_search(url: str) -> None:
 def require_companions(database: Path | None) -> None:
     """Check that SQLite's companion files of a database are regular files, if they exist.
 
-    SQLite opens whatever has these names, and would wait forever for a FIFO.
+    SQLite opens any file with their names, and would wait forever for a FIFO.
+
+    Args:
+        database: The database file; None if the database is not a file.
 
     Raises:
-        DatabaseError: If one is not a file.
+        DatabaseError: If one of them is not a regular file.
     """
     if database is None:
         return
@@ -94,12 +98,16 @@ def require_companions(database: Path | None) -> None:
 
 @contextmanager
 def alone(database: Path | None) -> Iterator[None]:
-    """Lock a database so that one process at a time opens it: two could destroy a new one.
+    """Hold a lock on a database, so that only one process at a time opens or creates it.
 
-    If it does not exist, an empty file is created that only this user can access.
+    Two processes that create the same database could destroy it. If the database does not exist, an
+    empty file is created that only this user can access.
+
+    Args:
+        database: The database file; None if the database is not a file, and then nothing is locked.
 
     Raises:
-        DatabaseError: If the path of the lock file is not a file.
+        DatabaseError: If the path of the lock file is not a regular file.
     """
     if database is None:
         yield
@@ -115,10 +123,10 @@ def alone(database: Path | None) -> Iterator[None]:
 
 
 def _require_lock(database: Path | None) -> None:
-    """Check that the path of the lock file for `alone` is a file, if it exists.
+    """Check that the lock file of `alone` is a regular file, if it exists.
 
     Raises:
-        DatabaseError: If it is not a file.
+        DatabaseError: If it is not a regular file.
     """
     if database is not None and os.path.lexists(place := _lock_of(database)):
         os.close(_opened_lock(place))
@@ -136,10 +144,10 @@ def _opened_lock(place: Path) -> int:
 
 
 def _schema_of_mlflow() -> str | None:
-    """Return the database revision that the installed MLflow requires; None if it is unknown.
+    """Return the database revision that the installed MLflow requires; None if unknown.
 
-    It is read from the files of the migrations, because importing MLflow takes seconds. If they
-    have another format, it is unknown and MLflow itself does the check.
+    It is read from MLflow's migration files, because importing MLflow takes seconds. If these files
+    have an unexpected format, the revision is unknown and MLflow itself checks it later.
     """
     found = find_spec("mlflow")
     folder = Path((found and found.origin) or "").parent / "store" / "db_migrations" / "versions"
@@ -153,12 +161,12 @@ def _schema_of_mlflow() -> str | None:
 
 
 def _trouble(file: Path, *, table: str, schema: str | None = None) -> str | None:
-    """Return why a database cannot be used; None if it can, or does not exist yet.
+    """Return the reason why a database cannot be used; None if it can, or does not exist yet.
 
     Args:
         file: The database.
-        table: A table that it must have unless it is empty.
-        schema: The required revision of its tables; None for any.
+        table: Name of a table that the database must have, unless it is empty.
+        schema: The required revision of its tables; None to accept any.
     """
     try:
         content = read_regular(file, 1)
@@ -176,7 +184,7 @@ def _trouble(file: Path, *, table: str, schema: str | None = None) -> str | None
 
 
 def _trouble_within(file: Path, table: str, schema: str | None) -> str | None:
-    """Return the fault that SQLite's own check finds; None if there is none."""
+    """Return the fault that SQLite's integrity check or the tables show; None if there is none."""
     address = f"{file.resolve().as_uri()}?mode=rw"  # rolls back the write of a killed process
     try:
         with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
@@ -200,6 +208,6 @@ def _trouble_within(file: Path, table: str, schema: str | None) -> str | None:
 
 
 def _schema(connection: sqlite3.Connection) -> str | None:
-    """Return the revision of a database's tables."""
+    """Return the revision of a database's tables as recorded in it; None if there is none."""
     found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     return None if found is None else str(found[0])

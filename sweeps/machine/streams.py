@@ -1,7 +1,7 @@
-"""Streams: make standard input, output and error safe, so that they cannot end a command.
+"""Streams: keep errors of standard input, output and error from ending a command.
 
-The reader of the output may close it, a disk may be full, a terminal may not support all
-characters, and a program may be started without these streams.
+Such errors happen if the reader of the output closes it, a disk is full, a terminal does not
+support a character, or a program is started without these streams.
 """
 
 import errno
@@ -16,10 +16,10 @@ _lost: dict[int, OSError] = {}
 
 
 class _Steady(io.FileIO):
-    """Writes to a stream until an error occurs, and then discards all output."""
+    """A raw stream that writes until an error occurs, and then discards all further output."""
 
     def write(self, data: "io.ReadableBuffer") -> int:  # type: ignore[name-defined]
-        """Return the number of bytes that were written or discarded."""
+        """Write data; return the number of bytes that were written or discarded."""
         try:
             return super().write(data) or 0
         except OSError as error:
@@ -29,7 +29,7 @@ class _Steady(io.FileIO):
 
 
 def steady_streams() -> None:
-    """Prevent errors of stdin, stdout and stderr from ending this process or its children."""
+    """Replace stdin, stdout and stderr, so that their errors cannot end this process."""
     for number in _NUMBERS:
         try:
             os.fstat(number)
@@ -46,7 +46,7 @@ def steady_streams() -> None:
 def lost_output() -> OSError | None:
     """Return the error that made standard output incomplete; None if there was none.
 
-    A reader that closed the output is not an error.
+    A pipe that its reader has closed is not counted as an error.
     """
     with suppress(ValueError):
         sys.stdout.flush()
@@ -55,7 +55,11 @@ def lost_output() -> OSError | None:
 
 
 def discard(number: int) -> None:
-    """Discard everything written to a stream from now on."""
+    """Send everything written to a stream from now on to /dev/null.
+
+    Args:
+        number: File descriptor of the stream.
+    """
     nowhere = os.open(os.devnull, os.O_RDWR)
     if nowhere != number:
         os.dup2(nowhere, number)

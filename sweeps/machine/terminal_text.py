@@ -1,10 +1,10 @@
-"""Terminal text: long names on a line of limited length."""
+"""Terminal text: shortens names to the length of a line."""
 
 
 def shortened(name: str, length: int) -> str:
-    """Return a name of at most `length` characters; a longer one has `...` in its middle.
+    """Return a name with at most `length` characters; a longer one gets `...` in its middle.
 
-    The names of a grid differ in their ends.
+    The middle is cut because the names of a grid's arms differ at their ends.
     """
     if len(name) <= length:
         return name

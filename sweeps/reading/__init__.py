@@ -1,1 +1,1 @@
-"""Reading: turn a study file into a checked study."""
+"""Reading: parse and check study files."""

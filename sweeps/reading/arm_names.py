@@ -1,4 +1,4 @@
-"""Names of arms: the names that a study file may use, and those of the points of a grid."""
+"""Names of arms: the names that a study file may use, and the generated names of grid points."""
 
 import hashlib
 import re
@@ -8,13 +8,20 @@ from typing import Any
 from mixup_core.tree.written_forms import spelled
 
 MAX_NAME = 100
-"""Largest number of characters in the name of a study or an arm, grid values included."""
+"""Largest number of characters in the name of a study or an arm, including the values of a grid."""
 
 ARM_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}"
 
 
 def arm_name(arm: str, point: Mapping[str, Any]) -> str:
-    """Return `ARM PATH=VALUE ...`, each path shortened to as few last parts as keep it unique."""
+    """Return the name of an arm at a point of a grid: `ARM PATH=VALUE ...`.
+
+    Each path is shortened to as few of its last parts as keep it unique.
+
+    Args:
+        arm: Name of the arm in the study file.
+        point: Values of the grid point, by dotted path of the configuration.
+    """
     words = [arm] if arm else []
     for path, value in point.items():
         parts = path.split(".")
@@ -53,6 +60,6 @@ def _value_name(value: Any) -> str:
 
 
 _MOST_LETTERS = 60
-"""Values with more letters are shortened in the name of an arm."""
+"""Longest text value that an arm's name contains in full, in characters."""
 _KEPT_LETTERS = 24
-"""Number of last letters kept of a shortened value; the ends of file paths differ most."""
+"""Number of last characters kept of a longer value. File paths differ most at their ends."""

@@ -13,7 +13,7 @@ from sweeps.study.readouts import VALIDATION, Averaged, ByValidation, ClaimReado
 
 
 class ClaimsReader:
-    """Reads claims and reference numbers; reports every fault in them."""
+    """Reads claims and published numbers from a study file, and reports every fault in them."""
 
     def __init__(
         self,
@@ -26,10 +26,11 @@ class ClaimsReader:
         """Create a reader.
 
         Args:
-            read: Reads the file and collects faults.
+            read: Reader of the study file; it collects the faults.
             problem: The problem of the study.
-            arms: All arms; None if one of them is faulty, and then names of arms are not checked.
-            is_confirmed: If True, claims are about arms that are trained again after a search.
+            arms: Configuration of every arm, by name. None if an arm is faulty; names of arms are
+                then not checked.
+            is_confirmed: True if the claims are about the confirmation of a search.
         """
         self._is_confirmed = is_confirmed
         self._read = read
@@ -37,19 +38,32 @@ class ClaimsReader:
         self._arms = arms
 
     def check_arm(self, at: At, name: str) -> None:
-        """Report a name that is not the name of an arm."""
+        """Report a fault if no arm has this name.
+
+        Args:
+            at: Place of the name in the study file.
+            name: The name.
+        """
         if self._arms is not None and name not in self._arms:
             text = f"names no arm of the study, got {name!r}"
             self._read.report(at, text, name, self._arms)
 
     def references(self, written: Any) -> dict[str, dict[str, float]]:
-        """Return the reference numbers of a paper, by arm and metric."""
+        """Return published numbers for the arms of the study, by arm and metric.
+
+        Args:
+            written: The section `references` of the study file.
+        """
         for arm in self._read.mapping(written, ("references",)):
             self.check_arm(("references", arm), arm)
         return self._published("references", written)
 
     def untrained(self, written: Any) -> dict[str, dict[str, float]]:
-        """Return the numbers of a paper for methods without an arm, by name and metric."""
+        """Return published numbers for methods that the study does not train, by name and metric.
+
+        Args:
+            written: The section `untrained` of the study file.
+        """
         for name in self._read.mapping(written, ("untrained",)):
             if self._arms is not None and name in self._arms:
                 self._read.report(("untrained", name), "names an arm; write it under references")
@@ -66,7 +80,11 @@ class ClaimsReader:
         return published
 
     def claims(self, written: Any) -> tuple[Claim, ...]:
-        """Return the claims of the study."""
+        """Return the valid claims of the study.
+
+        Args:
+            written: The section `claims` of the study file.
+        """
         claims = []
         for at, words in self._read.filled(written, ("claims",), "claim").items():
             claim = self._read.value(Claim, words, at)
@@ -99,7 +117,10 @@ class ClaimsReader:
             self._read.report(at, f"{text}flatter every arm; claim it of another readout")
 
     def _check_bounds(self, at: At, that: StatedComparison) -> None:
-        """Report a claim that equal arms or bounds of its metric decide, whatever runs give."""
+        """Report a claim whose verdict is known without training.
+
+        This is so if its arms compute the same, or if the bounds of its metric decide it.
+        """
         terms = that.merged(self._same(that))
         if not terms:
             text = f"{' and '.join(that.arms)} compute the same at every seed, so {that.metric} "
@@ -132,7 +153,7 @@ class ClaimsReader:
         )
 
     def _same(self, that: StatedComparison) -> Mapping[str, str]:
-        """Return, for each arm of a claim, its first arm that computes the same."""
+        """Return, for each arm of a claim, the first of its arms that computes the same."""
         is_last = that.readout is None or isinstance(that.readout, Last)
         first: dict[tuple[str, bool], str] = {}
         found = {}
@@ -144,7 +165,7 @@ class ClaimsReader:
         return found
 
     def _check_records(self, at: At, that: StatedComparison) -> None:
-        """Report the first arm whose runs do not end with a metric, so that no claim can hold."""
+        """Report a claim about a metric that the runs of one of its arms do not record."""
         problem = self._problem
         if that.metric not in problem.metrics and that.metric not in problem.measuring.predicted:
             return
@@ -166,7 +187,12 @@ class ClaimsReader:
                 return
 
     def check_headline(self, at: At, metric: str) -> None:
-        """Report a metric that is never recorded, or not at each evaluation of every arm."""
+        """Report a headline metric that some arm does not record at each evaluation.
+
+        Args:
+            at: Place of the metric in the study file.
+            metric: Name of the metric.
+        """
         if metric in self._problem.measuring.predicted:
             text = f"{metric} is computed from predictions, and no record holds it"
             self._read.report(at, f"{text}: name a recorded metric, such as test/accuracy")
@@ -182,12 +208,14 @@ class ClaimsReader:
     def check_readout(
         self, at: At, readout: ClaimReadout, of: Collection[str] | None = None
     ) -> None:
-        """Report the first arm whose runs are too short for a read-out, or lack its images.
+        """Report an arm whose runs have too few evaluations or images for a read-out.
+
+        Only the first such arm is reported.
 
         Args:
             at: Place of the read-out in the study file.
             readout: The read-out.
-            of: Arms that it is for; None: all.
+            of: Arms to check; None for all.
         """
         for name, config in (self._arms or {}).items():
             if of is not None and name not in of:
@@ -207,7 +235,7 @@ class ClaimsReader:
                 return
 
     def _check_metric(self, at: At, name: str) -> None:
-        """Report a metric that the problem does not have."""
+        """Report a fault if the problem has no metric with this name."""
         if name not in self._problem.metrics:
             known = [*self._problem.metrics, *self._problem.measuring.predicted]
             self._read.report(at, f"names no metric, got {name!r}", name, known)

@@ -1,4 +1,4 @@
-"""GridReader: read `grid`, `zip` and `exclude` of a study file into the points of every arm."""
+"""GridReader: read the keys `grid`, `zip` and `exclude` of a study file."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,12 +12,12 @@ from sweeps.reading.tree_paths import Settings, above
 from sweeps.reading.tree_reader import TreeReader
 
 GridAxis = Sequence[Settings]
-"""Steps of one axis, of which each point takes one: a step of `grid` sets one path, a step of `zip`
-several."""
+"""The steps of one axis of a grid; each point of the grid takes one step. A step of `grid` sets one
+path of the configuration, a step of `zip` sets several."""
 
 
 class GridReader:
-    """Turns grids into points; faulty parts are reported and skipped."""
+    """Expands the grids of a study file into points; faulty parts are reported and skipped."""
 
     def __init__(
         self, read: TreeReader, given: Mapping[str, Any], arms: Mapping[str, Settings]
@@ -25,9 +25,9 @@ class GridReader:
         """Read the keys `grid`, `zip` and `exclude`.
 
         Args:
-            read: Reads configurations of the file and collects faults.
+            read: Reader of the study file; it collects the faults.
             given: The content of the file, by key.
-            arms: Overrides of each arm; no grid may set the same paths.
+            arms: Settings of each arm, by name. A grid must not set the same paths.
         """
         self._read = read
         self._taken = {path: f"arm {arm!r}" for arm, override in arms.items() for path in override}
@@ -56,11 +56,14 @@ class GridReader:
 
     @property
     def num_points(self) -> int:
-        """Number of points of one arm, before `exclude`; 1 without a grid."""
+        """Number of grid points per arm, before `exclude` is applied; 1 without a grid."""
         return sum(math.prod(map(len, axes.values())) for axes in self._grids)
 
     def points(self) -> Iterator[Settings]:
-        """Yield each point once, the last path varying fastest; without a grid, one empty point."""
+        """Yield the settings of each grid point once; without a grid, one empty point.
+
+        The last path of the grid varies fastest.
+        """
         met = set()
         for point in (
             _together(steps) for axes in self._grids for steps in product(*axes.values())
@@ -71,7 +74,11 @@ class GridReader:
                 yield point
 
     def is_left_out(self, given: Mapping[str, Any]) -> bool:
-        """Return True if `exclude` lists a combination of the values of grid, arm and base."""
+        """Return True if `exclude` lists a combination that occurs in these values.
+
+        Args:
+            given: All values of an arm at a grid point, by path.
+        """
         found = [
             at for at, rules in self._exclude.items()
             if any(
@@ -83,12 +90,15 @@ class GridReader:
         return bool(found)
 
     def report_unmet(self) -> None:
-        """Report the combinations under `exclude` that no arm has."""
+        """Report the combinations under `exclude` that occur in no arm."""
         for at in self._unmet:
             self._read.report(at, "no arm has these values")
 
     def _alternatives(self, values: Any) -> list[Any]:
-        """Return the combinations that a mapping excludes; a list of values gives one for each."""
+        """Return the combinations that one item of `exclude` stands for.
+
+        An item with lists of values stands for every combination of their elements.
+        """
         if not isinstance(values, dict):
             return [values]
         listed = {
@@ -106,7 +116,7 @@ class GridReader:
         return any(get_origin(kind) is tuple for kind in kinds)
 
     def _axes(self, grid: Any, at: At) -> dict[str, GridAxis]:
-        """Return the steps of each path of a grid, for paths with valid values."""
+        """Return the steps for each path of a grid; report and skip invalid paths."""
         axes: dict[str, GridAxis] = {}
         if grid == {}:
             self._read.report(at, "needs at least one path")

@@ -1,4 +1,7 @@
-"""Named words: the words of a study file that may name an entry of an installed plugin."""
+"""Named words: the words of a study file that may be names of a plugin's parts.
+
+Only installed plugins that a study may use are loaded.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,13 +10,17 @@ from typing import Any
 from mixup_core.tree.catalogue import NAME
 
 _CONFIGURED = ("problem", "base", "grid", "zip", "exclude", "search")
-"""Keys of a study file that contain configurations, besides `arms`."""
+"""Keys of a study file, besides `arms`, that contain parts of configurations."""
 
 
 def words_of(study: Mapping[str, Any], overrides: Sequence[str]) -> frozenset[str]:
-    """Return every word of a study file and of its overrides that may name a plugin's entry.
+    """Return every word of a study file and its overrides that may be the name of a plugin's part.
 
     Names of arms are not included, so an arm may have the name of a plugin that it does not use.
+
+    Args:
+        study: Content of the study file.
+        overrides: Texts of `--set`, `PATH=VALUE`.
     """
     arms = study.get("arms")
     parts = [study.get(key) for key in _CONFIGURED]

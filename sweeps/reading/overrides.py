@@ -1,4 +1,4 @@
-"""Overrides: apply the `--set PATH=VALUE` options of the command line to a study's document."""
+"""Overrides: apply `--set PATH=VALUE` options to the content of a study file."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ from sweeps.reading.tree_paths import config_paths
 
 
 def override(document: Document, text: str) -> None:
-    """Set one value in the document of a study file, as if the file contained it.
+    """Set one value in the content of a study file, as if the file contained it.
 
-    The path is not checked here: an unknown path becomes an unknown key of the file, which is
-    reported later with the `--set` option as its place. Faults in the text are reported here.
+    An unknown path is not reported here. It becomes an unknown key of the file, which is reported
+    later with the `--set` option as its place. Faults in the text are reported here.
 
     Args:
-        document: Document of the file, a mapping; changed in place.
-        text: `PATH=VALUE`. PATH leads through the file (`seeds`, `base.epochs`,
+        document: Content of the study file; changed in place.
+        text: `PATH=VALUE`. PATH is the dotted path of a value in the file (`seeds`, `base.epochs`,
             `arms.uniform.mix.law`, `grid.optimizer.lr`), VALUE is YAML.
     """
     place = Place(source=f"--set {text}")
@@ -46,7 +46,10 @@ def override(document: Document, text: str) -> None:
 
 
 def _keys(study: dict[str, Any], path: str) -> list[str]:
-    """Return the keys that lead to a path; none for an unknown arm. Arm names may contain dots."""
+    """Return the keys of nested mappings that a dotted path names; empty for an unknown arm.
+
+    Arm names may contain dots, so the path cannot simply be split.
+    """
     section, _, rest = path.partition(".")
     match section:
         case "base" if rest:

@@ -30,9 +30,9 @@ _PLAIN: Mapping[Any, Schema] = {
 def study_schema() -> Schema:
     """Return the JSON Schema of a study file.
 
-    It describes names, types, choices and ranges of single values; rules for several values are
-    checked when a study is read. The content of `base`, `arms` and similar keys depends on
-    `problem`.
+    The schema describes names, types, allowed values and ranges of single values. Rules that
+    involve several values are checked when a study is read. The content of `base`, `arms` and
+    similar keys depends on `problem`.
     """
     schema = _schema(StudyKeys)
     properties = schema["properties"]
@@ -55,7 +55,7 @@ def study_schema() -> Schema:
 
 
 def _sections(problem: Problem, paths: TreePaths) -> Schema:
-    """Return the schemas of the sections whose content depends on the problem."""
+    """Return the schema of each section whose content depends on the problem, by key."""
     here = f"#/$defs/{problem.name}"
     values = {path: {"$ref": f"{here}/properties/{path}"} for path in paths.leaves}
     axes = _mapping({path: _list(value) for path, value in values.items()}) | {"minProperties": 1}
@@ -96,7 +96,10 @@ def _sections(problem: Problem, paths: TreePaths) -> Schema:
 
 
 def _searched(leaf: Leaf, values: Mapping[str, Schema]) -> Schema:
-    """Return the schema of a path in a space: a distribution, or a choice with its fields."""
+    """Return the schema for a path of a search space: a distribution, or a choice with its fields.
+
+    A choice is a field that holds one of several kinds of values, such as the law.
+    """
     if leaf.part.is_named or not leaf.part.options:
         return _distribution(values[leaf.path])
     kinds = []
@@ -115,7 +118,7 @@ def _searched(leaf: Leaf, values: Mapping[str, Schema]) -> Schema:
 
 
 def _entry() -> Schema:
-    """Return the schema of a distribution, the same for all paths."""
+    """Return the schema of a distribution for values of any type."""
     entry = _schema(EntryKeys)
     for kind in ("log_uniform", "uniform", "int"):
         entry["properties"][kind] |= {"minItems": 2, "maxItems": 2}
@@ -124,12 +127,12 @@ def _entry() -> Schema:
 
 
 def _distribution(value: Schema) -> Schema:
-    """Return the schema of a distribution over some values."""
+    """Return the schema of a distribution over values that match a schema."""
     return {"$ref": "#/$defs/distribution", "properties": {"categorical": _list(value)}}
 
 
 def _schema(hint: Any) -> Schema:
-    """Return the JSON Schema of the values of a type, in the form used in study files."""
+    """Return the JSON Schema of values of a Python type, as written in study files."""
     if get_origin(hint) is Literal:
         return {"enum": list(get_args(hint))}
     if hint not in members(hint):
@@ -167,7 +170,7 @@ def _field(kind: type, part: Part) -> Schema:
 
 @functools.cache
 def _texts(kind: type) -> Mapping[str, str]:
-    """Return the docstring of each field of a dataclass, inherited fields included."""
+    """Return the docstring of each field of a dataclass by name, including inherited fields."""
     texts: dict[str, str] = {}
     for base in filter(is_dataclass, kind.__bases__):
         texts |= _texts(base)

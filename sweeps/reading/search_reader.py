@@ -1,4 +1,4 @@
-"""SearchReader: read and check the `search:` section of a study file."""
+"""SearchReader: read and check the section `search` of a study file."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -22,14 +22,14 @@ SEARCH: At = ("search",)
 SPACE: At = ("search", "space")
 
 Configure = Callable[[Settings], Config | None]
-"""Function that returns the configuration with some settings over the base of the study; None if it
+"""Function that applies settings to the base configuration of the study. Returns None if the result
 is invalid, after reporting the faults."""
 
 When = Mapping[str, tuple[Any, ...]]
 
 
 class SearchReader:
-    """Turns the `search:` section into a search; faulty parts are reported and skipped."""
+    """Turns the section `search` into a `Search`; faulty parts are reported and skipped."""
 
     def __init__(
         self, document: Document, problem: Problem, given: Collection[str], configure: Configure
@@ -39,8 +39,8 @@ class SearchReader:
         Args:
             document: The study file; faults are added to it.
             problem: The problem of the study.
-            given: Paths in which the arms of the study differ from its base.
-            configure: Function used to test the extremes of the space.
+            given: Dotted paths at which an arm of the study differs from the base.
+            configure: Builds a configuration; used to check the corners of the search space.
         """
         self._read = TreeReader(document, config_paths(problem, searched=True))
         self._leaves = self._read.paths.leaves
@@ -52,10 +52,10 @@ class SearchReader:
         self._at: dict[str, At] = {}
 
     def search(self, written: Any, seeds: Sequence[int]) -> Search | None:
-        """Return the search under the key `search`; None if it has a fault.
+        """Return the search; None if the section has a fault, which is then reported.
 
         Args:
-            written: The value of the key.
+            written: The section `search` of the study file.
             seeds: The seeds of the study.
         """
         keys, gone = TreeReader(self._read.document, KEYS).section(written, SEARCH)
@@ -105,7 +105,12 @@ class SearchReader:
             self._read.report((*SEARCH, "confirm"), text)
 
     def _space(self, written: Any, *, is_grid: bool) -> Space | None:
-        """Return the space; None if it has a fault, such as an infinite grid."""
+        """Return the search space; None if it has a fault, which is then reported.
+
+        Args:
+            written: The key `space` of the section.
+            is_grid: True if the sampler is `grid`.
+        """
         before = len(self._read.faults)
         if written == {}:
             self._read.report(SPACE, "needs at least one path")
@@ -133,10 +138,10 @@ class SearchReader:
         return Space(parameters=ordered) if len(self._read.faults) == before else None
 
     def _base(self, space: Space) -> Config | None:
-        """Check every corner of the space; return the configuration that its points modify.
+        """Check the configuration at every corner of the space; return the one that points modify.
 
-        A rule that is broken at many corners is reported once, at the first. Returns None if the
-        configuration is invalid even with the fixed values alone.
+        If a rule is broken at many corners, it is reported once, for the first. Returns None if the
+        configuration is invalid even without values of the space.
         """
         before = len(self._read.faults)
         for values in space.corners():
@@ -150,7 +155,15 @@ class SearchReader:
         return self._configure(self._fixed)
 
     def _choice(self, path: str, entry: Any, at: At) -> None:
-        """Add the parameters for a choice: which kind it is, the fields of one kind, or both."""
+        """Add the parameters for a choice, a field that holds one of several kinds of values.
+
+        The search can vary the kind, the fields of one kind, or both.
+
+        Args:
+            path: Dotted path of the field, such as `mix.law`.
+            entry: Its value in the section `space`.
+            at: Place of the entry in the study file.
+        """
         kinds = self._leaves[path].part.options
         entry = self._by_own_tag(path, entry)
         if (kind := _only_key(entry)) in kinds:
@@ -168,7 +181,15 @@ class SearchReader:
     def _entry(
         self, path: str, entry: Any, at: At, when: When, kinds: Collection[str] = ()
     ) -> None:
-        """Add the parameter of an entry, then those for the fields of the kinds that it lists."""
+        """Add the parameter for a path, then parameters for the fields of the kinds that it lists.
+
+        Args:
+            path: Dotted path of a value of the configuration.
+            entry: Its distribution in the section `space`.
+            at: Place of the entry in the study file.
+            when: Condition under which the path is searched; empty for always.
+            kinds: Names of the kinds that the path can take, if it is a choice.
+        """
         keys = self._read.value(EntryKeys, entry, at)
         if keys is REFUSED:
             return
@@ -205,7 +226,10 @@ class SearchReader:
                 self._fields(path, choice, here, {path: (kind,)})
 
     def _fields(self, path: str, choice: Any, at: At, when: When) -> None:
-        """Add the fields of one kind of a choice; a bare value sets the only field."""
+        """Add parameters for the fields of one kind of a choice.
+
+        A bare value in place of a mapping sets the kind's only field.
+        """
         ((kind, content),) = choice.items()
         names, within = self._names(path, kind), (*at, kind)
         is_alone = len(names) == 1 and not (isinstance(content, dict) and names[0] in content)
@@ -225,7 +249,11 @@ class SearchReader:
                 self._entry(field, entry, here, when)
 
     def _by_own_tag(self, path: str, entry: Any) -> Any:
-        """Return `{beta-ab: {a: .., b: ..}}` for `{beta: {a: .., b: ..}}`; others unchanged."""
+        """Return the entry of a law with the tag that the law has by its fields.
+
+        For example `{beta: {a: .., b: ..}}` becomes `{beta-ab: {a: .., b: ..}}`. Other entries are
+        unchanged.
+        """
         if not isinstance(entry, dict) or len(entry) != 1:
             return entry
         kinds = self._leaves[path].part.options
@@ -233,12 +261,18 @@ class SearchReader:
         return {tag_meant(kinds, entry, {tag: self._names(path, tag) for tag in kinds}): content}
 
     def _names(self, path: str, kind: str) -> list[str]:
-        """Return the fields of a kind of a choice that a study file may set."""
+        """Return the names of the fields that a study file may set for one kind of a choice."""
         fields = parts(self._leaves[path].part.options[kind])
         return [part.name for part in fields if f"{path}.{part.name}" in self._leaves]
 
     def _fixed_at(self, path: str, tag: str, fields: Sequence[Parameter]) -> Any:
-        """Return a choice of one kind, with placeholder values in its searched fields."""
+        """Return a value of one kind of a choice, with placeholders in its searched fields.
+
+        Args:
+            path: Dotted path of the choice.
+            tag: Name of the kind.
+            fields: Parameters of the fields that are searched.
+        """
         choice = self._leaves[path].part
         extremes = {p.path.rpartition(".")[2]: p.distribution.extremes[0] for p in fields}
         for values in (stand_ins(choice.options[tag]), extremes):
@@ -247,7 +281,10 @@ class SearchReader:
         return tag
 
     def _listed(self, path: str, chosen: Sequence[Setting], at: At, when: When) -> None:
-        """Add a categorical parameter with those choices that are valid; none if no choice is."""
+        """Add a categorical parameter with the valid ones of some listed values.
+
+        No parameter is added if none is valid.
+        """
         choices = tuple(setting.value for setting in chosen if setting.value is not REFUSED)
         for choice in map(spelled, choices):
             if isinstance(choice, tuple | dict):
@@ -272,7 +309,10 @@ class SearchReader:
         return conditions
 
     def _parents_first(self) -> tuple[Parameter, ...]:
-        """Return the parameters, each after those that it depends on, otherwise in file order."""
+        """Return the parameters ordered so that each comes after those it depends on.
+
+        Otherwise they keep the order of the file.
+        """
         ordered: list[Parameter] = []
         waiting = list(self._found)
         while waiting:
@@ -301,5 +341,5 @@ class SearchReader:
 
 
 def _only_key(entry: Any) -> Any:
-    """Return the key of a mapping with one item; None for anything else."""
+    """Return the key of a mapping with exactly one item; None for any other value."""
     return next(iter(entry)) if isinstance(entry, dict) and len(entry) == 1 else None

@@ -1,4 +1,7 @@
-"""SensitivityReader: read the alternative settings under which the claims are judged again."""
+"""SensitivityReader: read the section `sensitivity` of a study file.
+
+It lists alternative settings under which every claim is judged again.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,7 +20,7 @@ from sweeps.study.study import Variant
 
 
 class SensitivityReader:
-    """Reads the `sensitivity:` section; faults are reported."""
+    """Reads the section `sensitivity`; faulty parts are reported and skipped."""
 
     def __init__(
         self,
@@ -30,11 +33,11 @@ class SensitivityReader:
         """Create a reader.
 
         Args:
-            read: Reads the file and collects faults.
+            read: Reader of the study file; it collects the faults.
             problem: The problem of the study.
             arms: The arms of the study.
-            claims: The claims, whose arms are varied.
-            check_readout: Reports a read-out that the runs do not support.
+            claims: The claims of the study; the arms that they compare are varied.
+            check_readout: Reports a read-out for which the runs have too few evaluations.
         """
         self._read = read
         self._problem = problem
@@ -44,7 +47,11 @@ class SensitivityReader:
         self._by_key = {run_key(with_named_teacher(config)): arm for arm, config in arms.items()}
 
     def variants(self, written: Any) -> tuple[tuple[Variant, ...], dict[str, Config]]:
-        """Return the variants, and the extra arms that are trained only for them."""
+        """Return the variants, and the configurations of extra arms to train for them, by name.
+
+        Args:
+            written: The section `sensitivity` of the study file.
+        """
         found: list[Variant] = []
         beside: dict[str, Config] = {}
         at: At = ("sensitivity",)
@@ -69,7 +76,16 @@ class SensitivityReader:
         return tuple(found), beside
 
     def _variant(self, path: str, value: Any, at: At, beside: dict[str, Config]) -> Variant | None:
-        """Return the claimed arms with one changed value; None if no arm changes or on a fault."""
+        """Return a variant: the arms of the claims with one changed value.
+
+        None if the value changes no arm, or has a fault.
+
+        Args:
+            path: Dotted path of the value in the configuration.
+            value: The changed value.
+            at: Its place in the study file.
+            beside: The extra arms so far, by name; new ones are added.
+        """
         setting = self._read.setting(path, value, at).value
         if setting is REFUSED:
             return None

@@ -1,4 +1,4 @@
-"""Strict YAML: read one document with its line numbers, and reject every ambiguous form."""
+"""Strict YAML: parse a document with its line numbers, and reject every ambiguous notation."""
 
 import math
 import re
@@ -14,13 +14,13 @@ MAX_BYTES = 1_000_000
 MAX_DEPTH = 32
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The parser: libyaml reads 1 MB in half a second and pure PyYAML takes many seconds, but some
-builds of PyYAML lack libyaml."""
+"""YAML parser. The one of libyaml reads 1 MB in half a second; pure PyYAML takes many seconds, but
+some builds of PyYAML lack libyaml."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """A place in a study file, for messages."""
+    """File and line of a value of a study file, for messages."""
 
     source: str
     """File name, or the `--set PATH=VALUE` option that gave the value."""
@@ -33,13 +33,13 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mistake:
-    """One fault of a file."""
+    """One fault found in a study file."""
 
     place: Place
     path: str
     """Dotted path inside the file; empty for a fault of the whole file."""
     text: str
-    """The broken rule and the value."""
+    """Text of the message: the broken rule and the value."""
 
     def __str__(self) -> str:
         parts = (str(self.place), self.path, self.text)
@@ -47,7 +47,8 @@ class Mistake:
 
 
 At = tuple[str | int, ...]
-"""Path of a part of a document: keys of mappings and indices of lists, outermost first."""
+"""Path of a value inside a document: the keys of mappings and indices of lists that lead to it,
+outermost first."""
 
 
 def dotted(at: At) -> str:
@@ -57,31 +58,33 @@ def dotted(at: At) -> str:
 
 
 class Refused:
-    """Placeholder for an invalid value that was reported already, so that it is reported once."""
+    """Marks an invalid value whose fault was already reported, so that it is reported only once."""
 
 
 REFUSED: Final = Refused()
 
 
 def holds_refused(value: Any) -> bool:
-    """Return True if a value, or any value inside it, was rejected."""
+    """Return True if a value is `REFUSED` or contains `REFUSED` at any depth."""
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return value is REFUSED or any(map(holds_refused, inside))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Document:
-    """One YAML document: its content, the place of each part, and its faults."""
+    """One YAML document: its content, the place of each value, and the faults found so far."""
 
     value: Any
-    """Mappings, lists and scalars; `REFUSED` for each rejected value, or for the whole document if
-    it is not YAML."""
+    """The parsed content: mappings, lists and scalars. Each rejected value is replaced by
+    `REFUSED`, and so is the whole document if it is not YAML."""
     places: dict[At, Place]
-    """Place of each part; the value of a key has the place of the key."""
+    """Place in the file of each value, by path; the place of a mapping's value is that of its
+    key.
+    """
     faults: list[Mistake]
 
     def report(self, at: At, text: str) -> None:
-        """Add a fault of a part, at its place or that of the nearest enclosing part."""
+        """Add a fault at a path of the document; its place is that of the nearest known parent."""
         written = at
         while written not in self.places:
             written = written[:-1]
@@ -89,7 +92,7 @@ class Document:
 
 
 def read_yaml(content: bytes, place_at: Callable[[int], Place], at: At = ()) -> Document:
-    """Parse one YAML document; return its content and all rejected forms, sorted by line.
+    """Parse one YAML document; return its content and every rejected notation as a fault.
 
     Accepted are mappings with text keys, mappings from numbers to numbers (their keys are returned
     as text, as written), lists, text, decimal numbers (including `1e-3`), `true`, `false` and null.
@@ -118,12 +121,12 @@ def read_yaml(content: bytes, place_at: Callable[[int], Place], at: At = ()) -> 
 
 
 def write_yaml(document: Any) -> str:
-    """Return plain data as YAML text that `read_yaml` reads back; equal data give equal text."""
+    """Return plain data as YAML text that `read_yaml` can read; equal data give equal text."""
     return yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 
 class _NoYamlError(Exception):
-    """The document is not YAML; has the line and the text of the fault."""
+    """The document cannot be parsed as YAML; has the line number and the text of the fault."""
 
 
 def _decoded(content: bytes) -> str:
@@ -152,7 +155,10 @@ def _syntax_problem(error: yaml.MarkedYAMLError, content: bytes) -> tuple[int, s
 
 
 class _Reader:
-    """Reads parser events; aliases are never expanded, so an alias bomb uses little memory."""
+    """Builds a `Document` from parser events.
+
+    Aliases are never expanded, so a document that nests aliases ("alias bomb") uses little memory.
+    """
 
     def __init__(self, place_at: Callable[[int], Place]) -> None:
         self.faults: list[Mistake] = []
@@ -261,7 +267,7 @@ def _line(event: yaml.Event) -> int:
 
 
 def _is_number(event: yaml.Event) -> bool:
-    """Return True if an event is an unquoted number."""
+    """Return True if a parser event is a number without quotes."""
     if not isinstance(event, yaml.ScalarEvent) or not event.implicit[0] or event.tag is not None:
         return False
     return _NUMBER.fullmatch(event.value) is not None
@@ -282,10 +288,10 @@ _RESOLVER = yaml.resolver.Resolver()
 
 
 def _resolved(text: str) -> str | int | float | bool | None:
-    """Return the value of an unquoted scalar, if all YAML versions or JSON define it unambiguously.
+    """Return the value of a scalar without quotes, if all versions of YAML read it equally.
 
     Raises:
-        ValueError: If YAML readers disagree about it, or it is infinite or not a number.
+        ValueError: If versions of YAML read it differently, or it is infinite or NaN.
     """
     if text in _PLAIN_WORDS:
         return _PLAIN_WORDS[text]
@@ -308,7 +314,7 @@ def _resolved(text: str) -> str | int | float | bool | None:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes text like `1e-3`, which YAML 1.1 reads as text but `read_yaml` as a number."""
+    """YAML writer that quotes text like `1e-3`, which `read_yaml` would read as a number."""
 
 
 def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:

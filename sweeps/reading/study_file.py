@@ -1,4 +1,4 @@
-"""Study files: read YAML into a checked `Study`, or report every fault of the file at once."""
+"""Study files: read YAML into a checked `Study`; all faults of a file are reported at once."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ from sweeps.study.study import Study
 
 
 class StudyError(Exception):
-    """A study that cannot be read; the message lists all faults, one per line."""
+    """A study cannot be read; the message lists all faults, one per line."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         self.faults = tuple(faults)
@@ -29,11 +29,11 @@ class StudyError(Exception):
 
 
 def study_of(document: Mapping[str, Any], overrides: Sequence[str] = ()) -> Study:
-    """Return the study of a mapping with the keys of a study file.
+    """Return the study that a mapping describes, checked like a study file.
 
     Args:
-        document: Texts, numbers, lists and mappings, as in YAML. Relative image folders start from
-            the current directory.
+        document: A mapping with the keys of a study file. Relative image folders start from the
+            current directory.
         overrides: As for `load_study`.
 
     Raises:
@@ -46,10 +46,11 @@ def study_of(document: Mapping[str, Any], overrides: Sequence[str] = ()) -> Stud
 def load_study(
     reference: str, overrides: Sequence[str] = (), store_url: str | None = None
 ) -> Study:
-    """Return the study of a file, checked so that every run of it can start.
+    """Return the study that a name or a file describes, checked so that every run can start.
 
-    Neither torch nor Ray is imported, and nothing is written. All files of an image folder are read
-    for its digest; if the folder is not on this machine, the digest recorded in the store is used.
+    Neither torch nor Ray is imported, and nothing is written. The files of an image folder are all
+    read, because their sha256 is part of the run keys. If the folder is not on this machine, the
+    sha256 recorded in the store is used.
 
     Args:
         reference: Name of a bundled study; otherwise the path of a study file; otherwise the name
@@ -58,7 +59,7 @@ def load_study(
             start from the folder of that file.
         overrides: `PATH=VALUE` texts that are set before the file is checked: `seeds=6`,
             `base.epochs=2`, `arms.uniform.mix.law={beta: 2}`, `grid.optimizer.lr=[1e-3, 1e-2]`.
-        store_url: Path or URL of a checkpoint store; None to look up no study or folder in a store.
+        store_url: Path or URL of a checkpoint store; None to use no store.
 
     Raises:
         StudyError: If the file, an override or the study is invalid.
@@ -104,7 +105,7 @@ def _study(  # noqa: PLR0913  what a study is read from
 
 
 def _is_file(reference: str) -> bool:
-    """Return True if a reference names a bundled study or a file, not a folder."""
+    """Return True if a reference names a bundled study or an existing file; False for a folder."""
     try:
         return reference in bundled_names() or local_path(reference).is_file()
     except OSError:
@@ -112,21 +113,21 @@ def _is_file(reference: str) -> bool:
 
 
 def bundled_studies() -> Mapping[str, str]:
-    """Return the description of each bundled study by name, sorted by name."""
+    """Return the description of each bundled study, by name in alphabetical order."""
     return {name: load_study(name).description for name in bundled_names()}
 
 
 def bundled_names() -> list[str]:
-    """Return the names of the bundled studies, sorted; none of their files is read."""
+    """Return the names of the bundled studies, sorted, without reading their files."""
     files = resources.files("sweeps.studies").iterdir()
     return sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
 
 
 def _content_of(reference: str) -> tuple[bytes, str, Path]:
-    """Return a study file's bytes, its name for messages, and its folder.
+    """Return the bytes of a study file, its name for messages, and its folder.
 
     Raises:
-        StudyError: If there is no such file, or it cannot be read.
+        StudyError: If the file does not exist or cannot be read.
     """
     bundled = bundled_names()
     if reference in bundled:

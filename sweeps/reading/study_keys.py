@@ -1,4 +1,4 @@
-"""The keys of a study file as types: the values allowed in each section, and its rules."""
+"""The keys of a study file as dataclasses: the type and meaning of each value, and their rules."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -18,7 +18,9 @@ from sweeps.study.until_decided import UntilDecided
 
 STUDY_NAME = r"[a-z0-9][a-z0-9-]{0,99}"
 KINDS = ("log_uniform", "uniform", "int", "categorical")
-"""Kinds of distributions; `categorical` has no bounds."""
+"""Kinds of distributions in a search space; `categorical` lists values, the others have two
+bounds.
+"""
 Integers = tuple[int, ...] | None
 SeedRange = Annotated[
     str, Matching(r"[0-9]{1,19}\.\.[0-9]{1,19}", "be a number, a list, or FIRST..LAST such as 0..9")
@@ -27,29 +29,28 @@ SeedRange = Annotated[
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EntryKeys(Checked):
-    """The distribution of the values of a path: one of four kinds."""
+    """The distribution of one searched value; exactly one of the four kinds is given."""
 
     log_uniform: tuple[float, ...] | None = None
-    """[LOW, HIGH]: a real number, uniform on a logarithmic scale."""
+    """[LOW, HIGH]: a real number, uniformly distributed on a logarithmic scale."""
     uniform: tuple[float, ...] | None = None
-    """[LOW, HIGH]: a real number, uniform."""
+    """[LOW, HIGH]: a real number, uniformly distributed."""
     categorical: object = None
-    """A list; the value is one of its items."""
+    """A list of values; each has the same probability."""
     step: Count | None = None
-    """Step of `int`; default 1."""
+    """Distance between neighbouring values of `int`; default 1."""
     values: GridValues | None = None
-    """Number of values that a grid uses for a real number, both bounds included."""
+    """Number of values that a grid takes from a range of real numbers, both bounds included."""
     when: object = None
-    """Condition: the path is searched only if an earlier path has this value, or one of these
-    values."""
+    """Condition for searching this path: an earlier path has this value, or one of these values."""
     int: Integers = None
-    """[LOW, HIGH]: an integer, uniform; both bounds included."""
+    """[LOW, HIGH]: an integer, uniformly distributed, both bounds included."""
 
     def check(self) -> None:
-        """Check that there is at most one distribution, with only the keys that it allows.
+        """Check that one distribution is given at most, with only the keys that belong to it.
 
         Raises:
-            RuleError: If not, or if the bounds are not in order.
+            RuleError: If keys do not fit together, or the bounds are not in order.
         """
         kinds = [kind for kind in KINDS if getattr(self, kind) is not None]
         require(
@@ -74,10 +75,10 @@ class EntryKeys(Checked):
         self.range()
 
     def range(self) -> Real | Integer | None:
-        """Return the distribution with two bounds; None if the entry has none.
+        """Return the distribution with two bounds; None if the entry is not of such a kind.
 
         Raises:
-            RuleError: If there are not two bounds, or they are not in order.
+            RuleError: If there are not exactly two bounds, or they are not in order.
         """
         kind = next((kind for kind in KINDS[:-1] if getattr(self, kind) is not None), None)
         if kind is None:
@@ -96,41 +97,42 @@ class EntryKeys(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchKeys(SearchStrategy):
-    """A search space that Optuna explores in addition to the arms, on validation data only."""
+    """The section `search`: a space that Optuna explores, on validation data only."""
 
     space: object
-    """Distribution of values by dotted path."""
+    """The distribution of each searched value, by dotted path of the configuration."""
 
     def strategy(self) -> SearchStrategy:
-        """Return all settings except the space, as a `SearchStrategy`."""
+        """Return all settings of the search except its space."""
         names = [part.name for part in parts(SearchStrategy)]
         return SearchStrategy(**{name: getattr(self, name) for name in names})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StudyKeys(Checked):
-    """The keys of a mixsweep study."""
+    """The top-level keys of a study file."""
 
     study: Annotated[
         str, Matching(STUDY_NAME, "match [a-z0-9][a-z0-9-]* and have at most 100 characters")
     ]
     """Name of the study and of its MLflow experiment."""
     problem: Annotated[str, Among(PROBLEMS)] = DEFAULT_PROBLEM
-    """Name of the problem that the runs solve."""
+    """The problem: the kind of data, model and training that the runs use."""
     description: PlainText = ""
-    """The research question of the study."""
+    """The research question of the study, in a sentence or two."""
     base: object
-    """The configuration that all arms start from; absent fields have their documented default."""
+    """The configuration that all arms start from; fields that are not set have their documented
+    default."""
     arms: object = None
-    """The arms to compare: the overrides of the base, by name of the arm."""
+    """The arms to compare: for each name, the values that differ from the base."""
     grid: object = None
-    """Lists of values by path; every combination is used with every arm. A list of grids is
-    allowed."""
+    """Lists of values by dotted path; every combination is trained for every arm. A list of grids
+    is allowed."""
     zip: object = None
-    """Lists of values by path, combined item by item (first with first, second with second); used
-    with every arm."""
+    """Lists of values by dotted path, combined item by item (first with first, second with second),
+    for every arm."""
     exclude: object = None
-    """Combinations of values of grid, zip and arms to leave out: value by path."""
+    """Combinations of values of grid, zip and arms that are not trained: value by dotted path."""
     search: object = None
     """A search space that Optuna explores in addition to the arms."""
     seeds: Count | SeedList | SeedRange | UntilDecided
@@ -138,36 +140,37 @@ class StudyKeys(Checked):
     a range of numbers with `until: decided`, which adds seeds at planned looks until every claim
     is decided."""
     budget: Budget | None = None
-    """Limit after which no further seed starts; running seeds finish. A search has its own budget.
-    """
+    """Limit of time or cost, after which no further seed starts; running seeds finish. A search has
+    its own budget."""
     baseline: str | None = None
     """The arm that all others are compared with."""
     readout: Readout = field(default_factory=Last)
-    """The read-out: how one number is computed from the epochs of a run."""
+    """The read-out: how the evaluations of a run become the one number that stands for it."""
     headline: str | None = None
     """The metric that arms are compared by, such as `test/nll`; every arm must record it. Default:
-    the first headline metric of the problem that is measured, such as `test/error`."""
+    the problem's main metric, such as `test/error`."""
     equivalence: Positive | None = None
     """Differences of the headline metric below this value count as equivalent; in the metric's
     unit."""
     references: object = None
-    """Published numbers by arm and metric, in the unit of the metric."""
+    """Published numbers for the arms, by arm and metric, in the unit of the metric."""
     untrained: object = None
-    """Published numbers of methods that the study does not train, by name and metric."""
+    """Published numbers for methods that the study does not train, by name and metric."""
     differs: tuple[PlainText, ...] = ()
-    """Differences between this study and the source of the references, one sentence each."""
+    """Differences between this study and the paper that the published numbers come from, one
+    sentence each."""
     claims: object = None
-    """Statements of the sources, which are tested with the runs."""
+    """Statements from papers that the runs of this study test."""
     sensitivity: object = None
-    """Alternative settings under which every claim is judged again: a list of values by path, for
-    which the arms of the claims are trained too; `readout` lists other read-outs of the same
-    runs."""
+    """Alternative settings under which every claim is judged again: lists of values by dotted path.
+    The arms of the claims are trained for each. `readout` lists other read-outs, which need no
+    training."""
 
     def check(self) -> None:
-        """Check the rules that involve several keys.
+        """Check the rules that involve several keys of a study file.
 
         Raises:
-            RuleError: If the keys contradict each other.
+            RuleError: If keys contradict each other.
         """
         fits = unicodedata.is_normalized("NFC", self.description)
         require(fits, "description must be in Unicode normal form C", self, "description")
@@ -191,7 +194,10 @@ class StudyKeys(Checked):
                 raise RuleError(stated, {}, fields=(key,))
 
     def listed_seeds(self) -> Sequence[int]:
-        """Return the seeds; a number of seeds gives a range, which needs no memory even if huge."""
+        """Return the seeds of the study; with `until: decided`, all that it may use.
+
+        A number of seeds gives a `range`, which needs little memory even if the number is huge.
+        """
         if isinstance(self.seeds, str):
             first, last = map(int, self.seeds.split(".."))
             return range(first, last + 1)

@@ -1,4 +1,4 @@
-"""StudyReader: turn the document of a study file into a checked study, collecting every fault."""
+"""StudyReader: turn the content of a study file into a checked study, collecting every fault."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,17 +26,17 @@ from sweeps.study.until_decided import UntilDecided
 
 MAX_RUNS = 100_000
 MAX_RUNS = 100_000
-"""Largest number of runs of a study, seeds included; a larger number is taken for a mistake."""
+"""Largest number of runs of a study (arms times seeds); a larger number is taken for a mistake."""
 
 MAX_STAGES = 2_000_000
-"""Largest number of epochs of all runs together, such as 10,000 runs of 200 epochs: planning
-computes one stage key per epoch."""
+"""Largest number of epochs of all runs together, such as 10,000 runs of 200 epochs. Planning
+computes one stage key for each epoch."""
 
 KEYS: Final = TreePaths(StudyKeys)
 
 
 class StudyReader:
-    """Turns a document into a study; faulty parts are reported and skipped."""
+    """Turns the content of a study file into a `Study`; faulty parts are reported and skipped."""
 
     def __init__(
         self,
@@ -49,10 +49,12 @@ class StudyReader:
         """Create a reader.
 
         Args:
-            document: The study file; faults of the study are added to it.
+            document: Content of the study file; faults are added to it.
             folder: Folder that relative data folders start from.
-            known: Returns the store's knowledge of the data for the name of a study; None for none.
-            only_known: If True, do not look at the data themselves if the store knows them.
+            known: Returns the checksums of data that the store has recorded for a study name; None
+                without a store.
+            only_known: If True, use checksums recorded in the store, if there are any, without
+                reading the data.
         """
         self._written = document.value
         self._read = TreeReader(document, KEYS)
@@ -60,7 +62,7 @@ class StudyReader:
         self._known, self._only_known = known, only_known
 
     def study(self) -> Study | None:
-        """Return the study of the document; None if it has a fault."""
+        """Return the study; None if the file has a fault, which is then reported."""
         if self._written is None:
             self._read.report((), "file is empty")
             return None
@@ -121,7 +123,7 @@ class StudyReader:
         )
 
     def _arms(self) -> dict[str, Config]:
-        """Return every arm by name, grid points included, in the order of the file."""
+        """Return the configuration of every arm and grid point by name, in the file's order."""
         base = self._written.get("base", REFUSED)
         self._base = self._read.nested(base, ("base",))
         self._overrides = self._arm_settings() if "arms" in self._written else {"base": {}}
@@ -156,7 +158,7 @@ class StudyReader:
         return arms
 
     def _points(self, grid: GridReader) -> Iterator[tuple[str, Config, At]]:
-        """Yield each valid arm at each point: its name, configuration and place in the file."""
+        """Yield each valid arm at each grid point: name, configuration, place in the file."""
         listed = "arms" if "arms" in self._written else "base"
         for arm, override in self._overrides.items():
             for point in grid.points():
@@ -182,7 +184,12 @@ class StudyReader:
         }
 
     def _check_teachers(self, configs: Mapping[str, Config], arms: Mapping[str, Config]) -> None:
-        """Report each arm whose teacher is unknown or unsuitable, or learns from the arm itself."""
+        """Report each arm whose teacher (the arm it distils from) is unknown, unsuitable or itself.
+
+        Args:
+            configs: Configurations of the arms as written, by name.
+            arms: Configurations of the valid arms, by name.
+        """
         teaching = self._problem.teaching
         teachers = {} if teaching is None else {k: teaching.arm(c) for k, c in configs.items()}
         for name, teacher in teachers.items():
@@ -205,7 +212,13 @@ class StudyReader:
                     self._read.report(at, f"{name} cannot learn from {teacher!r}: {error}")
 
     def _check_size(self, key: str, num_runs: int, num_stages: int = 0) -> None:
-        """Report a study with more runs, or more epochs of all runs, than allowed."""
+        """Report a study that has more runs, or more epochs of all runs together, than allowed.
+
+        Args:
+            key: Key of the study file to blame.
+            num_runs: Number of runs, seeds included.
+            num_stages: Number of epochs of all runs together.
+        """
         for num, cap, what in ((num_runs, MAX_RUNS, "runs"), (num_stages, MAX_STAGES, "epochs")):
             if num > cap:
                 text = f"the study has {num:,} {what} in all; the cap is {cap:,}"
@@ -213,7 +226,11 @@ class StudyReader:
                 return
 
     def _config(self, levels: Sequence[Settings]) -> Config | None:
-        """Return the configuration of several levels, the first with priority; None on a fault."""
+        """Return the configuration that several levels of settings describe; None on a fault.
+
+        Args:
+            levels: For example grid point, arm and base; earlier levels have priority.
+        """
         config, gone = self._read.joined(levels, ("base",))
         if config is None:
             return None
@@ -227,7 +244,12 @@ class StudyReader:
     def _prepared(
         self, config: Any, levels: Sequence[Settings]
     ) -> tuple[Any, list[RuleError | DataError]]:
-        """Return the configuration as it will be run, and the errors that prevent running it."""
+        """Return the configuration as it will be run, and the errors that prevent running it.
+
+        Args:
+            config: The configuration as written.
+            levels: Settings that it was built from, used to blame the right one.
+        """
         errors: list[RuleError | DataError] = []
         try:
             if "search" in self._written and self._problem.searching.held_out is not None:

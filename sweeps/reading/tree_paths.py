@@ -1,4 +1,4 @@
-"""TreePaths: the dotted paths of the values of a tree, and how such values are combined."""
+"""TreePaths: the dotted paths of values in a nested dataclass, and how settings combine."""
 
 import types
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ from sweeps.reading.strict_yaml import REFUSED, At
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
-    """A value for a path of a tree, and its place in the file."""
+    """A value for one dotted path, and its place in the study file."""
 
     value: Any
-    """The value, in the type of its path; text if it is only the tag of a choice; `REFUSED` if a
-    fault was reported."""
+    """The value, converted to the type of its path. A text if only the tag of a choice is given;
+    `REFUSED` if a fault was reported."""
     at: At
 
 
@@ -29,7 +29,7 @@ Settings = Mapping[str, Setting]
 
 
 class TreePaths:
-    """The dotted paths of one type of tree."""
+    """The dotted paths that can be set in one type of nested dataclass ("tree")."""
 
     def __init__(
         self,
@@ -37,12 +37,12 @@ class TreePaths:
         reserved: Mapping[str, str] = types.MappingProxyType({}),
         other_names: Mapping[str, str] = types.MappingProxyType({}),
     ) -> None:
-        """List the paths of a type.
+        """List the dotted paths of a type.
 
         Args:
-            kind: Type of the tree.
+            kind: Type of the nested dataclass.
             reserved: Paths that users may not set, with the message for users who do.
-            other_names: Maps names that other programs use to our paths.
+            other_names: The path here for a name that other programs use, such as `learning_rate`.
         """
         self.kind = kind
         self.reserved = reserved
@@ -65,17 +65,17 @@ class TreePaths:
         """Paths without a default, which every tree of the type must set."""
 
     def keys(self, path: str) -> list[str]:
-        """Return the keys that lead to a path in a file: one per nested group, then the rest."""
+        """Return the nested keys under which a study file has a path: groups, then the rest."""
         names = path.split(".")
         deep = max((n for n in range(len(names)) if ".".join(names[:n]) in self.groups), default=0)
         return [*names[:deep], ".".join(names[deep:])]
 
     def merged(self, levels: Sequence[Settings]) -> dict[str, Any]:
-        """Return the values of all levels by path.
+        """Return one value per path from several levels of settings.
 
         Args:
-            levels: Earlier levels have priority. A level that gives a choice as a whole, or by its
-                tag, removes all fields of that choice from later levels.
+            levels: Earlier levels have priority. A level that sets a choice as a whole, or only its
+                tag, removes the fields of that choice that later levels set.
         """
         given: dict[str, Any] = {}
         for level in reversed(levels):
@@ -85,7 +85,7 @@ class TreePaths:
         return given
 
     def join(self, given: Mapping[str, Any]) -> tuple[Any, frozenset[str], list[RuleError]]:
-        """Build the tree from values by path, and collect every rule that the values break.
+        """Build the nested dataclass from values by path, and collect every rule that they break.
 
         After a broken rule, the values that it involves are replaced by their defaults, so that the
         other rules are checked too. Errors that involve only replaced values are not reported
@@ -117,7 +117,12 @@ class TreePaths:
 
 
 def config_paths(problem: Problem, *, searched: bool = False) -> TreePaths:
-    """Return the paths of a problem's configuration that a study file may set, or a search vary."""
+    """Return the paths of a problem's configuration that a study file may set.
+
+    Args:
+        problem: The problem.
+        searched: If True, only the paths that a search may vary.
+    """
     seed = {"seed": "is not set in a study file; give `seeds`"}
     told = "cannot be searched: points would not compare"
     fixed = dict.fromkeys(problem.searching.unsearchable if searched else (), told)
@@ -127,7 +132,12 @@ def config_paths(problem: Problem, *, searched: bool = False) -> TreePaths:
 
 
 def blamed(error: RuleError | DataError, levels: Sequence[Settings]) -> Setting | None:
-    """Return the most specific setting that an error involves; None if none of them was given."""
+    """Return the most specific setting that an error involves; None if it involves none.
+
+    Args:
+        error: Names the paths that it involves.
+        levels: Levels of settings, the most specific first.
+    """
     for level, field in product(levels, error.fields):
         near = [p for p in level if p == field or p in above(field) or field in above(p)]
         if near:
@@ -136,12 +146,15 @@ def blamed(error: RuleError | DataError, levels: Sequence[Settings]) -> Setting 
 
 
 def above(path: str) -> list[str]:
-    """Return the paths of all enclosing groups: `a` and `a.b` for `a.b.c`."""
+    """Return the dotted paths of all groups around a path: `a` and `a.b` for `a.b.c`."""
     return list(accumulate(path.split(".")[:-1], lambda head, name: f"{head}.{name}"))
 
 
 def stand_in(hint: Any) -> Any:
-    """Return a placeholder value of a type, for rules that do not depend on it; 1 for a number."""
+    """Return a placeholder value of a type, such as 1 for a number.
+
+    It is used to check rules that do not depend on the value.
+    """
     if known := words(hint):
         return known[0]
     if type(None) in members(hint):
@@ -159,6 +172,6 @@ def stand_in(hint: Any) -> Any:
 
 
 def stand_ins(kind: type) -> dict[str, Any]:
-    """Return a placeholder for each field of a dataclass that has no default."""
+    """Return a placeholder value for each field of a dataclass that has no default, by name."""
     required = [part for part in parts(kind) if part.default is REQUIRED]
     return {part.name: stand_in(part.hint) for part in required}

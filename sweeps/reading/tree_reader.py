@@ -1,4 +1,4 @@
-"""TreeReader: read trees of one type from a document, and collect the faults."""
+"""TreeReader: read nested dataclasses from a document, and collect the faults."""
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,26 +16,33 @@ from sweeps.reading.strict_yaml import REFUSED, At, Document, Refused, holds_ref
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, blamed
 
 MAX_HINTS = 20
-"""After this number of faults no similar name is suggested, because that is slow for many faults.
-"""
+"""Number of faults after which no similar name is suggested any longer, because suggestions are
+slow."""
 
 
 class TreeReader:
-    """Reads the values at paths of a document. Faulty values are reported and left out."""
+    """Reads values of a document into a nested dataclass; reports and skips faulty values."""
 
     def __init__(self, document: Document, paths: TreePaths) -> None:
-        """Create a reader of a document; faults are added to the document.
+        """Create a reader.
 
         Args:
-            document: The document of a study file.
-            paths: Paths of the type of the trees.
+            document: Content of a study file; faults are added to it.
+            paths: The paths of the dataclass.
         """
         self.document = document
         self.faults = document.faults
         self.paths = paths
 
     def report(self, at: At, text: str, word: str = "", known: Iterable[str] = ()) -> None:
-        """Add a fault at a path of the document; for a misspelt word, suggest a known one."""
+        """Add a fault at a path of the document; suggest a similar known word, if there is one.
+
+        Args:
+            at: Path of the fault.
+            text: Text of the message.
+            word: A word that may be misspelt; empty for none.
+            known: Words that would be correct.
+        """
         self.document.report(at, f"{text}{self._hint(word, known)}")
 
     def _hint(self, word: str, known: Iterable[str]) -> str:
@@ -48,17 +55,23 @@ class TreeReader:
         return value if isinstance(value, dict) else {}
 
     def filled(self, value: Any, at: At, what: str) -> Mapping[At, Any]:
-        """Return the items of a non-empty list by path; report any other value, and return none."""
+        """Return the items of a non-empty list, by path; for any other value, report a fault.
+
+        Args:
+            value: The value in the file.
+            at: Its path in the file.
+            what: Noun for the items in messages, such as `value`.
+        """
         if value is not REFUSED and not (isinstance(value, list) and value):
             self.report(at, f"expected a list of at least one {what}, got {shown(value)}")
         items = value if isinstance(value, list) else ()
         return {(*at, number): item for number, item in enumerate(items)}
 
     def value(self, hint: Any, value: Any, at: At) -> Any:
-        """Return a value converted to a type; `REFUSED` after a fault in it or in one of its parts.
+        """Return a value converted to a type; `REFUSED` if it or one of its parts has a fault.
 
         Args:
-            hint: Type of a field of a tree; `object` to return the value unchanged.
+            hint: The type, as a field annotation; `object` to return the value unchanged.
             value: The value in the file.
             at: Its path in the file.
         """
@@ -89,14 +102,19 @@ class TreeReader:
         return REFUSED
 
     def section(self, value: Any, at: At) -> tuple[Any, frozenset[str]]:
-        """Return the tree of a mapping and its replaced paths (`TreePaths.join`); report faults."""
+        """Return the dataclass for a mapping, and its paths replaced by defaults; report faults.
+
+        Args:
+            value: The mapping in the file.
+            at: Its path in the file.
+        """
         return self.joined([self.nested(value, at)], at)
 
     def joined(self, levels: Sequence[Settings], at: At) -> tuple[Any, frozenset[str]]:
-        """Return the tree and the replaced paths of `TreePaths.join`; report its errors.
+        """Return the dataclass for settings, and its paths replaced by defaults; report faults.
 
         Args:
-            levels: As for `TreePaths.merged`.
+            levels: Levels of settings; earlier levels have priority.
             at: Path to report for faults that no given value causes.
         """
         given = self.paths.merged(levels)
@@ -109,18 +127,24 @@ class TreeReader:
         return tree, gone
 
     def blame(self, error: RuleError | DataError, levels: Sequence[Settings], at: At) -> None:
-        """Report an error at the most specific setting that it involves; see `joined`."""
+        """Report an error at the most specific setting that it involves.
+
+        Args:
+            error: The broken rule.
+            levels: Levels of settings, the most specific first.
+            at: Path to report if no setting is involved.
+        """
         setting = blamed(error, levels)
         missing = (*at, *(error.fields[0].split(".") if error.fields else ()))
         self.report(missing if setting is None else setting.at, str(error))
 
     def nested(self, value: Any, at: At, prefix: str = "") -> dict[str, Setting]:
-        """Return the settings of a mapping in which groups are nested mappings.
+        """Return the settings in a mapping whose groups are nested mappings, by dotted path.
 
         Args:
             value: The mapping.
             at: Its path in the file.
-            prefix: Path of the group inside the tree, with a final dot; empty for the whole tree.
+            prefix: Dotted path of the group, with a final dot; empty for the whole dataclass.
         """
         leaves = self.paths.leaves
         if not isinstance(value, dict):
@@ -139,7 +163,10 @@ class TreeReader:
         return settings
 
     def _by_name(self, value: Any, path: str) -> Any:
-        """Return `{name: timm, architecture: A}` for `{timm: {architecture: A}}`, else `value`."""
+        """Return `{name: timm, architecture: A}` for the short form `{timm: {architecture: A}}`.
+
+        Other values are returned unchanged.
+        """
         leaf = self.paths.leaves.get(f"{path}.name")
         if leaf is None or not isinstance(value, dict) or len(value) != 1:
             return value
@@ -148,7 +175,7 @@ class TreeReader:
         return {"name": name, **content} if is_whole and isinstance(content, dict) else value
 
     def dotted(self, value: Any, at: At) -> dict[str, Setting]:
-        """Return the settings of a mapping with dotted paths; groups may be nested mappings."""
+        """Return the settings in a mapping with dotted keys; groups may be nested mappings."""
         if not isinstance(value, dict):
             return self.nested(value, at)
         settings: dict[str, Setting] = {}
@@ -161,7 +188,7 @@ class TreeReader:
         return settings
 
     def setting(self, path: str, value: Any, at: At) -> Setting:
-        """Return the setting for a path of the tree."""
+        """Return the setting for a dotted path, with its value converted to the path's type."""
         part, reserved = self.paths.leaves[path].part, self.paths.reserved
         for tag, content in value.items() if part.options and isinstance(value, dict) else ():
             for key in content if isinstance(content, dict) else ():
@@ -171,7 +198,7 @@ class TreeReader:
         return Setting(value=value if is_kind else self.value(part.hint, value, at), at=at)
 
     def is_path(self, path: str, at: At) -> bool:
-        """Return True if a dotted path is the path of one value; otherwise report it."""
+        """Return True if a dotted path names one value of the dataclass; report it if not."""
         if path in self.paths.leaves:
             return True
         if path in self.paths.reserved:
@@ -203,9 +230,9 @@ class TreeReader:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ` (did you mean X?)` with the most similar known word; an empty text if none is near.
+    """Return ` (did you mean X?)` with the most similar known word; empty if none is similar.
 
-    The last part of a long path is enough: `lr` finds `optimizer.lr`. Only the first 1,000 known
+    The last part of a dotted path is enough: `lr` finds `optimizer.lr`. Only the first 1,000 known
     words are compared.
     """
     known = list(islice(known, 1000))
