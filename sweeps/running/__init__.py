@@ -1,1 +1,1 @@
-"""A launch: the engines that train runs, their placement, and the monitor of the progress."""
+"""Running: trains the runs of a launch (with Ray or in one process) and shows the progress."""

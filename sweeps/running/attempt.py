@@ -1,4 +1,4 @@
-"""One attempt at a run: resume from the last stored stage, and report each epoch after storing it.
+"""Attempt: train a run from its last stored stage, and report each epoch once it is stored.
 
 This module does not use Ray.
 """
@@ -31,16 +31,16 @@ from sweeps.running.retries import DeviceFaultError, KernelFaultError, device_id
 from sweeps.running.storing import Assignment, Storing
 
 DONE = "done"
-"""Entry that marks the last report of a run; Tune requires this name."""
+"""Key of a report that marks it as the last one of a run; Ray Tune requires this name."""
 
 LONG_EPOCH = 10.0
-"""Seconds after which a run reports its progress within an epoch."""
+"""Seconds of an epoch after which a run also reports its progress within the epoch."""
 _EXPLAINED = (DataError, RuleError, StoreError)
-"""Errors whose message is enough; for all others the traceback is logged."""
+"""Types of errors whose message is enough for users; for all others the traceback is logged."""
 
 
 def prepare_process() -> None:
-    """Set up threads, precision and memory of this process, so that all engines give equal bits."""
+    """Set threads, precision and memory of this process, so that all engines give equal bits."""
     fix_precision(os.environ)
     import torch  # a cluster's driver imports this module without torch
 
@@ -50,21 +50,23 @@ def prepare_process() -> None:
 
 
 def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) -> dict[str, Any]:
-    """Train a run to its end and return its last report.
+    """Train a run to its end; return its last report to the driver.
 
-    An error of the run itself is reported as its result, because the run would fail again.
+    If the run itself fails, the report contains the failure and nothing is raised, because the run
+    would fail again.
 
     Args:
-        assignment: The run.
-        driver: Receives the reports.
-        place: Node and GPUs of the run, for its record.
+        assignment: The run and its settings.
+        driver: Sends the reports to the driver.
+        place: Node and GPUs of the run, for its stored environment.
 
     Raises:
-        DeviceFaultError: If the GPU of the run is faulty; this process cannot use it again.
-        KernelFaultError: If the run made its process unusable.
+        DeviceFaultError: If the GPU is faulty; this process cannot use it again.
+        KernelFaultError: If an error on the GPU that the run caused made this process unusable.
         Exception: If memory ran out; the run may fit in another process or a larger GPU share.
         KeyboardInterrupt: If the user quits a debugger.
-        SystemExit: If this process is to end; one that a plugin raises is a failure of its run.
+        SystemExit: If this process must end. A `SystemExit` raised by a plugin is a failure of its
+            run instead.
     """
     try:
         return train(assignment, driver, place)
@@ -93,7 +95,7 @@ def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) 
 
 
 def _message(error: Exception, assignment: Assignment) -> tuple[str, bool]:
-    """Return the message of an error that ended a run, and whether it needs no traceback."""
+    """Return the message of an error that ended a run, and True if it needs no traceback."""
     if isinstance(error, PluginError):
         return str(error), True
     is_explained = isinstance(error, _EXPLAINED)
@@ -108,11 +110,11 @@ def _message(error: Exception, assignment: Assignment) -> tuple[str, bool]:
 
 
 def train(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) -> dict[str, Any]:
-    """Train a run, report its epochs, and return its last report.
+    """Train a run, report its epochs to the driver, and return the last report.
 
     Raises:
         DivergedError: If the loss is no longer finite.
-        DeviceFaultError: If torch does not find the GPU that is reserved for the run.
+        DeviceFaultError: If PyTorch does not find the GPU that is reserved for the run.
     """
     import torch
 
@@ -152,23 +154,23 @@ def _device_name(place: Mapping[str, str]) -> str:
 
 
 class Driver(logging.Handler):
-    """Sends the reports of a run to the driver, with the warnings logged since the last one.
+    """Connection from a run to the driver: sends reports and the warnings logged between them.
 
-    The entries of a report: the number of finished `epochs`; whether this process `trained` them;
-    the finished fraction of the next epoch (`within`) and the seconds it took (`spent`); the `rows`
-    of newly stored epochs; the `lost` epochs, from which no fork can start; `warnings`; and at the
-    end the `failure`, if any.
-    Kinds of failure besides errors of the run: `unshared`, the node does not see the driver's
-    store; `stopped`, the launch was asked to stop; `declined` and `held`, the run must not be
-    trained on this `device`; `behind`, the state to start from is gone.
+    A report is a dict with these keys: `epochs`, the number of finished epochs; `trained`, True if
+    this process trained them; `within`, the finished fraction of the next epoch, and `spent`, the
+    seconds it took; `rows`, the newly stored epochs; `lost`, epochs without a stored state, from
+    which no fork can start; `warnings`; and in the last report `failure`, if any. Kinds of failure,
+    besides errors of the run: `unshared`, the node does not see the driver's store; `stopped`, the
+    launch was asked to stop; `declined` and `held`, the run must not be trained on this device;
+    `behind`, the state to start from no longer exists.
     """
 
     def __init__(self, send: Callable[[dict[str, Any]], None], device: str = "") -> None:
         """Create the connection.
 
         Args:
-            send: Sends a report; used for all reports except the last.
-            device: Identity of the device of the run, see `device_id`.
+            send: Function that sends a report; used for all reports except the last.
+            device: Identity of the run's device, from `device_id`.
         """
         super().__init__(logging.WARNING)
         self._send = send
@@ -177,7 +179,7 @@ class Driver(logging.Handler):
 
     @property
     def has_warnings(self) -> bool:
-        """True if some warnings were not sent yet."""
+        """True if some logged warnings were not sent yet."""
         return bool(self._warnings)
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -186,7 +188,11 @@ class Driver(logging.Handler):
 
     @contextmanager
     def hearing(self, *names: str) -> Iterator[None]:
-        """Forward the warnings of some loggers from a worker to the driver."""
+        """Forward warnings of loggers to the driver while the block runs.
+
+        Args:
+            names: Names of the loggers.
+        """
         loggers = [logging.getLogger(name) for name in names]
         for logger in loggers:
             logger.addHandler(self)
@@ -197,7 +203,7 @@ class Driver(logging.Handler):
                 logger.removeHandler(self)
 
     def report(self, **content: Any) -> None:
-        """Send a report on epochs that are stored; it is not the last."""
+        """Send a report on stored epochs; not the last report of the run."""
         self._send(self.said(**content))
 
     def hold(self) -> None:
@@ -207,15 +213,22 @@ class Driver(logging.Handler):
     def failure(
         self, kind: str, message: str, epoch: int | None = None, trace: str = ""
     ) -> dict[str, Any]:
-        """Return the last report of a run that failed."""
+        """Return the last report of a run that failed.
+
+        Args:
+            kind: Kind of the failure, see the class.
+            message: One line for users.
+            epoch: Epoch in which it happened; None if unknown.
+            trace: Traceback; empty for none.
+        """
         failure = {"kind": kind, "message": message, "epoch": epoch, "trace": trace}
         return self.said(failure=failure, done=True)
 
     def said(self, **content: Any) -> dict[str, Any]:
-        """Build a report that includes all warnings not sent yet.
+        """Return a report that contains all warnings not sent yet.
 
         Args:
-            content: Entries that differ from those of an empty report.
+            content: Entries of the report that differ from an empty one.
         """
         warnings, self._warnings = self._warnings, []
         return {
@@ -233,7 +246,7 @@ class Driver(logging.Handler):
 
 
 def _started(assignment: Assignment, device: str) -> Process:
-    """Return the process of a run before its first epoch, with its teacher loaded."""
+    """Return the training process of a run before its first epoch, with its teacher loaded."""
     root = None if assignment.data_root is None else Path(assignment.data_root)
     teacher = _teacher(assignment)
     config = assignment.config
@@ -242,10 +255,10 @@ def _started(assignment: Assignment, device: str) -> Process:
 
 
 def _teacher(assignment: Assignment) -> Teacher | None:
-    """Return the trained teacher of a run; None if it has none.
+    """Return the trained teacher network of a run; None if the run has no teacher.
 
     Raises:
-        StoreError: If the last state of the teacher is not stored.
+        StoreError: If the final state of the teacher is not in the store.
     """
     if assignment.teacher is None:
         return None
@@ -263,7 +276,15 @@ def _teacher(assignment: Assignment) -> Teacher | None:
 def _timed(
     process: Process, driver: "Driver", reported_at: float, plugins: Collection[str], device: str
 ) -> Iterator[tuple[EpochRecord, float]]:
-    """Yield each record with its seconds, and report the progress within epochs that take long."""
+    """Yield the record and the seconds of each epoch; report the progress within long epochs.
+
+    Args:
+        process: The training process.
+        driver: Sends the reports.
+        reported_at: Time of the last report, on the monotonic clock.
+        plugins: Names of the plugins that the run uses.
+        device: Device on which the run trains.
+    """
     started = time.monotonic()
     items = process.gradually() if isinstance(process, Gradual) else iter(process)
     for item in each_without_global_draws(items, plugins, device):

@@ -1,4 +1,4 @@
-"""Autoscaler: find out from `ray status` whether a Ray cluster starts nodes by itself."""
+"""Autoscaler: find out from `ray status` whether a Ray cluster starts new nodes by itself."""
 
 import re
 import subprocess
@@ -8,19 +8,21 @@ import time
 from sweeps.running.placement import Growth
 
 _PATIENCE = 10.0
-"""Seconds to wait for the first status of a head that was just started."""
+"""Seconds to wait for the first status of a Ray head that was just started."""
 _NO_STATUS = "No cluster status"
-"""Text that Ray prints before the first status, and always if there is no autoscaler."""
+"""Text that Ray prints before the first status is known, and always if the cluster has no
+autoscaler."""
 _TYPE = re.compile(r"^ \d+ (\S+)$", re.MULTILINE)
-"""Line of the status with the number and the type of active or idle nodes."""
+"""Line of `ray status` with a number of nodes and their type."""
 _BY_HAND = re.compile(r"node_[0-9a-f]{16,}")
-"""Node type that Ray invents for nodes started by hand."""
+"""Type that Ray gives to nodes which were started by hand."""
 
 
 def growth_of(address: str) -> Growth:
-    """Return how nodes join the Ray cluster at an address.
+    """Return how new nodes join the Ray cluster at an address, see `Growth`.
 
-    If Ray does not answer, an autoscaler is assumed, so that the user must decide on the placement.
+    If Ray does not answer, the result is an autoscaler, so that the user must decide between CPUs
+    and waiting for GPUs.
     """
     give_up_at = time.monotonic() + _PATIENCE
     while _NO_STATUS in (status := _status(address)):
@@ -31,7 +33,7 @@ def growth_of(address: str) -> Growth:
 
 
 def growth_in(status: str) -> Growth:
-    """Return how nodes join a cluster, given the output of `ray status`."""
+    """Return how new nodes join a cluster, from the output of `ray status`."""
     types = _TYPE.findall(status)
     if types and all(map(_BY_HAND.fullmatch, types)):
         return "by hand"

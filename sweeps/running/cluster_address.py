@@ -1,4 +1,4 @@
-"""Cluster address: the Ray cluster that a launch joins, if any; checked before Ray is imported."""
+"""Cluster address: checks, before Ray is imported, which Ray cluster a launch joins, if any."""
 
 import os
 import re
@@ -13,12 +13,12 @@ from sweeps.running.placement import PlacementError
 
 VARIABLE = "RAY_ADDRESS"
 _HERE = {"", "local"}
-"""Values of RAY_ADDRESS that name no cluster; Ray itself would start one that is open to everyone.
-"""
+"""Values of RAY_ADDRESS that name no cluster. For these, Ray itself would start a cluster that is
+open to everyone."""
 _PATIENCE = 5.0
-"""Largest number of seconds for the check of an address."""
+"""Longest check of an address, in seconds."""
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""First bytes from a gRPC client: the HTTP/2 preface and an empty settings frame."""
+"""First bytes that a gRPC client sends: the HTTP/2 preface and an empty settings frame."""
 _SETTINGS, _FRAME = 4, struct.Struct(">3sBB4s")
 """Type of the first frame from a gRPC server, and the format of a frame header."""
 _LARGEST_PORT = 65535
@@ -33,28 +33,30 @@ _CLOSED = {
     "RAY_gcs_server_port_wait_time_s": "10",
 }
 _KEPT = ("RAY_memory_", "RAY_worker_niceness", "RAY_EXPERIMENTAL_NOSET_", "RAY_ACCEL_ENV_VAR_")
-"""Prefixes of the RAY_ variables that our own cluster reads from the environment: memory, devices,
-CPU priority. All others are removed, because they may open a port, load code or name another
-cluster."""
+"""Prefixes of RAY_ variables that a cluster started by us still reads: memory, devices, CPU
+priority. All other RAY_ variables are removed, because they may open a port, load code or name
+another cluster."""
 _FORMS = {
     "RAY_memory_usage_threshold": re.compile(r"[01]|0?\.\d{1,18}|1\.0+"),
     "RAY_memory_": re.compile(r"-?\d{1,18}"),
     "RAY_worker_niceness": re.compile(r"-?\d{1,18}"),
 }
-"""Valid values by prefix of the variable, the longest prefix first; with invalid values Ray's
-processes or this one would end without a message."""
+"""Pattern of the valid values, by prefix of the variable, the longest prefix first. With an invalid
+value, Ray's processes or this one would end without a message."""
 _SWITCH = re.compile(r"-?\d{1,18}|true|false")
-"""Valid values of the other variables."""
+"""Pattern of the valid values of all other kept variables."""
 
 
 def choose_cluster(address: str | None) -> None:
-    """Set RAY_ADDRESS to the cluster to join; unset it if there is none.
+    """Set RAY_ADDRESS to the Ray cluster to join; unset it to start a cluster on this machine.
 
     Args:
-        address: HOST:PORT; None for the value of the variable. Empty and `local` mean no cluster.
+        address: HOST:PORT; None to use the present value of RAY_ADDRESS. Empty and `local` mean no
+            cluster.
 
     Raises:
-        PlacementError: If it is not an address, or no Ray cluster answers there within seconds.
+        PlacementError: If the value is not an address, or no Ray cluster answers there within
+            seconds.
     """
     name = VARIABLE if address is None else "--address"
     given = (os.environ.get(VARIABLE, "") if address is None else address).strip()
@@ -74,12 +76,12 @@ def choose_cluster(address: str | None) -> None:
 
 
 def is_elsewhere() -> bool:
-    """Return True if the launch joins an existing cluster."""
+    """Return True if the launch joins an existing cluster instead of starting one."""
     return os.environ.get(VARIABLE, "") not in _HERE
 
 
 def close_environment(environment: MutableMapping[str, str]) -> None:
-    """Make our own cluster listen on the loopback interface only, whatever the environment says.
+    """Remove variables that would make a cluster started by us reachable from other machines.
 
     Args:
         environment: Environment of this process, before Ray is imported; changed in place.
@@ -92,9 +94,9 @@ def close_environment(environment: MutableMapping[str, str]) -> None:
 
 
 def _refusal(host: str, port: int) -> str | None:
-    """Return why there can be no Ray head at an address; None if there may be one.
+    """Return the reason why no Ray head can be at an address; None if one may be there.
 
-    Name resolution cannot be interrupted, so it runs in another thread.
+    The name is resolved in another thread, because name resolution cannot be interrupted.
     """
     found: list[str | None] = []
 

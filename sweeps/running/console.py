@@ -1,4 +1,4 @@
-"""Console: the progress of a launch, as a table on a terminal or as occasional lines in a log."""
+"""Console: shows the progress of a launch, as a table on a terminal or as lines in a log."""
 
 import shutil
 import sys
@@ -21,40 +21,40 @@ _RATE_OVER = 30.0
 _REDRAW_EVERY = 0.5
 _LINE_EVERY = 60.0
 _FIRST_LINES_EVERY = 9.0
-"""Seconds between log lines until the first run has ended, so that users see progress early."""
+"""Seconds between log lines until the first run has ended, so that users soon see progress."""
 
 
 @dataclass(kw_only=True, slots=True)
 class Board:
-    """The runs of a launch with their progress, as lines of text."""
+    """Progress of all runs of a launch, formatted as lines of text."""
 
     study: Study
     work_per_epoch: dict[str, int] = field(default_factory=dict)
-    """Work of one epoch by run key, in the problem's unit of work, such as images."""
+    """Work of one epoch by run key, in the problem's unit of work, such as trained images."""
     epochs_to_train: dict[str, int] = field(default_factory=dict)
-    """Number of epochs that this launch still has to train, by run key."""
+    """Number of epochs left to train in this launch, by run key."""
     finished: set[str] = field(default_factory=set)
     """Keys of finished runs."""
     failed: set[str] = field(default_factory=set)
     """Keys of failed runs."""
     running: dict[str, int] = field(default_factory=dict)
-    """Number of epochs reached, by key of each run that has a slot."""
+    """Number of finished epochs, by key of each run that is in training."""
     within: dict[str, float] = field(default_factory=dict)
-    """Finished fraction of the current epoch by run key, for long epochs."""
+    """Finished fraction of the current epoch in [0, 1], by run key; for long epochs only."""
     slots: int = 1
     """Number of runs trained in parallel."""
     outlook: Outlook = field(default_factory=Outlook)
-    """Runs that may still be added."""
+    """Runs that a search or further seeds may still add to the launch."""
     has_ended: bool = False
-    """True if a run has ended in this launch."""
+    """True once a run has ended in this launch."""
     clock: Callable[[], float] = time.monotonic
     _trained: deque[tuple[float, int]] = field(default_factory=deque)
     _work_since: int = 0
-    """Work trained since the first entry of `_trained`."""
+    """Work that was trained since the first entry of `_trained`."""
     _work_left: int = 0
     _work_expected: int = 0
     _waiting: set[str] = field(default_factory=set)
-    """Keys of expected runs that had no slot yet."""
+    """Keys of expected runs that are not in training yet."""
     _pace: Pace = field(default_factory=Pace)
 
     def __post_init__(self) -> None:
@@ -64,7 +64,13 @@ class Board:
         self._waiting |= self.epochs_to_train.keys()
 
     def expect(self, run: Run, *, epochs: int, work_per_epoch: int) -> None:
-        """Add a run that this launch will train."""
+        """Add a run that this launch will train.
+
+        Args:
+            run: The run.
+            epochs: Number of epochs to train.
+            work_per_epoch: Work of one epoch, in the problem's unit of work.
+        """
         self.work_per_epoch[run.key] = work_per_epoch
         self._leave(run.key, epochs)
         self._work_expected += epochs * work_per_epoch
@@ -72,7 +78,7 @@ class Board:
         self.failed.discard(run.key)
 
     def start(self, run: Run) -> None:
-        """Record that a run has got a slot."""
+        """Record that a run has started to train."""
         self.running.setdefault(run.key, 0)
         self._waiting.discard(run.key)
         self._pace.begin(run.key, self.clock())
@@ -88,12 +94,13 @@ class Board:
         within: float = 0.0,
         seconds: Sequence[float] = (),
     ) -> None:
-        """Record the epochs that a run has reached; epochs found in the store do not count as work.
+        """Record how many epochs of a run are finished.
 
         Args:
             run: The run.
             epochs: Number of epochs finished so far.
-            trained: True if the run has trained since the last call.
+            trained: True if this launch trained the run since the last call; False for epochs found
+                in the store, which do not count as work.
             within: Finished fraction of the next epoch.
             seconds: Durations of the epochs stored since the last call.
         """
@@ -120,18 +127,18 @@ class Board:
         (self.failed if failed else self.finished).add(run.key)
 
     def wait(self, run: Run) -> None:
-        """Record that a run has given up its slot and will get another one."""
+        """Record that a run stopped training and will start again."""
         if self.running.pop(run.key, None) is not None:
             self._waiting.add(run.key)
             self._pace.end(run.key, self.clock())
 
     def leave(self, run: Run) -> None:
-        """Record that a stopped run has given up its slot; it is neither finished nor failed."""
+        """Record that a run stopped training without being finished or failed."""
         self.running.pop(run.key, None)
         self._leave(run.key, 0)
 
     def work_per_second(self) -> float:
-        """Return the work per second of all slots together, over the last half minute."""
+        """Return the work per second of all runs together, over the last half minute."""
         now = self.clock()
         while len(self._trained) > 1 and self._trained[1][0] < now - _RATE_OVER:
             self._trained.popleft()
@@ -141,9 +148,9 @@ class Board:
         return self._work_since / max(now - self._trained[0][0], 1e-9)
 
     def seconds_left(self) -> float | None:
-        """Return the estimated seconds until the end; None before the first measurement.
+        """Estimate the seconds until the end of the launch; None before the first measurement.
 
-        For a search it is an upper estimate, because points may be pruned.
+        For a search this is an upper estimate, because points may be pruned.
         """
         running = [self.epochs_to_train[key] * self.work_per_epoch[key] for key in self.running]
         waiting = self._work_left - sum(running)
@@ -169,9 +176,9 @@ class Board:
         """Return the progress of the whole study in one line.
 
         Args:
-            width: Largest number of characters; None for no limit. To fit, the line drops the rate,
-                the failures if there are none, the running runs and the points, in this order; then
-                it cuts the name.
+            width: Largest number of characters; None for no limit. A line that is too long loses,
+                in this order, the rate, the number of failures if it is 0, the running runs and the
+                points; then the study's name is cut.
         """
         runs = f"{len(self.finished)}/{len(self.study.runs())} runs"
         failed = f"{len(self.failed)} failed"
@@ -189,12 +196,14 @@ class Board:
         return _joined(parts)
 
     def table(self, columns: int | None = None) -> list[str]:
-        """Return one line per arm: finished seeds, and the progress of the running ones.
+        """Return one line per arm: the finished seeds, and the progress of seeds in training.
 
-        Arms that were added later are shown only while one of their seeds is running.
+        Points of a search and other added arms are shown only while one of their seeds is in
+        training.
 
         Args:
-            columns: Columns of the terminal, of which a name takes half at most; None for no limit.
+            columns: Width of the terminal in characters; an arm's name takes at most half of it.
+                None for no limit.
         """
         by_arm: dict[str, list[Run]] = {arm: [] for arm in self.study.arms}
         for run in self.study.runs():
@@ -218,13 +227,13 @@ class Board:
         return lines
 
     def _leave(self, key: str, epochs: int) -> None:
-        """Set the number of epochs that a run has left, and update the total work."""
+        """Set the number of epochs that a run has left to train, and update the total work."""
         change = epochs - self.epochs_to_train.get(key, 0)
         self._work_left += change * self.work_per_epoch[key]
         self.epochs_to_train[key] = epochs
 
     def _points(self) -> list[str]:
-        """Return the proposed points of a search as text, such as `3/20 points`; else nothing."""
+        """Return the number of a search's points as text, such as `3/20 points`; else empty."""
         search = self.study.search
         if search is None:
             return []
@@ -232,15 +241,18 @@ class Board:
 
 
 class Console:
-    """Prints a board to a stream: redrawn in place on a terminal, as plain lines elsewhere."""
+    """Prints the progress of a launch to a stream.
+
+    On a terminal the table is redrawn in place; elsewhere occasional plain lines are printed.
+    """
 
     def __init__(self, board: Board, stream: TextIO | None = None, *, is_live: bool = True) -> None:
         """Create a console; nothing is printed yet.
 
         Args:
-            board: The board to print.
+            board: The progress to print.
             stream: Output stream; None for stderr.
-            is_live: If True, a terminal shows one table that is redrawn in place.
+            is_live: If False, plain lines are printed on a terminal too.
         """
         self._board = board
         self._stream = stream or sys.stderr
@@ -249,7 +261,7 @@ class Console:
         self._last = -float("inf")
 
     def refresh(self) -> None:
-        """Print the board if enough time has passed since the last time."""
+        """Print the progress again if enough time has passed since the last print."""
         now = time.monotonic()
         log_every = _LINE_EVERY if self._board.has_ended else _FIRST_LINES_EVERY
         if now - self._last < (_REDRAW_EVERY if self._live else log_every):
@@ -258,18 +270,18 @@ class Console:
         self._draw()
 
     def note(self, line: str) -> None:
-        """Print a line that is not overwritten, such as a failure."""
+        """Print a line that stays visible above the table, such as a failure."""
         self._erase()
         self._write(f"{printable(line)}\n")
 
     def change(self, line: str) -> None:
-        """Print a change of state, unless a live table shows it."""
+        """Print a line about a change of state, unless the redrawn table shows the change."""
         if not self._live:
             self._write(f"{line}  [{self._board.headline()}]\n")
             self._last = time.monotonic()
 
     def close(self) -> None:
-        """Print the final state."""
+        """Print the final progress."""
         self._draw()
 
     def _draw(self) -> None:
@@ -299,7 +311,7 @@ class Console:
 def still(
     what: str, stream: TextIO | None = None, *, after: float = 1.0, every: float = 8.0
 ) -> Iterator[None]:
-    """Print what is in progress if it takes long, and then the elapsed time every few seconds.
+    """Print the name of work that takes long, and then the elapsed time every few seconds.
 
     Args:
         what: Description of the work, such as `starting Ray`.

@@ -1,4 +1,7 @@
-"""Detect plugins that draw from global random generators, which would change resumed runs."""
+"""Global draws: detect plugins that draw random numbers from global generators.
+
+Such draws would make a resumed run differ from an uninterrupted one.
+"""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -11,13 +14,13 @@ T = TypeVar("T")
 
 @contextmanager
 def without_global_draws(plugins: Collection[str], device: str) -> Iterator[None]:
-    """Raise if the code in the context draws from a global random generator.
+    """Raise an error if code in the block draws from a global random generator.
 
     Python's `random` is not checked, because threads of libraries use it in this process. `mixsweep
     check` runs without such threads and checks it too.
 
     Args:
-        plugins: Names of the plugins that the run uses; without any, nothing is checked.
+        plugins: Names of the plugins that the run uses; if empty, nothing is checked.
         device: Device on which the run trains.
 
     Raises:
@@ -43,10 +46,10 @@ def without_global_draws(plugins: Collection[str], device: str) -> Iterator[None
 def each_without_global_draws(
     items: Iterator[T], plugins: Collection[str], device: str
 ) -> Iterator[T]:
-    """Pass the items through; raise if plugin code drew from a global random generator.
+    """Yield the items of an iterator; raise an error if one was drawn with a global generator.
 
     Args:
-        items: Records, or parts of epochs.
+        items: Iterator that runs plugin code, such as a run's epochs.
         plugins: Names of the plugins that the run uses.
         device: Device on which the run trains.
     """

@@ -1,4 +1,4 @@
-"""Head: watch the Ray processes that a launch needs, and end the launch soon after one is gone."""
+"""Head: watches the Ray processes that a launch needs, and ends the launch soon after one dies."""
 
 import os
 import signal
@@ -17,36 +17,37 @@ from sweeps.machine.signals import GOES_ON, INTERRUPTED, arrivals
 _LOOK_EVERY = 1.0
 _LOOK_EVERY_STARTING = 0.25
 _OWN = ("gcs_server", "raylet")
-"""Processes of our own cluster, started by this process, that Ray cannot work without."""
+"""Processes of a cluster started by us without which Ray cannot work."""
 _SILENCE = 8.0
-"""Seconds without an answer after which the GCS of another cluster counts as gone."""
+"""Seconds without an answer after which the control process (GCS) of another cluster counts as
+dead."""
 _GRACE = 2.0
-"""Seconds to wait for a launch that may be ending anyway, after Ray was lost or interrupted."""
+"""Seconds to wait for a launch that may be ending by itself, after Ray was lost or interrupted."""
 _PATIENCE = 5.0
-"""Seconds for the main thread to react to the interrupt."""
+"""Seconds that the main thread has to react to an interrupt before the process is ended."""
 _JOINS_WITHIN = 30.0
-"""Seconds for this process to join a cluster that answers."""
+"""Seconds that this process has to join a cluster that answers."""
 _CODE = 1
 
 
 class HeadLostError(Exception):
-    """The Ray cluster of a launch did not start, or is gone; the message is for the user."""
+    """The Ray cluster of a launch did not start, or has died; the message is for the user."""
 
 
 class Head:
-    """Watches the GCS, and the raylet of our own cluster, in a thread.
+    """Watches a cluster's control process (GCS), and the raylet of our own cluster, in a thread.
 
-    If the GCS is gone, Ray itself waits for a minute and then ends the process from C++ at any
-    point. Here, the main thread is interrupted as by Ctrl-C; if it does not react because it waits
-    inside Ray, the process is ended.
+    After the GCS has died, Ray itself waits for a minute and then ends the process from C++ at any
+    point. This class instead interrupts the main thread as Ctrl-C does. If the main thread does not
+    react because it waits inside Ray, the process is ended.
     """
 
     def __init__(self, address: str, *, is_own: bool) -> None:
-        """Find the processes to watch; `watched` starts watching.
+        """Find the processes to watch; they are watched inside `watched`.
 
         Args:
             address: Address of the GCS, HOST:PORT.
-            is_own: True if this process started it.
+            is_own: True if this process started the cluster.
         """
         host, _, port = address.rpartition(":")
         self._address = host, int(port)
@@ -55,15 +56,16 @@ class Head:
         self._answered_at = time.monotonic()
 
     def watched(self, leave: Callable[[], None]) -> AbstractContextManager[None]:
-        """Return a context manager that watches the cluster while it is open.
+        """Return a context manager that watches the cluster during its block.
 
         Args:
-            leave: Cleanup, called before a process that does not react is ended; it has a few
-                seconds.
+            leave: Cleanup that is called before this process is ended because it does not react; it
+                may take a few seconds.
 
         Raises:
-            HeadLostError: If the cluster is gone; replaces the errors that this caused.
-            KeyboardInterrupt: If an ending signal came; replaces the errors that this caused.
+            HeadLostError: If the cluster has died; replaces the errors that follow from its death.
+            KeyboardInterrupt: If a signal such as Ctrl-C arrived; replaces the errors that follow
+                from it.
         """
         return _watched(self._lost, _LOOK_EVERY, leave)
 
@@ -75,7 +77,7 @@ class Head:
         )
 
     def _gone(self) -> str | None:
-        """Return the part of Ray that has ended; None if all are alive."""
+        """Return the name of a Ray process that has died; None if all are alive."""
         if ended := _ended_of(self._own):
             return ended
         if self._own:
@@ -92,16 +94,18 @@ class Head:
 
 
 def starting(leave: Callable[[], None]) -> AbstractContextManager[None]:
-    """Return a context manager that watches the Ray processes started while it is open.
+    """Return a context manager that watches the Ray processes which its block starts.
 
-    Without it, Ray waits a minute for its GCS, or ends the process from C++ if its raylet is gone.
+    Without it, Ray waits a minute for its control process (GCS), or ends this process from C++ if
+    its raylet has died.
 
     Args:
-        leave: As for `Head.watched`.
+        leave: Cleanup, as for `Head.watched`.
 
     Raises:
-        HeadLostError: If one of them ends meanwhile.
-        KeyboardInterrupt: If an ending signal came; replaces the errors that this caused.
+        HeadLostError: If one of the processes dies during the block.
+        KeyboardInterrupt: If a signal such as Ctrl-C arrived; replaces the errors that follow from
+            it.
     """
     of_before = frozenset(psutil.Process().children())  # includes those of a failed start
     own: dict[str, psutil.Process] = {}
@@ -116,15 +120,16 @@ def starting(leave: Callable[[], None]) -> AbstractContextManager[None]:
 
 
 def joining(address: str, leave: Callable[[], None]) -> AbstractContextManager[None]:
-    """Return a context manager that limits the time in which Ray joins a cluster.
+    """Return a context manager that limits the time in which its block joins a Ray cluster.
 
     Args:
         address: Address of the cluster, for the message.
-        leave: As for `Head.watched`.
+        leave: Cleanup, as for `Head.watched`.
 
     Raises:
         HeadLostError: If the cluster does not answer in time.
-        KeyboardInterrupt: If an ending signal came; replaces the errors that this caused.
+        KeyboardInterrupt: If a signal such as Ctrl-C arrived; replaces the errors that follow from
+            it.
     """
     give_up_at = time.monotonic() + _JOINS_WITHIN
 
@@ -137,7 +142,7 @@ def joining(address: str, leave: Callable[[], None]) -> AbstractContextManager[N
 
 
 def not_started(reason: str) -> str:
-    """Return the message for a Ray cluster that did not start."""
+    """Return the message for a Ray cluster that did not start, with the reason and advice."""
     return f"Ray did not start on this machine ({reason}); the same command again tries again"
 
 
@@ -145,21 +150,22 @@ def not_started(reason: str) -> str:
 def _watched(
     lost: Callable[[], str | None], every: float, leave: Callable[[], None]
 ) -> Iterator[None]:
-    """Watch in a thread for a loss; after one, raise it in the main thread or end the process.
+    """Watch in a thread for a loss, such as a dead process, while the block runs.
 
-    The main thread is interrupted first; the process is ended if the main thread does not react,
-    because it waits inside Ray. The same happens for an ending signal that it does not react to. A
-    signal to all processes of a terminal or job ends Ray's processes too; it is reported as an
-    interrupt.
+    After a loss the main thread is interrupted. If the main thread does not react because it waits
+    inside Ray, the process is ended. The same happens for a signal such as Ctrl-C that the main
+    thread does not react to. A signal to all processes of a terminal or job also ends Ray's
+    processes; this is reported as an interrupt, not as a loss.
 
     Args:
-        lost: Returns the message about a loss; None if nothing is lost.
+        lost: Returns a message about a loss; None if nothing is lost.
         every: Seconds between two checks.
-        leave: As for `Head.watched`.
+        leave: Cleanup, as for `Head.watched`.
 
     Raises:
-        HeadLostError: If something is lost; replaces the errors that this caused.
-        KeyboardInterrupt: If an ending signal came; replaces the errors that this caused.
+        HeadLostError: If something is lost; replaces the errors that follow from the loss.
+        KeyboardInterrupt: If a signal such as Ctrl-C arrived; replaces the errors that follow from
+            it.
     """
     over = threading.Event()
     found: list[str] = []
@@ -205,14 +211,22 @@ def _watched(
 
 
 def _cause(found: Sequence[str], is_interrupted: Callable[[], bool]) -> BaseException | None:
-    """Return the error to raise: lost Ray processes or an interrupt; None if neither happened."""
+    """Return the error to raise for lost Ray processes or an interrupt; None if neither happened.
+
+    Args:
+        found: Messages about losses.
+        is_interrupted: Returns True once a signal such as Ctrl-C has arrived.
+    """
     if found:
         return HeadLostError(*found)
     return KeyboardInterrupt() if is_interrupted() else None
 
 
 def _needed(processes: Iterable[psutil.Process]) -> dict[str, psutil.Process]:
-    """Return the processes that a cluster cannot work without, by name; ended ones are included."""
+    """Return those of some processes that a Ray cluster cannot work without, by name.
+
+    Processes that have ended are included.
+    """
     found = {}
     for process in processes:
         with suppress(psutil.NoSuchProcess):
@@ -222,7 +236,11 @@ def _needed(processes: Iterable[psutil.Process]) -> dict[str, psutil.Process]:
 
 
 def _ended_of(own: Mapping[str, psutil.Process | None]) -> str | None:
-    """Return which of the processes has ended; None means a process that was never found."""
+    """Return the name of a process that has ended; None if all are alive.
+
+    Args:
+        own: Processes by name; a process that was never found is None and counts as ended.
+    """
     for name, process in own.items():
         if process is None:
             return f"its {name} has ended"

@@ -1,8 +1,7 @@
-"""Inline: the engine that trains the runs of a launch in this process, one after another.
+"""Inline engine: trains the runs of a launch in this process, one after another, without Ray.
 
-It does not use Ray. It suits a debugger, a notebook, or a machine with little more than torch.
-Plan, lease, store, monitor and report are those of the Ray engine, and results are equal bit for
-bit.
+Use it with a debugger, in a notebook, or on a machine with little more than PyTorch. Plan, lease,
+store, monitor and report are the same as with Ray, and results are equal bit for bit.
 """
 
 import os
@@ -41,28 +40,31 @@ _LOOK_EVERY = 1.0
 
 
 class _OutOfTime(BaseException):
-    """Raised if the first epochs of a run show that the run would not end in time."""
+    """The first epochs of a run show that the run would not end before the deadline."""
 
 
 @dataclass(kw_only=True, slots=True)
 class Deadline:
-    """The time by which every run of a launch must have ended, estimated from measured epochs."""
+    """Time by which every run of a launch must have ended.
+
+    The time that a run takes is estimated from measured epochs.
+    """
 
     at: float | None
-    """The deadline as a time of `clock`; None for no deadline."""
+    """The deadline, as a time of `clock` in seconds; None for no deadline."""
     clock: Callable[[], float] = time.monotonic
     _per_work: dict[str, list[float]] = field(default_factory=dict)
-    """Seconds per unit of work of measured epochs, by arm."""
+    """Measured seconds per unit of work of each epoch, by arm."""
 
     def learn(self, run: Run, seconds: Iterable[float]) -> None:
-        """Add the measured seconds of epochs of a run."""
+        """Record the measured seconds of epochs of a run."""
         work = problem_of(run.config).cost.work(run.config)
         self._per_work.setdefault(run.arm, []).extend(each / work for each in seconds)
 
     def allows(self, run: Run, epochs: int) -> bool:
-        """Return True if further epochs of a run would end in time.
+        """Return True if a number of further epochs of a run would end before the deadline.
 
-        A run of unknown speed is started; `check` then judges its first epochs.
+        Also True if no epoch of the arm was measured yet; `check` then judges the first epochs.
         """
         if self.at is None:
             return True
@@ -74,15 +76,16 @@ class Deadline:
         return work * median(known) <= left
 
     def check(self, run: Run, seconds: Iterable[float], epochs: int) -> None:
-        """Add measured epochs, and end a run of unknown speed if they show that it is too slow.
+        """Record measured epochs; raise an error if the first ones show that the run is too slow.
 
         Args:
             run: The run.
             seconds: Durations of the epochs.
-            epochs: Number of epochs that the run has reached.
+            epochs: Number of epochs that the run has finished.
 
         Raises:
-            _OutOfTime: If these are the first epochs measured and the run would not end in time.
+            _OutOfTime: If no epoch was measured before and the run would not end before the
+                deadline.
         """
         was_known = bool(self._known(run))
         self.learn(run, seconds)
@@ -90,16 +93,16 @@ class Deadline:
             raise _OutOfTime
 
     def check_within(self, run: Run, spent: float, fraction: float, epochs: int) -> None:
-        """End a run of unknown speed if part of its first epoch shows that it is too slow.
+        """Raise an error if a part of a run's first epoch shows that the run is too slow.
 
         Args:
             run: The run.
             spent: Seconds since the unfinished epoch began.
-            fraction: Finished fraction of that epoch, above 0.
+            fraction: Finished fraction of that epoch, in (0, 1].
             epochs: Number of epochs that the run has finished.
 
         Raises:
-            _OutOfTime: If no epoch was measured yet and the run would not end in time.
+            _OutOfTime: If no epoch was measured yet and the run would not end before the deadline.
         """
         if self.at is None or self._known(run):
             return
@@ -123,15 +126,15 @@ def train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the ca
     deadline: Deadline,
     keep_final_states: bool = False,
 ) -> tuple[RunResult, ...]:
-    """Train the missing runs of a study, seed by seed, and return the result of every run.
+    """Train the missing runs of a study seed by seed; return the result of every run.
 
     Args:
         source: Source of the runs.
         store: The store for the results.
-        tracker: Receives what is stored.
+        tracker: Writes what is stored to MLflow.
         lease: Lease of the study.
         device: `cpu` or `cuda`.
-        deadline: Runs that would end after it are not started.
+        deadline: Runs that would end later are not started.
         keep_final_states: If True, keep the last state of each run in the store.
 
     Raises:
@@ -188,7 +191,10 @@ def train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the ca
 
 
 def _awaited(queue: RunQueue, monitor: Monitor) -> PlannedRun | None:
-    """Return the next run, waiting for runs that another driver trains; None if none is left."""
+    """Return the next run; None if none is left.
+
+    Waits while the only runs left are trained by another driver.
+    """
     while (planned := queue.next()) is None and queue.is_waiting and monitor.stop is None:
         monitor.step()
         time.sleep(_LOOK_EVERY)
@@ -203,14 +209,14 @@ def _train(  # noqa: PLR0913  what a run reports to
     deadline: Deadline,
     is_interrupted: Callable[[], bool],
 ) -> bool | None:
-    """Train one run; return whether it failed, or None if it was put back into the queue.
+    """Train one run; return True if it failed, None if it was put back into the queue.
 
     Raises:
-        DeviceFaultError: If the GPU is faulty, at least for this process.
-        KernelFaultError: If the run made this process unusable.
+        DeviceFaultError: If the GPU is faulty, or no longer usable by this process.
+        KernelFaultError: If an error on the GPU that the run caused made this process unusable.
         KeyboardInterrupt: If the launch was interrupted; checked again here, because a library may
             have swallowed the exception of the signal handler.
-        _OutOfTime: If its first epochs show that it would not end in time.
+        _OutOfTime: If the first epochs show that the run would not end before the deadline.
     """
     run = planned.run
 
@@ -253,16 +259,16 @@ def _train(  # noqa: PLR0913  what a run reports to
 
 
 def _place(assignment: Assignment) -> dict[str, str]:
-    """Return node and GPUs of a run, for its record."""
+    """Return the node and the GPUs of a run, for its stored environment."""
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "0") if assignment.on_gpu else ""
     return {"node": platform.node(), "gpus": gpus}
 
 
 @contextmanager
 def _stoppable(store: Store, study: str, lease: Lease) -> Iterator[None]:
-    """Interrupt this process if the launch is asked to stop now, while the context is open.
+    """Interrupt this process, as Ctrl-C does, if `mixsweep stop --now` is called during the block.
 
-    A thread checks for it, because an epoch may occupy the main thread for minutes.
+    A thread checks for the request, because an epoch may occupy the main thread for minutes.
     """
     over = threading.Event()
 

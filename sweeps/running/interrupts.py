@@ -1,4 +1,4 @@
-"""Interrupts: signals such as Ctrl-C end a launch, whatever Ray is doing at that moment."""
+"""Interrupts: make signals such as Ctrl-C end a launch, whatever Ray is doing at that moment."""
 
 from types import FrameType
 from typing import Any, Self
@@ -9,14 +9,14 @@ from sweeps.machine.signals import hear
 
 
 class Interrupts(tune.Callback):  # type: ignore[misc]
-    """Catches the ending signals while the context is open, and stops Tune as its callback.
+    """Context that records SIGINT, SIGTERM and SIGHUP; as a callback of Ray Tune, it stops Tune.
 
-    A library that is being called can swallow the exception that a signal raises; therefore it is
-    raised again at the end of Tune's step.
+    A library that is running can swallow the exception that a signal raises. Therefore the
+    exception is raised again at the end of each step of Tune.
     """
 
     def __init__(self) -> None:
-        """Start without a caught signal."""
+        """Start with no signal recorded."""
         self._heard = False
 
     def __enter__(self) -> Self:
@@ -27,10 +27,10 @@ class Interrupts(tune.Callback):  # type: ignore[misc]
         hear()
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Stop if a signal was caught whose exception was swallowed.
+        """Raise `KeyboardInterrupt` if a signal was recorded but its exception was swallowed.
 
         Raises:
-            KeyboardInterrupt: If a signal was caught.
+            KeyboardInterrupt: If a signal was recorded.
         """
         if self._heard:
             raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Jobs: connect to a Ray cluster over HTTP with a token, start a job, and follow its output."""
+"""Jobs: connect to a Ray cluster over HTTP with a token, start a job, and print its output."""
 
 import asyncio
 import contextlib
@@ -23,43 +23,46 @@ _PATIENCE = 10.0
 """Seconds to wait for an answer from the cluster."""
 _POLL_EVERY = 0.5
 _TOKEN = Path(".config") / "mixsweep" / "ray_token"
-"""Token of the cluster files, below the home of a user; used if no variable names another."""
+"""Path, below a user's home directory, of the file with the cluster's token. Used if no environment
+variable names another file."""
 _TOKEN_VARIABLES = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 _SIGNAL_BASE = 128
-"""A shell's exit code for a process that a signal ended is this plus the number of the signal."""
+"""A shell reports a process that a signal ended with this number plus the number of the signal."""
 _TALKATIVE = (
     "dashboard.modules.dashboard_sdk",
     "dashboard.modules.job.sdk",
     "_private.runtime_env.packaging",
     "_private.runtime_env.working_dir",
 )
-"""Modules of Ray that log every ignore file and every excluded folder of an upload."""
+"""Modules of Ray whose log messages are hidden, because they list every ignore file and excluded
+folder of an upload."""
 STOPPED, LOST = 130, 1
 """Exit codes for a job that was stopped, and for one that ended without an exit code."""
 
 
 class ClusterError(Exception):
-    """A cluster that cannot run a job, or must not; the message says what to do."""
+    """A cluster cannot run a job, or must not; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A Ray cluster that requires a token."""
+    """Connection to a Ray cluster that requires a token."""
 
     address: str
-    """URL of its dashboard."""
+    """URL of the cluster's dashboard."""
     client: Any
-    """Ray's own client."""
+    """Ray's own client for jobs."""
 
     @classmethod
     def connect(cls, address: str) -> "Cluster":
         """Connect to a cluster, after checking that it requires a token and accepts ours.
 
         Args:
-            address: `http://HOST:PORT` of its dashboard.
+            address: URL of the cluster's dashboard, `http://HOST:PORT`.
 
         Raises:
-            ClusterError: If nothing answers there, no token is required, or ours is refused.
+            ClusterError: If nothing answers at the address, if the cluster requires no token, or if
+                it refuses ours.
         """
         _require_token_mode(address)
         os.environ["RAY_AUTH_MODE"] = "token"
@@ -78,7 +81,7 @@ class Cluster:
             return cls(address, JobSubmissionClient(address))
 
     def job_of(self, metadata: Mapping[str, str]) -> str | None:
-        """Return the id of an unfinished job with this metadata; None if there is none.
+        """Return the id of an unfinished job that has this metadata; None if there is no such job.
 
         Raises:
             ClusterError: If the cluster does not answer.
@@ -97,10 +100,10 @@ class Cluster:
         """Upload the working directory and start a job.
 
         Args:
-            job: Id of the job, never used before.
-            entrypoint: A shell command.
+            job: A new id for the job.
+            entrypoint: The shell command that the job runs.
             environment: Ray's runtime environment; everyone with the token can read it.
-            metadata: Shown with the job.
+            metadata: Texts that the dashboard shows with the job.
 
         Raises:
             ClusterError: If the upload is too large, or the cluster refuses the job.
@@ -138,10 +141,10 @@ class Cluster:
             time.sleep(_POLL_EVERY)
 
     async def _print_from(self, job: str, num_shown: int) -> int:
-        """Print the log of a job from a position on; return the number of characters shown so far.
+        """Print the log of a job after a position; return the new position.
 
         A lost connection looks like the end of the log; only the state of the job tells the
-        difference.
+        difference. Positions are numbers of characters.
         """
         from aiohttp import ClientError
 
@@ -158,10 +161,10 @@ class Cluster:
 
 @contextlib.contextmanager
 def _one_message(address: str) -> Iterator[None]:
-    """Convert the errors of Ray's client, which have many lines, to one line.
+    """Convert the errors of Ray's client inside the block, which have many lines, to one line.
 
     Raises:
-        ClusterError: Instead of them.
+        ClusterError: In place of the errors of Ray's client.
     """
     from ray.exceptions import AuthenticationError
 
@@ -178,10 +181,10 @@ def _one_message(address: str) -> Iterator[None]:
 
 
 def _require_token_mode(address: str) -> None:
-    """Check that a cluster answers at an address, and that it requires a token.
+    """Check that a cluster answers at an address and requires a token.
 
     Raises:
-        ClusterError: If it does not.
+        ClusterError: If nothing answers, or no token is required.
     """
     if not _is_address(address):
         raise ClusterError(

@@ -1,4 +1,4 @@
-"""Launch: train the missing runs of a study on Ray, and report progress to tracker and console."""
+"""Launch: train the missing runs of a study with Ray, and show the progress."""
 
 import gc
 import os
@@ -32,13 +32,13 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
     *,
     keep_final_states: bool = False,
 ) -> tuple[RunResult, ...]:
-    """Train the missing runs of a study; return the result of every run in the study's order.
+    """Train the missing runs of a study with Ray; return the results in the study's order.
 
     Raises:
         KeyboardInterrupt: On SIGINT or SIGTERM; stored epochs are kept, and the next launch
             resumes.
-        StoreError: If a node does not see the store; resumable too.
-        HeadLostError: If the cluster does not start, or is gone; resumable too.
+        StoreError: If a node does not see the store. The next launch resumes.
+        HeadLostError: If the cluster does not start, or has died. The next launch resumes.
         PlacementError: If no node has room for a run, or the budget has GPU-hours but runs have no
             GPU.
     """
@@ -73,7 +73,7 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
 
 
 def _unexpected(slots: Slots, *, has_gpus: bool) -> str | None:
-    """Return a message if a joined cluster has no GPU; otherwise None."""
+    """Return a message if a cluster that was joined has no GPU; otherwise None."""
     if has_gpus or not is_elsewhere():
         return None
     if slots.gpus_per_run:
@@ -82,7 +82,10 @@ def _unexpected(slots: Slots, *, has_gpus: bool) -> str | None:
 
 
 def _leave(tracker: Tracker, store: Store, lease: Lease, folder: Path) -> None:
-    """Close tracker, lease and scratch folder from a thread, while the main thread is in Ray."""
+    """Close tracker and lease and delete the scratch folder, from a thread.
+
+    It is called when the main thread waits inside Ray and cannot do it.
+    """
     tracker.settle(store)
     lease.release()
     end_members(folder)

@@ -1,4 +1,4 @@
-"""Monitor: passes the reports of runs to the tracker, the console and the failure records.
+"""Monitor: passes the reports of runs to MLflow, the console and the records of failures.
 
 This module does not use Ray.
 """
@@ -32,20 +32,23 @@ _PROGRESS_EVERY = 1.0
 
 @dataclass(kw_only=True)
 class Monitor:
-    """The driver's view of its runs; an engine calls it at every start, report and end of one."""
+    """The driver's view of the runs of a launch.
+
+    An engine calls it at the start, each report and the end of a run.
+    """
 
     source: RunSource
     store: Store
     tracker: Tracker
     lease: Lease
     slots: int = 1
-    """Number of runs trained in parallel, as far as known."""
+    """Number of runs trained in parallel; 1 until it is known."""
     failures: dict[str, Failure] = field(default_factory=dict)
-    """Failures of this launch by run key."""
+    """Failures of runs in this launch, by run key."""
     stop: Stop | None = None
-    """The requested kind of stop; None without a request."""
+    """The kind of stop that a user requested; None without a request."""
     is_live: bool = True
-    """True if a terminal shows one table that is redrawn in place."""
+    """True if a terminal shows one table that is redrawn in place; False for plain lines."""
 
     def __post_init__(self) -> None:
         study, stored = self.source.study, self.store.keys()
@@ -63,7 +66,7 @@ class Monitor:
         self._left: set[str] = set()
 
     def join(self, joined: Sequence[PlannedRun]) -> None:
-        """Add runs that will be started; the study may have new arms."""
+        """Add runs that this launch will train; the study may have got new arms."""
         study = self._board.study = self.source.study
         for key in self.store.failures.read_all().keys() & {planned.run.key for planned in joined}:
             self.store.failures.remove(key)
@@ -83,12 +86,12 @@ class Monitor:
             self._tracked |= {run.key for run in new}
 
     def start(self, run: Run) -> None:
-        """Show that a run has a slot."""
+        """Show that a run has started to train."""
         self._board.start(run)
         self._console.change(f"{run.arm} seed {run.seed} starts")
 
     def report(self, run: Run, report: dict[str, Any], attempts: int = 1) -> None:
-        """Process a report of a run: its stored epochs, and the reason if it stopped.
+        """Process a report of a run: show progress, track stored epochs, record a failure.
 
         Args:
             run: The run.
@@ -120,15 +123,15 @@ class Monitor:
 
     @property
     def num_running(self) -> int:
-        """Number of runs that have a slot."""
+        """Number of runs in training."""
         return len(self._board.running)
 
     def wait(self, run: Run) -> None:
-        """Show that a run has given up its slot and will get another one."""
+        """Show that a run stopped training and will start again."""
         self._board.wait(run)
 
     def end(self, run: Run) -> None:
-        """Show that a run has ended, unless it waits for another slot."""
+        """Show that a run has ended, unless it will start again."""
         if run.key not in self._board.running and run.key not in self.failures:
             return
         if run.key in self._left:
@@ -141,11 +144,13 @@ class Monitor:
         self._track_end(run)
 
     def note(self, line: str) -> None:
-        """Print a line that is not overwritten, with secrets hidden, as it may quote a library."""
+        """Print a line that stays visible; secrets in it are hidden, as it may quote a library."""
         self._console.note(concealed(line))
 
     def step(self) -> None:
-        """Redraw the console, write the progress for `mixsweep status`, and check for a stop.
+        """Refresh the console, publish the progress for `mixsweep status`, and check for a stop.
+
+        Call it about once a second.
 
         Raises:
             StoreError: If a node does not see the driver's store.
@@ -178,7 +183,7 @@ class Monitor:
         self._console.close()
 
     def run_of(self, key: str) -> Run:
-        """Return the run with a key; it must have been added."""
+        """Return the run with a key; the run must have been added by `join`."""
         return self._planned[key].run
 
     def fail(  # noqa: PLR0913  the fields of a failure
@@ -191,7 +196,16 @@ class Monitor:
         attempts: int,
         trace: str = "",
     ) -> None:
-        """Record why a run failed; secrets are removed, because the message may quote a library."""
+        """Record that a run failed and why; secrets are removed from the texts.
+
+        Args:
+            run: The run.
+            kind: `diverged` if the loss is no longer finite, `failed` otherwise.
+            message: One line for users.
+            epoch: Epoch in which it failed; None if unknown.
+            attempts: Number of tries of the run in this launch.
+            trace: Traceback; empty for none.
+        """
         message = concealed(message)
         failure = Failure(
             run_key=run.key,
@@ -212,7 +226,7 @@ class Monitor:
         return Outlook() if self.stop is not None else self.source.outlook(self.slots)
 
     def _hear(self, stop: Stop | None) -> None:
-        """Process a request to stop, if there is one.
+        """Obey a request to stop, if there is one.
 
         Raises:
             KeyboardInterrupt: If the launch must stop now.
@@ -226,7 +240,7 @@ class Monitor:
             raise KeyboardInterrupt
 
     def _track_end(self, run: Run) -> None:
-        """Send the end of a run to MLflow, which also updates the mean of its arm."""
+        """Write the end of a run to MLflow; this also updates the mean of its arm."""
         with suppress(StoreError):  # the end of the launch writes what MLflow then lacks
             deepest_first = self.store.read_all(reversed(stage_keys(run.config)))
             stage = next(iter(deepest_first.values()), None)

@@ -1,4 +1,4 @@
-"""Pace: the training speed of a launch, and the estimated time until its end."""
+"""Pace: estimates the time until the end of a launch from its training speed."""
 
 import heapq
 from collections import deque
@@ -7,46 +7,59 @@ from dataclasses import dataclass, field
 from statistics import median
 
 _LATEST = 200
-"""Number of latest reports and of ended runs to use, because the speed of a cluster may change."""
+"""Number of latest reports, and of latest ended runs, that are used. The speed of a cluster may
+change."""
 _MOST_WAVES = 10
-"""Largest number of waiting runs per slot that are simulated one by one; for more, their mean is
+"""Largest number of waiting runs per slot that are simulated one by one; above it their mean is
 used."""
 
 
 @dataclass(kw_only=True, slots=True)
 class Pace:
-    """Speed of training from the measured seconds of epochs, without start-up time.
+    """Measured training speed of a launch, from the seconds of epochs without start-up time.
 
-    The time of a run is its work at the speed of a slot, plus its overhead: the time in which ended
-    runs had slots without training. The first run of a slot also waits for its process to start, so
-    its overhead is not counted. To estimate the end, runs are assigned to slots one after another.
+    A run takes its work divided by the speed of one slot, plus an overhead. The overhead is the
+    time that ended runs spent in their slots without training. The first run of each slot is left
+    out, because it also waits for its process to start. To estimate the end, waiting runs are
+    assigned to slots one after another.
     """
 
     _timed: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=_LATEST))
-    """Work and seconds of each report."""
+    """Work and seconds of each of the latest reports."""
     _beside: deque[float] = field(default_factory=lambda: deque(maxlen=_LATEST))
     _begun: dict[str, float] = field(default_factory=dict)
-    """Start time of each run that has a slot, by key, plus the seconds it has trained since."""
+    """Start time of each run in training, by key, plus the seconds it has trained since. What
+    remains until its end is overhead."""
     _starting: set[str] = field(default_factory=set)
-    """Keys of runs that are the first in their slot."""
+    """Keys of runs in training that are the first in their slot."""
     _most_begun: int = 0
-    """Largest number of slots in use at the same time."""
+    """Largest number of runs that were in training at the same time."""
 
     def begin(self, key: str, now: float) -> None:
-        """Record that a run has got a slot."""
+        """Record that a run has started in a slot.
+
+        Args:
+            key: Run key.
+            now: Time in seconds, on a monotonic clock.
+        """
         self._begun[key] = now
         if len(self._begun) > self._most_begun:
             self._most_begun = len(self._begun)
             self._starting.add(key)
 
     def train(self, key: str, work: float, seconds: float) -> None:
-        """Record work of a run, and its seconds."""
+        """Record the work that a run has done, and the seconds it took."""
         self._timed.append((work, seconds))
         if key in self._begun:
             self._begun[key] += seconds
 
     def end(self, key: str, now: float) -> None:
-        """Record that a run has given up its slot."""
+        """Record that a run has left its slot.
+
+        Args:
+            key: Run key.
+            now: Time in seconds, on a monotonic clock.
+        """
         if key not in self._begun:
             return
         beside = max(0.0, now - self._begun.pop(key))
@@ -57,12 +70,12 @@ class Pace:
     def seconds_left(
         self, running: Sequence[float], num_waiting: int, work_waiting: float, slots: int
     ) -> float | None:
-        """Return the seconds until the last run ends; None before an epoch was measured.
+        """Estimate the seconds until the last run ends; None before an epoch was measured.
 
         Args:
             running: Remaining work of each run that has a slot.
             num_waiting: Number of runs that have no slot yet.
-            work_waiting: Total work of those.
+            work_waiting: Total work of these waiting runs.
             slots: Number of runs trained in parallel.
         """
         speed = self._speed()

@@ -1,7 +1,8 @@
-"""Parcel: an assignment in the form in which it is sent to a worker, with the plugins it needs.
+"""Parcel: an assignment in the form that is sent to a worker, with the source of its plugins.
 
 A worker cannot import the module of a plugin file, so no object of a plugin is pickled. Instead,
-the parcel contains the name of the problem, the configuration's values by path, and the source.
+the parcel contains the name of the problem, the values of the configuration by path, and the source
+code of the plugins.
 """
 
 from collections.abc import Mapping
@@ -20,17 +21,17 @@ _CONFIGS = ("config", "teacher")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parcel:
-    """An assignment that can be unpickled before its plugins are loaded."""
+    """An `Assignment` in a form that can be unpickled before its plugins are loaded."""
 
     plugins: tuple[Source, ...]
     configs: Mapping[str, tuple[str, Mapping[str, Any]]]
-    """Problem and configuration values, by field of the assignment."""
+    """Name of the problem and values of the configuration, by field of the assignment."""
     plain: Mapping[str, Any]
-    """Values of all other fields."""
+    """Values of the assignment's other fields, by name."""
 
     @classmethod
     def of(cls, assignment: Assignment) -> Self:
-        """Return the parcel of an assignment."""
+        """Pack an assignment for sending to a worker."""
         values = {field.name: getattr(assignment, field.name) for field in fields(assignment)}
         configs = {name: values.pop(name) for name in _CONFIGS}
         origins = [origin for config in configs.values() for origin in origins_in(config)]
@@ -45,10 +46,10 @@ class Parcel:
         )
 
     def open(self) -> Assignment:
-        """Load the plugins and return the assignment.
+        """Load the plugins and return the assignment; called in the worker.
 
         Raises:
-            PluginError: If a plugin cannot be loaded here.
+            PluginError: If a plugin cannot be loaded on this machine.
         """
         for source in self.plugins:
             load(source)

@@ -1,4 +1,4 @@
-"""Placement: how many runs train in parallel, and with which resources.
+"""Placement: decides how many runs train in parallel, and how many CPUs and GPUs each gets.
 
 This module does not use Ray.
 """
@@ -14,17 +14,17 @@ from sweeps.running.retries import REDUCE
 from sweeps.study.study import Study
 
 Growth = Literal["none", "by hand", "autoscaler"]
-"""Ways in which nodes may join a cluster: none (our own cluster), started by hand, or started by
-Ray's autoscaler for waiting runs."""
+"""Ways in which nodes may join a cluster. `none`: never (a cluster started by us). `by hand`:
+people start nodes. `autoscaler`: Ray starts nodes for waiting runs."""
 
 
 class PlacementError(Exception):
-    """Runs cannot be placed as requested."""
+    """Runs cannot get the requested CPUs, GPUs or memory; the message says what to do."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
-    """The resources of a cluster node that runs may use."""
+    """Resources of a cluster node that runs may use."""
 
     cpus: float
     gpus: float
@@ -34,42 +34,44 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Slots:
-    """The number of parallel runs on a cluster, and the resources of each."""
+    """The number of parallel runs on a cluster, and the resources of each run."""
 
     count: int
-    """Number of runs trained in parallel on these nodes, and on those that an autoscaler starts for
-    them."""
+    """Number of runs trained in parallel on the present nodes, and on nodes that an autoscaler
+    starts for them."""
     limit: int | None
-    """Largest number of parallel runs; None for as many as fit, including on nodes that join later.
+    """Largest number of parallel runs. None for as many as fit, including on nodes that join
+    later.
     """
     cpus_per_run: int
     gpus_per_run: float
     on_gpu: bool
-    """True if runs compute on the GPU that they have reserved."""
+    """True if runs compute on a GPU that is reserved for them."""
     memory_per_run: int = 0
     """Bytes of memory reserved for each run; 0 to reserve none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placement:
-    """Requested placement of runs: on the cluster in RAY_ADDRESS, or on one started here."""
+    """The placement of runs as requested by options: parallel runs, and resources per run."""
 
     slots: int | None = None
-    """Number of parallel runs; None for as many as fit, including on nodes that join later."""
+    """Number of parallel runs. None for as many as fit, including on nodes that join later."""
     gpus_per_run: float | None = None
-    """GPUs per run: 0, 1 or 1/k; None for 1 if there are GPUs, else 0."""
+    """GPUs per run: 0, 1 or a fraction 1/k. None for 1 if there are GPUs, else 0."""
     cpus_per_run: int = 1
-    """CPUs reserved per run. A run always computes in one thread, because another number of threads
-    would change the last bits."""
+    """CPUs reserved per run. A run always computes with one thread, because another number of
+    threads would change the last bits of results."""
     is_auto: bool = False
-    """True to try runs that run out of memory again with a larger GPU share (`with_more_room`)."""
+    """True to try runs that run out of GPU memory again with a larger GPU share."""
     memory_per_run: int = 0
-    """Measured memory of a run on a CPU, in bytes; 0 if not measured, then none is reserved."""
+    """Measured memory of a run on a CPU, in bytes, which is reserved for it; 0 to reserve none."""
     device: Literal["cpu"] | None = None
-    """`cpu` makes runs compute on the CPU although they reserve GPUs, to test a placement."""
+    """`cpu` makes runs compute on the CPU although GPUs are reserved for them, for tests of a
+    placement. None for the reserved device."""
 
     def __post_init__(self) -> None:
-        """Check the GPU share.
+        """Check the number of GPUs per run.
 
         Raises:
             PlacementError: If it is not 0, 1 or 1/k.
@@ -81,23 +83,23 @@ class Placement:
             raise PlacementError(f"gpus_per_run must be 0, 1 or 1/k, got ({share}).")
 
     def auto(self) -> Self:
-        """Return a placement with the smallest GPU share; runs that lack memory get more."""
+        """Return a placement with the smallest GPU share; runs that lack memory then get more."""
         return replace(self, gpus_per_run=LEAST_SHARE, is_auto=True)
 
     def with_more_room(self, had: float) -> Self | None:
-        """Return the placement for runs that ran out of memory; None if the share cannot grow.
+        """Return a placement with twice the GPU share; None if the share cannot grow.
 
         Args:
-            had: Their GPU share; 0 on CPUs.
+            had: GPU share of the runs that ran out of memory; 0 on CPUs.
         """
         if not self.is_auto or not 0 < had < 1:
             return None
         return replace(self, gpus_per_run=1 / max(1, round(1 / had) // 2))
 
     def cpus_here(self, runs: int) -> int:
-        """Return the number of CPUs for our own cluster: as many as the runs can use.
+        """Return the number of CPUs to start our own cluster with: as many as the runs can use.
 
-        Ray starts one process per CPU at once.
+        More are not requested, because Ray starts one process per CPU at once.
 
         Args:
             runs: Number of runs to train.
@@ -111,7 +113,7 @@ class Placement:
         return min(slots, max(1, runs)) * self.cpus_per_run
 
     def on(self, nodes: Sequence[Node], *, runs: int, growth: Growth) -> Slots:
-        """Return the slots on the given nodes.
+        """Decide how many runs train in parallel on some nodes, and with which resources.
 
         Ray puts every share on the fullest GPU of a node with room for it, so GPUs are filled
         evenly only when all of their shares are used. Therefore runs get the smallest share, not
@@ -121,11 +123,11 @@ class Placement:
         Args:
             nodes: The nodes that are alive.
             runs: Number of runs that wait for a slot.
-            growth: How nodes may join.
+            growth: Ways in which nodes may join later.
 
         Raises:
-            PlacementError: If no node has room for a run, as Ray would wait forever; or if the user
-                must first decide between CPUs and waiting for GPUs.
+            PlacementError: If no node has room for a run, for which Ray would wait forever; or if
+                the user must first decide between CPUs and waiting for GPUs.
         """
         share = self._share(nodes, min(runs, self.slots or runs), growth)
         room = sum(self._room(node, share) for node in nodes)
@@ -164,10 +166,10 @@ class Placement:
         )
 
     def _require_decision(self, room: int, growth: Growth) -> None:
-        """Check that the user decided what to do on a joined cluster without a GPU.
+        """Check that the user has decided what to do on a joined cluster without a GPU.
 
         Raises:
-            PlacementError: If not.
+            PlacementError: If the options leave this open.
         """
         asked = self.gpus_per_run
         if asked is None and growth == "autoscaler":
@@ -214,10 +216,10 @@ class Placement:
 
 
 def require_gpus(study: Study, slots: Slots) -> None:
-    """Check that runs have GPUs if the budget of their study limits GPU-hours.
+    """Check that runs use GPUs if the budget of their study limits GPU-hours.
 
     Raises:
-        PlacementError: If they have none: the budget would never be used up.
+        PlacementError: If the runs use no GPU, because the budget would then never be used up.
     """
     budget, path = study.budget, "budget"
     if study.search is not None:
@@ -231,11 +233,11 @@ def require_gpus(study: Study, slots: Slots) -> None:
 
 
 _MOST_WAITING = 64
-"""Largest number of runs that wait for nodes of an autoscaler at the same time, without `--slots`.
-"""
+"""Largest number of runs that wait for an autoscaler's nodes at the same time, if `--slots` is not
+given."""
 
 LEAST_SHARE = 1 / 8
-"""First GPU share of `auto`; it is doubled when memory runs out."""
+"""First GPU share that `--gpus-per-run auto` tries; it is doubled when memory runs out."""
 
 _ROUNDING = 2e-2
-"""Tolerance for typed shares: 0.33 means a third."""
+"""Tolerance for typed GPU shares: 0.33 means a third."""

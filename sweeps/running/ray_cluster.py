@@ -1,4 +1,4 @@
-"""Cluster: the Ray cluster of a launch, which is joined, or started on this machine."""
+"""Ray cluster: joins the Ray cluster of a launch, or starts one on this machine."""
 
 import gc
 import os
@@ -25,10 +25,9 @@ from sweeps.running.head import Head, HeadLostError, joining, not_started, start
 from sweeps.running.placement import Node, Placement, PlacementError
 
 _STARTS = 4
-"""Number of attempts to start Ray on this machine, because on a busy machine its start may time
-out."""
+"""Number of attempts to start Ray on this machine. On a busy machine its start may time out."""
 _TIMED_OUT = ("timed out during startup", "Timed out waiting for file")
-"""Texts in Ray's error message after such a timeout."""
+"""Parts of Ray's error messages that show such a timeout."""
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  Ray's own choice on Linux
 _OBJECT_STORE_BYTES = 100 * 2**20
 _ENDING = "ending Ray"
@@ -42,18 +41,19 @@ def cluster(
     folder: Path,
     leave: Callable[[], None],
 ) -> Iterator[Head]:
-    """Join or start a Ray cluster.
+    """Join or start a Ray cluster for the time of the block.
 
-    Ray makes its folder accessible to everyone; inside our folder, other users cannot reach it.
+    Ray makes its folder accessible to everyone. Other users cannot reach it, because it is inside a
+    private folder.
 
     Args:
         placement: The requested placement of runs.
         runs: Number of runs to train.
-        folder: Folder for Ray's files.
-        leave: As for `Head.watched`.
+        folder: Private folder for Ray's files.
+        leave: Cleanup, as for `Head.watched`.
 
     Raises:
-        HeadLostError: If our own cluster does not start, or another one does not let us join.
+        HeadLostError: If a cluster on this machine does not start, or another one cannot be joined.
         PlacementError: If another cluster refuses this process.
         KeyboardInterrupt: If interrupted; Ray's processes on this machine are killed first.
     """
@@ -78,10 +78,13 @@ def cluster(
 
 
 def close_aside(open_things: ExitStack) -> None:
-    """Shut Ray down in a thread, because ending its processes takes a second.
+    """Close contexts in a thread, so that Ray's end, which takes a second, delays nothing.
 
     The interpreter waits for the thread at exit. If this process is killed earlier, Ray's processes
     end with it.
+
+    Args:
+        open_things: The open contexts, such as that of `cluster`.
     """
 
     def close() -> None:
@@ -97,7 +100,10 @@ def close_aside(open_things: ExitStack) -> None:
 
 
 def wait_for_ending() -> None:
-    """Wait until Ray of the last study is shut down, because a process can have only one Ray."""
+    """Wait until the Ray cluster of the last study is shut down.
+
+    A process can have only one Ray cluster at a time.
+    """
     with still("ending the Ray of the last study"):
         for thread in threading.enumerate():
             if thread.name == _ENDING:
@@ -105,7 +111,7 @@ def wait_for_ending() -> None:
 
 
 def nodes() -> list[Node]:
-    """Return the resources that runs may use on each node that is alive."""
+    """Return the resources that runs may use on each live node of the cluster."""
     return [
         Node(
             cpus=node["Resources"].get("CPU", 0.0),
@@ -118,10 +124,10 @@ def nodes() -> list[Node]:
 
 
 def _join(folder: Path, leave: Callable[[], None]) -> None:
-    """Join the cluster in RAY_ADDRESS.
+    """Join the Ray cluster in RAY_ADDRESS.
 
     Raises:
-        PlacementError: If it refuses this process.
+        PlacementError: If the cluster refuses this process.
     """
     address = os.environ[VARIABLE]
     with still("joining the Ray cluster"), joining(address, leave), chdir(folder):
@@ -135,11 +141,11 @@ def _join(folder: Path, leave: Callable[[], None]) -> None:
 
 
 def _start_ray(cpus: int, folder: Path, leave: Callable[[], None]) -> None:
-    """Start our own cluster; try again after a timeout.
+    """Start a Ray cluster on this machine; try again after a timeout.
 
     Raises:
-        HeadLostError: If it does not start.
-        PlacementError: If this machine cannot run one.
+        HeadLostError: If the cluster does not start.
+        PlacementError: If this machine cannot run a Ray cluster.
     """
     if _SHARED_MEMORY.is_dir() and not os.access(_SHARED_MEMORY, os.W_OK | os.X_OK):
         raise PlacementError(
@@ -182,10 +188,10 @@ def _start_ray(cpus: int, folder: Path, leave: Callable[[], None]) -> None:
 
 @contextmanager
 def _environment(**variables: str) -> Iterator[None]:
-    """Set environment variables for processes started while the context is open.
+    """Set environment variables for processes that the block starts.
 
-    A `runtime_env` would also do that, but Ray starts one process per slot before it gets one, and
-    then starts as many again.
+    Ray's `runtime_env` would also do that. But Ray starts one process per slot before it knows the
+    `runtime_env`, and then starts as many again.
     """
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
@@ -200,5 +206,5 @@ def _environment(**variables: str) -> Iterator[None]:
 
 
 def dead_nodes() -> set[str]:
-    """Return the ids of the nodes that the cluster has lost."""
+    """Return the ids of the nodes that the Ray cluster has lost."""
     return {node["NodeID"] for node in ray.nodes() if not node["Alive"]}

@@ -1,4 +1,4 @@
-"""Retries: decide whether a run is tried again after a fault, and which devices get no more runs.
+"""Retries: decides whether a run is tried again after a fault, and which devices get no more runs.
 
 This module does not use Ray.
 """
@@ -14,13 +14,16 @@ from sweeps.machine.control_groups import control_groups, text_of
 from sweeps.study.study import Run
 
 _PROCESS_DEATHS = 3
-"""Number of times that a run is tried again after its process died; then the run has failed."""
+"""Number of times that a run whose process died is tried again; after that the run has failed."""
 _MEMORY_TRIES = 4
 """Number of tries of a run that runs out of memory while other runs are training."""
 _RUNS_IN_A_ROW = 2
-"""Number of different runs in a row that must fail on a device before it gets no more runs."""
+"""Number of different runs that must fail on a device, without one that finishes between them,
+before the device gets no more runs."""
 _DEVICES = 2
-"""Number of different devices on which a run must fail before the run itself is to blame."""
+"""Number of different devices on which a run must fail before the run itself counts as the
+cause.
+"""
 
 REDUCE = "reduce batch_size, the network or the image size, or use a machine with more memory"
 """Advice for a run that runs out of memory."""
@@ -28,20 +31,20 @@ REDUCE = "reduce batch_size, the network or the image size, or use a machine wit
 _DEVICE_FAULT = re.compile(r"DeviceFaultError: (.*?): (\[[^\]]*\]): (.*)")
 _KERNEL_FAULT = re.compile(r"KernelFaultError: (.*)")
 NODE_HAS_DIED = "its node has died"
-"""Text in Ray's error message about processes of a lost node."""
+"""Part of Ray's error message about a process whose node was lost."""
 _NODE_DIED = (NODE_HAS_DIED, "node has died", "node was preempted", "NodeDiedError")
 _NO_REASON = "Ray kept no reason: the process was killed, or the disk for temporary files is full"
 _KILLED_BY_RAY = re.compile(r"Memory usage (\d+)B exceeded threshold of (\d+)B")
 
 
 class DeviceFaultError(Exception):
-    """A faulty GPU, or its driver, made a run fail; the message names the device and the error."""
+    """A faulty GPU or GPU driver made a run fail; the message names the device and the error."""
 
     def __init__(self, device: str, name: str, cause: str) -> None:
         """Create the error.
 
         Args:
-            device: Identity of the device, see `device_id`.
+            device: Identity of the device, from `device_id`.
             name: Name of the device for messages.
             cause: First line of the original error.
         """
@@ -49,40 +52,45 @@ class DeviceFaultError(Exception):
         self.device = device
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Support pickling, so that the error can be sent to another process."""
+        """Support pickling, which Ray uses to send the error to the driver."""
         name, device, cause = str(self).split(": ", 2)
         return type(self), (device.strip("[]"), name, cause)
 
 
 class KernelFaultError(Exception):
-    """An error on a GPU that makes the process unusable and that the run itself caused."""
+    """An error on a GPU that the run itself caused and that makes the process unusable."""
 
 
 def device_id(place: Mapping[str, str], *, is_node: bool = False) -> str:
-    """Return the identity of the GPU of a run, or of its node."""
+    """Return a text that identifies the GPU of a run, or its node if it uses no GPU.
+
+    Args:
+        place: Node and GPUs of the run.
+        is_node: If True, identify the node in any case.
+    """
     return place.get("node", "") if is_node else f"{place.get('node', '')}/{place.get('gpus', '')}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MachineFault:
-    """A fault that ended a try of a run and its process."""
+    """A fault of process, node or device that ended a try of a run."""
 
     kind: Literal["memory", "device", "node", "process", "kernel"]
     cause: str
-    """The cause in one line."""
+    """The cause, in one line."""
     device: str | None = None
     """Identity of the faulty device; None if no device is at fault."""
     name: str = ""
-    """Name of the device for messages."""
+    """Name of the faulty device for messages; empty if no device is at fault."""
 
     @classmethod
     def of(cls, text: str, *, was_killed_for_memory: bool = False) -> "MachineFault":
-        """Return the fault for the text of an error.
+        """Classify the error text of a run whose process failed.
 
         Args:
             text: Error text from the engine.
-            was_killed_for_memory: True if the system has killed a process since the last fault
-                because memory ran out.
+            was_killed_for_memory: True if Linux has killed a process for lack of memory since the
+                last fault.
         """
         lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
         if found := _DEVICE_FAULT.search(text):
@@ -110,46 +118,52 @@ class MachineFault:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RetryDecision:
-    """The decision after a fault."""
+    """The decision whether a run is tried again after a fault."""
 
     again: bool
     """True to try the run again."""
     message: str
-    """One sentence about the run."""
+    """One sentence about the run, for the console."""
     note: str = ""
-    """One sentence about the launch, if its slots or devices change; otherwise empty."""
+    """One sentence about the launch, if its number of slots or its devices change; otherwise
+    empty.
+    """
 
 
 @dataclass(kw_only=True, slots=True)
 class Retries:
-    """Decides what happens after faults, and excludes faulty devices."""
+    """Decides which runs of a launch are tried again after faults; excludes faulty devices."""
 
     limit: int
-    """Largest number of parallel runs; reduced when runs run out of memory together."""
+    """Largest number of parallel runs; reduced when several runs together run out of memory."""
     on_gpu: bool = False
     sick: dict[str, str] = field(default_factory=dict)
-    """Devices that get no more runs: their names by identity."""
+    """Name of each device that gets no more runs, by identity of the device."""
     _in_a_row: dict[str, list[str]] = field(default_factory=dict)
-    """Keys of the runs that a device failed since it last finished one, by device."""
+    """Keys of the runs that failed on a device since a run last finished on it, by identity of the
+    device."""
     _devices: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Devices on which a run failed, by run key: their names by identity."""
+    """Devices on which a run failed, by run key: the name of each, by identity."""
     _tries: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Number of faults of each kind, by run key."""
+    """Number of faults of each kind that ended tries of a run, by run key."""
 
     def avoided(self, run: Run) -> frozenset[str]:
-        """Return the devices to avoid for a run: where it has failed, and all excluded ones."""
+        """Return the identities of devices that a run must avoid.
+
+        These are the devices on which it failed, and all excluded ones.
+        """
         return frozenset((*self.sick, *self._devices.get(run.key, ())))
 
     def attempts(self, run: Run) -> int:
-        """Return the number of tries of a run that a fault ended."""
+        """Return the number of tries of a run that ended in a fault."""
         return sum(self._tries.get(run.key, {}).values())
 
     def finish(self, device: str | None) -> None:
-        """Record that a device has finished a run."""
+        """Record that a run finished on a device."""
         self._in_a_row.pop(device or "", None)
 
     def judge(self, run: Run, fault: MachineFault, *, beside: int, devices: int) -> RetryDecision:
-        """Decide whether a run is tried again after a fault.
+        """Record a fault of a run, and decide whether the run is tried again.
 
         Args:
             run: The run.
@@ -233,7 +247,7 @@ class Retries:
 
 
 def oom_kills() -> int:
-    """Return the number of processes that the system killed for lack of memory in this cgroup."""
+    """Return how many processes of this control group Linux has killed for lack of memory."""
     total = 0
     for version, places in control_groups("memory"):
         file = "memory.oom_control" if version == 1 else "memory.events"

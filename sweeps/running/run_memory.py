@@ -1,4 +1,4 @@
-"""RunMemory: the memory that one run of a study needs, measured with a training step if needed."""
+"""RunMemory: the memory that one run of a study needs, bounded or measured by a training step."""
 
 import contextlib
 import hashlib
@@ -26,44 +26,47 @@ from sweeps.running.storing import Assignment
 from sweeps.study.study import Study
 
 _MOST_MEASURED = 2
-"""Number of configurations of a study to measure: those with the highest bounds."""
+"""Number of configurations of a study that are measured: those with the highest upper bounds."""
 _PATIENCE = 60.0
-"""Seconds after which a measurement ends with the memory used so far."""
+"""Longest measurement, in seconds. After it, the memory used so far counts."""
 _MARGIN = 1.1
-"""Factor on the measured memory, because the process also needs memory for Ray."""
+"""Factor on the measured memory, because a run under Ray needs more memory than the measured
+process."""
 _UNMEASURED = frozenset({
     "seed", "epochs", "eval_every", "probes", "vary", "data.folder", "data.digest",
     "optimizer.lr", "optimizer.weight_decay",
 })  # fmt: skip
-"""Paths whose values do not change the memory of a step."""
+"""Dotted paths of the configuration whose values do not change the memory of a training step."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunMemory:
-    """The memory of the run that needs most in a study."""
+    """Memory of the run that needs the most memory in a study."""
 
     per_run: int
-    """Bytes that one run needs besides the images, on its device."""
+    """Memory in bytes that one run needs on its device, in addition to the images."""
     is_measured: bool
-    """True if a step was measured; otherwise `per_run` is an upper bound, and all runs fit."""
+    """True if a training step was measured. If False, `per_run` is an upper bound, and all runs
+    fit."""
     device: Literal["cpu", "cuda"] = "cpu"
     total: int | None = None
     """Total memory of the GPU in bytes; None for the CPU."""
     is_least: bool = False
-    """True if the measurement timed out, so that a run may need more."""
+    """True if the measurement timed out, so that a run may need more than `per_run`."""
     fault: str = ""
-    """Error message, if a single step ran out of memory; otherwise empty."""
+    """Error message if a single training step ran out of memory; otherwise empty."""
 
     @classmethod
     def of(cls, study: Study, slots: int, device: Literal["cpu", "auto"]) -> Self | None:
-        """Return the memory of a study's runs; None if it is unknown.
+        """Estimate or measure the memory of a study's runs; None if it is unknown.
 
-        Nothing is measured if runs in all slots fit into memory by their upper bounds.
+        On a CPU nothing is measured if the upper bounds show that all parallel runs fit into
+        memory.
 
         Args:
             study: The study.
             slots: Number of runs to train in parallel.
-            device: `auto` for the GPU if there is one.
+            device: `cpu`, or `auto` for the GPU if there is one.
         """
         if study.problem.cost.peak_bytes is None:
             return None
@@ -84,7 +87,14 @@ class RunMemory:
     def _kept(
         cls, steps: Sequence[str], configs: Sequence[Config], device: str, root: Path | None
     ) -> Self | None:
-        """Return an earlier measurement from this machine, or measure now."""
+        """Return an earlier measurement on this machine; measure now if there is none.
+
+        Args:
+            steps: Texts that name the training steps, from `_step`.
+            configs: Configurations to measure.
+            device: `cpu` or `auto`.
+            root: Folder of the datasets, in which measurements are kept; None to keep none.
+        """
         versions = (processor(), version("torch"), version("mixsweep"))
         text = "\n".join((*steps, device, *versions, os.environ.get("CUDA_VISIBLE_DEVICES", "")))
         name = f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
@@ -131,10 +141,10 @@ class RunMemory:
         return None  # a run will report the same error
 
     def placed(self, placement: Placement) -> Placement:
-        """Return a placement in which every run has the memory that it needs.
+        """Return a placement in which every run gets the memory that it needs.
 
         Raises:
-            PlacementError: If a single run already runs out of memory.
+            PlacementError: If already a single run runs out of memory.
         """
         if self.fault:
             raise PlacementError(f"a run lacks memory even by itself: {self.fault}")
@@ -145,20 +155,20 @@ class RunMemory:
         return placement
 
     def side_by_side(self, study: Study) -> int | None:
-        """Return how many runs fit on this machine; None if memory is no limit."""
+        """Return how many runs fit into this machine's free memory; None if memory is no limit."""
         if not self.is_measured or self.device != "cpu":
             return None
         return max(1, free_for_runs(study) // int(self.per_run * _MARGIN))
 
     def share(self, least: float) -> float:
-        """Return the smallest GPU share >= `least` with enough memory for a run."""
+        """Return the smallest GPU share with enough memory for a run, not below `least`."""
         if self.device != "cuda" or not self.total or not self.per_run:
             return least
         fit = int(self.total // (self.per_run * _MARGIN))
         return max(least, 1 / (1 << max(0, fit.bit_length() - 1)))
 
     def says(self, study: Study) -> str:
-        """Return the result as text for people."""
+        """Return the memory of a run as text for `mixsweep plan`."""
         if self.fault:
             return f"a run lacks memory even by itself: {self.fault}"
         size = f"{self.per_run / 1e9:.1f} GB"
@@ -183,7 +193,7 @@ def has_gpu() -> bool:
 
 
 def free_for_runs(study: Study) -> int:
-    """Return the bytes of memory that are free for runs after loading the data."""
+    """Return the memory in bytes that is free for runs once the data is loaded."""
     sizes: dict[str, int] = {}
     for config in study.arms.values():
         for name, size in study.problem.cost.memory(config).items():
@@ -192,13 +202,18 @@ def free_for_runs(study: Study) -> int:
 
 
 def _step(config: Config) -> str:
-    """Return everything that decides the memory of a step, as one text."""
+    """Return a text that names everything on which the memory of a training step depends."""
     values = {path: value for path, value in flatten(config).items() if path not in _UNMEASURED}
     return json.dumps(values, default=str, sort_keys=True)
 
 
 def _answer(parcels: Iterable[Parcel], device: str) -> dict[str, Any]:
-    """Measure the peak memory over all configurations in this process."""
+    """Measure the peak memory over all configurations, in this process; return `RunMemory` fields.
+
+    Args:
+        parcels: The configurations.
+        device: `cpu` or `auto`.
+    """
     from sweeps.running.attempt import prepare_process
 
     prepare_process()

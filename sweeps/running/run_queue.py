@@ -1,6 +1,6 @@
-"""RunQueue: the runs of a launch, each available as soon as the stages that it needs are stored.
+"""RunQueue: gives out the runs of a launch, each as soon as the stages that it needs are stored.
 
-This module does not use Ray. The cost per event must not grow with the study's number of runs.
+This module does not use Ray. The cost per call must not grow with the number of runs of a study.
 """
 
 from collections import deque
@@ -15,7 +15,7 @@ from sweeps.state.stages import Need, PlannedRun
 
 
 class RunQueue:
-    """Takes runs from a source and orders them by their needs.
+    """Queue of the runs of a launch, ordered so that each starts after the stages that it needs.
 
     New points of a search are read from storage; everything else is in memory.
     """
@@ -29,7 +29,7 @@ class RunQueue:
         by_seed: bool = False,
         claims: Claims | None = None,
     ) -> None:
-        """Queue the first runs.
+        """Create a queue that contains the first runs.
 
         Args:
             source: Source of the runs.
@@ -38,7 +38,7 @@ class RunQueue:
             by_seed: If True, all ready runs of one seed come before those of the next seed, so that
                 the arms of an interrupted study stay paired. If False, the source's order is used,
                 the longest run first, which keeps many slots busy.
-            claims: The driver's claims, if other drivers may train the same runs; None if not.
+            claims: Claims of this driver, if other drivers may train the same runs; otherwise None.
         """
         self._source = source
         self._join = join
@@ -54,11 +54,11 @@ class RunQueue:
 
     @property
     def is_waiting(self) -> bool:
-        """True if runs are left that other drivers train, so that the launch must wait."""
+        """True if runs are left that another driver trains, so that the launch must wait."""
         return bool(self._ready)
 
     def next(self) -> PlannedRun | None:
-        """Return a run that can start now; None if there is none at the moment."""
+        """Return a run that can start now; None if no run can start at the moment."""
         if not self._ready:
             self._add(self._source.more(self._underway.values()))
         ready: Iterable[PlannedRun] = tuple(self._ready) if self._claims else self._ready
@@ -76,7 +76,10 @@ class RunQueue:
         return None
 
     def _granted(self, planned: PlannedRun) -> PlannedRun | None:
-        """Return a run with its current start and kept epochs; None if another driver trains it."""
+        """Claim a run; return it with its present start and kept epochs.
+
+        None if another driver trains it.
+        """
         if self._claims is None:
             return planned
         store, stages = self._claims.store, stage_keys(planned.run.config)
@@ -98,7 +101,7 @@ class RunQueue:
         return replace(planned, start=granted.start, keep=planned.keep | granted.keep)
 
     def store(self, key: str, epochs: int) -> None:
-        """Release the runs that wait for the first `epochs` epochs of a run: they are stored."""
+        """Record that the first epochs of a run are stored; release runs that wait for them."""
         for waiting in self._waiting.pop(key, {}):
             planned = self._underway[waiting]
             met = [n for n in planned.needs if n.run == key and n.epoch <= epochs]
@@ -108,30 +111,36 @@ class RunQueue:
 
     @property
     def is_empty(self) -> bool:
-        """True if no run waits for a slot; runs may still wait for a stage."""
+        """True if no run is ready to start; some may still wait for a stage of another run."""
         return not self._ready
 
     def lose(self, key: str, epochs: Collection[int]) -> None:
-        """Give the forks of a run a new trunk for epochs whose state the run does not have.
+        """Record that states of a run are missing; its forks train the shared epochs themselves.
 
-        Another driver trained these epochs without knowing that a fork would need their state.
+        This happens if another driver trained these epochs without knowing that a fork would need
+        them.
+
+        Args:
+            key: Key of the run.
+            epochs: Epochs without a stored state.
         """
         if epochs:
             self._replace_trunk(key, epochs)
 
     def again(self, key: str, start: int | None = None) -> None:
-        """Put an unfinished run back, behind the ready ones.
+        """Put an unfinished run back into the queue, behind the ready ones.
 
         Args:
             key: Key of the run.
-            start: Number of epochs with a remaining state, if that is fewer than the planned start.
+            start: Number of epochs after which a state still exists, if the planned start has none
+                any longer; None if it has.
         """
         if start is not None:
             self._at_most[key] = start
         self._ready.append(self._underway[key])
 
     def end(self, key: str, *, failed: bool) -> None:
-        """Remove a run that has ended; forks that wait for it get a new trunk."""
+        """Remove an ended run; if forks wait for it, one of them trains the shared epochs."""
         run = self._underway.pop(key).run
         if self._claims is not None:
             self._claims.end(key)
@@ -147,7 +156,7 @@ class RunQueue:
             self._await(planned)
 
     def _await(self, planned: PlannedRun) -> None:
-        """Make a run wait for its needs; without needs it is ready."""
+        """Make a run wait for the stages that it needs; if it needs none, it is ready."""
         self._underway[planned.run.key] = planned
         for need in planned.needs:
             self._waiting.setdefault(need.run, {})[planned.run.key] = None
@@ -155,14 +164,15 @@ class RunQueue:
             self._ready.append(planned)
 
     def _replace_trunk(self, trunk: str, lost: Collection[int] | None = None) -> None:
-        """Make one fork of a trunk the new trunk, which trains the shared epochs.
+        """Make one fork of a run (the trunk) the new trunk, which trains the shared epochs.
 
-        It is the fork that shares the most epochs, so all other forks share epochs with it. Runs
-        that wait for a teacher which ended early stop waiting, and find the reason in the store.
+        The chosen fork shares the most epochs with the old trunk, so all other forks share epochs
+        with it. Runs that wait for a teacher which ended early stop waiting, and find the reason in
+        the store.
 
         Args:
-            trunk: Key of the run that ended early, or that has passed epochs without a state.
-            lost: These epochs; None if the run has ended.
+            trunk: Key of the run that ended early, or that passed epochs without storing a state.
+            lost: The epochs without a state; None if the run has ended.
         """
 
         def is_void(need: Need) -> bool:
@@ -189,7 +199,7 @@ class RunQueue:
 
 
 def _stages_of(planned: PlannedRun) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Return the stages of a run, and those whose state this run or another one needs."""
+    """Return the stage keys of a run, and those whose state this or another run needs."""
     stages, teacher = stage_keys(planned.run.config), planned.run.teacher
     first = planned.first_epoch
     needed = {stages[epoch - 1] for epoch in ({first} if first else set()) | planned.keep}

@@ -1,4 +1,4 @@
-"""RunSearcher: provides the queue of runs to Ray Tune as trials."""
+"""RunSearcher: gives the runs of a queue to Ray Tune, each as a trial."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -14,24 +14,24 @@ from sweeps.study.study import Run
 
 
 class LiveTrials(FIFOScheduler):  # type: ignore[misc]
-    """Tune's default scheduler, without its loop over all past trials at each event.
+    """Scheduler for Ray Tune that starts trials in the order in which they were added.
 
-    Tune keeps the live trials in a set, whose order changes between launches; this scheduler starts
-    the trial that was added first.
+    It replaces Tune's default scheduler, which loops over all past trials at each event, and keeps
+    the live trials in a set whose order changes between launches.
     """
 
     def __init__(self, on_error: Callable[[Any], None] = lambda _: None) -> None:
-        """Start without trials.
+        """Create a scheduler without trials.
 
         Args:
-            on_error: Called with a failed trial, before the searcher.
+            on_error: Called with a failed trial, before the searcher gets to know the failure.
         """
         super().__init__()
         self._on_error = on_error
         self._places: dict[str, int] = {}
 
     def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
-        """Remember the order of a new trial."""
+        """Add a trial at the end of the order."""
         del tune_controller
         self._places.setdefault(trial.trial_id, len(self._places))
 
@@ -41,17 +41,17 @@ class LiveTrials(FIFOScheduler):  # type: ignore[misc]
         self._on_error(trial)
 
     def choose_trial_to_run(self, tune_controller: Any) -> Any:
-        """Return the first trial that waits for its actor; None if there is none."""
+        """Return the first trial that is ready to start; None if there is none."""
         live = tune_controller.get_live_trials()
         pending = (trial for trial in live if trial.status == trial.PENDING)
         return min(pending, key=lambda trial: self._places[trial.trial_id], default=None)
 
 
 class RunSearcher(Searcher):  # type: ignore[misc]
-    """Tune's source of trials: the runs of a study, each as soon as it can start.
+    """Source of trials for Ray Tune: the runs of a study, each as soon as it can start.
 
-    Tune calls `suggest` several times a second. Only the store records finished work, so nothing is
-    saved here, and a new launch resumes the study.
+    Tune calls `suggest` several times a second. Nothing is saved here: finished work is recorded in
+    the store alone, and a new launch resumes the study.
     """
 
     def __init__(
@@ -62,14 +62,14 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         is_again: Callable[[str], bool] = lambda _: False,
         limit: Callable[[], float] = lambda: math.inf,
     ) -> None:
-        """Create the source of trials for a queue.
+        """Create a source of trials for a queue of runs.
 
         Args:
             queue: Queue of the runs.
             parameters: Returns the Tune configuration of a run's trial.
             is_stopped: Returns True if no more runs may start.
             is_again: Returns True for a failed trial whose run is to be tried again.
-            limit: Returns the largest number of live runs.
+            limit: Returns the largest number of runs that may have a trial at the same time.
         """
         super().__init__()
         self._queue = queue
@@ -89,14 +89,19 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         return len(self._live)
 
     def abandon(self) -> list[Run]:
-        """Forget all trials and return their runs, in the order in which they started."""
+        """Forget all trials; return their runs, in the order in which they started."""
         live = list(self._live.values())
         self._live.clear()
         self.num_held = 0
         return live
 
     def resume(self, runs: Iterable[Run], failed: Run | None) -> None:
-        """Queue runs that were abandoned again, but the one that has failed."""
+        """Put abandoned runs back into the queue, except for the one that has failed.
+
+        Args:
+            runs: Runs from `abandon`.
+            failed: The run that has failed; None if none has.
+        """
         for run in runs:
             if run is failed:
                 self._queue.end(run.key, failed=True)
@@ -104,7 +109,10 @@ class RunSearcher(Searcher):  # type: ignore[misc]
                 self._queue.again(run.key)
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
-        """Return the next run; None if none is ready yet; `FINISHED` if none is left."""
+        """Return the next run as a Tune configuration.
+
+        None if no run is ready yet; `FINISHED` if no run is left.
+        """
         if len(self._live) >= self._limit():
             return None
         if not self._is_stopped():
@@ -118,11 +126,11 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         return None if self._live else finished
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
-        """Release the forks whose stage is stored, according to a report.
+        """Release runs that wait for a stage which a report shows as stored.
 
         Args:
-            trial_id: The trial.
-            result: A report, flattened as for `on_trial_complete`.
+            trial_id: Id of the trial.
+            result: A report of the run, flattened as for `on_trial_complete`.
         """
         if trial_id in self._live:
             self._queue.lose(self._live[trial_id].key, result.get("lost") or ())
@@ -136,12 +144,13 @@ class RunSearcher(Searcher):  # type: ignore[misc]
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Remove a trial; runs that wait for it continue, or its forks get a new trunk.
+        """Remove a trial that ended, and its run from the queue unless the run is tried again.
 
         Args:
-            trial_id: The trial.
-            result: Its last report, flattened: entries of a failure are under `failure/...`.
-            error: True if its process died.
+            trial_id: Id of the trial.
+            result: The last report of the run, flattened: entries of a failure are under
+                `failure/...`.
+            error: True if the process of the trial died.
         """
         run = self._live.pop(trial_id, None)
         if run is not None:
@@ -158,10 +167,10 @@ class RunSearcher(Searcher):  # type: ignore[misc]
             self._queue.end(run.key, failed=failed)
 
     def save(self, checkpoint_path: str) -> None:
-        """Do nothing: Tune saves its searcher, but here only the store records finished work."""
+        """Do nothing; Tune calls this to save its searcher, but finished work is in the store."""
 
     def restore(self, checkpoint_path: str) -> None:
-        """Raise an error, because a study is resumed by launching it again.
+        """Raise an error; a study is resumed by launching it again, not by Tune.
 
         Raises:
             RuntimeError: Always.

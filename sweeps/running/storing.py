@@ -1,4 +1,4 @@
-"""Storing: decide when the stages of a run are stored, and which of them are kept."""
+"""Storing: decides when the stages of a run are stored, and which of them are kept."""
 
 import functools
 import logging
@@ -29,39 +29,40 @@ from sweeps.state.stages import PlannedRun
 from sweeps.study.budget import GPUS_PER_RUN
 
 STORE_AT_LEAST_EVERY = 20.0
-"""Seconds of training after which a stage is stored, however long storing takes."""
+"""Seconds of training after which a stage is stored, however long storing it takes."""
 _ASKS_A_BUCKET_AFTER = 1.0
-"""Shortest epoch, in seconds, after which other drivers' requests for a stage are looked up in a
-bucket.
-"""
+"""Shortest epoch, in seconds, after which a bucket is checked for requests of other drivers. After
+shorter epochs the check would cost too much."""
 _STORE_COST_SHARE = 100
-"""A stage is stored after training for this many times the seconds that storing takes."""
+"""A stage is stored once training has taken this many times as long as storing a stage takes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Assignment:
-    """The run that a trial trains, with all settings for it."""
+    """A run for a worker to train, with all settings that training it needs."""
 
     config: Config
     keep: frozenset[int]
-    """Epochs whose states are stored and kept, because other runs need them."""
+    """Epochs, counted from 1, after which the state is kept because other runs need it."""
     keep_final_state: bool
-    """True to keep the state of the last stage, so that a longer run can continue from it."""
+    """True to keep the state after the last epoch, so that a longer run can continue from it."""
     store: str
     teacher: Config | None
-    """Configuration of the teacher, whose last state is stored; None without a teacher."""
+    """Configuration of the teacher, whose final state is in the store; None for runs without a
+    teacher."""
     data_root: str | None
-    """Folder of the data sets on every node; None for each node's default."""
+    """Folder of the datasets on every node; None for the default folder of each node."""
     on_gpu: bool
     gpus: float = 0.0
     """Number of GPUs reserved for the run."""
     report_every: float = 1.0
-    """Seconds between two reports; epochs that other runs wait for are reported at once."""
+    """Seconds between two reports to the driver. Epochs that other runs wait for are reported at
+    once."""
     spare_bytes: int = 0
-    """Largest size, in bytes, of a last state to keep although no run needs it yet: a longer run
-    may continue from it."""
+    """Largest final state, in bytes, that is kept although no run needs it yet. A longer run may
+    continue from it."""
     start: int = 0
-    """Number of epochs from which the driver's claim starts; the run must not start earlier."""
+    """Number of epochs after which this driver's claim begins; the run must not start earlier."""
 
     @classmethod
     def of(cls, planned: PlannedRun, store: Store, **given: Any) -> Self:
@@ -69,8 +70,8 @@ class Assignment:
 
         Args:
             planned: The run.
-            store: The store for the results.
-            given: The other fields.
+            store: The store to write results to.
+            given: Values of the other fields.
         """
         own_data = os.environ.get("MIXSWEEP_DATA")
         return cls(
@@ -87,11 +88,14 @@ class Assignment:
 _LOG = logging.getLogger(__name__)
 
 _ONEDNN_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
-"""Variables that limit oneDNN's instruction set, the current name first."""
+"""Environment variables that limit oneDNN's instruction set; the current name comes first."""
 
 
 class Storing:
-    """Decides when the stages of a run are stored, and which of them are kept."""
+    """Stores the stages of one run while it trains, and deletes states that are no longer needed.
+
+    A state that is stored only to resume this run is deleted after two newer ones.
+    """
 
     def __init__(
         self,
@@ -115,7 +119,7 @@ class Storing:
         self._cost = 0.0
 
     def resume(self, start: Callable[[], Process]) -> Process:
-        """Return the process at the last intact stored stage, or else at its start.
+        """Return the training process at its last intact stored stage; at epoch 0 if there is none.
 
         Args:
             start: Creates the process before its first epoch.
@@ -160,7 +164,11 @@ class Storing:
         return process
 
     def _note_change(self, stage: Stage) -> None:
-        """Log and record that this process resumes a run from a different environment."""
+        """Log and record that this process resumes a run which began in another environment.
+
+        Args:
+            stage: The stored stage from which the run continues.
+        """
         then, now = stage.environment, self._environment
         earlier = [then[BEGAN_IN]] if BEGAN_IN in then else []
         if names := differences(then, now):
@@ -175,12 +183,17 @@ class Storing:
             self._environment[BEGAN_IN] = "; ".join(earlier)
 
     def _keeps(self, epoch: int) -> bool:
-        """Return True if the state after an epoch must be kept for other runs."""
+        """Return True if the state after an epoch (counted from 1) must be kept."""
         is_last = epoch == len(self._keys)
         return epoch in self._assignment.keep or (is_last and self._assignment.keep_final_state)
 
     def add(self, process: Process, seconds: float) -> None:
-        """Record a trained epoch, and store the stage if it is time."""
+        """Record a trained epoch, and store the stage if it is due.
+
+        Args:
+            process: The training process after the epoch.
+            seconds: Duration of the epoch.
+        """
         self._facts.append(EpochFacts(seconds=seconds, stored_at_ms=time.time_ns() // 1_000_000))
         self._trained_since += seconds
         epoch = len(process.records)
@@ -226,13 +239,17 @@ class Storing:
         self._trained_since = 0.0
 
     def _is_wanted(self, epoch: int, seconds: float) -> bool:
-        """Return True if another driver waits for a stage; ask buckets only after long epochs."""
+        """Return True if another driver waits for the state after an epoch.
+
+        A bucket is checked only after long epochs, because each check is a request over the
+        network.
+        """
         files = self._store.files
         pays = isinstance(files, Folder) or seconds > _ASKS_A_BUCKET_AFTER
         return pays and files.has(wanted_name(self._keys[epoch - 1]))
 
     def _store_predictions(self, process: Process) -> None:
-        """Store the predictions of a run; done before the run counts as finished."""
+        """Store the predictions of a finished run; done before the run counts as finished."""
         config = self._assignment.config
         if problem_of(config).cost.prediction_bytes(config):
             content = cast(Predicting, process).predictions()
@@ -244,7 +261,10 @@ class Storing:
         return rows
 
     def _load(self, stage: Stage, process: Process) -> bool:
-        """Load a stage into a process; return False on failure, when neither can be used again."""
+        """Load a stage into a process; return True on success.
+
+        After a failure, neither the stage nor the process can be used again.
+        """
         content = self._store.states.read(stage)
         if content is None:
             return False
@@ -256,7 +276,7 @@ class Storing:
         return True
 
     def _accept(self, stage: Stage) -> None:
-        """Continue from the stored stage, which another process may have stored first."""
+        """Continue from a stored stage; another process may have stored it first."""
         new = slice(self._num_stored, None)
         for record, facts in zip(stage.records[new], stage.facts[new], strict=True):
             self._rows.append({**record.to_plain(), **asdict(facts)})
@@ -264,19 +284,19 @@ class Storing:
         self._num_stored = len(stage.records)
 
     def _claim(self, stage: Stage | None) -> bool:
-        """Keep a stage that a run stored as a passing stage; return True if it was one."""
+        """Keep a stage that a run stored only to resume itself; return True if it was one."""
         if stage is None or OWNER not in stage.environment:
             return False
         self._store.forget(stage.key, OWNER)
         return True
 
     def _drop_superseded(self) -> None:
-        """Delete all passing stages of this run except two, in case one is damaged."""
+        """Delete the resume states of this run except the newest two, in case one is damaged."""
         self._delete(self._own[:-2])
         self._own = self._own[-2:]
 
     def _drop_all_own(self) -> None:
-        """Delete the passing stages of this run, and files left by killed tries."""
+        """Delete the resume states of this run, and files that killed tries have left."""
         self._delete(self._own)
         self._store.clear_torn(*self._keys)
 
@@ -294,20 +314,23 @@ class Storing:
 
 
 def read_row(row: dict[str, Any]) -> tuple[EpochRecord, EpochFacts]:
-    """Return the record and facts of one row of a report."""
+    """Return the record and the facts (seconds, time) of one epoch, from a row of a report."""
     facts = EpochFacts(seconds=row["seconds"], stored_at_ms=row["stored_at_ms"])
     return EpochRecord.from_plain(row), facts
 
 
 def device_name(device: str) -> str:
-    """Return the model of the GPU or CPU of a run."""
+    """Return the model name of the GPU or CPU on which a run trains."""
     import torch
 
     return torch.cuda.get_device_name(device) if device == "cuda" else processor()
 
 
 def _environment(device: str, config: Any) -> dict[str, str]:
-    """Return facts about the machine that can change the last bits; no credentials or variables."""
+    """Return facts about the machine that can change the last bits of results, by name.
+
+    No credentials or environment variables are included.
+    """
     import torch  # the driver uses this module without torch
 
     is_gpu = device == "cuda"
@@ -324,7 +347,7 @@ def _environment(device: str, config: Any) -> dict[str, str]:
 
 
 def _gpu_libraries(config: Any) -> dict[str, str]:
-    """Return the versions of the GPU libraries, and the options that are on.
+    """Return the versions of the GPU libraries and the options in force, by name.
 
     Args:
         config: Configuration of the run; `precision` and `deterministic` select GPU kernels.
@@ -346,7 +369,7 @@ def _gpu_libraries(config: Any) -> dict[str, str]:
 
 
 def _gpu_driver() -> str:
-    """Return the version of the kernel's GPU driver; empty if Linux does not report it."""
+    """Return the version of the GPU driver of the kernel; empty if Linux does not report it."""
     try:
         described = Path("/proc/driver/nvidia/version").read_text()
     except OSError:
@@ -356,7 +379,7 @@ def _gpu_driver() -> str:
 
 
 def _instructions() -> dict[str, str]:
-    """Return the vector instructions that ATen uses, and the limit set for oneDNN, if any.
+    """Return the vector instructions that PyTorch (ATen) uses, and a limit set for oneDNN, if any.
 
     With other instructions the same seed gives other bits, and after many steps another error.
     """

@@ -1,4 +1,4 @@
-"""Trainable: one attempt at a run as a Tune trial, in a Ray process that trains many runs."""
+"""Trainable: trains one run as a Ray Tune trial, in a Ray process that trains many runs in turn."""
 
 import functools
 import os
@@ -20,22 +20,23 @@ from sweeps.running.parcel import Parcel
 from sweeps.running.retries import device_id
 
 REPORTS_PER_SECOND = 50.0
-"""Largest number of reports per second of all runs together, except urgent ones: each report costs
-the driver milliseconds, and MLflow more."""
+"""Largest number of reports per second of all runs together, urgent ones not counted. Each report
+costs the driver milliseconds, and MLflow more."""
 
 _STORE_PATIENCE = 3.0
-"""Seconds for a shared file system to show what another node has just written."""
+"""Seconds that a shared file system has to show a file that another node has just written."""
 _BEFORE_DECLINING = 1.0
-"""Seconds to wait for another free device before a run declines a device on which it failed."""
+"""Seconds to wait for another free device before a run gives back a device on which it failed
+earlier."""
 _NAP = 3600.0
 
 
 class UnsharedStoreError(StoreError):
-    """This node and the driver see different folders at the path of the store."""
+    """The path of the store leads to different folders on this node and on the driver's machine."""
 
 
 def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Train one run to its end; Tune calls this function in a process that trains many runs.
+    """Train one run to its end; called by Ray Tune in a process that trains many runs in turn.
 
     Fatal errors (process unusable, out of memory, faulty GPU) are raised and end the process; the
     driver decides whether to try again (`Retries`). If only this run must avoid the device, the
@@ -43,8 +44,8 @@ def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
     ends.
 
     Returns:
-        The last report, which is marked as `done`, so that Tune asks for no other and nothing of
-        the run stays in memory.
+        The last report. It is marked as `done`, so that Tune ends the trial and nothing of the run
+            stays in memory.
     """
     prepare_process()
     if not ray.get_gpu_ids():
@@ -78,7 +79,12 @@ def train_run(parameters: dict[str, Any]) -> dict[str, Any]:
 
 @functools.cache
 def _require_same_store(store: str, study: str, driver: Holder) -> None:
-    """Check, once per process, that the driver will see what is stored here.
+    """Check, once per process, that the driver sees what this node stores.
+
+    Args:
+        store: Path or URL of the store.
+        study: Name of the study.
+        driver: The driver, as recorded in its lease.
 
     Raises:
         UnsharedStoreError: If the driver's lease is not in the store that this node sees.
@@ -96,7 +102,7 @@ def _require_same_store(store: str, study: str, driver: Holder) -> None:
 
 
 def _place() -> dict[str, str]:
-    """Return the node of a run, and its visible GPUs (empty if none)."""
+    """Return the node and the visible GPUs of this process, for the record of a run."""
     return {
         "node": ray.get_runtime_context().get_node_id(),
         "gpus": os.environ.get("CUDA_VISIBLE_DEVICES", ""),

@@ -1,4 +1,4 @@
-"""Tuning: train the runs of a launch as Ray Tune trials on the cluster that was joined."""
+"""Tuning: trains the runs of a launch as Ray Tune trials, on the Ray cluster that was joined."""
 
 import itertools
 import logging
@@ -58,15 +58,15 @@ def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the calle
     *,
     keep_final_states: bool,
 ) -> Mapping[str, Failure]:
-    """Train the runs of a source; return the failures by run key. Results are in the store.
+    """Train the runs of a source with Ray Tune; return the failures by run key.
 
     Args:
         source: Source of the runs.
         first: Runs that the source has returned already.
         store: The store for the results.
-        tracker: Receives what is stored.
+        tracker: Writes what is stored to MLflow.
         lease: Lease of the study.
-        slots: Slots on the cluster.
+        slots: Number of parallel runs and the resources of each.
         folder: Temporary folder for Tune's files.
         keep_final_states: If True, keep the last state of each run in the store.
 
@@ -123,7 +123,7 @@ def _fit(  # noqa: PLR0913  each is a thing of its own
     study: str,
     folder: Path,
 ) -> None:
-    """Let Tune train the runs that a searcher gives, until it gives no more."""
+    """Let Ray Tune train the runs of a searcher until none is left."""
     tune.Tuner(
         tune.with_resources(
             _named(train_run, study),
@@ -158,7 +158,7 @@ def _parameters(  # noqa: PLR0913  all that a process has to know
     keep_final_states: bool,
     planned: PlannedRun,
 ) -> dict[str, Any]:
-    """Return the parameters of a run for `train_run`."""
+    """Return the argument of `train_run` for a run."""
     assignment = Assignment.of(
         planned,
         monitor.store,
@@ -180,9 +180,9 @@ def _parameters(  # noqa: PLR0913  all that a process has to know
 
 
 def _named(function: Callable[[dict[str, Any]], Any], study: str) -> Any:
-    """Return the function under a name that Ray shows for the actors of a study.
+    """Return a function renamed for a study; Ray shows this name for the study's processes.
 
-    Ray takes the name when an actor starts and keeps it for all runs of the actor.
+    Ray reads the name when a process (actor) starts, and keeps it for all runs of this process.
     """
 
     def train(parameters: dict[str, Any]) -> Any:

@@ -1,4 +1,7 @@
-"""Upload: the files of the working directory that a job gets, without results and credentials."""
+"""Upload: the files of the working directory that are sent with a job.
+
+Results and credentials are left out.
+"""
 
 import fnmatch
 import os
@@ -21,8 +24,8 @@ _CREDENTIAL_FOLDERS = (
     ".jupyter", ".ipython", ".composer", ".minikube", ".snowflake", ".databricks", ".putty",
     "keyrings",
 )  # fmt: skip
-"""Lower-case names of folders in which programs store credentials, including those that desktops
-store in home directories."""
+"""Lower-case names of folders in which programs store credentials, including folders that desktop
+systems keep in home directories."""
 _CREDENTIAL_FILES = (
     ".pgpass", "pgpass.conf", ".pg_service.conf", ".my.cnf", ".mylogin.cnf", ".netrc", "_netrc",
     ".dockercfg", ".git-credentials", ".npmrc", ".yarnrc.yml", ".pypirc", ".s3cfg", ".boto",
@@ -39,17 +42,17 @@ _CREDENTIAL_FILES = (
 )  # fmt: skip
 """Lower-case names of files in which programs store credentials."""
 _KEY_NAME = re.compile(r"id_[a-z0-9]+(_sk)?")
-"""File names without suffix that `ssh-keygen` suggests for keys of any type."""
+"""Pattern of the file names without suffix that `ssh-keygen` suggests for private keys."""
 _KEY_HEAD = re.compile(
     rb"(?m)^(-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----\s*$|PuTTY-User-Key-File-\d)"
 )
 _HEAD = 4096
-"""Number of first bytes of a file that are searched for the head of a private key."""
+"""Number of bytes at the start of a file that are searched for the first line of a private key."""
 _LARGEST = 500 * 2**20
 """Largest upload that Ray accepts, in bytes."""
 _OLDEST = (1980, 1, 1, 0, 0, 0)
-"""Time stamp of every file in an archive: equal files then give equal bytes, which Ray uploads
-once."""
+"""Time stamp of every file in an archive. With it, equal files give equal archives, which Ray
+uploads only once."""
 
 
 class UploadError(Exception):
@@ -58,22 +61,24 @@ class UploadError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Upload:
-    """The files to send with a job."""
+    """The files of a folder that are sent with a job."""
 
     folder: Path
     files: tuple[str, ...]
-    """Paths relative to the folder, sorted."""
+    """Paths relative to the folder, in sorted order."""
     credentials: tuple[str, ...]
-    """Excluded files and folders that look like credentials; a folder ends with a slash."""
+    """Excluded files and folders that look like credentials; the name of a folder ends with a
+    slash."""
 
     @classmethod
     def of(cls, folder: Path, *, excludes: Sequence[str], kept: Collection[Path]) -> "Upload":
-        """Find the files of a folder that are not ignored; reads the first bytes of each.
+        """Find the files of a folder to send: not ignored, and without credentials.
 
         Args:
             folder: The working directory.
             excludes: Patterns as in a .gitignore, in addition to the ignore files of each folder.
-            kept: Files and folders, links resolved, that are never uploaded, whatever their name.
+            kept: Files and folders that are never uploaded, whatever their name, with links
+                resolved.
 
         Raises:
             UploadError: If a file cannot be uploaded.
@@ -93,7 +98,7 @@ class Upload:
         """Write the files to a zip archive.
 
         Raises:
-            UploadError: If it is larger than Ray accepts.
+            UploadError: If the archive is larger than Ray accepts.
         """
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
             for name in self.files:
@@ -111,13 +116,13 @@ class Upload:
 
 
 class _Walk:
-    """A walk through a working directory."""
+    """Walks through a working directory to find files to upload and credentials to exclude."""
 
     def __init__(self, kept: frozenset[Path]) -> None:
-        """Start without files.
+        """Create a walk that has found no files yet.
 
         Args:
-            kept: See `Upload.of`.
+            kept: Files and folders that are never uploaded, as for `Upload.of`.
         """
         self._kept = kept
         self._open: set[str] = set()
@@ -127,7 +132,13 @@ class _Walk:
     def files(
         self, folder: Path, prefix: str, specs: tuple[tuple[Path, GitIgnoreSpec], ...]
     ) -> Iterator[str]:
-        """Yield the names of the files in a folder that are to be uploaded."""
+        """Yield the names of the files to upload in a folder and its subfolders.
+
+        Args:
+            folder: The folder.
+            prefix: Path of the folder inside the upload; empty, or with a final slash.
+            specs: Ignore patterns in force, each with the folder that they apply to.
+        """
         real = os.path.realpath(folder)
         if real in self._open:
             return
@@ -171,7 +182,7 @@ def _is_ignored(
 
 
 def _is_named_harmless(path: Path, specs: Sequence[tuple[Path, GitIgnoreSpec]]) -> bool:
-    """Return True if an ignore file has a pattern with `!` for a path."""
+    """Return True if an ignore file has a pattern with `!` for a path, so that it is uploaded."""
     return any(
         spec.check_file(str(path.relative_to(folder))).include is False for folder, spec in specs
     )
@@ -195,10 +206,10 @@ def _is_like(name: str, patterns: Sequence[str]) -> bool:
 
 
 def _checked(name: str) -> str:
-    """Return a file name, if an archive can contain it.
+    """Return a file name unchanged if an archive can contain it.
 
     Raises:
-        UploadError: If it is not UTF-8.
+        UploadError: If the name is not UTF-8.
     """
     try:
         name.encode()

@@ -1,4 +1,4 @@
-"""Watch: connects the monitor of a launch to Tune's callbacks."""
+"""Watch: the callbacks through which Ray Tune reports to the monitor of a launch."""
 
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -12,17 +12,20 @@ from sweeps.running.retries import NODE_HAS_DIED, MachineFault, Retries, RetryDe
 from sweeps.study.study import Run
 
 _UNREACHABLE = "is temporarily unavailable"
-"""Text in Ray's error message about a process whose node may be gone."""
+"""Part of Ray's error message about a process whose node may be lost."""
 _NODE_PATIENCE = 20.0
-"""Seconds for Ray to notice that a node is gone."""
+"""Seconds that Ray has to notice that a node is lost."""
 
 
 class OnlyHeldError(Exception):
-    """Raised if the only trials left occupy faulty devices."""
+    """The only trials left are those that keep faulty devices occupied."""
 
 
 class Watch(tune.Callback):  # type: ignore[misc]
-    """Passes every start, report and end of a trial to a monitor, and decides about failures."""
+    """Callbacks of Ray Tune: passes each start, report and end of a trial to a monitor.
+
+    It also decides what happens after failures.
+    """
 
     def __init__(
         self,
@@ -33,7 +36,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
         """Create the callbacks for a monitor.
 
         Args:
-            monitor: Receives the events.
+            monitor: Gets every event.
             retries: Decides whether runs are tried again after a fault of their process or device.
             dead_nodes: Returns the ids of the nodes that the cluster has lost.
         """
@@ -55,9 +58,10 @@ class Watch(tune.Callback):  # type: ignore[misc]
         return {}
 
     def judge(self, trial: Any) -> None:
-        """Decide whether the run of a failed trial is tried again; called by Tune's scheduler.
+        """Decide whether the run of a failed trial is tried again.
 
-        The scheduler is called before the searcher, which needs the decision.
+        Tune's scheduler calls this, because the scheduler is called before the searcher, which
+        needs the decision.
         """
         run, killed, text = self._run_of(trial), oom_kills(), _error_text(trial)
         if _UNREACHABLE in text and self._has_lost_its_node(run):
@@ -67,16 +71,17 @@ class Watch(tune.Callback):  # type: ignore[misc]
         self._decisions[trial.trial_id] = self._decided(run, fault, self.num_live() - 1)
 
     def judge_killed(self, live: Sequence[Run], text: str) -> Run | None:
-        """Decide what becomes of the runs that were in training when Ray killed one for its memory.
+        """Decide which runs are tried again after Ray killed one of them for its memory.
 
-        Ray does not say which one. The run that needs the most memory is held responsible.
+        Ray does not say which run it killed. The run that needs the most memory is taken as the
+        cause.
 
         Args:
-            live: The runs, in the order in which they started.
-            text: The error of Ray.
+            live: The runs that were in training, in the order in which they started.
+            text: Text of Ray's error.
 
         Returns:
-            The run that has failed; None if all are tried again.
+            The run that counts as failed; None if all are tried again.
         """
         for run in live:
             self._monitor.wait(run)
@@ -93,13 +98,13 @@ class Watch(tune.Callback):  # type: ignore[misc]
         return self._decisions[trial_id].again
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Show that a run has a slot."""
+        """Show that a run has started to train."""
         self._monitor.start(self._run_of(trial))
 
     def on_trial_result(
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
-        """Pass on a report: the stored epochs of a run, and the reason if it stopped."""
+        """Pass a report of a run to the monitor: stored epochs, and a reason if it stopped."""
         run = self._run_of(trial)
         self._nodes[run.key] = result.get("device", "").partition("/")[0]
         self._monitor.report(run, result, self._retries.attempts(run) + 1)
@@ -115,10 +120,10 @@ class Watch(tune.Callback):  # type: ignore[misc]
         self._settle(self._run_of(trial), self._decisions.pop(trial.trial_id))
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Call the monitor's step; Tune lets only errors from this callback through.
+        """Call the monitor's `step`; Tune passes on errors from this callback only.
 
         Raises:
-            OnlyHeldError: If the only trials left occupy faulty devices.
+            OnlyHeldError: If the only trials left keep faulty devices occupied.
         """
         self._monitor.step()
         if self.is_all_held() and not self._monitor.num_running:
@@ -147,7 +152,10 @@ class Watch(tune.Callback):  # type: ignore[misc]
         self._monitor.end(run)
 
     def _has_lost_its_node(self, run: Run) -> bool:
-        """Return True if a run's node is gone; waits, because Ray first reports it unreachable."""
+        """Return True if the node of a run is lost.
+
+        Waits some seconds, because Ray first reports the node as unreachable.
+        """
         node = self._nodes.get(run.key)
         give_up_at = time.monotonic() + _NODE_PATIENCE
         while node and time.monotonic() < give_up_at:
