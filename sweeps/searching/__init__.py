@@ -1,1 +1,1 @@
-"""Searches with Optuna: proposals, history, selection of the best point, and sources of runs."""
+"""Searches with Optuna: points to train, pruning, selection of the best point, confirmation."""

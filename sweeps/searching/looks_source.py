@@ -1,7 +1,7 @@
-"""LooksSource: the runs of a study that adds seeds at planned looks until its claims are decided.
+"""LooksSource: the runs of a study that adds seeds until its claims are decided.
 
-Only stored results decide which seeds come next, so after a killed driver the next one trains the
-same seeds.
+After each batch of seeds the claims are tested once (a "look"). Only stored results decide which
+seeds come next, so after a killed driver the next one trains the same seeds.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -17,7 +17,11 @@ from sweeps.study.study import Run, Study
 
 
 class LooksSource:
-    """The seeds of the first look for every arm, then at each look those that open claims need."""
+    """Source of runs that adds seeds at planned looks until every claim is decided.
+
+    It starts with the seeds of the first look for every arm. After each look it adds the seeds that
+    undecided claims need.
+    """
 
     def __init__(
         self,
@@ -27,14 +31,13 @@ class LooksSource:
         *,
         keep_final_states: bool = False,
     ) -> None:
-        """Start from the looks that the stored results allow.
+        """Create a source that continues from the stored results.
 
         Args:
-            study: The study with every seed that it may get.
+            study: The study with every seed that it may use.
             store: The checkpoint store.
-            reach: Returns the study with the seeds that its arms have by now
-                (`reports.numbers.claim_looks.reached`).
-            keep_final_states: If True, the last state of every run must be stored.
+            reach: Returns the study with the seeds that its arms have so far.
+            keep_final_states: If True, the final state of every run is stored.
         """
         assert study.until is not None
         self.gpus_per_run = 0.0
@@ -54,11 +57,11 @@ class LooksSource:
 
     @property
     def study(self) -> Study:
-        """The study with the seeds that its arms have by now."""
+        """The study with the seeds that its arms have so far."""
         return self._study
 
     def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
-        """Return the runs of the next look once all runs of the last one have ended."""
+        """Return the runs of the next look once those of the last look have ended; else nothing."""
         del underway
         if self._outstanding or self.trouble is not None:
             return ()
@@ -75,13 +78,13 @@ class LooksSource:
         return pending
 
     def end(self, run: Run, *, failed: bool) -> None:
-        """Record that a run has ended; the look itself happens in `more`."""
+        """Record that a run has ended; the claims are tested later, in `more`."""
         self._outstanding.discard(run.key)
         if failed:
             self._failed.add(run.key)
 
     def outlook(self, slots: int) -> Outlook:
-        """Return the runs left if all arms that are still open get all remaining seeds."""
+        """Return the number of runs left if every undecided arm gets all remaining seeds."""
         del slots
         if self._failed:  # the next look must wait until they are trained
             return Outlook(num_runs=len(self._pending))

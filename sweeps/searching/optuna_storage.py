@@ -1,4 +1,4 @@
-"""Optuna storages: databases and journal files."""
+"""Optuna storage: opens the database or journal file in which Optuna keeps searches."""
 
 import time
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ from sweeps.machine.databases import database_address, database_file
 from sweeps.study.search import SearchError
 
 _PATIENCE = 60
-"""Seconds that a write waits for readers of a database file, such as dashboards."""
+"""Seconds that a write waits for readers of a database file, such as a dashboard."""
 
 _STORAGE_ERRORS = (OptunaError, SQLAlchemyError, ImportError, OSError, RuntimeError, ValueError)
 
 _JOURNAL = b'{"op_code"'
-"""The first bytes of every journal."""
+"""First bytes of every journal file of Optuna."""
 _LOOKS, _LOOK_AGAIN = 5, 0.1
 """Number of reads of a journal with an incomplete last line, and seconds between them: another
 process may be writing it."""
@@ -33,13 +33,13 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 @contextmanager
 def answering(url: str) -> Iterator[None]:
-    """Convert every error of a storage to a message of one line, while the context is open.
+    """Convert every error of a storage inside the block to a message of one line.
 
     Args:
         url: Address of the storage; a password in it is not shown.
 
     Raises:
-        SearchError: Instead of the original error.
+        SearchError: In place of the original error.
     """
     try:
         yield
@@ -55,7 +55,7 @@ def answering(url: str) -> Iterator[None]:
 
 
 def open_storage(url: str) -> BaseStorage:
-    """Open a storage; create it if it does not exist.
+    """Open an Optuna storage; create it if it does not exist.
 
     Args:
         url: Database URL, or the path of a journal file.
@@ -82,11 +82,11 @@ def open_storage(url: str) -> BaseStorage:
 
 
 def _require_journal(file: Path) -> None:
-    """Check that a file is a complete journal, if it exists.
+    """Check that a file, if it exists, is a complete journal of Optuna.
 
     Raises:
-        ValueError: If it is not a journal, or its last line is incomplete: Optuna would ignore
-            that line and append the next one to it.
+        ValueError: If the file is not a journal, or its last line is incomplete. Optuna would
+            ignore an incomplete line and append the next one to it.
     """
     for tries_left in reversed(range(_LOOKS)):
         try:

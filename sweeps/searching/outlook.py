@@ -1,17 +1,17 @@
-"""Outlook: how many runs may still be added to a launch, and for how long."""
+"""Outlook: an upper bound of the runs that a launch may still get, for estimates of its end."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outlook:
-    """Upper bound of the runs that a source may still add."""
+    """Upper bound of the runs that a search, or further seeds, may still add to a launch."""
 
     num_runs: int = 0
     """Number of runs that may still be added; pruned points need fewer."""
     at_once: int = 1
-    """Number of runs that are added together: those of one seed of a grid, or of one point."""
+    """Number of runs that are added together, such as all seeds of a point."""
     hours: float | None = None
-    """Hours until a budget is used up; None without a limit of time."""
+    """Hours until the time budget is used up; None without such a budget."""
     num_last: int = 0
-    """Number of runs of the confirmation, which are added last."""
+    """Number of runs of a search's confirmation, which are added last."""

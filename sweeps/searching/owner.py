@@ -1,4 +1,4 @@
-"""Owner: the store that a search belongs to, for a storage that several homes share."""
+"""Owner: the study and store that a search belongs to, for an Optuna storage shared by homes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from sweeps.study.study import Study
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Owner:
-    """A study and the store of its results."""
+    """A study and the store of its results; identifies a search in a shared Optuna storage."""
 
     study: Study
     store: Store
     identity: str
-    """Identity of the store."""
+    """Random id of the store, as written in it."""
 
     @classmethod
     def of(cls, study: Study, store: Store, *, is_writing: bool) -> Self:
@@ -34,7 +34,13 @@ class Owner:
         return cls(study=study, store=store, identity=known or "nobody")
 
     def has_results(self, points: Iterable[Mapping[str, Any]]) -> bool:
-        """Return True if the store has the runs of some points at every seed; False for none."""
+        """Return True if the store has finished runs of all given points at every seed.
+
+        False if no points are given.
+
+        Args:
+            points: Values of each point, by dotted path.
+        """
         search, points = self.study.search, tuple(points)
         if search is None or not points:
             return False

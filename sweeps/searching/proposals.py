@@ -1,4 +1,4 @@
-"""Proposals: the points of a search, drawn by Optuna and kept in its storage.
+"""Proposals: the points of a search, proposed by Optuna and kept in its storage.
 
 A point is drawn on an in-memory copy of the search and then added to the storage in one write, with
 its values. So a killed driver never leaves a point without values, the next driver can continue
@@ -46,14 +46,15 @@ from sweeps.study.space import MAX_GRID, Categorical, Integer, Parameter
 from sweeps.study.study import Study
 
 _TRIES = 50
-"""Number of draws from a sampler, which may repeat known points, before points are enumerated."""
+"""Number of draws from a sampler that may repeat known points. After that many, the points of the
+space are enumerated."""
 
 
 class Proposals:
-    """The points of one search. Only the driver that holds the study's lease may write."""
+    """The points of one search. Only the driver that holds the study's lease may write them."""
 
     def __init__(self, study: Study, url: str, owner: Owner | None = None) -> None:
-        """Open the search; create it and its storage if they do not exist.
+        """Open the search in Optuna's storage; create both if they do not exist.
 
         Args:
             study: A study with a search.
@@ -62,7 +63,7 @@ class Proposals:
 
         Raises:
             SearchError: If the sampler needs a package that is not installed, or the storage cannot
-                be opened. Every method raises it if the storage does not answer.
+                be opened. Every method raises this error if the storage does not answer.
         """
         assert study.search is not None
         self._search = study.search
@@ -84,7 +85,7 @@ class Proposals:
                 self._study.set_user_attr(OWNER, owner.identity)
 
     def history(self) -> SearchHistory:
-        """Return the history of the search, read from the storage."""
+        """Return the points, the importances and the end of the search, read from the storage."""
         with self._answering():
             return history_of(self._study, self._search)
 
@@ -94,10 +95,11 @@ class Proposals:
             return points_of(self._study)
 
     def ask(self) -> Point | None:
-        """Propose a point, store it and return it; None if the space is exhausted.
+        """Propose a new point, store it and return it; None if the space is exhausted.
 
-        A proposal never computes the same as an arm or an earlier point; for example, at switch
-        epoch 0 every alpha is ERM. It depends only on the search and its points so far.
+        A proposal never computes the same as an arm or an earlier point. For example, of all alphas
+        at switch epoch 0 one is proposed at most, because each is ERM. It depends only on the
+        search and its points so far.
 
         Raises:
             SearchError: If two values of the space cannot be combined.
@@ -130,7 +132,7 @@ class Proposals:
         return tuple(points)
 
     def elsewhere(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the values of all points of the other searches in the storage."""
+        """Return the values of all points of other searches in the same storage."""
         with self._answering():
             names = optuna.get_all_study_names(self._storage)
             others = [
@@ -144,9 +146,9 @@ class Proposals:
         """Add points whose results are already in the store; return the number of added ones.
 
         Args:
-            known: Values of each point, and the mean over seeds of each objective. Points that
-                compute the same as an arm or another point are skipped. Nothing is added once the
-                search has all of its points or has ended.
+            known: Values of each point by dotted path, and the mean over seeds of each objective.
+                Points that compute the same as an arm or another point are skipped. Nothing is
+                added once the search has all of its points or has ended.
         """
         with self._answering():
             trials = own_trials(self._study)
@@ -167,7 +169,7 @@ class Proposals:
         return told
 
     def tell(self, point: Point) -> None:
-        """Store the end of a point: its state, and its objectives or its number of seeds."""
+        """Store that a point has ended: its state, and its objectives or its number of seeds."""
         with self._answering():
             if point.num_seeds is not None:
                 given = self._study.user_attrs.get(NUM_SEEDS, {})
@@ -191,14 +193,14 @@ class Proposals:
             return float(self._study.user_attrs.get("gpu_hours", 0.0))
 
     def spend(self, hours: float, gpu_hours: float) -> None:
-        """Store the wall-clock hours and GPU-hours spent so far, by all drivers."""
+        """Store the wall-clock hours and GPU-hours that all drivers together have spent so far."""
         with self._answering():
             self._study.set_user_attr("hours", hours)
             if gpu_hours:
                 self._study.set_user_attr("gpu_hours", gpu_hours)
 
     def settle(self) -> None:
-        """Store that the search ended because its last points did not improve."""
+        """Store that the search ended because its last points brought no improvement."""
         with self._answering():
             self._study.set_user_attr(SETTLED, self._search.strategy.stop_after)
 
@@ -215,11 +217,14 @@ class Proposals:
 
 
 _Candidate = tuple[dict[str, Any], Mapping[str, Any]]
-"""Values of a point, with the system attributes that its sampler stored."""
+"""Values of a point by dotted path, and the attributes that Optuna's sampler stored with it."""
 
 
 def _candidates(search: Search, trials: Sequence[FrozenTrial]) -> Iterator[_Candidate]:
-    """Yield candidates for the next proposal, best first; of a countable space, all points."""
+    """Yield candidates for the next proposal, best first.
+
+    The sampler draws them. If the space is countable, all of its points follow.
+    """
     if search.strategy.sampler != "grid":
         # With a constant seed, a reopened search would repeat its first draws.
         seed = search.strategy.seed * 1_000_003 + len(trials) * 1_009
@@ -235,7 +240,13 @@ def _candidates(search: Search, trials: Sequence[FrozenTrial]) -> Iterator[_Cand
 
 
 def _drawn(search: Search, trials: Sequence[FrozenTrial], sampler: BaseSampler) -> _Candidate:
-    """Draw a candidate on an in-memory copy of the search."""
+    """Draw a candidate with an Optuna sampler, on an in-memory copy of the search.
+
+    Args:
+        search: The search.
+        trials: Optuna's trials so far.
+        sampler: The sampler.
+    """
     copy = optuna.create_study(
         directions=["minimize"] * len(search.strategy.objectives), sampler=sampler
     )
@@ -246,7 +257,7 @@ def _drawn(search: Search, trials: Sequence[FrozenTrial], sampler: BaseSampler) 
 
 @dataclass(frozen=True, slots=True)
 class _Suggest:
-    """Draws a parameter from an Optuna trial."""
+    """Draws the value of a search parameter from an Optuna trial."""
 
     trial: Trial
 
@@ -268,7 +279,14 @@ def _proposal(
     system_attrs: Mapping[str, Any],
     objectives: Sequence[float] = (),
 ) -> FrozenTrial:
-    """Return the Optuna trial to add: running, or complete if objectives are given."""
+    """Return the Optuna trial to add for a point; running, or complete if objectives are given.
+
+    Args:
+        search: The search.
+        values: Values of the point, by dotted path.
+        system_attrs: Attributes that the sampler stored.
+        objectives: Mean of each objective over the seeds; empty for a new point.
+    """
     distributions = {p.path: _distribution(p) for p in search.space.parameters if p.path in values}
     return create_trial(
         state=TrialState.COMPLETE if objectives else TrialState.RUNNING,
@@ -315,12 +333,12 @@ def _sampler(search: Search, seed: int) -> BaseSampler:
 
 
 def _content(config: Config) -> str:
-    """Return the last stage key, which is equal for equal computations."""
+    """Return the last stage key of a configuration; equal computations have equal keys."""
     return stage_keys(with_named_teacher(config))[-1]
 
 
 def _name_objectives(opened: optuna.Study, search: Search) -> None:
-    """Store the names of the objectives, which dashboards show."""
+    """Store the names of the objectives in Optuna's study, so that dashboards show them."""
     names = list(search.strategy.objectives)
     if opened.metric_names != names:
         with warnings.catch_warnings():

@@ -25,31 +25,47 @@ _STATES: Mapping[TrialState, PointState] = {
 }
 
 NUM_SEEDS = "num_seeds"
-"""Attribute of Optuna's study with the number of seeds by number of each pruned point."""
+"""Name of an attribute of Optuna's study: the number of trained seeds of each pruned point, by
+number of the point."""
 
 EXHAUSTED = "exhausted"
-"""Attribute of Optuna's study: True if the space was exhausted at the last proposal."""
+"""Name of an attribute of Optuna's study: True if the last proposal found no new point in the
+space."""
 
 KNOWN = "known"
-"""Attribute of a trial: True if its results were stored before the search proposed the point."""
+"""Name of an attribute of an Optuna trial: True if the results of the point were in the store
+before the search proposed it."""
 
 OWNER = "store"
-"""Attribute of Optuna's study with the identity of the store of its results."""
+"""Name of an attribute of Optuna's study: identity of the store that has its results."""
 
 SETTLED = "settled"
-"""Attribute of Optuna's study: the number of points in a row without improvement that ended it."""
+"""Name of an attribute of Optuna's study: the number of points in a row without improvement that
+ended the search."""
 
 _Told = TypeVar("_Told")
-"""Type of the result of a read."""
+"""Type of a value read from Optuna."""
 
 
 def read_history(study: Study, url: str, owner: Owner | None = None) -> SearchHistory:
-    """Return the history of a study's search, without importances; nothing is created."""
+    """Return the history of a study's search, without importances; creates nothing.
+
+    Args:
+        study: A study with a search.
+        url: Database URL, or the path of a journal file.
+        owner: Owner of the search, if several homes share the storage; otherwise None.
+    """
     return _read(study, url, owner, history_of) or SearchHistory()
 
 
 def read_importances(study: Study, url: str, owner: Owner | None = None) -> dict[str, float]:
-    """Return `SearchHistory.importances` of a study's search; computing it takes seconds."""
+    """Return the importance of each hyperparameter in a search; takes seconds to compute.
+
+    Args:
+        study: A study with a search.
+        url: Database URL, or the path of a journal file.
+        owner: Owner of the search, if several homes share the storage; otherwise None.
+    """
     return _read(study, url, owner, _importances) or {}
 
 
@@ -59,7 +75,14 @@ def _read(
     owner: Owner | None,
     what: Callable[[optuna.Study, Search], _Told],
 ) -> _Told | None:
-    """Read part of a search from a storage; None if the storage does not have the search."""
+    """Read a part of a search from its storage; None if the storage does not have the search.
+
+    Args:
+        study: A study with a search.
+        url: Database URL, or the path of a journal file.
+        owner: Owner of the search, if several homes share the storage; otherwise None.
+        what: Returns the part, from the opened study of Optuna.
+    """
     assert study.search is not None
     file = database_file(url) if "://" in url else Path(url)
     if file is not None and not os.path.lexists(file):
@@ -73,16 +96,16 @@ def _read(
 
 
 def name_of(study: Study) -> str:
-    """Return the name of a study's search in the storage of one home."""
+    """Return the name of a study's search in an Optuna storage that one home uses."""
     assert study.search is not None
     return f"{study.name}-{study.search.fingerprint(study.seeds)}"
 
 
 def name_within(storage: BaseStorage, study: Study, owner: Owner | None) -> str:
-    """Return the name of a study's search in a storage that others may use too.
+    """Return the name of a study's search in an Optuna storage that several homes may use.
 
-    An older search whose name has no owner belongs to this owner if all of its results are in the
-    owner's store.
+    Names of older searches do not contain an owner. Such a search belongs to this owner if all of
+    its results are in the owner's store.
 
     Args:
         storage: The storage.
@@ -119,12 +142,12 @@ def points_of(opened: optuna.Study) -> tuple[Point, ...]:
 
 
 def own_trials(opened: optuna.Study) -> list[FrozenTrial]:
-    """Return the trials that this program added, not those that other programs enqueued."""
+    """Return the trials that mixsweep added to Optuna's study, without those of other programs."""
     return [trial for trial in opened.get_trials(deepcopy=False) if "point" in trial.user_attrs]
 
 
 def history_of(opened: optuna.Study, search: Search) -> SearchHistory:
-    """Return the history of a search."""
+    """Return the history of a search from an opened study of Optuna."""
     points = points_of(opened)
     return SearchHistory(
         points=points,
@@ -133,7 +156,13 @@ def history_of(opened: optuna.Study, search: Search) -> SearchHistory:
 
 
 def end_of(opened: optuna.Study, search: Search, num_points: int) -> str | None:
-    """Return why the search ended, under the current budget; None if it continues."""
+    """Return the reason why a search has ended under its present budget; None if it continues.
+
+    Args:
+        opened: Optuna's study of the search.
+        search: The search.
+        num_points: Number of points so far.
+    """
     attrs = opened.user_attrs
     if attrs.get(EXHAUSTED):
         return f"ended with its space, which has no more than {num_points} different points"

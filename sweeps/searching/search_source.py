@@ -1,4 +1,4 @@
-"""SearchSource: the runs of a search, one point after another as Optuna proposes them."""
+"""SearchSource: the runs of a search, point after point as Optuna proposes them."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class SearchSource:
-    """Arms, then points as they are proposed, then the confirmation of the best point.
+    """Source of runs for a search: the arms, then proposed points, then the confirmation.
 
-    Optuna's storage has the points, and the checkpoint store their results. A new source continues
-    from these two, whatever stopped the last one.
+    Points are kept in Optuna's storage, results in the store. A new source continues from these
+    two, however the last launch ended.
     """
 
     def __init__(
@@ -43,13 +43,13 @@ class SearchSource:
         proposals: "Proposals",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Continue the points that were proposed before.
+        """Create a source that continues the points proposed so far.
 
         Args:
             study: A study with a search.
-            store: The checkpoint store.
+            store: The store of results and checkpoints.
             proposals: The points of the search.
-            clock: Returns seconds; measures the budget.
+            clock: Returns the time in seconds; used to measure the budget.
 
         Raises:
             SearchError: If Optuna's storage does not answer.
@@ -101,11 +101,15 @@ class SearchSource:
 
     @property
     def study(self) -> Study:
-        """The study with all points so far, and with the confirmation once it has started."""
+        """The study with all points so far as arms, and the confirmation once it has started."""
         return self._study
 
     def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
-        """Return the next runs: known arms and points, then a new point, then the confirmation."""
+        """Return the next runs to train; empty if none can be added now.
+
+        First come arms and points known from earlier launches, then new points, then the
+        confirmation.
+        """
         if self.trouble is not None:
             return ()
         try:
@@ -115,7 +119,10 @@ class SearchSource:
             return ()
 
     def end(self, run: Run, *, failed: bool) -> None:
-        """Close or continue the point of a run once all of its started seeds have ended."""
+        """Record the end of a run; once all started seeds of its point have ended, judge the point.
+
+        The point is then closed (complete, pruned or failed) or gets its next seeds.
+        """
         if failed:
             self._failed.add(run.key)
         try:
@@ -127,7 +134,7 @@ class SearchSource:
             self.trouble = error
 
     def outlook(self, slots: int) -> Outlook:
-        """Return the runs of points not proposed yet and of a confirmation not started yet."""
+        """Return the number of runs of points not proposed yet, and of the confirmation."""
         seeds, gpus = len(self._bare.seeds), self.gpus_per_run * slots
         to_ask = 0 if self._is_over else max(0, self._search.points - len(self._points))
         return Outlook(
@@ -139,14 +146,15 @@ class SearchSource:
 
     @property
     def _num_confirming(self) -> int:
-        """Number of runs of the confirmation: the best point and the arms."""
+        """Number of runs of the confirmation: the best point and the arms, at its seeds."""
         return len(self._search.strategy.confirm_seeds) * (len(self._bare.fixed) + 1)
 
     def _known(self) -> Iterator[tuple[dict[str, Any], tuple[float, ...]]]:
-        """Yield points that are stored at every seed, with their objectives, simplest first.
+        """Yield points whose runs at every seed are in the store already, with their objectives.
 
-        Candidates come from other launches and searches; equal keys mean the same computation.
-        Points are trained without test data, so none is read here.
+        The simplest points come first. Candidates come from other launches and searches; equal keys
+        mean equal computations. Points are trained without test data, so no test result is read
+        here.
         """
         arms = [flat for launch in launches(self._store) for flat in launch.arms.values()]
         found = map(self._search.space.found_in, (*arms, *self._proposals.elsewhere()))
@@ -192,7 +200,7 @@ class SearchSource:
             self._study = self._grown()
 
     def _asks(self) -> bool:
-        """Return True if one more point may be proposed; otherwise record why the search ends."""
+        """Return True if another point may be proposed; otherwise record why the search ended."""
         if self._is_over or len(self._points) >= self._search.points:
             return False
         if self._search.budget.exceeded(self._hours(), self._gpu_hours()) is not None:
@@ -204,7 +212,7 @@ class SearchSource:
         return not self._is_over
 
     def _has_settled(self) -> bool:
-        """Return True if the last points did not improve; results of points are cached."""
+        """Return True if the last points brought no improvement; read results are cached."""
         after = self._search.strategy.stop_after
         if after is None:
             return False
@@ -222,7 +230,7 @@ class SearchSource:
         return () if point is None else (point,)
 
     def _begin_all(self, asked: Sequence[Point]) -> None:
-        """Start proposed points; an empty list means that the space is exhausted."""
+        """Start new points; an empty list records that the space is exhausted."""
         for point in asked:
             self._points[point.number] = point
             self._begin(point)
@@ -237,7 +245,7 @@ class SearchSource:
         self._study = self._grown()
 
     def _begin(self, point: Point) -> None:
-        """Start the first seeds of a point: all, or those before pruning."""
+        """Start the first seeds of a point: all, or those before the first pruning decision."""
         runs = self._runs(point)
         first = runs[: self._search.strategy.prune_after]
         self._outstanding[point.number] = {run.key for run in first}
@@ -249,7 +257,7 @@ class SearchSource:
             self._judge(point)
 
     def _judge(self, point: Point) -> None:
-        """Close a point whose started seeds have ended, or add its next seeds."""
+        """Decide on a point whose started seeds have ended: close it, or add its next seeds."""
         runs = self._runs(point)
         values = [self._objectives(result) for result in read_results(runs, self._store)]
         measured = [value for value in values if value is not None]
@@ -297,7 +305,7 @@ class SearchSource:
         )
 
     def _complete_values(self) -> Iterator[tuple[float, ...]]:
-        """Return the first objective of each complete point by seed; points are read once."""
+        """Yield, for each complete point, its first objective at every seed; read once."""
         for number, point in self._points.items():
             if point.state == "complete" and number not in self._values:
                 found = map(self._objectives, read_results(self._runs(point), self._store))
@@ -306,7 +314,7 @@ class SearchSource:
         return (values for values in self._values.values() if len(values) == whole)
 
     def _conclude(self) -> None:
-        """Select the best point and add its confirmation, once every point is closed."""
+        """Select the best point and add the confirmation, if every point is closed."""
         enough = len(self._points) >= self._search.points or self._is_over
         if not enough or self._outstanding or self._lost or self._winner is not None:
             return
@@ -339,7 +347,10 @@ class SearchSource:
         return tuple(self._keeping_forks(self._keeping_network(p)) for p in plan.pending)
 
     def _keeping_network(self, planned: PlannedRun) -> PlannedRun:
-        """Keep the final state of the best point's first run, if it trains a network."""
+        """Return a planned run, which keeps its final state if it is the winner's first run.
+
+        This applies only if the run trains a network.
+        """
         winning = self._study.winning_run()
         if self._study.problem.network is None or winning is None:
             return planned
@@ -357,9 +368,9 @@ class SearchSource:
 
     @property
     def _values_of(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the values of each search point by its arm.
+        """Return the searched values of each point, by name of its arm.
 
-        Arms of the study file are absent: no state is kept for points to fork from.
+        Arms of the study file are absent, because they keep no state for points to fork from.
         """
         return {point.arm: point.values for point in self._points.values()}
 
@@ -372,7 +383,7 @@ class SearchSource:
         return result.outcome == "complete" or run.key in self._failed or self._has_diverged(run)
 
     def _objectives(self, result: RunResult) -> tuple[float, ...] | None:
-        """Return the objectives of a run from the store; None unless the run is complete."""
+        """Return the stored objectives of a run; None if the run is not complete."""
         if result.outcome != "complete":
             return None
         last = result.records[-1].metrics
@@ -382,7 +393,10 @@ class SearchSource:
         return (self._clock() - self._started_at) / SECONDS_PER_HOUR
 
     def _gpu_hours(self) -> float:
-        """Return the GPU-hours spent, at least those recorded before; 0 without such a budget."""
+        """Return the GPU-hours spent on the search so far; 0 without a budget of GPU-hours.
+
+        The result is at least the number that was recorded before.
+        """
         if self._search.budget.gpu_hours is None:
             return 0.0
         return max(self._gpu_hours_before, self._trained.gpu_hours)

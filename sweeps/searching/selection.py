@@ -16,10 +16,15 @@ from sweeps.study.study import Study
 
 
 def grown_study(study: Study, history: SearchHistory, store: Store) -> Study:
-    """Return a study with the points proposed so far and, after the last one, the confirmation.
+    """Return a study with its search's points as arms; after the last also the confirmation.
 
-    A point that stays open because one of its seeds failed does not block the confirmation. A study
-    without a search is returned unchanged.
+    A point with a failed seed stays open and does not block the confirmation. A study without a
+    search is returned unchanged.
+
+    Args:
+        study: The study as in its file.
+        history: History of its search.
+        store: The store of its results.
     """
     search = study.search
     if search is None:
@@ -33,9 +38,9 @@ def grown_study(study: Study, history: SearchHistory, store: Store) -> Study:
 
 
 def confirmation_is_due(study: Study, points: Sequence[Point], failed: Collection[str]) -> bool:
-    """Return True if the best point can be selected in a search that proposes no more points.
+    """Return True if a search that proposes no more points can select its best point.
 
-    This requires that every point is closed, or stays open because one of its seeds failed.
+    Every point must be closed, or must stay open because one of its seeds failed.
 
     Args:
         study: The study as in its file.
@@ -48,9 +53,10 @@ def confirmation_is_due(study: Study, points: Sequence[Point], failed: Collectio
 
 
 def foreseen_study(study: Study) -> Study:
-    """Return a study with the points that its search will propose, if that is a grid.
+    """Return a study with all points that its search will propose, if the sampler is `grid`.
 
-    These are all grid points that differ from the arms and from each other (`Proposals.ask`).
+    These are all grid points that differ from the arms and from each other (see `Proposals.ask`).
+    Other studies are returned unchanged.
     """
     search = study.search
     if search is None or search.strategy.sampler != "grid":
@@ -70,7 +76,10 @@ def foreseen_study(study: Study) -> Study:
 
 
 def winner_of(study: Study, points: Sequence[Point], store: Store) -> Point | None:
-    """Return the best point of a study's search; reads standard errors from the store if needed."""
+    """Return the best point of a study's search; None if no point is complete.
+
+    Standard errors are read from the store if the selection rule needs them.
+    """
     search = study.search
     assert search is not None
     errors: dict[str, float] = {}
@@ -87,16 +96,17 @@ def winner_of(study: Study, points: Sequence[Point], store: Store) -> Point | No
 
 def select_point(search: Search, points: Sequence[Point], standard_errors: Mapping[str, float]
                  ) -> Point | None:  # fmt: skip
-    """Return the point that the search's rule selects; None if no point is complete.
+    """Return the best point by the search's selection rule; None if no point is complete.
 
-    `val-mean` selects the lowest mean of the first objective, the earlier point in a tie. `val-1se`
-    selects the simplest point (`Space.rank`) within one standard error of that one.
+    `val-mean` selects the lowest mean of the first objective; of equal points the earlier.
+    `val-1se` selects the simplest point (`Space.rank`) whose mean is within one standard error of
+    the lowest.
 
     Args:
         search: The search, with its rule.
         points: All points.
-        standard_errors: Standard error of the mean by arm of each complete point, used by `val-1se`
-            only; if missing, because the store lost the runs, it counts as 0.
+        standard_errors: Standard error of the mean of each complete point, by name of its arm; used
+            by `val-1se` only. A missing one, because the store lost the runs, counts as 0.
     """
     complete = [point for point in points if point.state == "complete"]
     if not complete:
@@ -163,19 +173,19 @@ def is_clearly_worse(  # noqa: PLR0913  two points, and the search that they are
 ) -> bool:
     """Return True if a point may be pruned: it is significantly worse than the best point.
 
-    Both are compared at the same seeds: the one-sided lower bound of the mean paired difference, by
-    Student's t, must be above zero. With one look its level is 1 - 5 % / m, where m is the number
-    of pairs of points: each point is compared once, with the luckiest of those before it, which may
-    be any. Of 20 equal points any is pruned in 2 to 3 % of 1,500 simulated searches, at 3, 5 and 10
-    seeds.
+    Both points are compared at the same seeds: the one-sided lower bound of the mean paired
+    difference, by Student's t, must be above zero. If points are compared only once, the level of
+    the bound is 1 - 5 % / m, where m is the number of pairs of points: the best point so far, with
+    which a point is compared, may be any earlier one. Of 20 equal points any is pruned in 2 to 3 %
+    of 1,500 simulated searches, at 3, 5 and 10 seeds.
 
-    In a race, with several looks, the best point is pruned in at most 5 % of searches: it may be
-    compared with every other point, and all looks at two points together have the level 5 % /
-    (points - 1), by the bounds of planned looks (`sweeps.study.bounds`). With the few seeds of a
-    look the spread is uncertain, so the pooled spread of good points is used if it is larger.
-    This assumes that points have equal spread over seeds: of 20 equal points at 5 seeds the best is
-    pruned in 0.9 % of searches, and in 5.5 % if it alone has three times the spread (1,000
-    simulated searches).
+    In a race, points are compared several times ("looks"), after more and more seeds. The best
+    point is then pruned in at most 5 % of searches: it may be compared with every other point, and
+    all looks at two points together have the level 5 % / (points - 1), by the bounds of planned
+    looks (`sweeps.study.bounds`). With the few seeds of a look the spread is uncertain, so the
+    pooled spread of good points is used if it is larger. This assumes that points have equal spread
+    over seeds: of 20 equal points at 5 seeds the best is pruned in 0.9 % of searches, and in 5.5 %
+    if it alone has three times the spread (1,000 simulated searches).
 
     Errors that are fractions of N images are counts, so the variance of a difference d of two of
     them is at least |d| / N.
@@ -218,9 +228,10 @@ class PooledSpread:
 
     @classmethod
     def of(cls, values: Sequence[Sequence[float]]) -> "PooledSpread | None":
-        """Estimate the spread from complete points at equal seeds; None with fewer than three.
+        """Estimate the spread from complete points at equal seeds; None with less than three.
 
-        Only the better half of the points counts, at least three: bad points often vary more.
+        Only the better half of the points is used, at least three, because bad points often vary
+        more.
 
         The residuals of an additive model of points and seeds have (points - 1) (seeds - 1) degrees
         of freedom; the variance of a difference is twice their variance.
@@ -245,9 +256,10 @@ class PooledSpread:
 
 
 _MISSED = 0.05
-"""Probability of a wrong pruning in a whole search."""
+"""Probability, over a whole search, that the best point is pruned wrongly."""
 _SPENDING = 0.45
-"""Exponent that spreads this probability over the looks of a race, as in `UntilDecided.spending`.
+"""Exponent that spreads this probability over the looks of a race, as in
+`UntilDecided.spending`.
 """
 
 

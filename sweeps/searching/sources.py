@@ -1,4 +1,4 @@
-"""Sources of runs: the interface, and two sources that know all runs in advance."""
+"""Sources of runs: the interface through which engines get runs, and two simple implementations."""
 
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -15,45 +15,50 @@ from sweeps.study.study import Run, Study
 
 
 class RunSource(Protocol):
-    """Interface of sources of runs: they return the runs to train, and read results."""
+    """Interface of the objects that give an engine the runs to train, for example a search."""
 
     gpus_per_run: float
-    """GPUs of one run, for budgets; set by the engine."""
+    """GPUs per run, used to count GPU-hours; set by the engine."""
     lacked_memory: bool
-    """True if a run failed for lack of memory; the engine sets it."""
+    """True if a run failed for lack of memory; set by the engine."""
     is_stopped: bool
-    """True if the launch must start no more runs; the engine sets it."""
+    """True if the launch must start no more runs; set by the engine."""
     num_waiting: int
     """Largest number of runs that can wait for slots at the start."""
     trouble: SearchError | StoreError | None
-    """Error that stopped the source early; None if there was none."""
+    """Error that stopped the source before all runs were given out; None if there was none."""
 
     @property
     def study(self) -> Study:
-        """The study with all arms so far."""
+        """The study with all arms that it has so far."""
 
     def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
-        """Return new runs; empty if none are available now.
+        """Return new runs to train; empty if there are none at present.
 
-        Called often, whenever a slot is free and no run waits for it.
+        Engines call this whenever a slot is free and no run waits for it.
 
         Args:
-            underway: Runs returned before that have not ended.
+            underway: Runs returned earlier that have not ended yet.
         """
 
     def end(self, run: Run, *, failed: bool) -> None:
-        """Handle the end of a run."""
+        """Take note that a run has ended; its result is in the store.
+
+        Args:
+            run: The run.
+            failed: True if it failed or diverged.
+        """
 
     def outlook(self, slots: int) -> Outlook:
         """Return an upper bound of the runs still to come.
 
         Args:
-            slots: Number of runs trained in parallel, for budgets of GPU-hours.
+            slots: Number of runs trained in parallel; GPU-hours are spent that much faster.
         """
 
 
 class FixedSource:
-    """The missing runs of a study without a search, all at once."""
+    """Source that gives out all missing runs of a study at once; for studies without a search."""
 
     def __init__(self, study: Study, plan: Plan) -> None:
         """Create a source for a plan."""
@@ -71,25 +76,25 @@ class FixedSource:
         return self._study
 
     def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
-        """Return the plan, once."""
+        """Return all missing runs at the first call; nothing later."""
         del underway
         pending, self._pending = self._pending, ()
         return pending
 
     def end(self, run: Run, *, failed: bool) -> None:
-        """Do nothing: no run depends on another's result."""
+        """Do nothing, because no run depends on the result of another."""
 
     def outlook(self, slots: int) -> Outlook:
-        """Return the number of runs that were not returned yet."""
+        """Return the number of runs that `more` has not returned yet."""
         del slots
         return Outlook(num_runs=len(self._pending))
 
 
 class BudgetedSource:
-    """The missing runs of a study with a budget, seed by seed until the budget is used up.
+    """Source that gives out the missing runs seed by seed until the study's budget is used up.
 
-    All arms get the same seeds, so they stay paired. A seed that an earlier launch started comes
-    first and is finished even if the budget is used up.
+    All arms get the same seeds, so they stay paired. A seed that an earlier launch has started
+    comes first, and is finished even if the budget is used up.
     """
 
     def __init__(
@@ -104,8 +109,8 @@ class BudgetedSource:
         Args:
             study: A study with a budget.
             plan: The missing runs.
-            store: The checkpoint store.
-            clock: Returns seconds, to measure the budget.
+            store: The store of results, from which past spending is read.
+            clock: Returns the time in seconds; used to measure the budget.
         """
         self.gpus_per_run = 0.0
         self.lacked_memory = False
@@ -128,7 +133,7 @@ class BudgetedSource:
         return self._study
 
     def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
-        """Return the runs of one seed; none once the budget is used up."""
+        """Return the missing runs of the next seed; nothing once the budget is used up."""
         del underway
         if not self._groups:
             return ()
@@ -140,10 +145,10 @@ class BudgetedSource:
         return group
 
     def end(self, run: Run, *, failed: bool) -> None:
-        """Do nothing: spending is read when a seed starts."""
+        """Do nothing, because the spending is read when the next seed starts."""
 
     def outlook(self, slots: int) -> Outlook:
-        """Return the number of runs of later seeds, and the hours left of the budget."""
+        """Return the number of runs of later seeds, and the hours that are left of the budget."""
         gpus = self.gpus_per_run * slots
         hours = (self._clock() - self._spent_at) / SECONDS_PER_HOUR
         begun, limit, to_come = len(self._begun), self._study.budget.runs, 0

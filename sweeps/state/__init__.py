@@ -1,1 +1,1 @@
-"""The state of a study's runs: plans, stored results, failures, and the ledger of launches."""
+"""State of a study's runs, as read from the store: plans, results, failures, list of launches."""

@@ -1,4 +1,4 @@
-"""Archives: a study in one file, to copy it to another home; every file in it has a sha256.
+"""Archives: a study packed into one zip file, to copy it to another home.
 
 SHA256SUMS                    of every other file, in the format of `sha256sum`
 launch.json  data/*.json      the study as it was launched, and facts of its image folders
@@ -30,19 +30,19 @@ SUMS = "SHA256SUMS"
 _NAME = re.compile(r"(launch\.json|(data|store|report)(/[A-Za-z0-9_-][A-Za-z0-9._@-]*){1,4})")
 _STUDY = re.compile(r"[a-z0-9-]{1,100}/[0-9a-f]{32}")
 _MOST_BYTES = 2**36
-"""Largest total size of an unpacked archive, in bytes; the predictions of 10,000 runs of ImageNet
-are half as large."""
+"""Largest total size of an unpacked archive, in bytes. The predictions of 10,000 runs of ImageNet
+take half of it."""
 _MOST_GROWTH, _SMALL = 200, 2**26
 """An archive may unpack to at most `_SMALL` bytes plus `_MOST_GROWTH` times its own size: records
 compress to a thirtieth, predictions hardly."""
 _LARGEST_NOTE = 2**28
-"""Largest file of an archive that is read into memory, in bytes."""
+"""Largest file of an archive that is read into memory at once, in bytes."""
 _CHUNK = 2**20
 _COMPRESSIONS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _DAMAGES = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, KeyError, RuntimeError)
-"""Errors that a damaged archive raises, or one with a password."""
+"""Types of errors that reading a damaged or password-protected archive raises."""
 _NAMED_BY_DAMAGE = {None, errno.EINVAL, errno.EEXIST, errno.ENOTDIR, errno.EISDIR}
-"""Error numbers of the system caused by impossible file names or offsets in an archive."""
+"""System error numbers that impossible file names or offsets in a damaged archive cause."""
 
 
 class StudyArchiveError(Exception):
@@ -51,16 +51,17 @@ class StudyArchiveError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Added:
-    """The result of adding an archive to a store."""
+    """Counts of the runs that adding an archive to a store found."""
 
     launch: Launch
     facts: Mapping[str, Mapping[str, Any]]
     new: int
-    """Number of runs whose last stage was not in the store."""
+    """Number of runs that were added, because their last stage was not in the store."""
     known: int
-    """Number of runs that were in the store with the same records."""
+    """Number of runs that were already in the store with the same records."""
     other: tuple[str, ...]
-    """Stage keys that were in the store with other records, which were kept."""
+    """Last stage keys of runs that were already in the store with other records; those in the store
+    are kept."""
 
 
 def write_archive(  # noqa: PLR0913  the parts of an archive
@@ -71,13 +72,14 @@ def write_archive(  # noqa: PLR0913  the parts of an archive
     store: Store,
     report: Path | None,
 ) -> tuple[int, int]:
-    """Write a study to one file, which appears only when complete; return its runs and its bytes.
+    """Write a study to one zip file; return its number of runs and its size in bytes.
 
     Args:
-        file: The file; an existing one is replaced.
-        launch: The study.
-        known: The store's facts of the study's data.
-        results: Results of its runs; the last stage of each is written, without states.
+        file: The file. It appears only when complete, and replaces an existing one.
+        launch: The study as it was launched.
+        known: Facts of the study's datasets, as recorded in the store.
+        results: Results of its runs. The last stage of each is written, without the state
+            (weights).
         store: The store of the results.
         report: Folder of the report; None to write no report.
     """
@@ -116,14 +118,14 @@ def write_archive(  # noqa: PLR0913  the parts of an archive
 def read_archive(file: Path, store: Store, folder: Path, report: Path) -> Added:
     """Add the runs of an archive to a store; existing content is not changed.
 
-    Every file is checked against its sha256 before anything is written, and each manifest against
-    the one inside it. The caller holds the lease of the study.
+    Before anything is written, every file is checked against its sha256, and each manifest against
+    its own sha256. The caller must hold the lease of the study.
 
     Args:
         file: The archive.
         store: The store to add the runs to.
         folder: An empty folder to unpack into.
-        report: Folder for the report, unless it exists.
+        report: Folder to write the report to; nothing is written if it exists.
 
     Raises:
         StudyArchiveError: If the file is not an archive, or was changed.
@@ -164,7 +166,7 @@ def read_archive(file: Path, store: Store, folder: Path, report: Path) -> Added:
 
 
 def launch_in(file: Path) -> Launch:
-    """Return the study of an archive; its other files are not read.
+    """Return the launch recorded in an archive, without reading its other files.
 
     Raises:
         StudyArchiveError: If the file is not an archive of a study.
@@ -181,10 +183,11 @@ def launch_in(file: Path) -> Launch:
 
 
 def unpack(file: Path, folder: Path) -> Launch:
-    """Check every byte of an archive, unpack it, and return its study.
+    """Check every byte of an archive, unpack it, and return the launch recorded in it.
 
     Raises:
-        StudyArchiveError: If a file in it is not listed, is missing, or has another sha256.
+        StudyArchiveError: If a file of the archive is not listed, is missing, or has another
+            sha256.
         OSError: If the archive cannot be read, or the folder not written.
     """
     launch = launch_in(file)
@@ -227,7 +230,13 @@ def unpack(file: Path, folder: Path) -> Launch:
 
 
 def _copied(result: RunResult, store: Store, copy: Store) -> bool:
-    """Copy the last stage of a run, its predictions and its failure; return if it has a stage."""
+    """Copy the last stage of a run, its predictions and its failure; return True if it has a stage.
+
+    Args:
+        result: The run.
+        store: The store to copy from.
+        copy: The store to copy to.
+    """
     stage = result.stage
     if result.failure is not None and result.outcome in {"failed", "diverged"}:
         copy.failures.write(result.failure)
@@ -247,10 +256,10 @@ def _copied(result: RunResult, store: Store, copy: Store) -> bool:
 
 
 def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """Return the content of a member of an archive.
+    """Return the content of one file of an archive.
 
     Raises:
-        StudyArchiveError: If it is too large to read into memory.
+        StudyArchiveError: If the file is too large to read into memory.
     """
     if member.file_size > _LARGEST_NOTE:
         raise StudyArchiveError(
@@ -263,10 +272,10 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
 
 
 def _copy(archive: zipfile.ZipFile, member: zipfile.ZipInfo, out: IO[bytes]) -> str:
-    """Write a member of an archive to a stream, at most its stated size; return its sha256.
+    """Write one file of an archive to a stream, up to its stated size; return its sha256.
 
     Raises:
-        StudyArchiveError: If it is larger than stated, or has an unexpected compression.
+        StudyArchiveError: If the file is larger than stated, or has an unexpected compression.
     """
     if member.compress_type not in _COMPRESSIONS:
         raise StudyArchiveError(

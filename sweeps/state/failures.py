@@ -1,4 +1,4 @@
-"""Failures: why runs of a study ended early, including runs whose teacher diverged."""
+"""Failures: the reasons why runs of a study ended early, including a diverged teacher."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,10 +9,10 @@ from sweeps.study.study import Run
 
 
 def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
-    """Return the stored failures by run key, and those of given runs that cannot be trained.
+    """Return the failure of each run that has one, by run key.
 
-    A run whose teacher diverged counts as diverged with the teacher's message: it cannot be trained
-    until the teacher's failure is deleted.
+    A run whose teacher diverged counts as diverged, with the teacher's message. It cannot be
+    trained until the teacher's failure is deleted.
 
     Args:
         runs: The runs, including all teachers, and teachers of teachers.
@@ -47,10 +47,10 @@ def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
 
 
 def diverged(failures: Mapping[str, Failure]) -> frozenset[str]:
-    """Return the keys of the diverged runs, which would diverge again in another try."""
+    """Return the keys of the diverged runs, which are not tried again: they would fail again."""
     return frozenset(key for key, failure in failures.items() if failure.kind == "diverged")
 
 
 def spell_tries(failure: Failure) -> str:
-    """Return the number of tries of a failed run: `3 tries`."""
+    """Return the number of tries of a failed run as text, such as `3 tries`."""
     return "1 try" if failure.attempts == 1 else f"{failure.attempts} tries"

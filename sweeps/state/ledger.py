@@ -1,7 +1,7 @@
-"""Ledger: the studies that were launched in a store, with their settings.
+"""Ledger: a list in the store of the studies that were launched there, with their settings.
 
-    studies/<study>/<settings>.json    the newest launch of a study as resolved
-    data/<digest>.json                 facts of data sets outside the catalogue, for reports
+    studies/<study>/<settings>.json    the newest launch of a study, with all values resolved
+    data/<digest>.json                 facts of datasets outside the catalogue, for reports
 
 The ledger is for people; no computation depends on it. A record that cannot be read is skipped, and
 the next launch writes it again.
@@ -30,39 +30,41 @@ _DATA = "data"
 _NAME = re.compile(rf"{_TOP}/([a-z0-9-]{{1,100}})/([0-9a-f]+)\.json")
 _PLUGIN = "plugin "
 _MOST_NAMED = 3
-"""Largest number of differing settings to list; further ones are only counted."""
+"""Largest number of differing settings that a text lists; further ones are only counted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Launch:
-    """A study as it was launched."""
+    """A study as it was launched, recorded in the store."""
 
     study: str
     settings: str
-    """Identity of the settings, `Study.settings`."""
+    """Hash of the study's settings (`Study.settings`)."""
     command: str
     at_ms: int
-    """Start of the launch, Unix time in ms."""
+    """Time at which the launch started, Unix time in ms."""
     seeds: tuple[int, ...]
     arms: Mapping[str, Mapping[str, Any]]
-    """Flattened configuration of each arm of the study file, without the seed."""
+    """Configuration of each arm of the study file by dotted path, without the seed."""
     ends: tuple[str, ...]
-    """Final stage key of every run that the study had then."""
+    """Final stage key of every run that the study had at that time."""
     runs: tuple[str, ...] = ()
-    """`KEY SEED ARM` of every run that the study had then; empty if not recorded."""
+    """A text `KEY SEED ARM` for every run that the study had at that time; empty if not
+    recorded.
+    """
     source: str = ""
-    """The study file with overrides applied (`Study.source`); empty if not recorded."""
+    """Text of the study file with the overrides applied (`Study.source`); empty if not recorded."""
     folder: str = ""
-    """Folder that relative paths of the study file start from."""
+    """Folder that relative paths in the study file start from."""
 
     @classmethod
     def of(cls, study: Study, command: str, at_ms: int | None = None) -> Self:
-        """Return the launch of a study.
+        """Return the record of a launch of a study.
 
         Args:
-            study: The study with the arms that it has by now.
+            study: The study with the arms that it has so far.
             command: The command line.
-            at_ms: Start time; None for now.
+            at_ms: Start of the launch, Unix time in ms; None for now.
         """
         return cls(
             study=study.name,
@@ -78,24 +80,25 @@ class Launch:
         )
 
     def num_finished(self, stored: Iterable[str]) -> int:
-        """Return the number of its runs that are stored completely.
+        """Return how many of the launch's runs are completely stored.
 
         Args:
-            stored: Stage keys of the store.
+            stored: Keys of the stages in the store.
         """
         return len(set(self.ends) & set(stored))
 
 
 def enter(study: Study, store: Store, command: str, at_ms: int | None = None) -> int:
-    """Record the launch of a study, and return its time; requires the lease of the study.
+    """Record a launch of a study in the store; return its start as Unix time in ms.
 
-    A failure to write, such as a full disk, is ignored: later writes report it.
+    The caller must hold the lease of the study. A failure to write, such as a full disk, is
+    ignored, because later writes will report it.
 
     Args:
-        study: The study with the arms that it has by now.
+        study: The study with the arms that it has so far.
         store: The store of its results.
         command: The command line.
-        at_ms: Start of the launch, if it was recorded before; None for now.
+        at_ms: Start of the launch, if it was recorded before, in ms; None for now.
     """
     launch = Launch.of(study, command, at_ms)
     facts: dict[str, Mapping[str, Any]] = {}
@@ -108,7 +111,13 @@ def enter(study: Study, store: Store, command: str, at_ms: int | None = None) ->
 
 
 def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -> None:
-    """Write a launch, and facts of its data by digest, to a store; ignore failures to write."""
+    """Write a launch, and facts of its datasets, to a store; failures to write are ignored.
+
+    Args:
+        launch: The launch.
+        facts: Facts of each dataset, by its digest.
+        store: The store.
+    """
     notes = {f"{_TOP}/{launch.study}/{launch.settings}.json": dataclasses.asdict(launch)} | {
         _data_name(digest): dict(of_digest)
         for digest, of_digest in facts.items()
@@ -120,7 +129,7 @@ def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -
 
 
 def known_data(store: Store, study: str) -> KnownData:
-    """Return the stored facts of a study's data; those of its newest launch come first."""
+    """Return the recorded facts of a study's datasets; those of its newest launch come first."""
     configs = [
         config for launch in reversed(launches(store, study)) for config in launch.arms.values()
     ]
@@ -134,7 +143,7 @@ def known_data(store: Store, study: str) -> KnownData:
 
 
 def stored_launch(store: Store, reference: str) -> Launch | None:
-    """Return the newest launch that a reference names; None if there is none.
+    """Return the newest launch of a study in a store; None if there is none.
 
     Args:
         store: The store to search.
@@ -163,11 +172,11 @@ def _is_name(digest: object) -> bool:
 
 
 def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:
-    """Return the newest launch of each study and settings, the oldest first.
+    """Return the newest launch of each study and version of its settings, oldest first.
 
     Args:
         store: The store.
-        study: Name of a study, to return only its launches; None for all studies.
+        study: Name of a study whose launches to return; None for all studies.
     """
     top = _TOP if study is None else f"{_TOP}/{study}"
     names = sorted(name for name in store.files.names(top) if _NAME.fullmatch(name))
@@ -178,9 +187,9 @@ def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:
 
 
 def settings_of(study: Study) -> dict[str, dict[str, Any]]:
-    """Return the flattened configuration of each arm of the study file.
+    """Return the configuration of each arm of the study file by dotted path.
 
-    It includes the digests of the plugins that the arm needs.
+    It includes the digests of the plugins that the arm uses.
     """
     return {
         arm: {
@@ -192,7 +201,7 @@ def settings_of(study: Study) -> dict[str, dict[str, Any]]:
 
 
 def same_plugins(stored: Mapping[str, Mapping[str, Any]], study: Study) -> bool:
-    """Return True if the plugins that a launch and a study share have the same sources.
+    """Return True if a launch and a study use the same source of each plugin that both use.
 
     Args:
         stored: Arms of the launch, in the format of `settings_of`.
@@ -209,13 +218,13 @@ def same_plugins(stored: Mapping[str, Mapping[str, Any]], study: Study) -> bool:
 def spell_differences(
     stored: Mapping[str, Mapping[str, Any]], study: Study, seeds: Iterable[int] = ()
 ) -> str:
-    """Return the differences from a stored study as text: `base.epochs=50; you asked for 2`.
+    """Return the differences between a stored study and a requested one as text.
 
-    Empty if they have the same arms with the same values. The folder of data is not compared, only
-    its digest.
+    For example `base.epochs=50; you asked for 2`. Empty if both have the same arms with the same
+    values. The folder of the data is not compared, only its digest.
 
     Args:
-        stored: Flattened configuration by arm, as in JSON.
+        stored: Configuration of each arm of the stored study, by dotted path.
         study: The requested study.
         seeds: The stored seeds; empty to leave seeds out of the comparison.
     """
@@ -252,7 +261,7 @@ def spell_differences(
 
 
 def _launch(name: str, content: bytes | UnreadableError) -> Launch | None:
-    """Return the launch in a file; None if it cannot be read or its name does not match."""
+    """Return the launch recorded in a file; None if it is unreadable or has another name."""
     launch = filled(Launch, parse_note(content))
     if launch is None or not 0 <= launch.at_ms <= LATEST_MS or not is_printable(launch):
         return None
@@ -260,7 +269,7 @@ def _launch(name: str, content: bytes | UnreadableError) -> Launch | None:
 
 
 def is_printable(launch: Launch) -> bool:
-    """Return True if a terminal can show the names in a launch, which may come from others."""
+    """Return True if a terminal can show the names in a launch, which others may have written."""
     paths = (path for of_arm in launch.arms.values() for path in of_arm)
     return all(name.isprintable() for name in (*launch.arms, *paths))
 

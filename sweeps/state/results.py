@@ -1,4 +1,4 @@
-"""RunResult: the progress of a study's runs, read from the store alone."""
+"""RunResult: the stored results and the progress of a run, read from the store alone."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,15 +20,17 @@ _NO_RECORDS, _NO_FACTS = Records(), Facts()
 Outcome = Literal["complete", "partial", "missing", "diverged", "failed"]
 
 TRIED = "tried"
-"""Entry in a stage's environment: the key of the run that trained it, and the number of the try."""
+"""Key in the environment of a stage; its value is the key of the run that trained it and the number
+of the try."""
 
 
 def last_try(stage: Stage, run_key: str | None = None) -> int:
-    """Return the number of the try that trained a stage, from 1; 1 if none was recorded.
+    """Return the number of the try that trained a stage, counted from 1; 1 if not recorded.
 
     Args:
         stage: A stage of a run.
-        run_key: Return 0 if another run than this one trained the stage; None for any run.
+        run_key: Key of a run; the result is 0 if another run trained the stage. None accepts any
+            run.
     """
     key, _, number = stage.environment.get(TRIED, "").partition(" ")
     return int(number or 1) if run_key in {None, key} else 0
@@ -36,27 +38,27 @@ def last_try(stage: Stage, run_key: str | None = None) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunResult:
-    """One run of a study with everything stored about it."""
+    """A run of a study with everything that is stored about it."""
 
     run: Run
     stage: Stage | None
     """The stored stage with the most epochs; None if no epoch is stored."""
     failure: Failure | None
-    """Cause why the run ended early; None if it did not fail."""
+    """The failure that ended the run early; None if it did not fail."""
 
     @property
     def records(self) -> Records:
-        """One record per stored epoch, epoch 0 first."""
+        """One record of metrics per stored epoch, in order."""
         return _NO_RECORDS if self.stage is None else self.stage.records
 
     @property
     def facts(self) -> Facts:
-        """Duration and time of storing of each stored epoch."""
+        """Duration and storage time of each stored epoch, in order."""
         return _NO_FACTS if self.stage is None else self.stage.facts
 
     @property
     def outcome(self) -> Outcome:
-        """`complete` with every epoch stored; else `failed`, `diverged`, `partial` or `missing`."""
+        """State of the run: `complete`, or else `failed`, `diverged`, `partial` or `missing`."""
         if len(self.records) == self.run.config.epochs:
             return "complete"
         if self.failure is not None:
@@ -65,7 +67,7 @@ class RunResult:
 
     @property
     def attempts(self) -> int:
-        """Known number of tries; a try that stored nothing may be missing from it."""
+        """Number of tries that are known; a try that stored nothing may not be counted."""
         if self.outcome == "complete" and self.stage is not None:
             return last_try(self.stage)
         begun = 0 if self.stage is None else last_try(self.stage, self.run.key)
@@ -73,7 +75,7 @@ class RunResult:
 
 
 def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
-    """Return the result of each run, in the order given, from the store alone."""
+    """Return the stored result of each run, in the order of `runs`."""
     runs = tuple(runs)
     stored = store.keys()
     failures = failures_of(runs, store)
@@ -89,7 +91,7 @@ def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
 
 
 def spent(study: Study, results: Iterable[RunResult]) -> str | None:
-    """Return a phrase that names the budget limit that a study has reached; None if none.
+    """Return a phrase for the budget limit that a study has reached; None if it has reached none.
 
     Args:
         study: The study with its budget.
@@ -103,21 +105,21 @@ def spent(study: Study, results: Iterable[RunResult]) -> str | None:
 
 
 def spending_of(results: Iterable[RunResult]) -> Spending:
-    """Return the time spent on some runs."""
+    """Return the hours and GPU-hours that were spent on some runs."""
     spending = Spending()
     spending.add(result.stage for result in results)
     return spending
 
 
 def begun_seeds(results: Iterable[RunResult]) -> set[int]:
-    """Return the seeds of which at least one run has stored an epoch or a failure."""
+    """Return the seeds at which at least one run has stored an epoch or a failure."""
     return {result.run.seed for result in results if result.outcome != "missing"}
 
 
 def ended_on_budget(study: Study, results: Iterable[RunResult]) -> str | None:
-    """Return a phrase why a study starts no more seeds although some are left.
+    """Return a phrase that says why a study starts no more seeds; None if it starts more.
 
-    None if more seeds start, or none is left. A seed that has started is always finished.
+    Also None if no seed is left. A seed that has started is always finished.
 
     Args:
         study: The study with its budget.

@@ -1,9 +1,9 @@
-"""Plan: the runs left to train, the first epochs that they share, and the cost.
+"""Plan: the runs that a launch must train, the first epochs that they share, and the cost.
 
 Runs whose first epochs are the same computation have equal stage keys for these epochs, whatever
 the reason (a switch epoch, two studies, two schedules). One of them, the trunk, trains the shared
-epochs; the others fork from its stored stage. A run may also need the last state of another run,
-its teacher. This module does not look at laws or schedules.
+epochs; the others fork from its stored stage. A run may also need the final state of another run,
+its teacher. This module knows nothing of laws and schedules; it compares keys only.
 """
 
 from collections import Counter
@@ -20,32 +20,35 @@ from sweeps.study.study import Run, Study
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Need:
-    """A stage that a run waits for and that another run of the plan trains."""
+    """A stage that one run needs and another run of the plan will train."""
 
     run: str
     """Key of the run that trains the stage."""
     epoch: int
-    """Number of epochs, at least 1, after which that run stores the state."""
+    """Number of epochs, at least 1, after which the other run stores the state."""
     use: Literal["start", "teacher"]
-    """`start`: the run forks from the state after the epochs that both share. `teacher`: the run
-    learns from the finished run."""
+    """`start`: the run starts from this state, after the epochs that both share. `teacher`: the run
+    learns from the finished other run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlannedRun:
-    """A run that is not finished, with its starting point."""
+    """A run to train, with the state that it starts from."""
 
     run: Run
     start: int
-    """Number of stored epochs from whose state the run can start at once."""
+    """Number of epochs after which a state is stored that the run can start from; 0 if none is."""
     needs: tuple[Need, ...]
-    """Stages to wait for: a start after more epochs than `start`, or a teacher not stored yet."""
+    """Stages of other runs to wait for: a state after more epochs than `start`, or a teacher that
+    is not trained yet."""
     keep: frozenset[int]
-    """Epochs of this run whose states are stored and kept, because other runs need them."""
+    """Epochs of this run, counted from 1, after which the state is kept because other runs need
+    it.
+    """
 
     @property
     def first_epoch(self) -> int:
-        """Number of epochs that this run does not train itself."""
+        """Number of epochs that other runs have trained or will train for this run."""
         return max([self.start, *(need.epoch for need in self.needs if need.use == "start")])
 
     @property
@@ -56,34 +59,35 @@ class PlannedRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """The runs of a launch: finished ones, and those to train."""
+    """The runs of a launch: those already finished, and those to train."""
 
     finished: tuple[Run, ...]
     """Runs whose last epoch is stored."""
     pending: tuple[PlannedRun, ...]
-    """The runs to train, the most work first. The work of a run includes that of the longest chain
-    of runs that wait for it, so teachers come before their pupils, and trunks before the runs
-    that fork from them. Runs with equal work keep the given order."""
+    """The runs to train, those with the most work first. The work of a run includes that of the
+    longest chain of runs that wait for it, so teachers come before their pupils, and trunks before
+    the runs that fork from them. Runs with equal work keep the given order."""
 
     @property
     def epochs_naive(self) -> int:
-        """Number of epochs if every run trained all of its own epochs and nothing was stored."""
+        """Number of epochs to train if nothing were stored and no epochs were shared."""
         runs = [*self.finished, *(planned.run for planned in self.pending)]
         return sum(run.config.epochs for run in runs)
 
     @property
     def epochs_planned(self) -> int:
-        """Number of epochs that this launch trains: each shared epoch once, without stored ones."""
+        """Number of epochs to train: stored ones are left out, shared ones count once."""
         return sum(planned.epochs_to_train for planned in self.pending)
 
 
 def plan_study(study: Study, store: Store, *, keep_final_states: bool = False) -> Plan:
-    """Return the plan of a launch: all runs that are neither stored nor known to diverge.
+    """Return the plan of a launch: the runs of a study that are neither finished nor diverged.
 
     Args:
-        study: The study with the arms that it has by now.
+        study: The study with the arms that it has so far.
         store: The store of its results.
-        keep_final_states: If True, the last state of every finished run must be stored.
+        keep_final_states: If True, runs that are finished but have no final state are trained
+            again.
     """
     hopeless = diverged(failures_of(study.runs(), store))
     runs = [run for run in study.runs() if not (hopeless and run.key in hopeless)]
@@ -96,10 +100,11 @@ def plan_study(study: Study, store: Store, *, keep_final_states: bool = False) -
 
 
 def proven_stages(runs: Iterable[Run], store: Store) -> Mapping[str, bool]:
-    """Return the stored stages; those that the plan of these runs relies on are read and checked.
+    """Return the keys of the stored stages, with True for those that have a state.
 
-    Otherwise a damaged stage would be found too late: a finished run is read again only for the
-    report, and a teacher only when its pupils start.
+    The stages that a plan of these runs relies on are read and checked. Otherwise a damaged stage
+    would be found too late: a finished run is read again only for the report, and a teacher only
+    when a run that learns from it starts.
 
     Args:
         runs: The runs to plan.
@@ -118,18 +123,19 @@ def plan_runs(
     underway: Iterable[PlannedRun] = (),
     kept: Collection[str] = (),
 ) -> Plan:
-    """Return the plan of all epochs that are not stored; each shared stage is trained by one run.
+    """Return a plan that trains all epochs which are not stored, shared ones only once.
 
-    A finished run whose needed state was lost is trained again from its last remaining state; its
-    records stay the same.
+    A finished run whose state is needed but was lost is trained again from its last remaining
+    state; its records stay the same.
 
     Args:
         runs: Runs with distinct keys.
-        stored: For each stored stage key, whether its state is stored (`Store.keys()`). A finished
-            run needs its state only if it is in `kept`; starts, forks and teachers always do.
+        stored: Keys of the stored stages, with True for those that have a state (`Store.keys()`). A
+            finished run needs its state only if it is in `kept`; starts, forks and teachers always
+            do.
         underway: Runs planned earlier that have not ended; the stages that they keep are shared
             too.
-        kept: Final stage keys whose state is to be stored.
+        kept: Final stage keys whose states must be stored at the end.
     """
     finished, unfinished = [], []
     for run in runs:
@@ -189,13 +195,16 @@ def plan_runs(
 
 
 def _longest_first(pending: Sequence[PlannedRun]) -> list[PlannedRun]:
-    """Return runs sorted by the work until the last run that waits for them ends, the most first.
+    """Return runs sorted by the work on their longest chain of waiting runs, the most first.
 
-    With this order, the slots end at about the same time. Work is the problem's estimate per epoch,
-    which does not depend on the network; for arms with different networks the order is less good.
+    The chain of a run is the run, a run that waits for it, and so on. With this order, all slots
+    end at about the same time. Work is the problem's estimate per epoch, which does not depend on
+    the network, so for arms with different networks the order is less good.
     """
     waiting: dict[str, list[tuple[int, int]]] = {}
-    """Epoch and further work of each waiting run, by key of the run it waits for."""
+    """Epoch at which each waiting run starts and its further work, by key of the run it waits
+    for.
+    """
     left: dict[str, int] = {}
     for planned in reversed(pending):  # a waiting run comes after the run it waits for
         config, key = planned.run.config, planned.run.key
@@ -217,10 +226,10 @@ def _used(keys: tuple[str, ...], start: int, needs: Iterable[Need]) -> tuple[str
 
 
 def _num_teachers(run: Run, trainers: Mapping[str, Run]) -> int:
-    """Return how many of a run's teachers (of teachers ...) must be trained before it.
+    """Return the length of the chain of untrained teachers that must be trained before a run.
 
     Args:
-        run: The pupil.
+        run: The run that learns from a teacher.
         trainers: The untrained run that produces a stage, by its final stage key.
     """
     above: set[str] = set()
@@ -235,14 +244,14 @@ def _num_teachers(run: Run, trainers: Mapping[str, Run]) -> int:
 
 
 def _depth(keys: tuple[str, ...], known: Collection[str]) -> int:
-    """Return the number of epochs of the longest prefix whose key is known."""
+    """Return the number of a run's first epochs up to the last one whose stage key is known."""
     return next((epoch for epoch in range(len(keys), 0, -1) if keys[epoch - 1] in known), 0)
 
 
 def spare_bytes(runs: int) -> int:
-    """Return the largest size, in bytes, of a last state that is kept without being requested.
+    """Return the largest final state, in bytes, that is kept though no run needs it yet.
 
     Args:
-        runs: Number of runs of the study; all such states together take at most 1 GB.
+        runs: Number of runs of the study; the states of all of them together take at most 1 GB.
     """
     return min(10**6, 10**9 // max(1, runs))

@@ -1,8 +1,9 @@
-"""Statements: when each claim of a study was first launched, and how often its results were seen.
+"""Statements: records of when each claim of a study was first launched, and how often seen.
 
     studies/<study>/statements.json    for every claim ever launched: time, seeds, looks
 
-No result of a run depends on this file. If it cannot be read, it is started anew.
+Reports use them to show which claims were stated before the results were known. No result of a run
+depends on this file. If it cannot be read, it is started anew.
 """
 
 import hashlib
@@ -25,37 +26,47 @@ from sweeps.study.study import Study
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Statement:
-    """The record of one claim in the store."""
+    """The record of one claim: its first launch, and the reports that showed its results."""
 
     at_ms: int
     """Unix time in ms of the first launch with the claim."""
     finished: int
-    """Number of runs of its arms that were finished at that time."""
+    """Number of runs of the claim's arms that were finished at its first launch."""
     runs: int
-    """Number of runs of its arms at that time."""
+    """Number of runs of the claim's arms at its first launch."""
     seeds: tuple[int, ...]
-    """Seeds of that launch."""
+    """Seeds of the study at the claim's first launch."""
     looks: int = 0
-    """Number of later reports that showed the claim with more finished runs than the one before."""
+    """Number of later reports that showed the claim with more finished runs than the report
+    before.
+    """
     seen: int = 0
-    """Number of finished runs in the last of those reports."""
+    """Number of finished runs in the last of these reports."""
     extended: int = 0
-    """Number of launches with more seeds or other planned looks, after a report or after a planned
-    look of the driver."""
+    """Number of launches that added seeds or changed the planned looks after results had been
+    seen.
+    """
     extended_after: str = ""
-    """Number of finished runs of its arms at the last of those launches, such as `9 of 36 runs`."""
+    """Number of finished runs of the claim's arms at the last such launch, such as `9 of 36
+    runs`.
+    """
     plan: str = ""
-    """Planned looks at which seeds are added until claims are decided; empty if there are none."""
+    """Planned looks of the study, at which seeds are added until claims are decided; empty if there
+    are none."""
     says: str = ""
     """Sentence of the claim at its first launch; empty in records of an earlier version."""
     terms: Mapping[str, str] | None = None
-    """Parts of the claim by name (see `_terms`); None in records of an earlier version."""
+    """Parts of the claim by name, such as its metric and margin; None in records of an earlier
+    version."""
     changed: str = ""
-    """Differences from the claim that it replaced after runs had finished; empty if it replaced
-    none."""
+    """Differences from a claim that this claim replaced after runs had finished; empty if it
+    replaced none."""
 
     def __str__(self) -> str:
-        """Return `before the runs`, `after 3 of 10 runs`, or `changed after 3 of 10 runs: ...`."""
+        """Return when the claim was stated, as text.
+
+        One of `before the runs`, `after 3 of 10 runs`, and `changed after 3 of 10 runs: ...`.
+        """
         text = "before the runs"
         if self.finished:
             text = f"after {self.finished} of {self.runs} runs"
@@ -69,9 +80,9 @@ class Statement:
 
 
 def statement_key(study: Study, claim: Claim) -> str:
-    """Return the identity of a claim: metric, read-out, allowed values, and the arms' keys.
+    """Return a hash that identifies a claim by its metric, read-out, allowed values and arms.
 
-    Names of arms and sentences have no effect on it.
+    Arms enter with the keys of their runs; names of arms and sentences do not enter.
     """
     that, keys = claim.that, study.keys_at(0)
     terms = sorted((keys.get(arm, arm), factor) for arm, factor in that.terms.items())
@@ -82,7 +93,7 @@ def statement_key(study: Study, claim: Claim) -> str:
 
 
 def state(study: Study, store: Store) -> None:
-    """Record the claims of a new launch; claims that are known keep their first launch."""
+    """Record the claims of a new launch in the store; a known claim keeps its first record."""
     known = dict(_read(study, store))
     current = {statement_key(study, claim) for claim in study.claims}
     gone = [statement for key, statement in known.items() if key not in current]
@@ -124,19 +135,24 @@ def state(study: Study, store: Store) -> None:
 
 
 def _is_changed(study: Study, before: Statement | None) -> bool:
-    """Return whether a claim is new to the store, or has more seeds or other planned looks."""
+    """Return True if a claim is new to the store, or has more seeds or other planned looks.
+
+    Args:
+        study: The study as launched now.
+        before: The stored record of the claim; None if there is none.
+    """
     plan = "" if study.until is None else study.until.plan
     return before is None or plan != before.plan or set(study.seeds) > set(before.seeds)
 
 
 def _first_look(statement: Statement) -> float:
-    """Return the seeds at the first planned look, which the driver takes by itself."""
+    """Return the number of seeds at the first planned look, which the driver takes by itself."""
     sizes = re.match(r"\[(\d+)", statement.plan)
     return math.inf if sizes is None else int(sizes[1])
 
 
 def _terms(study: Study, claim: Claim) -> dict[str, str]:
-    """Return the parts of a claim that may change between launches, by their study-file names."""
+    """Return the parts of a claim that may change between launches, by key of the study file."""
     that, keys = claim.that, study.keys_at(0)
     sides = (that.left, that.right)
     return {
@@ -154,10 +170,16 @@ def _terms(study: Study, claim: Claim) -> dict[str, str]:
 def _changes(
     says: str, terms: Mapping[str, str], seeds: tuple[int, ...], gone: Sequence[Statement]
 ) -> str:
-    """Return how a claim differs from the one that it replaces: `margin 0.02, was 0.01`.
+    """Return how a claim differs from the one that it replaces, as text: `margin 0.02, was 0.01`.
 
     The replaced claim is one that the study no longer has, with the same sentence, or else with the
     same metric and an arm in common. Empty if there is none.
+
+    Args:
+        says: Sentence of the claim.
+        terms: Its parts, from `_terms`.
+        seeds: Seeds of the launch.
+        gone: Records of the claims that the study no longer has.
     """
     told = [(statement, dict(statement.terms)) for statement in gone if statement.terms]
     alike = [(statement, was) for statement, was in told if statement.says == says] or [
@@ -182,7 +204,7 @@ def _changes(
 
 
 def look(study: Study, store: Store, results: Iterable[RunResult]) -> None:
-    """Count a look at the claims of a study, if these results show more runs than before."""
+    """Count that results of the claims are shown, if more runs have finished since last time."""
     known = dict(_read(study, store))
     arms = [result.run.arm for result in results if result.outcome == "complete"]
     for claim in study.claims:
@@ -195,16 +217,17 @@ def look(study: Study, store: Store, results: Iterable[RunResult]) -> None:
 
 
 def statements_of(study: Study, store: Store) -> dict[Claim, Statement]:
-    """Return the stored statement of each claim of a study; claims without one are left out."""
+    """Return the stored record of each claim of a study; claims without a record are left out."""
     known = _read(study, store)
     found = {claim: known.get(statement_key(study, claim)) for claim in study.claims}
     return {claim: statement for claim, statement in found.items() if statement is not None}
 
 
 def spell_statements(statements: Iterable[Statement]) -> str:
-    """Return when the claims of a study were stated, as text; empty without statements.
+    """Return, as text, when the claims of a study were stated; empty without claims.
 
-    `before the runs, 2 looks` or `1 of 3 after the runs began, seeds added after a look, 1 look`.
+    For example `before the runs, 2 looks` or `1 of 3 after the runs began, seeds added after a
+    look, 1 look`.
     """
     known = tuple(statements)
     if not known:
@@ -224,7 +247,7 @@ def _spell_change(plan: str) -> str:
 
 
 def stated_in(study: str, store: Store) -> Mapping[str, Statement]:
-    """Return the statements of all claims that a study ever had, by claim key.
+    """Return the records of all claims that a study ever had, by key of the claim.
 
     Args:
         study: Name of the study.
