@@ -12,7 +12,7 @@ from sweeps.commands.recorded_line import command_line
 from sweeps.commands.request import DONE, SOME_FAILED, RefusedError, Request, on_study
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
-from sweeps.state.archives import StudyArchiveError, launch_in, read_archive, write_archive
+from sweeps.state.archives import StudyArchiveError, add_unpacked, unpack, write_archive
 from sweeps.state.ledger import Launch, known_data, launches, note
 
 
@@ -67,18 +67,17 @@ def add(file: Path, home: Path, store_url: str | None) -> int:
     """  # noqa: DOC501
     place = Home(folder=home, store_url=store_url)
     store = Store(place.store)
-    try:
-        study = launch_in(file).study
-        with (
-            Lease.acquire(store, study, command_line()),
-            temporary_folder(Path(tempfile.gettempdir())) as folder,
-        ):
-            unpacked = folder / "archive"
-            unpacked.mkdir()
-            added = read_archive(file, store, unpacked, place.report_of(study))
-            note(added.launch, added.facts, store)
-    except StudyArchiveError as error:
-        raise RefusedError(str(error)) from error
+    with temporary_folder(Path(tempfile.gettempdir())) as folder:
+        unpacked = folder / "archive"
+        unpacked.mkdir()
+        try:
+            launch = unpack(file, unpacked)
+        except StudyArchiveError as error:
+            raise RefusedError(str(error)) from error
+        study = launch.study
+        with Lease.acquire(store, study, command_line()):
+            added = add_unpacked(unpacked, store, place.report_of(study))
+            note(launch, added.facts, store)
     click.echo(f"{study}: {added.new} runs added, {added.known} already here with the same records")
     for key in added.other:
         click.echo(f"stage {key} has different records here, which are kept", err=True)

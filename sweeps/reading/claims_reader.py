@@ -202,7 +202,10 @@ class ClaimsReader:
             return
         for name, config in (self._arms or {}).items():
             if not self._problem.measuring.measures(config, metric):
-                self._read.report(at, f"arm {name} does not record {metric} at each evaluation")
+                text = f"arm {name} does not record {metric} at each evaluation"
+                evaluations = self._problem.cost.evaluations(config)
+                lacks = self._problem.measuring.lacks(config, metric, evaluations)
+                self._read.report(at, f"{text}: {lacks}" if lacks else text)
                 return
 
     def check_readout(

@@ -53,7 +53,6 @@ class StudyArchiveError(Exception):
 class Added:
     """Counts of the runs that adding an archive to a store found."""
 
-    launch: Launch
     facts: Mapping[str, Mapping[str, Any]]
     new: int
     """Number of runs that were added, because their last stage was not in the store."""
@@ -115,22 +114,16 @@ def write_archive(  # noqa: PLR0913  the parts of an archive
     return num_runs, file.stat().st_size
 
 
-def read_archive(file: Path, store: Store, folder: Path, report: Path) -> Added:
-    """Add the runs of an archive to a store; existing content is not changed.
+def add_unpacked(folder: Path, store: Store, report: Path) -> Added:
+    """Add the runs of an unpacked archive to a store; existing content is not changed.
 
-    Before anything is written, every file is checked against its sha256, and each manifest against
-    its own sha256. The caller must hold the lease of the study.
+    The caller must hold the lease of the study.
 
     Args:
-        file: The archive.
+        folder: The folder that `unpack` has filled.
         store: The store to add the runs to.
-        folder: An empty folder to unpack into.
         report: Folder to write the report to; nothing is written if it exists.
-
-    Raises:
-        StudyArchiveError: If the file is not an archive, or was changed.
     """
-    launch = unpack(file, folder)
     source = Store(str(folder / "store"))
     new, known, other = 0, 0, []
     for stage in source.stages():
@@ -162,24 +155,7 @@ def read_archive(file: Path, store: Store, folder: Path, report: Path) -> Added:
                 place.write_bytes(path.read_bytes())
     notes = {path.stem: parse_note(path.read_bytes()) for path in (folder / "data").glob("*.json")}
     facts = {digest: note for digest, note in notes.items() if note is not None}
-    return Added(launch=launch, facts=facts, new=new, known=known, other=tuple(other))
-
-
-def launch_in(file: Path) -> Launch:
-    """Return the launch recorded in an archive, without reading its other files.
-
-    Raises:
-        StudyArchiveError: If the file is not an archive of a study.
-    """
-    try:
-        with zipfile.ZipFile(file) as archive:
-            found = filled(Launch, parse_note(_read(archive, archive.getinfo("launch.json"))))
-    except (*_DAMAGES, OSError) as error:
-        raise StudyArchiveError(f"{file}: no archive of a study ({error})") from error
-    is_named = found is not None and _STUDY.fullmatch(f"{found.study}/{found.settings}")
-    if found is None or not is_named or not found.source or not is_printable(found):
-        raise StudyArchiveError(f"{file}: launch.json describes no study")
-    return found
+    return Added(facts=facts, new=new, known=known, other=tuple(other))
 
 
 def unpack(file: Path, folder: Path) -> Launch:
@@ -190,7 +166,7 @@ def unpack(file: Path, folder: Path) -> Launch:
             sha256.
         OSError: If the archive cannot be read, or the folder not written.
     """
-    launch = launch_in(file)
+    launch = _launch_in(file)
     with zipfile.ZipFile(file) as archive:
         members = {member.filename: member for member in archive.infolist()}
         if len(members) != len(archive.infolist()) or SUMS not in members:
@@ -227,6 +203,23 @@ def unpack(file: Path, folder: Path) -> Launch:
                 raise
             raise StudyArchiveError(f"{file}: damaged ({error}); get it again") from error
     return launch
+
+
+def _launch_in(file: Path) -> Launch:
+    """Return the launch recorded in an archive, without reading its other files.
+
+    Raises:
+        StudyArchiveError: If the file is not an archive of a study.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            found = filled(Launch, parse_note(_read(archive, archive.getinfo("launch.json"))))
+    except (*_DAMAGES, OSError) as error:
+        raise StudyArchiveError(f"{file}: no archive of a study ({error})") from error
+    is_named = found is not None and _STUDY.fullmatch(f"{found.study}/{found.settings}")
+    if found is None or not is_named or not found.source or not is_printable(found):
+        raise StudyArchiveError(f"{file}: launch.json describes no study")
+    return found
 
 
 def _copied(result: RunResult, store: Store, copy: Store) -> bool:

@@ -345,8 +345,15 @@ def test_a_study_may_name_its_headline_metric(tmp_path: Path) -> None:
     ("metric", "message"),
     [
         ("test/acuracy", "names no metric, got 'test/acuracy'"),
-        ("val/error", "arm erm does not record val/error at each evaluation"),
-        ("test/auroc", "arm erm does not record test/auroc at each evaluation"),
+        (
+            "val/error",
+            "arm erm does not record val/error at each evaluation: it has no validation images; "
+            "set data.val_size",
+        ),
+        (
+            "test/auroc",
+            "arm erm does not record test/auroc at each evaluation: add the probe scores to probes",
+        ),
         ("predicted/auroc", "predicted/auroc is computed from predictions, and no record holds it"),
     ],
 )
