@@ -1,8 +1,9 @@
 """Bucket: a store's files as objects in cloud storage, through fsspec."""
 
+import errno
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 
 import fsspec
@@ -57,7 +58,7 @@ class Bucket:
         return content
 
     def read_present(self, names: Iterable[str]) -> Iterator[tuple[str, bytes | UnreadableError]]:
-        """Yield name and content of each named object that exists; requests run in parallel.
+        """Yield name and content of each named object that exists: one request each, in parallel.
 
         Raises:
             StoreError: If the server cannot be reached.
@@ -65,10 +66,14 @@ class Bucket:
         waiting = iter(names)
         while batch := {self._path(name): name for name in islice(waiting, _BATCH)}:
             with self._told():
-                answers = self._files.cat(list(batch), on_error="return")
+                # Without a start, s3fs asks for the size of each object before it reads it.
+                answers = self._files.cat(list(batch), on_error="return", start=0)
             for path, answer in answers.items():
                 if isinstance(answer, bytes):
                     yield batch[path], answer
+                elif getattr(answer, "errno", None) == errno.EINVAL:
+                    with suppress(FileNotFoundError):  # an empty object has no byte to start at
+                        yield batch[path], self.read(batch[path])
                 elif not isinstance(answer, FileNotFoundError):
                     with self._told():
                         raise answer

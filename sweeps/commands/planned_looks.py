@@ -15,7 +15,7 @@ from mixup_core.store.checkpoints import Store
 from sweeps.commands.claim_power import paired_values
 from sweeps.commands.costs import work_to_train
 from sweeps.running.console import spell_duration
-from sweeps.state.results import read_results
+from sweeps.state.results import RunResult, read_results, sound_stages
 from sweeps.state.stages import plan_study
 from sweeps.study.budget import SECONDS_PER_HOUR
 from sweeps.study.claims import Claim
@@ -47,7 +47,8 @@ def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
 
     assert study.until is not None
     bare = replace(study, reached={})
-    largest, results = plan_study(bare, store), read_results(bare.runs(), store)
+    results = read_results(bare.runs(), store)
+    largest = plan_study(bare, store, sound=sound_stages(results))
     claims = open_claims(bare, store)
     most = dict(study.reached) | {
         arm: study.until.sizes[-1] for claim in claims for arm in claim.that.arms
@@ -76,18 +77,20 @@ def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
         "most": counted(fixed),
         "simulated": STUDIES,
     }
-    pilot = _pilot(bare, store, claims)
+    pilot = _pilot(bare, results, claims)
     if not claims or pilot is not None:
         return found | {"expected": counted(_ends(study, claims, pilot))}
     by_effect = {f"{effect:g}": counted(_ends(study, claims, effect)) for effect in EFFECTS}
     return found | {"expected_by_sd": by_effect}
 
 
-def _pilot(bare: Study, store: Store, claims: Sequence[Claim]) -> list[dict[int, float]] | None:
+def _pilot(
+    bare: Study, results: Sequence[RunResult], claims: Sequence[Claim]
+) -> list[dict[int, float]] | None:
     """Return the stored values of each undecided claim by seed; None with fewer than two seeds."""
     from reports.numbers.runs import arrange
 
-    arranged = arrange(bare, read_results(bare.runs(), store))
+    arranged = arrange(bare, results)
     values = [paired_values(bare, claim, arranged) for claim in claims]
     shared: set[int] = set.intersection(*map(set, values)) if values else set()
     first: list[int] = []

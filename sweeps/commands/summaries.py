@@ -18,7 +18,7 @@ from sweeps.commands.planned_looks import add_hours, foresee_looks, spell_looks
 from sweeps.leasing.lease import Lease, read_progress
 from sweeps.running.console import spell_duration, spell_within
 from sweeps.searching.selection import foreseen_study
-from sweeps.state.results import RunResult, ended_on_budget, read_results
+from sweeps.state.results import RunResult, ended_on_budget, read_results, sound_stages
 from sweeps.state.stages import Plan, plan_study, spare_bytes
 from sweeps.study.budget import SECONDS_PER_HOUR, UNITS
 from sweeps.study.search import Search, SearchHistory, confirming
@@ -52,8 +52,8 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
     """
     if study.search is not None and history.asks(study.search):
         study = foreseen_study(study)
-    planned = plan_study(study, store)
     results = read_results(study.runs(), store)
+    planned = plan_study(study, store, sound=sound_stages(results))
     stored = Counter(run.arm for run in planned.finished)
     to_run = Counter(pending.run.arm for pending in planned.pending)
     summary = {
@@ -297,7 +297,8 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
     holder = Lease.current(store, study.name)
     left = None if progress is None else progress.seconds_left
     if left is None:  # not measured yet: estimated from stored epochs
-        left = seconds_to_train(plan_study(study, store), results, max(1, len(running)))
+        planned = plan_study(study, store, sound=sound_stages(results))
+        left = seconds_to_train(planned, results, max(1, len(running)))
     points = [arms[arm] for arm in study.points()]
     searched = {} if study.search is None else {
         "points": {

@@ -90,6 +90,11 @@ def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
     return tuple(results)
 
 
+def sound_stages(results: Iterable[RunResult]) -> frozenset[str]:
+    """Return the keys of the stages that were read for some results, which are undamaged."""
+    return frozenset(result.stage.key for result in results if result.stage is not None)
+
+
 def spent(study: Study, results: Iterable[RunResult]) -> str | None:
     """Return a phrase for the budget limit that a study has reached; None if it has reached none.
 

@@ -80,12 +80,19 @@ class Plan:
         return sum(planned.epochs_to_train for planned in self.pending)
 
 
-def plan_study(study: Study, store: Store, *, keep_final_states: bool = False) -> Plan:
+def plan_study(
+    study: Study,
+    store: Store,
+    *,
+    sound: Collection[str] = (),
+    keep_final_states: bool = False,
+) -> Plan:
     """Return the plan of a launch: the runs of a study that are neither finished nor diverged.
 
     Args:
         study: The study with the arms that it has so far.
         store: The store of its results.
+        sound: Stage keys that the caller has just read; they are not read again.
         keep_final_states: If True, runs that are finished but have no final state are trained
             again.
     """
@@ -96,10 +103,12 @@ def plan_study(study: Study, store: Store, *, keep_final_states: bool = False) -
         if keep_final_states
         else study.teachers()
     )
-    return plan_runs(runs, proven_stages(runs, store), kept=kept)
+    return plan_runs(runs, proven_stages(runs, store, sound), kept=kept)
 
 
-def proven_stages(runs: Iterable[Run], store: Store) -> Mapping[str, bool]:
+def proven_stages(
+    runs: Iterable[Run], store: Store, sound: Collection[str] = ()
+) -> Mapping[str, bool]:
     """Return the keys of the stored stages, with True for those that have a state.
 
     The stages that a plan of these runs relies on are read and checked. Otherwise a damaged stage
@@ -109,10 +118,12 @@ def proven_stages(runs: Iterable[Run], store: Store) -> Mapping[str, bool]:
     Args:
         runs: The runs to plan.
         store: The store of the results.
+        sound: Stage keys that the caller has just read; they are not read again.
     """
     runs = tuple(runs)
+    ends = (stage_keys(run.config)[-1] for run in runs)
     return store.keys(
-        proven=[stage_keys(run.config)[-1] for run in runs],
+        proven=[key for key in ends if key not in sound],
         proven_states={stage_keys(run.teacher)[-1] for run in runs if run.teacher is not None},
     )
 

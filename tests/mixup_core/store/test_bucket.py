@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
@@ -93,6 +94,27 @@ def test_existing_objects_are_read_whatever_the_batch_size(
         assert dict(bucket.read_present(iter(asked))) == there
     assert dict(bucket.read_present([])) == {}
     assert dict(bucket.read_present(["b/none"])) == {}
+
+
+def test_each_of_many_objects_costs_one_request_even_if_it_does_not_exist(
+    s3: Mapping[str, str], tmp_path: Path
+) -> None:
+    bucket = open_files(f"s3://studies{tmp_path}")
+    for name in ("a/1", "a/2"):
+        bucket.write(name, b"1")
+    sent: list[str] = []
+    client = fsspec.filesystem("s3", use_listings_cache=False).s3  # the bucket's own, which is kept
+    client.meta.events.register("before-call.s3", lambda model, **_: sent.append(model.name))
+    assert len(dict(bucket.read_present(["a/1", "a/2", "a/none"]))) == 2
+    assert sent == ["GetObject"] * 3
+
+
+@in_buckets
+def test_an_empty_object_is_read_among_others(bucket: Bucket) -> None:
+    there = {"a/empty": b"", "a/full": b"1"}
+    for name, data in there.items():
+        bucket.write(name, data)
+    assert dict(bucket.read_present([*there, "a/none"])) == there
 
 
 @in_buckets
