@@ -3,7 +3,8 @@
     python -m tests.bench.growth [RUNS ...] [--bucket RUNS ...] [--homes FOLDER] [--out FOLDER]
 
 Stores on this machine's disk and in a bucket (moto) are filled with made-up finished runs; nothing
-is trained. CPU time of the bucket's server is not counted.
+is trained. A bucket gets a copy of the store on disk. CPU time of the bucket's server is not
+counted. `bench-growth.md` has the table.
 """
 
 import json
@@ -12,12 +13,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from itertools import pairwise
 from pathlib import Path
+
+import fsspec
 
 from mixup_core.store.checkpoints import Store
 from sweeps.reading.study_file import load_study
 from sweeps.state.ledger import enter
+from tests.bench.growth_table import write_growth
 from tests.bench.pairs import arguments_of
 from tests.bench.scale import ARMS, STUDY
 from tests.bench.stored import fill
@@ -33,49 +36,44 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
 
 
 def main() -> None:
-    """Measure each size, and publish the results with the slopes between sizes."""
+    """Measure each size on disk and in a bucket, and publish."""
     parser = arguments_of(__doc__)
     parser.add_argument("runs", nargs="*", type=int, default=[100, 1_000, 10_000, 100_000])
-    parser.add_argument("--bucket", nargs="*", type=int, default=[100, 1_000], metavar="RUNS")
+    parser.add_argument(
+        "--bucket", nargs="*", type=int, default=[100, 1_000, 10_000], metavar="RUNS"
+    )
     parser.add_argument("--homes", type=Path, help="folder of homes that are kept, by their runs")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="growth-") as folder:
-        homes = options.homes or Path(folder)
-        figures = _figures("on disk", {
-            runs: measure(homes / str(runs), str(homes / str(runs) / "store"), runs)
-            for runs in options.runs
-        })  # fmt: skip
-        with moto() as clients:
-            os.environ.update(clients)
-            figures |= _figures("in a bucket", {
-                runs: measure(Path(folder) / f"bucket-{runs}", f"s3://studies/{runs}", runs)
-                for runs in options.bucket
-            })  # fmt: skip
+    figures: dict[str, float] = {}
+    with tempfile.TemporaryDirectory(prefix="growth-") as folder, moto() as clients:
+        os.environ.update(clients)
+        for runs in sorted({*options.runs, *options.bucket}):
+            home = (options.homes or Path(folder)) / str(runs)
+            fill_home(home, runs)
+            if runs in options.runs:
+                found = measure(home, str(home / "store"), runs)
+                figures |= {f"{runs} runs on disk: {name}": each for name, each in found.items()}
+            if runs in options.bucket:
+                url = f"s3://studies/{runs}"
+                fsspec.filesystem("s3").put(f"{home}/store/", f"{url}/", recursive=True)
+                found = measure(Path(folder) / f"bucket-{runs}", url, runs)
+                figures |= {f"{runs} runs in a bucket: {name}": v for name, v in found.items()}
     sizes = ", ".join(f"{runs:,}" for runs in options.runs)
     title = f"Commands that read a store of {sizes} finished runs: CPU seconds and peak memory"
-    publish("growth", title, figures, kind="bench", out=options.out)
+    write_growth(publish("growth", title, figures, kind="bench", out=options.out))
 
 
-def _figures(where: str, found: Mapping[int, Mapping[str, float]]) -> dict[str, object]:
-    figures: dict[str, object] = {
-        f"{runs} runs {where}: {name}": value
-        for runs, of_size in found.items()
-        for name, value in of_size.items()
-    }
-    for fewer, more in pairwise(found):
-        for name in found[more]:
-            slope = (found[more][name] - found[fewer][name]) / (more - fewer)
-            figures[f"per run from {fewer} to {more} {where}: {name}"] = slope
-    return figures
+def fill_home(home: Path, runs: int) -> None:
+    """Fill the store of a home with finished runs and the record of their launch."""
+    study, store = load_study(STUDY, [f"seeds={runs // ARMS}"]), Store(str(home / "store"))
+    if len(store.keys()) < runs:
+        fill(store, study)
+        enter(study, store, "mixsweep run")
 
 
 def measure(home: Path, store: str, runs: int) -> dict[str, float]:
     """Return CPU seconds and peak MB of each command, on a store with `runs` runs."""
     override = f"seeds={runs // ARMS}"
-    study, place = load_study(STUDY, [override]), Store(store)
-    if len(place.keys()) < runs:
-        fill(place, study)
-        enter(study, place, "mixsweep run")
     figures = {}
     home.mkdir(parents=True, exist_ok=True)
     for name, arguments in COMMANDS.items():

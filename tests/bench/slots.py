@@ -22,7 +22,7 @@ from typing import Any
 
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
-from reports.numbers.summary import summarise_runs
+from reports.numbers.runs import summariser
 from sweeps.leasing.lease import Lease
 from sweeps.reading.study_file import load_study
 from sweeps.running.attempt import Driver
@@ -74,7 +74,7 @@ def measure(home: Path, slots: int, seconds: float, runs: int) -> dict[str, floa
         artifacts = (home / "artifacts").as_uri()
         tracker = Tracker(
             Projection(
-                study, f"sqlite:///{database}", summarise=summarise_runs,
+                study, f"sqlite:///{database}", summariser=summariser,
                 artifact_location=artifacts,
             ),
             may_write=lease.is_held,
