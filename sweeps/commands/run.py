@@ -25,7 +25,7 @@ from sweeps.commands.preconditions import (
 from sweeps.commands.recorded_line import command_line
 from sweeps.commands.report import conclude, write_report
 from sweeps.commands.request import SOME_FAILED, RefusedError, Request, on_studies
-from sweeps.commands.sync import log_network, open_tracker, settled_if_cut
+from sweeps.commands.sync import bringing_up_to_date, log_network, open_tracker, settled_if_cut
 from sweeps.commands.terminal_table import show_table
 from sweeps.leasing.lease import Lease
 from sweeps.machine.scratch import clear_scratch
@@ -187,7 +187,13 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
         click.echo(f"when the cause is fixed: {request.spell('sync')}", err=True)
         conclude(request, results, report, is_inline=is_inline)
         return SOME_FAILED
-    if not arrived:
+    if tracker.backlog:
+        click.echo(
+            f"tracking is incomplete: MLflow is slow, and {tracker.backlog} results are only in "
+            f"the store; to send them: {request.spell('sync')}",
+            err=True,
+        )
+    elif not arrived:
         when = "the server is back" if tracks else "MLflow is installed"
         click.echo(f"tracking is incomplete; when {when}: {request.spell('sync')}", err=True)
     return conclude(request, results, report, is_inline=is_inline)
@@ -332,7 +338,7 @@ def _close(tracker: "Tracker", source: "RunSource", store: Store) -> bool:
     stored: Sequence[RunResult] = ()
     with suppress(StoreError):  # a failing store may have ended the launch
         stored = read_results(source.study.runs(), store)
-    with still("bringing MLflow up to date"):
+    with bringing_up_to_date(tracker):
         return tracker.close(stored)
 
 

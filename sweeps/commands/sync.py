@@ -1,7 +1,8 @@
 """sync: write the stored results to MLflow again."""
 
+import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +14,7 @@ from sweeps.commands.recorded_line import command_line
 from sweeps.commands.request import DONE, RefusedError, Request, on_study
 from sweeps.leasing.lease import Lease
 from sweeps.machine.signals import hear, leave
+from sweeps.running.console import still
 from sweeps.running.head import HeadLostError
 from sweeps.study.study import Study
 
@@ -31,9 +33,15 @@ def sync(request: Request) -> int:
         with settled_if_cut(tracker, request.store):
             tracker.start(results)
             log_network(tracker, request.grown, request.store)
-            arrived = tracker.close(results)
+            with bringing_up_to_date(tracker):
+                arrived = tracker.close(results, timeout=math.inf)
     if tracker.refusal is not None:
         raise RefusedError(f"MLflow rejected some of the data: {tracker.refusal}")
+    if tracker.backlog:
+        raise RefusedError(
+            f"MLflow accepts no more results; {tracker.backlog} are missing there; the same "
+            "command again sends them"
+        )
     if not arrived:
         raise RefusedError("the tracking server did not answer; try again when it is back")
     click.echo(
@@ -41,6 +49,14 @@ def sync(request: Request) -> int:
         f"runs of {len(results)} are in MLflow"
     )
     return DONE
+
+
+def bringing_up_to_date(tracker: "Tracker") -> AbstractContextManager[None]:
+    """Show the number of runs that are left to write while a tracker closes, if that takes long."""
+    return still(
+        "bringing MLflow up to date",
+        left=lambda: f"{tracker.num_waiting} results left; Ctrl-C leaves them to `mixsweep sync`",
+    )
 
 
 @contextmanager

@@ -309,12 +309,18 @@ class Console:
 
 @contextmanager
 def still(
-    what: str, stream: TextIO | None = None, *, after: float = 1.0, every: float = 8.0
+    what: str,
+    stream: TextIO | None = None,
+    *,
+    left: Callable[[], str] | None = None,
+    after: float = 1.0,
+    every: float = 8.0,
 ) -> Iterator[None]:
     """Print the name of work that takes long, and then the elapsed time every few seconds.
 
     Args:
         what: Description of the work, such as `starting Ray`.
+        left: Returns what is left to do, printed after the time; None to print the time alone.
         stream: Output stream; None for stderr.
         after: Seconds before the first line.
         every: Seconds between two lines.
@@ -328,7 +334,9 @@ def still(
             with suppress(OSError, ValueError):  # the reader is gone
                 stream.write(f"{line}\n")
                 stream.flush()
-            line, wait = f"{what}, {time.monotonic() - started + every:.0f} s", every
+            wait = every
+            line = f"{what}, {time.monotonic() - started + every:.0f} s"
+            line += "" if left is None else f", {left()}"
 
     teller = threading.Thread(target=tell, daemon=True)
     teller.start()

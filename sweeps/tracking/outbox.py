@@ -12,6 +12,9 @@ Item = TypeVar("Item", bound=Hashable)
 _RETRY_WHEN_CLOSING = 0.5
 """Seconds between two tries while the launch waits for the outbox to close."""
 
+_LOOK_EVERY = 0.5
+"""Seconds between two looks at whether a closing outbox still delivers."""
+
 _MISTAKES = (AssertionError, AttributeError, LookupError, NameError, TypeError)
 """Errors that can only come from bugs in this program, because callers wrap a server's errors."""
 
@@ -58,9 +61,12 @@ class Outbox(Generic[Item]):
         self._idle = threading.Event()
         self._idle.set()
         self._closing = threading.Event()
-        self._patient_until = math.inf
+        self._patience = self._patient_from = math.inf
         self._abandoned = threading.Event()
         self._mistake: Exception | None = None
+        self._num_delivered = 0
+        self.is_failing = False
+        """True from a failed delivery until one succeeds."""
         # A daemon, because otherwise a hanging server would keep the process alive after `close`.
         self._thread = threading.Thread(target=self._run, name=f"outbox {name}", daemon=True)
 
@@ -102,26 +108,58 @@ class Outbox(Generic[Item]):
                 self._waiting.setdefault(rank, {})[item] = -math.inf
             self._changed.notify()
 
-    def close(self, timeout: float, patience: float = math.inf) -> bool:
-        """Deliver the waiting items and end the thread; return whether everything was delivered.
+    @property
+    def waiting(self) -> tuple[Item, ...]:
+        """The items that are not delivered yet, without the one in delivery."""
+        with self._changed:
+            return tuple(item for items in self._waiting.values() for item in items)
+
+    def finish(self, timeout: float, patience: float = math.inf, stall: float = math.inf) -> bool:
+        """Deliver the waiting items, delayed ones too; return whether everything was delivered.
+
+        If not, the thread goes on until `close`.
 
         Args:
-            timeout: Seconds after which waiting items are dropped, even during a delivery.
-            patience: Seconds after which a failed delivery is not repeated.
+            timeout: Seconds to wait at most.
+            patience: Seconds after which a delivery that keeps failing is not repeated.
+            stall: Seconds without a delivery after which the wait ends.
 
         Raises:
             Exception: The bug of this program that ended the outbox, if any.
         """
-        self._patient_until = time.monotonic() + patience
+        now = time.monotonic()
+        until, stalled_at, seen = now + timeout, now + stall, self._num_delivered
+        self._patience, self._patient_from = patience, now
         with self._changed:
             self._closing.set()
             self._changed.notify()
         # Until Python 3.13 a thread whose `join` was interrupted once counts as ended.
-        self._idle.wait(timeout)
-        arrived = self._idle.is_set() and not (self._waiting or self._abandoned.is_set())
-        self._abandoned.set()
+        while not self._idle.wait(max(0.0, min(_LOOK_EVERY, until - now))):
+            now = time.monotonic()
+            if seen != self._num_delivered:
+                seen, stalled_at = self._num_delivered, now + stall
+            if now >= min(until, stalled_at):
+                break
         if self._mistake is not None:
+            self._abandoned.set()
             raise self._mistake
+        return self._idle.is_set() and not (self._waiting or self._abandoned.is_set())
+
+    def close(self, timeout: float, patience: float = math.inf) -> bool:
+        """Finish within a time, drop what is left, and end the thread, even during a delivery.
+
+        Args:
+            timeout: As for `finish`.
+            patience: As for `finish`.
+
+        Returns:
+            True if everything was delivered.
+
+        Raises:
+            Exception: The bug of this program that ended the outbox, if any.
+        """
+        arrived = self.finish(timeout, patience)
+        self._abandoned.set()
         return arrived
 
     def _run(self) -> None:
@@ -157,24 +195,27 @@ class Outbox(Generic[Item]):
             del self._waiting[rank]
 
     def _deliver_until_accepted(self, item: Item) -> None:
-        pause = self._retry_after
-        is_out = False
+        pause, failing_from = self._retry_after, math.inf
         while not self._abandoned.is_set():
             try:
                 self._deliver(item)
             except _MISTAKES:
                 raise
             except Exception as error:
-                if not is_out:
-                    is_out = True
+                if not self.is_failing:
+                    self.is_failing = True
                     reason = self._describe(error)
                     _logger.warning("%s: does not accept, will retry: %s", self._name, reason)
-                if time.monotonic() >= self._patient_until:
+                now = time.monotonic()
+                failing_from = min(failing_from, now)
+                if now >= max(failing_from, self._patient_from) + self._patience:
                     self._abandoned.set()
                 self._wait(pause)
                 pause = min(2 * pause, self._retry_at_most)
             else:
-                if is_out:
+                self._num_delivered += 1
+                if self.is_failing:
+                    self.is_failing = False
                     _logger.warning("%s: accepts again", self._name)
                 return
 

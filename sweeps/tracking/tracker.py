@@ -23,6 +23,12 @@ SUMMARISE_EVERY = 10.0
 """Shortest time between two summaries of an arm, in seconds, because each reads all of its seeds.
 """
 
+CLOSED_AFTER = 600.0
+"""Seconds that a launch waits for MLflow at its end, at most."""
+
+_TO_LEAVE_NONE_RUNNING = 30.0
+"""Further seconds for the writes that end the runs that are RUNNING in MLflow."""
+
 _MAX_DESCRIPTION = 200
 _AT_ONCE, _TRAINED, _SUMMARY, _FOUND, _FOUND_SUMMARY, _LAST = range(6)
 """Ranks of writes: results found in the store come late, because in a large study they are many."""
@@ -70,6 +76,9 @@ class Tracker:
         self._model: tuple[Run, bytes] | None = None
         self.refusal: str | None = None
         """MLflow's reason for rejecting a write; None if none was rejected."""
+        self.backlog = 0
+        """Number of results of runs and arms that `close` did not wait for although MLflow could be
+        reached; `sync` writes them."""
         self._outbox: Outbox[_Item] = Outbox(
             self._deliver,
             name=f"MLflow at {database_address(projection.uri)}",
@@ -128,22 +137,38 @@ class Tracker:
         """
         self._outbox.post(("load", module), rank=_AT_ONCE if at_once else _FOUND_SUMMARY)
 
+    @property
+    def num_waiting(self) -> int:
+        """Number of results of runs and arms that are not written yet."""
+        return sum(kind in {"run", "arm"} for kind, _ in self._outbox.waiting)
+
     def close(
-        self, results: Iterable[RunResult], timeout: float = 600.0, patience: float = 10.0
+        self,
+        results: Iterable[RunResult],
+        timeout: float = CLOSED_AFTER,
+        patience: float = 10.0,
+        stall: float = CLOSED_AFTER,
     ) -> bool:
         """Write what is waiting, leave no run RUNNING, and return whether everything was written.
 
         Args:
             results: As for `start`.
-            timeout: Seconds after which waiting writes are dropped; a large study needs a minute.
+            timeout: Seconds after which waiting writes are dropped, except those of runs that are
+                RUNNING in MLflow.
             patience: Seconds after which failed writes are not repeated.
+            stall: Seconds without a write after which waiting writes are dropped too.
 
         Raises:
-            Exception: A bug of this program during writing (see `Outbox.close`).
+            Exception: A bug of this program during writing (see `Outbox.finish`).
         """
         self.reconcile(results)
         self._outbox.post(("end", ""), rank=_LAST)
-        return self._outbox.close(timeout, patience) and self.refusal is None
+        arrived = self._outbox.finish(timeout, patience, stall)
+        if not (arrived or self._outbox.is_failing):
+            self.backlog = max(1, self.num_waiting)  # without the one in delivery
+            self._leave_none_running()
+        self._outbox.close(_TO_LEAVE_NONE_RUNNING, patience)
+        return arrived and self.refusal is None
 
     def settle(self, store: Store, timeout: float = 3.0) -> None:
         """End within seconds after an interrupt: no run stays RUNNING; `sync` can write the rest.
@@ -154,15 +179,23 @@ class Tracker:
             store: Stored results of the runs in training are read from it and written.
             timeout: Seconds after which waiting writes are dropped.
         """
-        known = list(self._latest.values())
-        open_ones = [p.run for p in known if p.is_live or p.run.key in self._shown_open]
         with suppress(StoreError):  # a failing store may have ended the launch
-            stored = map(RunProgress.stored, read_results(open_ones, store))
+            stored = map(RunProgress.stored, read_results(self._open_ones(), store))
             self._latest.update((progress.run.key, progress) for progress in stored)
+        self._leave_none_running()
+        self._outbox.close(timeout, patience=1.0)
+
+    def _open_ones(self) -> list[Run]:
+        """Return the runs that are, or are becoming, RUNNING in MLflow."""
+        known = list(self._latest.values())
+        return [p.run for p in known if p.is_live or p.run.key in self._shown_open]
+
+    def _leave_none_running(self) -> None:
+        """Replace all waiting writes by those that end the runs that are RUNNING in MLflow."""
+        open_ones = self._open_ones()
         ranks = {("run", run.key): _TRAINED for run in open_ones}
         ranks |= {("arm", run.arm): _SUMMARY for run in open_ones}
         self._outbox.replace({**ranks, ("end", ""): _LAST})
-        self._outbox.close(timeout, patience=1.0)
 
     def _post(self, progress: RunProgress, *, rank: int = _TRAINED) -> None:
         run, known = progress.run, self._latest.get(progress.run.key)
@@ -246,7 +279,7 @@ class Untracked(Tracker):
 
     def __init__(self) -> None:
         """Create it without a projection."""
-        self.refusal = None
+        self.refusal, self.backlog = None, 0
 
     def start(self, results: Iterable[RunResult]) -> None:
         """Do nothing."""
@@ -269,11 +302,20 @@ class Untracked(Tracker):
     def load_ahead(self, module: str, *, at_once: bool = False) -> None:
         """Do nothing: the main thread imports what it needs."""
 
+    @property
+    def num_waiting(self) -> int:
+        """Zero, because nothing waits to be written."""
+        return 0
+
     def close(
-        self, results: Iterable[RunResult], timeout: float = 600.0, patience: float = 10.0
+        self,
+        results: Iterable[RunResult],
+        timeout: float = CLOSED_AFTER,
+        patience: float = 10.0,
+        stall: float = CLOSED_AFTER,
     ) -> bool:
         """Return False, because nothing is tracked."""
-        del results, timeout, patience
+        del results, timeout, patience, stall
         return False
 
     def settle(self, store: Store, timeout: float = 3.0) -> None:

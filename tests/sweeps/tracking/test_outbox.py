@@ -1,4 +1,5 @@
 import logging
+import math
 import threading
 import time
 
@@ -133,6 +134,45 @@ def test_closing_waits_for_what_is_slow_and_not_for_what_keeps_failing(post: Pos
     slow.start()
     slow.post(1)
     assert slow.close(timeout=60, patience=0.1)
+
+
+def test_finishing_waits_while_items_are_delivered_and_keeps_the_rest() -> None:
+    outbox = Outbox[int](lambda item: time.sleep(0.2), name="the post")
+    for item in range(8):
+        outbox.post(item)
+    outbox.start()
+    assert not outbox.finish(timeout=0.3)
+    assert 4 <= len(outbox.waiting) <= 7, "one more may be in delivery"
+    assert outbox.finish(timeout=60, stall=1.0)
+    assert outbox.waiting == ()
+
+
+def test_finishing_ends_once_nothing_is_delivered_for_long() -> None:
+    release = threading.Event()
+    outbox = Outbox[int](lambda item: (release.wait(), None)[1], name="the post")
+    outbox.post(1)
+    outbox.start()
+    started = time.monotonic()
+    assert not outbox.finish(timeout=math.inf, stall=0.1)
+    assert time.monotonic() - started < 5
+    release.set()
+
+
+def test_patience_with_a_failing_delivery_starts_at_its_first_failure() -> None:
+    failed = []
+
+    def deliver(item: int) -> None:
+        if item == 1:
+            time.sleep(0.6)
+        elif not failed:
+            failed.append(item)
+            raise ConnectionError("busy")
+
+    outbox = Outbox[int](deliver, name="the post", retry_after=0.01)
+    outbox.post(1)
+    outbox.post(2)
+    outbox.start()
+    assert outbox.close(timeout=60, patience=0.5)
 
 
 def test_closing_cuts_a_long_wait_between_two_tries_short(post: Post) -> None:

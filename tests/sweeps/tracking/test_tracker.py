@@ -303,6 +303,34 @@ def test_an_outage_loses_nothing(
     assert ended.endswith("accepts again")
 
 
+def test_a_backlog_at_the_end_is_not_waited_for_and_is_written_by_the_next_tracker(
+    study: Study, home: Path, client: MlflowClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One run is RUNNING in MLflow when the time is over: it is written before the others."""
+    study = replace(study, seeds=tuple(range(20)))
+    slow, fast = projection_of(study, home), projection_of(study, home)
+    reconcile = slow.reconcile_run
+    monkeypatch.setattr(slow, "reconcile_run", lambda p: (time.sleep(0.3), reconcile(p))[1])
+    tracker = Tracker(slow)
+    tracker.start([])
+    live = study.runs()[-1]
+    tracker.post(live, [epoch_of(live, 0)])
+    wait_until(lambda: runs_of(study, client, "seed"))
+    results = [result_of(run, 3) for run in study.runs()]
+    started = time.monotonic()
+    assert not tracker.close(results, timeout=1.0)
+    assert time.monotonic() - started < 0.3 * len(results)
+    assert len(results) - 10 < tracker.backlog <= len(results) + len(study.arms)
+    shown = runs_of(study, client, "seed").values()
+    assert {run.info.status for run in shown} == {"FINISHED"}
+    assert len(shown) < len(results)
+    again = Tracker(fast)
+    again.start(results)
+    assert again.close(results)
+    assert again.backlog == 0
+    assert len(finished(study, client)) == len(results)
+
+
 def test_an_unreachable_server_is_told_of_without_its_password(
     study: Study, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
