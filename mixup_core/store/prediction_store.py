@@ -47,16 +47,29 @@ class PredictionStore:
 
         Damaged predictions are moved to quarantine and count as missing.
         """
-        name = prediction_name(key)
-        data = self._sealed.read(name)
-        if data is None:
-            return None
-        header, _, content = data.partition(b"\n")
-        if _header(key, record, content) == header + b"\n":
-            return content
-        if not _is_sound(key, header, content):
-            self._sealed.quarantine(name, "does not have the sha256 it states")
-        return None
+        return self.read_all({key: record}).get(key)
+
+    def read_all(self, records: Mapping[str, EpochRecord]) -> Mapping[str, bytes]:
+        """Return the predictions of each stage that has any for its record, as `read` does.
+
+        A bucket is asked for all of them in parallel.
+
+        Args:
+            records: Record of the last epoch by stage key.
+        """
+        names = {prediction_name(key): key for key in records}
+        found = {}
+        for name, data in self._files.read_present(names):
+            key = names[name]
+            if isinstance(data, UnreadableError):
+                self._sealed.quarantine(name, str(data))
+                continue
+            header, _, content = data.partition(b"\n")
+            if _header(key, records[key], content) == header + b"\n":
+                found[key] = content
+            elif not _is_sound(key, header, content):
+                self._sealed.quarantine(name, "does not have the sha256 it states")
+        return found
 
     def keys(self) -> frozenset[str]:
         """Return the stage keys of all predictions; the files are listed, not validated."""

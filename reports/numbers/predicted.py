@@ -26,8 +26,8 @@ from reports.numbers.summary import CONFIDENCE
 from sweeps.state.results import RunResult
 from sweeps.study.readouts import Averaged, Readout
 
-ReadPredictions = Callable[[RunResult], Predictions | None]
-"""Function that returns the stored predictions of a complete run; None if there are none."""
+ReadPredictions = Callable[[Sequence[RunResult]], Sequence[Predictions | None]]
+"""Function that returns the stored predictions of each run; None for a run without any."""
 
 MOST_PAIRED = 20
 """Largest number of seeds of an arm whose runs are compared in pairs (20 seeds have 190 pairs)."""
@@ -173,12 +173,13 @@ def gather_predictions(
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
         readout: Read-out of the study; it decides between the averaged and the last weights.
-        read: Function that reads the predictions of a run.
+        read: Function that reads the predictions of runs.
     """
     weights = AVERAGED if isinstance(readout, Averaged) else ""
     arms, num_runs, num_complete = {}, 0, 0
     for arm, by_seed in arranged.items():
-        counted = {seed: read(result) for seed, result in counted_runs(by_seed).items()}
+        runs = counted_runs(by_seed)
+        counted = dict(zip(runs, read(list(runs.values())), strict=True))
         tested = {s: p for s, p in counted.items() if p is None or "test" in p.splits}
         num_complete += len(tested)
         found = {

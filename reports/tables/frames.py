@@ -86,11 +86,11 @@ def prediction_frames(
     Args:
         study: Defines arms, seeds and their order.
         results: Results of its runs, in any order.
-        read: Function that reads the predictions of a complete run.
+        read: Function that reads the predictions of runs.
     """
     for arm, by_seed in arrange(study, results).items():
         for seed, result in by_seed.items():
-            found = read(result)
+            (found,) = read([result])
             if found is None:
                 continue
             run = {"study": study.name, "arm": arm, "seed": seed, "run_key": result.run.key}

@@ -12,6 +12,7 @@ from sweeps.state.results import RunResult
 from sweeps.state.statements import Statement
 from sweeps.study.claims import Claim
 from sweeps.study.study import Study
+from sweeps.study.until_decided import UntilDecided
 
 
 def looks_table(
@@ -40,7 +41,6 @@ def looks_table(
         for verdict in verdicts
         if verdict is not None
     ]
-    sizes = ", ".join(map(str, study.until.sizes))
     return Listing(
         name="looks",
         title="Looks at the claims",
@@ -56,9 +56,9 @@ def looks_table(
             )
             for look, verdict in lines
         ),
-        caption=f"Looks were planned at {sizes} seeds before the runs. A claim gets more seeds "
-        "until a look decides it, or until the last look would decide it with a probability "
-        f"below {study.until.futility:g}. p counts all looks and claims.",
+        caption=f"{_spell_plan(study.until, statements or {})} A claim gets more seeds until a "
+        "look decides it, or until the last look would decide it with a probability below "
+        f"{study.until.futility:g}. p counts all looks and claims.",
         records=tuple(
             {
                 "look": look,
@@ -75,3 +75,15 @@ def looks_table(
         ),
         is_long=True,
     )
+
+
+def _spell_plan(until: UntilDecided, statements: Mapping[Claim, Statement]) -> str:
+    """Return the numbers of seeds at the looks as a sentence, with when they were planned."""
+    sizes = f"at {', '.join(map(str, until.sizes))} seeds"
+    changes = max((statement.extended for statement in statements.values()), default=0)
+    if changes:
+        times = "once" if changes == 1 else f"{changes} times"
+        return f"Looks are {sizes}, changed {times} after a look, which widens all intervals."
+    if any(statement.finished for statement in statements.values()) or not statements:
+        return f"Looks are {sizes}."
+    return f"Looks were planned {sizes} before the runs."

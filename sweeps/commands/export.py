@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -104,7 +105,7 @@ def _predictions(request: Request) -> "Iterator[pd.DataFrame]":
     from reports.tables.frames import prediction_frames
 
     yield from prediction_frames(
-        request.grown, request.results(), lambda result: read_predictions(result, request.store)
+        request.grown, request.results(), partial(read_predictions, store=request.store)
     )
 
 

@@ -4,6 +4,7 @@ import shlex
 import time
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -113,7 +114,7 @@ def write_report(
         data_checksums=request.data_checksums(),
         command=command_line(),
         history=request.weighed_history,
-        predictions=lambda result: read_predictions(result, request.store),
+        predictions=partial(read_predictions, store=request.store),
         tracked=_tracked(request),
         statements=statements,
     )

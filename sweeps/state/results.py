@@ -1,6 +1,6 @@
 """RunResult: the stored results and the progress of a run, read from the store alone."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -139,13 +139,26 @@ def ended_on_budget(study: Study, results: Iterable[RunResult]) -> str | None:
     return None if goes_on or not study.budget.limits else spent(study, results)
 
 
-def read_predictions(result: RunResult, store: Store) -> "Predictions | None":
-    """Return the predictions of a complete run; None if they are missing or damaged."""
+def read_predictions(
+    results: Sequence[RunResult], store: Store
+) -> "tuple[Predictions | None, ...]":
+    """Return the predictions of each run; None if it is not complete or they are missing."""
+    records = {
+        result.stage.key: result.records[-1]
+        for result in results
+        if result.stage is not None and result.outcome == "complete"
+    }
+    contents = store.predictions.read_all(records)
+    return tuple(
+        None if result.stage is None else _predictions(contents.get(result.stage.key))
+        for result in results
+    )
+
+
+def _predictions(content: bytes | None) -> "Predictions | None":
+    """Return parsed predictions; None if there are none or they are damaged."""
     from mixup_core.predictions import Predictions, PredictionsError
 
-    if result.stage is None or result.outcome != "complete":
-        return None
-    content = store.predictions.read(result.stage.key, result.records[-1])
     if content is None:
         return None
     try:

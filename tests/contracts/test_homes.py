@@ -162,7 +162,7 @@ def test_records_of_launches_and_runs_by_an_earlier_version_are_read(tmp_path: P
     assert (launch.settings, launch.seeds) == (study.settings, study.seeds)
     assert launch.num_finished(store.keys()) == len(study.runs()) == len(launch.ends)
     for result in read_results(study.runs(), store):
-        predictions = read_predictions(result, store)
+        (predictions,) = read_predictions([result], store)
         assert predictions is not None
         test = predictions.splits["test"]
         wrong = np.count_nonzero(test.logits[""].argmax(axis=1) != test.labels)

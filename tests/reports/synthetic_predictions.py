@@ -1,10 +1,9 @@
 """Synthetic predictions: logits of networks with a given accuracy."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from mixup_core.predictions import AVERAGED, Predictions, Split, images_digest
+from reports.numbers.predicted import ReadPredictions
 from sweeps.state.results import RunResult
 
 NUM_IMAGES, NUM_CLASSES = 600, 4
@@ -28,7 +27,7 @@ def split_of(arm: str, seed: int, *, shift: int = 0, size: int = NUM_IMAGES) -> 
     )
 
 
-def reader(*, has_val: bool = True, without: int = 0) -> Callable[[RunResult], Predictions | None]:
+def reader(*, has_val: bool = True, without: int = 0) -> ReadPredictions:
     """Return a function that reads predictions of every run except seeds below `without`."""
 
     def read(result: RunResult) -> Predictions | None:
@@ -40,4 +39,4 @@ def reader(*, has_val: bool = True, without: int = 0) -> Callable[[RunResult], P
             splits["val"] = split_of(run.arm, run.seed, shift=1, size=900)
         return Predictions(splits=splits)
 
-    return read
+    return lambda results: list(map(read, results))

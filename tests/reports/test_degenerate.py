@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mixup_core.predictions import Predictions, Split
+from reports.numbers.predicted import ReadPredictions
 from reports.pages.build import draft_report
 from sweeps.state.results import RunResult
 from sweeps.study.claims import Claim, StatedComparison
@@ -104,7 +105,7 @@ def results_of(study: Study, ends: Ends) -> list[RunResult]:
     return found
 
 
-def predictions_of(ends: Ends) -> Callable[[RunResult], Predictions | None]:
+def predictions_of(ends: Ends) -> ReadPredictions:
     """Return a reader of predictions with the error of the record."""
 
     def read(result: RunResult) -> Predictions | None:
@@ -118,7 +119,7 @@ def predictions_of(ends: Ends) -> Callable[[RunResult], Predictions | None]:
         split = Split(labels=whole.labels, images=whole.images, logits={"": logits})
         return Predictions(splits={"test": split})
 
-    return read
+    return lambda results: list(map(read, results))
 
 
 @pytest.fixture(params=CASES)

@@ -1,7 +1,7 @@
 """Frames: results as DataFrames, with each value at its run, epoch or image."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -190,15 +190,15 @@ def test_a_run_without_predictions_is_left_out(study: Study) -> None:
     assert {(frame["arm"].iloc[0], frame["seed"].iloc[0]) for frame in frames} == {
         (arm, 4) for arm in study.arms
     }
-    assert list(prediction_frames(study, results, lambda result: None)) == []
+    assert list(prediction_frames(study, results, lambda results: [None] * len(results))) == []
 
 
 def test_predictions_of_a_run_are_read_when_they_are_asked_for(study: Study) -> None:
     read, asked = reader(has_val=False), []
 
-    def noting(result: RunResult) -> Predictions | None:
-        asked.append((result.run.arm, result.run.seed))
-        return read(result)
+    def noting(results: Sequence[RunResult]) -> Sequence[Predictions | None]:
+        asked.extend((result.run.arm, result.run.seed) for result in results)
+        return read(results)
 
     frames = prediction_frames(study, ended(study, {}), noting)
     assert asked == []

@@ -116,16 +116,16 @@ def test_a_complete_run_alone_has_predictions_and_unsound_ones_are_none(store: S
     logits = {"": np.eye(3, dtype=np.float32)}
     split = Split(labels=np.arange(3), images="00" * 16, logits=logits)
     put(store, RUN, 2)
-    assert read_predictions(read_results([RUN], store)[0], store) is None
+    assert read_predictions(read_results([RUN], store), store) == (None,)
     put(store, RUN, 3)
     (result,) = read_results([RUN], store)
-    assert read_predictions(result, store) is None
+    assert read_predictions([result], store) == (None,)
     store.predictions.write(key, result.records[-1], b"no archive")
-    assert read_predictions(result, store) is None
+    assert read_predictions([result], store) == (None,)
     store.predictions.remove([key])
     content = Predictions(splits={"test": split}).to_bytes()
     store.predictions.write(key, result.records[-1], content)
-    found = read_predictions(result, store)
+    (found,) = read_predictions([result], store)
     assert found is not None
     np.testing.assert_array_equal(found.splits["test"].logits[""], logits[""])
 
