@@ -24,6 +24,8 @@ class Batch:
     """Labels of the partners, (batch,), int64."""
     lam: Tensor
     """Weight of `labels`, (batch,), float32, in [0, 1]."""
+    is_test: Tensor | None = None
+    """True for test images, (batch,), bool; None if the run trains on none (`data.oracle`)."""
     hidden: HiddenMix | None = None
     """Mixing inside the network, or None. If set, `mixed` holds the images, followed by their
     partners.

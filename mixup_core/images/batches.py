@@ -191,6 +191,7 @@ def batches(
         part = slice(start, start + size)
         start += size
         labels = images.labels[draws.order[part]]
+        is_test = None if images.is_test is None else images.is_test[draws.order[part]]
         if not how.is_mixed or mixer is None:
             own = _assembled(images, draws, part, is_mixed=False)
             yield Batch(
@@ -199,6 +200,7 @@ def batches(
                 labels=labels,
                 partner_labels=labels,
                 lam=draws.lam[part],
+                is_test=is_test,
             )
             continue
         lam, hidden = draws.lam[part], None
@@ -220,6 +222,7 @@ def batches(
             labels=labels,
             partner_labels=images.labels[draws.partners[part]],
             lam=weight,
+            is_test=is_test,
             hidden=hidden,
         )
 

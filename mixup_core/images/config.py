@@ -142,9 +142,6 @@ class TrainConfig(Checked):
         is_plain = self.data.folds is None or (self.vary, self.redraw) == ("all", "nothing")
         rule = "data.folds needs vary: all and redraw: nothing, as the seed chooses the fold"
         require(is_plain, rule, self, "data", "vary", "redraw")
-        is_plain = self.data.folds is None or (self.vary, self.redraw) == ("all", "nothing")
-        rule = "data.folds needs vary: all and redraw: nothing, as the seed chooses the fold"
-        require(is_plain, rule, self, "data", "vary", "redraw")
         self._check_probes()
         has_any = self.class_weights is None or isinstance(self.loss, CrossEntropy)
         rule = "class_weights need loss to be cross-entropy"
@@ -172,16 +169,23 @@ class TrainConfig(Checked):
                 "lr_schedule.warm_up < epochs",
                 {"lr_schedule.warm_up": warm_up, "epochs": self.epochs},
             )
+        self._check_objective()
+
+    def _check_objective(self) -> None:
+        mix, objective, tag = self.mix, self.objective, self.objective.tag
         mixes = mix.law.mixes or mix.law_after.mixes or mix.schedule is not None
-        if self.objective.has_to_mix and not mixes:
-            tag = self.objective.tag
+        if objective.has_to_mix and not mixes:
             raise RuleError(
                 f"{tag} needs a mix.law that mixes", {"objective": tag, "mix.law": "erm"}
             )
-
+        if objective.must_not_mix and mixes:
+            law = "schedule" if mix.schedule is not None else str(mix.law)
+            raise RuleError(f"{tag} needs `mix.law: erm`", {"objective": tag, "mix.law": law})
+        if objective.has_to_see_test and not self.data.oracle:
+            rule = f"{tag} trains on test images and needs `data.oracle: true`"
+            raise RuleError(rule, {"objective": tag, "data.oracle": False})
         is_plain = (mix.operation, mix.second, mix.label_law) == (Linear(), None, None)
-        if self.objective.is_linear and not is_plain:
-            tag = self.objective.tag
+        if objective.is_linear and not is_plain:
             raise RuleError(
                 f"{tag} needs `mix.operation: linear`, without second and label_law",
                 {"objective": tag, "mix.operation": mix.operation.tag},

@@ -185,6 +185,12 @@ class TrainingImages:
         drawn = draw_subset(images.labels.numpy(), info.num_classes, data, seed)
         chosen = None if drawn is None else torch.from_numpy(drawn)
         labels = images.labels if chosen is None else images.labels[chosen]
+        self.is_test: Tensor | None = None
+        """True for test images, (images,), bool; None if there are none."""
+        if images.num_test:
+            drawn_from_test = torch.arange(len(images)) >= len(images) - images.num_test
+            own = drawn_from_test if chosen is None else drawn_from_test[chosen]
+            self.is_test = own.to(device)
         self.pixels = NormalisedPixels(images, info, data.pool, device, chosen)
         """Pixels of one view."""
         self.view_partners: Tensor | None = None

@@ -58,7 +58,7 @@ class Answers:
             keep_trailing_newline=True,
         )  # fmt: skip
         functions = (
-            self.asked, self.waits, self.lacks, self.value, self.verdict, self.figure,
+            self.asked, self.waits, self.value, self.verdict, self.figure,
             self.cost, self.costs, self.contradicted, self.turned,
         )  # fmt: skip
         environment.globals |= {function.__name__: function for function in functions}
@@ -111,11 +111,6 @@ class Answers:
                 lines.append(f"| {' | '.join(cells)} |")
             sentence = ""
         return "\n".join(lines)
-
-    def lacks(self, sentence: str, reason: str) -> str:
-        """Return the table row of a sentence that no study tests, with the reason."""
-        self.counts["not done"] += 1
-        return f"| {sentence} | {DASH} | {reason} | **not done** | {DASH} | {DASH} | {DASH} |"
 
     def value(self, study: str, begins: str) -> str:
         """Return the value of a claim with its interval and n, to be put into a sentence.

@@ -124,7 +124,8 @@ _IMAGES = {
     "data": {"name": "digits"}, "model": {"name": "mlp", "hidden": [8]}, "optimizer.lr": 0.01,
     "epochs": 3, "batch_size": 10,
 }  # fmt: skip
-_GUIDE = {"teacher": "erm", "teacher_key": "0" * 32, "warm_up": 0.4, "stop": 0.7}
+_TAUGHT = {"teacher": "erm", "teacher_key": "0" * 32}
+_GUIDE = {**_TAUGHT, "warm_up": 0.4, "stop": 0.7}
 SMALL: dict[str, list[dict[str, Any]]] = {
     "images": [
         _IMAGES,
@@ -134,6 +135,7 @@ SMALL: dict[str, list[dict[str, Any]]] = {
         _IMAGES | {"mix.schedule": {"phases": [{"law": "midpoint", "until": 1}, {"beta": 0.5}]}},
         _IMAGES | {"mix.law": "midpoint", "mix.switch_fraction": 0.4, "objective": "regmixup"},
         _IMAGES | {"mix.law": "midpoint", "objective": {"filter": _GUIDE}},
+        _IMAGES | {"data.oracle": True, "objective": {"failure-set": _TAUGHT}},
         _IMAGES | {"lr_schedule": {"step": {"at": [1, 2]}}},
         _IMAGES | {"lr_schedule": {"warm-up": 1}},
     ],

@@ -30,6 +30,7 @@ from mixup_core.mixing.operation import Operation
 from mixup_core.mixing.partners import Partner
 from mixup_core.problem import Teacher
 from mixup_core.records import EpochRecord
+from mixup_core.rules import RuleError
 from mixup_core.tree.building import parsed, with_values
 from mixup_core.tree.catalogue import kind_name
 from mixup_core.tree.parts import members
@@ -73,6 +74,7 @@ OBJECTIVES = _spellings(
     {"filter": GUIDED},
     {"filter": {**GUIDED, "keep": "high", "norm": "kept"}},
     {"filter": {**GUIDED, "keep": "all"}},
+    {"failure-set": {"teacher": "erm", "teacher_key": "0" * 32}},
 )
 OPTIMIZERS = _spellings(Optimizer, {"name": "sgd", "momentum": 0.9, "nesterov": True})
 RATES = _spellings(LrSchedule, {"warm-up": 1}, {"step": {"at": [1]}})
@@ -193,11 +195,14 @@ def test_every_objective_trains_under_every_schedule(
     objective: Any, schedule: Any, loss: str, digits: Splits, teacher: Teacher
 ) -> None:
     kind = parsed(Objective, objective)
-    laws = [law for law in LAWS if law != "erm" or not kind.has_to_mix]
+    laws = [law for law in LAWS if not (kind.has_to_mix if law == "erm" else kind.must_not_mix)]
+    fitting = {"objective": objective, "loss": loss, "data.oracle": kind.has_to_see_test}
+    if schedule is not None and kind.must_not_mix:
+        with pytest.raises(RuleError, match=r"needs `mix\.law: erm`"):
+            with_values(SMALL, {**fitting, "mix.schedule": schedule})
+        return
     for values in [{"mix.law": law} for law in laws] if schedule is None else [{}]:
-        config = with_values(
-            SMALL, {"objective": objective, "mix.schedule": schedule, "loss": loss, **values}
-        )
+        config = with_values(SMALL, {**fitting, "mix.schedule": schedule, **values})
         guide = teacher if isinstance(kind, Guided) else None
         _keeps_its_promises(config, digits, guide)
 

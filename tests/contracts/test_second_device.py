@@ -21,6 +21,7 @@ from mixup_core.images.data.sets.corrupted import CORRUPTIONS
 from mixup_core.images.losses.loss import Loss
 from mixup_core.images.objectives.guided import Guided
 from mixup_core.images.objectives.minimised import Minimised
+from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.predicting import predict
 from mixup_core.images.probes.probe import Probe
@@ -128,7 +129,9 @@ def test_every_model_trains_and_resumes(model: str, digits: Splits) -> None:
 def test_every_objective_and_loss_trains(
     objective: Any, loss: str, digits: Splits, teacher: Teacher
 ) -> None:
-    config = with_values(MIXED, {"objective": objective, "loss": loss})
+    kind = parsed(Objective, objective)
+    values = {"objective": objective, "loss": loss, "data.oracle": kind.has_to_see_test}
+    config = with_values(SMALL if kind.must_not_mix else MIXED, values)
     guide = teacher if isinstance(config.objective, Guided) else None
     _steps_wait_for_nothing(config, digits, guide)
 

@@ -77,7 +77,7 @@ class Splits:
             torch.cat([getattr(part, name) for part in (self.train, self.test)])
             for name in ("pixels", "labels")
         )
-        return Images(pixels=pixels, labels=labels, pool=self.train.pool)
+        return replace(self.train, pixels=pixels, labels=labels, num_test=len(self.test))
 
     def normalised(self, data: DataConfig) -> "Splits":
         """Return the splits, with measured mean and standard deviation if `data` asks for it."""

@@ -22,6 +22,8 @@ class Images:
     """Labels, (images,), int64, each in [0, classes)."""
     pool: int = 1
     """Side of the squares of pixels whose sums are stored; 1: single pixels."""
+    num_test: int = 0
+    """Number of test images among them, which come last; not 0 only with `data.oracle`."""
 
     def __len__(self) -> int:
         return len(self.labels)

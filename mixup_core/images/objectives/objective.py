@@ -35,6 +35,10 @@ class Objective(Checked, ABC):
     """Metrics that the objective records besides the loss, in the order of table columns."""
     has_to_mix: ClassVar[bool] = False
     """True if the objective needs a law that mixes (not ERM)."""
+    must_not_mix: ClassVar[bool] = False
+    """True if the objective needs the law `erm` in all epochs."""
+    has_to_see_test: ClassVar[bool] = False
+    """True if the objective needs test images among the training images (`data.oracle`)."""
     is_linear: ClassVar[bool] = False
     """True if the objective mixes by itself, linearly, so that `mix.operation` has no effect."""
 

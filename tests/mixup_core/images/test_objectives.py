@@ -11,19 +11,23 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from mixup_core.images.batch import Batch
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.datasets import Splits
+from mixup_core.images.data.datasets import Images, Splits
+from mixup_core.images.data_config import DataConfig
 from mixup_core.images.epoch import Epoch
+from mixup_core.images.evaluation import logits_of
 from mixup_core.images.forward import forward
 from mixup_core.images.losses.cross_entropy import CrossEntropy
 from mixup_core.images.losses.loss import Loss
 from mixup_core.images.losses.squared_error import SquaredError
 from mixup_core.images.objectives.all_pairs import AllPairs
+from mixup_core.images.objectives.failure_set import FailureSet
 from mixup_core.images.objectives.filtered import Filter
 from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.mixup_e import MixupE
 from mixup_core.images.objectives.plain import Plain
 from mixup_core.images.objectives.reg_mixup import RegMixup
 from mixup_core.images.training import TrainingState, fit
+from mixup_core.images.views import EvaluationImages, NormalisedPixels, TrainingImages
 from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta
 from mixup_core.problem import Teacher
@@ -217,9 +221,88 @@ def test_an_oracle_trains_on_every_image(splits: Splits, config: TrainConfig) ->
     assert splits.seen_by(config.data) is splits.train
 
 
+FAILURES = {"failure-set": {"teacher": "t", "teacher_key": "0" * 32}}
+
+
+@pytest.mark.parametrize("is_test", [[0, 0, 0, 1, 1, 1], [1, 1, 1, 1, 1, 1], [0, 0, 0, 0, 0, 0]])
+def test_a_failure_set_adds_the_test_images_that_the_teacher_misclassifies(
+    batch: Batch, is_test: list[int]
+) -> None:
+    alone = dataclasses.replace(
+        batch, mixed=batch.images, unmixed=None, partner_labels=batch.labels,
+        is_test=torch.tensor(is_test).bool(),
+    )  # fmt: skip
+    is_wrong = _network(1)(batch.images).argmax(1) != batch.labels
+    assert 0 < int(is_wrong.sum()) < 6
+    chosen = [
+        i for i in range(6) if not is_test[i] or bool(is_wrong[i])
+    ]  # fmt: skip
+    minimised = _minimised(FailureSet(teacher="t"), alone)
+    expected = cross_entropy(_network(0)(batch.images[chosen]), batch.labels[chosen])
+    torch.testing.assert_close(minimised.loss, expected)
+    failures = sum(bool(is_wrong[i]) for i in range(6) if is_test[i])
+    assert float(minimised.measured["failure_fraction"]) == pytest.approx(failures / 6)
+
+
+def test_a_batch_without_an_image_that_counts_has_loss_zero(batch: Batch) -> None:
+    right = _network(1)(batch.images).argmax(1)
+    alone = dataclasses.replace(
+        batch, mixed=batch.images, unmixed=None, labels=right, partner_labels=right,
+        is_test=torch.ones(6, dtype=torch.bool),
+    )  # fmt: skip
+    assert float(_minimised(FailureSet(teacher="t"), alone).loss.detach()) == 0
+
+
+def test_a_run_on_a_failure_set_trains_as_on_these_images_alone(
+    config: TrainConfig, splits: Splits
+) -> None:
+    """In whole batches, with a network without batch norm, nothing else differs."""
+    assert splits.test is not None
+    single = {"data.views": "single", "batch_size": 1000}
+    plain = with_values(config, {"model": {"name": "mlp", "hidden": [8]}, **single})
+    _, state = trained(plain, splits)
+    teacher = Teacher(config=plain, state=state)
+    network = TrainingState.initial(plain, splits.info, CPU)
+    network.load_bytes(state, [])
+    test = EvaluationImages(splits.test, splits.info, plain.data, CPU)
+    is_failure = logits_of(network.network.eval(), test, "float32").argmax(1) != test.labels
+    assert int(is_failure.sum()) > 0
+    joined = Images(
+        pixels=torch.cat([splits.train.pixels, splits.test.pixels[is_failure]]),
+        labels=torch.cat([splits.train.labels, splits.test.labels[is_failure]]),
+    )
+    alone, _ = trained(plain, dataclasses.replace(splits, train=joined))
+    taught = with_values(plain, {"data.oracle": True, "objective": FAILURES})
+    guided, _ = trained(taught, splits, teacher)
+    share = int(is_failure.sum()) / len(splits.seen_by(taught.data))
+    for record, other in zip(guided, alone, strict=True):
+        assert record.metrics["train/failure_fraction"] == pytest.approx(share)
+        for name in ("train/loss", "test/nll"):
+            assert record.metrics[name] == pytest.approx(other.metrics[name], rel=1e-4)
+
+
+def test_which_images_are_test_images_follows_the_subset(splits: Splits) -> None:
+    assert splits.test is not None
+    data = DataConfig(name="digits", oracle=True, num_train=12)
+    seen = splits.seen_by(data)
+    images = TrainingImages(seen, splits.info, data, 3, CPU)
+    whole = NormalisedPixels(seen, splits.info, 1, CPU)
+    assert images.is_test is not None
+    for index, is_test in enumerate(images.is_test.tolist()):
+        own = images.pixels[torch.tensor([index])]
+        part = slice(len(splits.train), None) if is_test else slice(0, len(splits.train))
+        assert any(torch.equal(own[0], other) for other in whole[part])
+    assert TrainingImages(splits.train, splits.info, data, 3, CPU).is_test is None
+
+
 @pytest.mark.parametrize(
     ("values", "rule"),
     [
+        ({"objective": FAILURES}, "trains on test images and needs `data.oracle: true`"),
+        (
+            {"objective": FAILURES, "data.oracle": True, "mix.law": "midpoint"},
+            "failure-set needs `mix.law: erm`",
+        ),
         ({"objective": {"regmixup": {"eta": -1.0}}, "mix.law": "midpoint"}, "0 <= eta < inf"),
         ({"objective": "regmixup"}, "regmixup needs a mix.law that mixes"),
         ({"objective": {"filter": {"teacher": "t", "warm_up": 0.5, "stop": 0.4}}}, "up <= stop"),

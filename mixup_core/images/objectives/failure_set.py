@@ -1,0 +1,73 @@
+"""FailureSet: trains on the training images and on the test images that a teacher misclassifies."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mixup_core.images.objectives.guided import Guided
+from mixup_core.images.objectives.minimised import Minimised
+from mixup_core.images.objectives.objective import Objective
+from mixup_core.laws import Law
+from mixup_core.problem import Metric
+
+if TYPE_CHECKING:
+    from mixup_core.images.batch import Batch
+    from mixup_core.images.forward import Forward
+    from mixup_core.images.losses.loss import Loss
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FailureSet(Guided):
+    """Loss of the training images and of the test images that a teacher misclassifies.
+
+    Batches are drawn from all training and test images (`data.oracle: true`). A test image counts
+    if the teacher, a network trained before, gives it a wrong class; the others have weight 0. The
+    loss is the mean over the images that count; a batch without any has loss 0. Such a run is a
+    teacher for others, never a result.
+
+    Source: slides on data valuation for mixup; the network given the data D and the failure set F.
+
+    Example:
+        `objective: {failure-set: {teacher: erm}}`, with `data.oracle: true` and `mix.law: erm`.
+    """
+
+    tag: ClassVar = "failure-set"
+    has_to_see_test: ClassVar = True
+    must_not_mix: ClassVar = True
+    metrics: ClassVar = {
+        "train/failure_fraction": Metric(
+            label="test images that the teacher misclassifies", unit="%"
+        )
+    }
+
+    def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
+        """Return the law and the objective in force in a 0-based epoch of `epochs`."""
+        del epoch, epochs
+        return law, dataclasses.replace(self, teacher="")  # the key stands for the teacher
+
+    def on(
+        self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
+    ) -> Minimised:
+        """Return the loss of the images that count, and the share of misclassified test images.
+
+        The share is that among all images of the batch.
+
+        Raises:
+            ValueError: If there is no teacher, or the batch does not tell test images apart.
+        """
+        import torch
+
+        if teacher is None or batch.is_test is None:
+            raise ValueError(
+                "a failure set needs a teacher and the test images, "
+                f"got (objective={self}, is_test={batch.is_test})."
+            )
+        losses = batch.losses(batch.logits(student), loss)
+        with torch.no_grad():
+            is_wrong = batch.logits(teacher).argmax(1) != batch.labels
+            is_failure = batch.is_test & is_wrong
+            counts = (~batch.is_test | is_failure).float()
+        return Minimised(
+            loss=(losses * counts).sum() / counts.sum().clamp(min=1),
+            measured={"failure_fraction": is_failure.float().mean()},
+        )
