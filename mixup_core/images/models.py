@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import conv2d
 
 from mixup_core.seeding import Seeds, stream_seed
 
@@ -23,7 +24,7 @@ class BasicBlock(nn.Module):
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or in_channels != channels:
             self.shortcut = nn.Sequential(
-                nn.Conv2d(in_channels, channels, 1, stride=stride, bias=False),
+                _Projection(in_channels, channels, 1, stride=stride, bias=False),
                 nn.BatchNorm2d(channels),
             )
 
@@ -82,7 +83,7 @@ class PreActBlock(nn.Module):
         self.conv2 = _conv3x3(channels, channels, 1)
         self.shortcut: nn.Module | None = None
         if stride != 1 or in_channels != channels:
-            self.shortcut = nn.Conv2d(in_channels, channels, 1, stride=stride, bias=False)
+            self.shortcut = _Projection(in_channels, channels, 1, stride=stride, bias=False)
 
     def forward(self, images: Tensor) -> Tensor:
         """Return feature maps, (batch, channels, height / stride, width / stride)."""
@@ -242,6 +243,25 @@ def with_its_own_weights(build: Callable[[], nn.Module], seed: int | Seeds) -> n
             return build()
     finally:
         torch.default_generator.set_state(before)
+
+
+class _Projection(nn.Conv2d):
+    """A 1x1 convolution with a stride, also for networks of a few channels.
+
+    On CPUs with AVX2 and without AVX-512, PyTorch 2.14 writes beyond its buffers in the gradient of
+    such a convolution of 2 to 7 channels in the layout channels_last. The pixels that the stride
+    skips are therefore left out before it. With more channels nothing changes.
+    """
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return feature maps, (batch, channels, height / stride, width / stride)."""
+        if self.in_channels >= _FEWEST_SAFE_CHANNELS:
+            return super().forward(images)
+        rows, columns = self.stride
+        return conv2d(images[:, :, ::rows, ::columns], self.weight)
+
+
+_FEWEST_SAFE_CHANNELS = 8
 
 
 def _conv3x3(in_channels: int, channels: int, stride: int) -> nn.Conv2d:

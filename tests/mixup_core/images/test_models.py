@@ -18,7 +18,7 @@ from mixup_core.images.choices.models import (
     ResNet34,
     Vgg16,
 )
-from mixup_core.images.models import with_uniform_weights
+from mixup_core.images.models import PreActBlock, with_uniform_weights
 from mixup_core.tree.building import parsed
 
 NAMES = list(Model.catalogue)
@@ -205,3 +205,19 @@ def test_the_weights_of_a_seed_do_not_depend_on_the_global_generator() -> None:
         torch.default_generator.manual_seed(2)
         again = Scaled().initialised(1, 4, 4, seed=0).state_dict()
     assert all(torch.equal(first[name], again[name]) for name in first)
+
+
+@pytest.mark.parametrize("channels", [1, 2, 5, 8, 16])
+@pytest.mark.parametrize("side", [5, 8])
+def test_a_projection_of_few_channels_is_the_convolution_with_its_stride(
+    channels: int, side: int
+) -> None:
+    """With few channels, the gradient of PyTorch's own convolution overruns memory on AVX2."""
+    rng = torch.Generator().manual_seed(0)
+    images = torch.randn(3, channels, side, side, generator=rng, dtype=torch.float64)
+    block = PreActBlock(channels, 2 * channels, 2)
+    projection = block.shortcut
+    assert isinstance(projection, nn.Conv2d)
+    projection.double()
+    expected = torch.einsum("oi,bihw->bohw", projection.weight[..., 0, 0], images[..., ::2, ::2])
+    torch.testing.assert_close(projection(images), expected)
