@@ -1,8 +1,8 @@
 """Names for plugins: base classes for parts of studies, `Dataset`, types of limits, and `use`.
 
 A plugin is one Python file given by `--plugin FILE`, or an installed package with entry points of
-    the group `mixsweep`. Its public classes that extend one of the base classes here can be used in
-    study files under their `tag` or `name`; so can its values of type `Dataset`::
+the group `mixsweep`. Its public classes that extend one of the base classes here can be used in
+study files under their `tag` or `name`; so can its values of type `Dataset`::
 
     from dataclasses import dataclass
     from mixsweep.plugins import Count, Model

@@ -337,7 +337,10 @@ def classes(folder: Path, rows: Rows) -> None:
         own = [row for row in rows if row["arm"] == arm]
         for row in own:
             check_summary(row, "error_", None, int(row["n"]))
-        if is_of_last(folder) and "fashion" in str(source_of(folder)):  # classes of one size
+        source = str(source_of(folder))
+        # Noise in test labels moves images from class to class.
+        has_equal_classes = "fashion" in source and "noise_in_test" not in source
+        if is_of_last(folder) and has_equal_classes:
             mean = np.mean([number(row, "error_mean") for row in own])
             assert mean == pytest.approx(values_of(runs, arm, "test/error").mean(), abs=2e-4)
 
