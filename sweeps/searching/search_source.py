@@ -347,10 +347,7 @@ class SearchSource:
         return tuple(self._keeping_forks(self._keeping_network(p)) for p in plan.pending)
 
     def _keeping_network(self, planned: PlannedRun) -> PlannedRun:
-        """Return a planned run, which keeps its final state if it is the winner's first run.
-
-        This applies only if the run trains a network.
-        """
+        """Return a planned run; the winner's first run keeps the final state of its network."""
         winning = self._study.winning_run()
         if self._study.problem.network is None or winning is None:
             return planned
@@ -368,10 +365,7 @@ class SearchSource:
 
     @property
     def _values_of(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the searched values of each point, by name of its arm.
-
-        Arms of the study file are absent, because they keep no state for points to fork from.
-        """
+        """Return the searched values of each point, by name of its arm; other arms are absent."""
         return {point.arm: point.values for point in self._points.values()}
 
     def _has_diverged(self, run: Run) -> bool:
@@ -393,10 +387,7 @@ class SearchSource:
         return (self._clock() - self._started_at) / SECONDS_PER_HOUR
 
     def _gpu_hours(self) -> float:
-        """Return the GPU-hours spent on the search so far; 0 without a budget of GPU-hours.
-
-        The result is at least the number that was recorded before.
-        """
+        """Return the GPU-hours so far, never less than recorded; 0 without a budget of them."""
         if self._search.budget.gpu_hours is None:
             return 0.0
         return max(self._gpu_hours_before, self._trained.gpu_hours)

@@ -29,7 +29,7 @@ from tests.bench.search import EPOCHS, OPTIMUM, STUDY
 from tests.soak.findings import MEASUREMENTS
 
 NOISE, SHARED = 0.01, 0.01
-"""Sd of a run's own error on the formula, and of what all runs of a seed share."""
+"""Standard deviations of a single run's noise and of the noise that all runs of a seed share."""
 
 Values = Mapping[str, Any]
 

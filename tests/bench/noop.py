@@ -33,7 +33,7 @@ LOOK_EVERY = 0.05
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
-    """What one command cost."""
+    """Processor time and memory of one command."""
 
     cpu: float
     """CPU seconds of the command and its children."""

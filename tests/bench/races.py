@@ -49,7 +49,7 @@ TITLES = {
 }
 
 Course = list[tuple[int, float]]
-"""For each number of runs so far, the regret of the point that would be chosen then."""
+"""Regret of the point that would be chosen, after each number of runs."""
 
 
 class Race:

@@ -38,7 +38,11 @@ FORMULA = re.compile(r"[<>=]| in [\[{]")
 FRAMED = re.compile(r"`([^`]*)` must hold")
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "path",
+    [*FILES, *sorted((ROOT / "tests").rglob("*.py"))],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
 def test_a_docstring_begins_with_a_whole_statement(path: Path) -> None:
     unclear = [
         text

@@ -1,4 +1,4 @@
-"""If /dev/shm, which Ray needs, cannot be written, the message names the cause at once."""
+"""A launch names the cause at once if /dev/shm, which Ray needs, cannot be written."""
 
 import subprocess
 import time

@@ -1,4 +1,4 @@
-"""Same bits: train the arms of `arms.yaml` with two commits and compare all bits.
+"""Comparison of bits: train the arms of `arms.yaml` with two commits and compare all bits.
 
     python -m tests.golden.same_bits --base COMMIT
 

@@ -11,7 +11,7 @@ from tests.golden.project import NUMERICS_VERSION, flatten, run_key, stage_keys
 
 
 def test_every_frozen_run_has_the_keys_it_had() -> None:
-    """If a key changes, stored results are not found any more and everything is trained again."""
+    """A changed key hides the stored results, so that all runs are trained again."""
     now = keys_now()
     moved = [
         f"{study}: {run}: {keys} is now {now.get(study, {}).get(run)}"

@@ -186,7 +186,7 @@ _ALLOWED = {
     "at_least": (True, False),
     "within": (True, True),
 }
-"""Whether the allowed values of each relation are bounded below and above."""
+"""Two flags per relation: True if its allowed values are bounded below, and above."""
 
 
 def decision(claim: Stated, interval: tuple[float, float] | None) -> str:

@@ -87,7 +87,7 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ending:
-    """How a command ended, and what it left."""
+    """Ending of a command: exit code, output and files left."""
 
     ended: Ended
     file: Path

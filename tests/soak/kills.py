@@ -58,8 +58,8 @@ class Kill:
     stored: Facts
     """Every epoch that was stored before the kill, by run key."""
     training: Mapping[str, tuple[float, int]]
-    """For each run that a victim was training: seconds since its last stored epoch, and the whole
-    epochs that fit into them.
+    """Losses of each run that a killed process was training: seconds since its last stored epoch,
+    and the whole epochs that fit into them.
     """
     gone_ms: int
     """Time at which the last victim was gone; workers of a killed driver take a moment."""
@@ -98,7 +98,7 @@ class Toll:
 
     @property
     def redone_too_much(self) -> int:
-        """How often a run lost more than an interval."""
+        """Number of times that a run lost more than one interval between stored stages."""
         return sum(
             seconds > INTERVAL_SECONDS and epochs > 1
             for seconds, epochs in zip(self.seconds_redone, self.epochs_redone, strict=True)

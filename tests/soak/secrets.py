@@ -19,7 +19,7 @@ READERS: dict[str, tuple[Callable[[str], Address], Callable[[str], object]]] = {
     "fsspec": (store_address, lambda url: url_to_fs(url.replace("://", "x://", 1))),
     "urllib": (web_address, lambda url: urlopen(url.replace("://", "x://", 1), timeout=1)),
 }
-"""For each library, how its addresses are shown, and a function that parses one offline."""
+"""Libraries by name: how addresses are shown, and a function that parses one offline."""
 TOKEN = CANARIES[0]
 FAILING = {
     "--optuna": (

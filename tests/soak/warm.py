@@ -41,7 +41,7 @@ _NEEDED = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ended:
-    """How a command ended."""
+    """Exit code and output of a command."""
 
     code: int | None
     """Exit code; None if the command hung."""

@@ -57,7 +57,7 @@ def test_a_share_of_the_batches_is_mixed_and_the_others_keep_their_labels(scope:
 
 @pytest.mark.parametrize("scope", ["batch", "sample"])
 def test_batches_switch_between_two_operations_each_with_its_law(scope: str) -> None:
-    """As in timm: each batch chooses at random, and the second operation has its own alpha."""
+    """The rule of timm: each batch chooses at random; the second operation has its own alpha."""
     drawn = _drawn(
         law=Midpoint(),
         second=CutMix(),

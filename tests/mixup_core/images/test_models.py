@@ -1,3 +1,4 @@
+import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -5,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import batch_norm, conv2d, linear
+from torch.utils._python_dispatch import TorchDispatchMode
 from torchvision.models import efficientnet_v2_s, resnet18, resnet34, vgg16_bn
 
 from mixup_core.images.choices.models import (
@@ -205,6 +207,34 @@ def test_the_weights_of_a_seed_do_not_depend_on_the_global_generator() -> None:
         torch.default_generator.manual_seed(2)
         again = Scaled().initialised(1, 4, 4, seed=0).state_dict()
     assert all(torch.equal(first[name], again[name]) for name in first)
+
+
+class _Convolutions(TorchDispatchMode):
+    """Records input channels, side of the kernel and stride of each convolution."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[tuple[int, int, int]] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.ops.aten.convolution.default:
+            _, weight, _, stride, *_ = args
+            self.seen.add((weight.shape[1], weight.shape[2], stride[0]))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "timm"])
+def test_no_network_uses_a_narrow_strided_1x1_convolution(name: str) -> None:
+    """Its gradient overruns memory with 2 to 7 channels, on CPUs with AVX2 and without AVX-512."""
+    kind = Model.catalogue[name]
+    has_width = "width" in {field.name for field in dataclasses.fields(kind)}
+    network = parsed(Model, {"name": name, **({"width": 2} if has_width else {})})
+    built = network.initialised(2, 10, 16, seed=0)
+    with _Convolutions() as convolutions:
+        built(torch.zeros(2, 2, 16, 16))
+    narrow = {(1 < channels < 8, side, stride > 1) for channels, side, stride in convolutions.seen}
+    assert (True, 1, True) not in narrow
+    assert bool(convolutions.seen) == any(isinstance(m, nn.Conv2d) for m in built.modules())
 
 
 @pytest.mark.parametrize("channels", [1, 2, 5, 8, 16])

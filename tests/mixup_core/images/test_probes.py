@@ -265,7 +265,7 @@ def test_the_mean_gradient_norm_and_its_error_are_those_of_simulated_draws() -> 
 def test_the_mixup_loss_of_an_ideal_function_is_its_floor(
     linear: TrainConfig, splits: Splits
 ) -> None:
-    """There is one image per class, so a mixed image determines its pair of labels."""
+    """The data have one image per class, so a mixed image determines its pair of labels."""
     subject = _subject(linear, splits)
     measured = _measured("mixup-loss", subject)
     floor = 0.75 * linear.mix.law.label_entropy()

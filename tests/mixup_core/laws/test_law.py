@@ -142,7 +142,7 @@ def test_half_of_the_nodes_of_a_symmetric_law_stand_for_all_pairs() -> None:
 
 @pytest.mark.parametrize("law", EVERY, ids=str)
 def test_the_floor_of_two_balanced_classes_is_half_of_the_label_entropy(law: Law) -> None:
-    """It uses PyTorch's digamma function, whose last bits differ from SciPy's."""
+    """The reference uses PyTorch's digamma function, whose last bits differ from SciPy's."""
     import torch
 
     floor = loss_floor(law, torch.arange(10) % 2, "dataset", 5)

@@ -159,7 +159,7 @@ def test_a_path_that_names_no_field_is_told_which_there_are() -> None:
 @pytest.mark.parametrize("name", PROBLEMS)
 @given(data=st.data())
 def test_every_configuration_is_spelled_and_parsed_alike(name: str, data: st.DataObject) -> None:
-    """For every problem: its defaults with required fields, then random changes."""
+    """Configurations of every problem: defaults with required fields, then random changes."""
     kind = problem_named(name).config
     required = {
         path: data.draw(spellings(leaf.part.hint))

@@ -36,7 +36,7 @@ def test_without_a_command_nothing_happens(capfd: pytest.CaptureFixture[str]) ->
 def test_an_interrupt_ends_the_command_with_what_it_has_started(
     number: signal.Signals, before: str
 ) -> None:
-    """For the first interrupt, and for a second one during the hook."""
+    """Each case has a first interrupt, and a second one during the hook."""
     program = (
         "import signal; from sweeps.machine.signals import hear, leave; "
         "from sweeps.commands.ending import Ending; "

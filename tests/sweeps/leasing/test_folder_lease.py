@@ -1,4 +1,4 @@
-"""FolderLease: its files, also if they are damaged or something else is in the way."""
+"""FolderLease: its files, including damaged ones and other files at their paths."""
 
 import errno
 import fcntl

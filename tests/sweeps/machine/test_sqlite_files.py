@@ -97,7 +97,7 @@ def test_anything_but_a_file_beside_a_database_is_named(
 
 
 def test_the_journal_of_a_killed_writer_is_no_trouble(home: Home) -> None:
-    """It undoes uncommitted changes; without it the database would be damaged."""
+    """The journal undoes uncommitted changes; without it the database would be damaged."""
     file, journal = home.folder / "mlflow.db", home.folder / "mlflow.db-journal"
     fill(file, "experiments")
     with closing(sqlite3.connect(file)) as connection:

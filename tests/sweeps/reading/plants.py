@@ -61,7 +61,7 @@ class Sand:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Visit:
-    """What is done on a day."""
+    """Care of a plant on one day."""
 
     day: int
     water: Dry | Drip | Flood = field(default_factory=Dry)
@@ -69,7 +69,7 @@ class Visit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bed:
-    """Where a plant stands."""
+    """Place of a plant."""
 
     soil: Clay | Sand = field(default_factory=Clay)
     width: float = 1.0

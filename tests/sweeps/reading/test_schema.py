@@ -71,7 +71,7 @@ def test_the_schema_has_the_range_of_each_field(
 
 
 def test_a_field_that_kinds_of_a_choice_share_may_be_what_any_of_them_takes() -> None:
-    """For example, gradients of linear views accept more draws than correlations."""
+    """Gradients of linear views, for example, accept more draws than correlations."""
     field = study_schema()["$defs"]["linear-views"]["properties"]["quantity.draws"]
     validator = jsonschema.Draft202012Validator(field)
     assert [validator.is_valid(draws) for draws in (1, 2, 10_000_000, 10_000_001)] == [

@@ -50,7 +50,7 @@ def server() -> Iterator[RayServer]:
 
 
 class Clock:
-    """A clock that advances only while somebody sleeps."""
+    """A clock that advances only during calls of `sleep`."""
 
     def __init__(self) -> None:
         self.now = 1000.0

@@ -91,7 +91,7 @@ def test_seeds_added_after_a_look_are_said_and_widen_the_interval(store: Store) 
 
 
 def test_planned_looks_that_change_after_the_driver_took_one_are_paid_for(tmp_path: Path) -> None:
-    """There was no report, but the driver had results when it added seeds."""
+    """The driver had results when it added seeds, although no report existed."""
     digits, store = mixsweep.read_study("digits"), Store(str(tmp_path / "store"))
     first = UntilDecided(at_least=2, at_most=4, looks=2, until="decided")
     study = replace(digits, seeds=tuple(range(4)), claims=(claim("uniform"),), until=first)
