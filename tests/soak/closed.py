@@ -40,7 +40,7 @@ _SWITCHES = ("0", "1", "-1", "true", "junk", "0.0.0.0", ROUTABLE, "::", "/no/suc
 _OF_RAY = {"169.254.169.254|80"} | {f"{name}|53" for name in nameservers()}
 """Address that Ray's dashboard contacts even if its usage statistics are off."""
 _FOREIGN = ("numpy", "torch", "sklearn", "ray", "mlflow", "optuna", "matplotlib", "usercustomize")
-"""Decoy modules in the working directory; none is imported on purpose, each leaves a trace if it is.
+"""Decoy modules in the working directory; none is imported on purpose, each would leave a trace.
 """
 _VERBS = ("run", "report", "submit", "ui")
 _PATIENCE = 1200.0

@@ -225,7 +225,7 @@ class _Convolutions(TorchDispatchMode):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "timm"])
 def test_no_network_uses_a_narrow_strided_1x1_convolution(name: str) -> None:
-    """Its gradient overruns memory with 2 to 7 channels, on CPUs with AVX2 and without AVX-512."""
+    """The gradient overruns memory with 2 to 7 channels, on CPUs with AVX2 and without AVX-512."""
     kind = Model.catalogue[name]
     has_width = "width" in {field.name for field in dataclasses.fields(kind)}
     network = parsed(Model, {"name": name, **({"width": 2} if has_width else {})})
