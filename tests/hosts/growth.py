@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.faults.launches import wait_for
 from tests.hosts.host import OUTSIDE, hosts_in
 from tests.hosts.operators import (
     Operator,
@@ -14,6 +13,7 @@ from tests.hosts.operators import (
     places_in_use,
     results,
 )
+from tests.hosts.patience import num_epochs, wait_while_it_moves
 
 NUM_GPUS = 8
 STATUS = f"ray status --address {OUTSIDE}:6379"
@@ -24,6 +24,8 @@ def trained_through_a_loss(
 ) -> Mapping[str, Any]:
     """Kill a host once all GPUs are busy, check that nothing is lost, and return measurements.
 
+    Runs are held until then: a machine under load may start hosts more slowly than runs end.
+
     Args:
         operator: Person who sends the study.
         command: Command that sends it.
@@ -32,23 +34,30 @@ def trained_through_a_loss(
         idle_seconds: Seconds after which the cluster releases an idle host.
     """
     assert not hosts_in(hosts)
+    operator.hold()
     joined: dict[str, float] = {}
     sent = time.monotonic()
     said = operator.begin(command)
 
     def all_busy() -> bool:
-        assert said.poll() is None, said.communicate()
+        assert said.poll() is None, operator.said
         for host in hosts_in(hosts):
             joined.setdefault(host.name, round(time.monotonic() - sent, 1))
         return len(places_in_use(results(store))) == NUM_GPUS
 
-    wait_for(all_busy, timeout=600)
+    def moved() -> object:
+        logs = sum(log.stat().st_size for log in hosts.glob("*/commands.log"))
+        return len(hosts_in(hosts)), logs, num_epochs(results(store)), len(operator.said)
+
+    wait_while_it_moves(all_busy, moved)
     eight_busy = time.monotonic() - sent
     before = results(store)
     lost = hosts_in(hosts)[0]
     operator.type(STATUS)
     lost.kill()
-    out, _ = said.communicate(timeout=600)
+    operator.release()
+    wait_while_it_moves(lambda: said.poll() is not None, moved)
+    out = operator.said
     end = f"exit {said.returncode}; {lost.name} was killed in training"
     operator.note(command, out, end, time.monotonic() - sent)
     assert said.returncode == 0, out
@@ -57,12 +66,14 @@ def trained_through_a_loss(
     assert [result.outcome for result in after] == ["complete"] * 8
     assert_nothing_trained_twice(facts(before), facts(after))
     ended = time.monotonic()
-    wait_for(lambda: not hosts_in(hosts), timeout=idle_seconds + 120)
+    wait_while_it_moves(lambda: not hosts_in(hosts), moved, patience=idle_seconds + 120)
     operator.type(STATUS)
     return {
         "GPUs at first": 0,
         "seconds from submission to each host's start": list(joined.values()),
         "seconds from submission until 8 GPUs were busy": round(eight_busy, 1),
+        "GPUs busy at the loss": len(places_in_use(before)),
+        "epochs stored at the loss": num_epochs(before),
         "runs done": len(after),
         "node lost in training": lost.name,
         "hosts started in all": len(list(hosts.glob("*/pid"))),

@@ -19,6 +19,8 @@ from tests.hosts.host import Host, plain_environment
 HERE = Path(__file__).parent
 STUDY = ("paced.yaml", "--plugin", "paced.py")
 REPOSITORY = HERE.parents[1]
+HELD = Path("/mnt/held")
+"""While this file exists, runs of the study wait; `paced.py` has the same path."""
 Facts = Mapping[str, tuple[object, ...]]
 Place = tuple[str, str]
 """A node, and the GPUs on it that a run has."""
@@ -41,16 +43,25 @@ class Operator:
             path.mkdir(parents=True)
         for name in ("paced.yaml", "paced.py"):
             shutil.copy(HERE / name, work)
+        HELD.unlink(missing_ok=True)
         path = f"{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/sbin:/bin"
         plain = plain_environment(HOME=str(home), PATH=path, PYTHONPATH=str(REPOSITORY))
         return cls(folder=folder, environment={**plain, **environment}, host=host)
+
+    def hold(self) -> None:
+        """Make runs wait after their tenth epoch until `release`, so that all train at once."""
+        HELD.touch()
+
+    def release(self) -> None:
+        """Let the runs go on."""
+        HELD.unlink()
 
     @property
     def log(self) -> Path:
         """Commands and their output."""
         return self.folder / "log.txt"
 
-    def type(self, command: str, code: int = 0, timeout: float = 300) -> str:
+    def type(self, command: str, code: int = 0, timeout: float = 900) -> str:
         """Run a shell command to its end and return its output."""
         began = time.monotonic()
         done = subprocess.run(
@@ -92,12 +103,21 @@ class Operator:
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         ).stdout  # fmt: skip
 
-    def begin(self, command: str) -> "subprocess.Popen[str]":
-        """Start a shell command in the background."""
-        return subprocess.Popen(
-            self._shell(command), env=self.environment, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+    def begin(self, command: str) -> "subprocess.Popen[bytes]":
+        """Start a shell command in the background; its output goes to `said`."""
+        with self._said.open("w") as said:
+            return subprocess.Popen(
+                self._shell(command), env=self.environment, stdout=said, stderr=subprocess.STDOUT
+            )
+
+    @property
+    def said(self) -> str:
+        """Output so far of the last command that was started in the background."""
+        return self._said.read_text()
+
+    @property
+    def _said(self) -> Path:
+        return self.folder / "said.txt"
 
     def _shell(self, command: str) -> list[str]:
         line = ["bash", "-c", f"cd {self.folder / 'work'} && {command}"]

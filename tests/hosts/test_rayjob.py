@@ -23,7 +23,7 @@ from tests.hosts.growth import trained_through_a_loss
 from tests.hosts.host import hosts_in
 from tests.hosts.operators import REPOSITORY, STUDY, Operator
 
-pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(1200, func_only=True)]
+pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(3600, func_only=True)]
 
 IDLE_SECONDS = 20
 BORDER = (

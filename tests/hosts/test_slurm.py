@@ -20,15 +20,15 @@ from tests.hosts.operators import (
     REPOSITORY,
     STUDY,
     Operator,
-    Place,
     assert_nothing_trained_twice,
     facts,
     places_in_use,
     results,
 )
+from tests.hosts.patience import num_epochs, wait_while_it_moves
 from tests.hosts.slurm import Slurm, missing_programs
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200, func_only=True)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600, func_only=True)]
 
 FILE = REPOSITORY / "cluster" / "slurm.sbatch"
 TWO_OF_FOUR = "--gpus-per-node=2 --cpus-per-task=2"
@@ -60,18 +60,48 @@ class Site:
         path = self.operator.folder / "work" / f"slurm-{name}.out"
         return path.read_text() if path.exists() else ""
 
-    def wait_for_end(self, number: str, timeout: float = 300) -> dict[str, str]:
+    def wait_until_busy(self, number: str, num_gpus: int, *overrides: str) -> tuple[RunResult, ...]:
+        """Return the results of the runs once they train on a number of GPUs."""
+
+        def busy() -> tuple[RunResult, ...] | None:
+            assert self.slurm.job(number)["JobState"] not in ENDED, self.output(number)
+            found = results(self.store, *overrides)
+            return found if len(places_in_use(found)) == num_gpus else None
+
+        return wait_while_it_moves(busy, lambda: self._moved(number, overrides))
+
+    def wait_for_state(self, number: str, state: str) -> None:
+        """Wait until a job is in a state."""
+        wait_while_it_moves(
+            lambda: self.slurm.job(number)["JobState"] == state, lambda: self._moved(number)
+        )
+
+    def wait_for_restart(self, number: str, *overrides: str) -> None:
+        """Wait until a job has been queued again."""
+
+        def is_queued_again() -> bool:
+            assert self.slurm.job(number)["JobState"] not in ENDED, self.output(number)
+            return self.slurm.job(number).get("Restarts") == "1"
+
+        wait_while_it_moves(is_queued_again, lambda: self._moved(number, overrides))
+
+    def wait_for_end(self, number: str, *overrides: str) -> dict[str, str]:
         """Return the final state of a job once it holds no node."""
-        give_up_at = time.monotonic() + timeout
-        while (job := self.slurm.job(number))["JobState"] not in ENDED:
-            assert time.monotonic() < give_up_at, f"{job}\n{self.output(number)}"
-            time.sleep(0.5)
-        wait_for(lambda: set(self.slurm.states()) <= {"idle", "down", "down*"}, timeout=120)
+        wait_while_it_moves(
+            lambda: self.slurm.job(number)["JobState"] in ENDED,
+            lambda: self._moved(number, overrides),
+        )
+        wait_for(lambda: set(self.slurm.states()) <= {"idle", "down", "down*"}, timeout=300)
         return self.slurm.job(number)
+
+    def _moved(self, number: str, overrides: tuple[str, ...] = ()) -> object:
+        """Return a value that changes whenever a job has done something."""
+        epochs = num_epochs(results(self.store, *overrides))
+        return self.slurm.job(number)["JobState"], len(self.output(number)), epochs
 
 
 def _ends_whole(
-    site: Site, number: str, before: tuple[RunResult, ...], *overrides: str, timeout: float = 300
+    site: Site, number: str, before: tuple[RunResult, ...], *overrides: str
 ) -> tuple[dict[str, str], tuple[RunResult, ...]]:
     """Return state and results of a job that completes four runs, with each epoch trained once.
 
@@ -80,9 +110,8 @@ def _ends_whole(
         number: Number of the job.
         before: Results of the runs at an earlier time.
         overrides: Settings of the study.
-        timeout: Seconds to wait for its end.
     """
-    state = site.wait_for_end(number, timeout)
+    state = site.wait_for_end(number, *overrides)
     after = results(site.store, *overrides)
     assert [result.outcome for result in after] == ["complete"] * 4, site.output(number)
     assert state["JobState"] == "COMPLETED", f"{state}\n{site.output(number)}"
@@ -133,7 +162,7 @@ def test_slurm_accepts_the_file_and_frees_both_nodes_with_the_code_of_the_study(
     (tmp_path / "laptop" / ".config" / "mixsweep").mkdir(parents=True)
     (tmp_path / "laptop" / ".config" / "mixsweep" / "ray_token").write_text("5a")
     number = replace(site, operator=operator).send(TWO_OF_FOUR, "digits")
-    state = site.wait_for_end(number, timeout=60)
+    state = site.wait_for_end(number)
     said = site.output(number)
     assert (state["JobState"], state["ExitCode"]) == ("FAILED", "3:0"), said
     assert "trained on 2 nodes: -u -m sweeps.cli run digits --address 10.77.0.51:6379" in said
@@ -146,18 +175,15 @@ def test_a_job_fills_the_gpus_it_asked_for_and_holds_no_node_afterwards(
 ) -> None:
     began = time.monotonic()
     study = f"{RUNS} --set {SHORT}"
+    site.operator.hold()
     number = site.send(TWO_OF_FOUR, study)
-    site.operator.type("sinfo; squeue")
-
-    def busy() -> set[Place]:
-        assert number in site.slurm.jobs("pending,running"), site.output(number)
-        return places_in_use(results(site.store, SHORT))
-
-    wait_for(lambda: len(busy()) == 4, timeout=180)
+    site.wait_until_busy(number, 4, SHORT)
     all_busy = time.monotonic() - began
     steps = site.slurm.ask("scontrol", "show", "step", number)
     assert "CPUs=4" in steps, f"a step has two nodes with two CPUs each\n{steps}"
-    state = site.wait_for_end(number)
+    site.operator.type("sinfo; squeue")
+    site.operator.release()
+    state = site.wait_for_end(number, SHORT)
     idle = time.time()
     found = results(site.store, SHORT)
     assert [result.outcome for result in found] == ["complete"] * 8, site.output(number)
@@ -168,14 +194,15 @@ def test_a_job_fills_the_gpus_it_asked_for_and_holds_no_node_afterwards(
     wait_for(lambda: not site.slurm.processes("raylet"), timeout=10)
     site.operator.type(f"sinfo; cat slurm-{number}.out")
     again = site.send(TWO_OF_FOUR, study)
-    site.wait_for_end(again)
+    site.wait_for_end(again, SHORT)
     assert "8 runs are stored, nothing to train" in site.operator.type(f"cat slurm-{again}.out")
     record(
         "slurm-two-nodes",
         "cluster/slurm.sbatch under Slurm on hosts made of namespaces, 8 runs",
         {
             "GPUs of a node, of which the job asked for": "4, 2",
-            "seconds from sbatch until 4 GPUs were busy on 2 nodes": round(all_busy, 1),
+            "GPUs busy at once, on 2 nodes": 4,
+            "seconds from sbatch until then": round(all_busy, 1),
             "runs done": len(found),
             "seconds from the last epoch until no node was held": round(idle - last, 1),
             "the same command again": "8 runs are stored, nothing to train",
@@ -189,23 +216,22 @@ def test_a_job_fills_the_gpus_it_asked_for_and_holds_no_node_afterwards(
 def test_a_job_whose_time_is_nearly_up_is_queued_again_and_goes_on(
     site: Site, record: Record
 ) -> None:
-    began, longer = time.monotonic(), "base.epochs=100"
+    began, longer = time.monotonic(), "base.epochs=60"
+    site.operator.hold()
     number = site.send(f"{TWO_OF_FOUR} --time=4", f"{RUNS} --set {longer} --set seeds=2")
+    site.wait_until_busy(number, 4, longer, "seeds=2")
 
-    def is_queued_again() -> bool:
-        assert site.slurm.job(number)["JobState"] not in ENDED, site.output(number)
-        return site.slurm.job(number)["Restarts"] == "1"
-
-    wait_for(is_queued_again, timeout=300)
+    site.wait_for_restart(number, longer, "seeds=2")
     queued = time.monotonic() - began
     assert "the time is nearly up: queued again" in site.output(number)
     before = results(site.store, longer, "seeds=2")
     assert any(result.facts for result in before)
     assert not all(result.outcome == "complete" for result in before)
+    site.operator.release()
     site.operator.type("squeue")
-    wait_for(lambda: site.slurm.job(number)["JobState"] == "RUNNING", timeout=120)
+    site.wait_for_state(number, "RUNNING")
     started_again = time.monotonic() - began
-    state, after = _ends_whole(site, number, before, longer, "seeds=2", timeout=600)
+    state, after = _ends_whole(site, number, before, longer, "seeds=2")
     record(
         "slurm-requeue",
         "cluster/slurm.sbatch with a time limit of 4 minutes, 4 runs",
@@ -226,14 +252,16 @@ def test_a_job_whose_time_is_nearly_up_is_queued_again_and_goes_on(
 @pytest.mark.parametrize("site", [3], indirect=True)
 def test_a_job_that_loses_a_node_goes_on_with_another(site: Site, record: Record) -> None:
     began, few = time.monotonic(), (SHORT.replace("20", "60"), "seeds=2")
-    number = site.send(TWO_OF_FOUR, f"{RUNS} --set {few[0]} --set {few[1]}")
-    wait_for(lambda: len(places_in_use(results(site.store, *few))) == 4, timeout=180)
-    before = results(site.store, *few)
+    study = f"{RUNS} --set {few[0]} --set {few[1]}"
+    site.operator.hold()
+    number = site.send(TWO_OF_FOUR, study)
+    before = site.wait_until_busy(number, 4, *few)
     lost = site.slurm.nodes[1]
     lost.kill()
+    site.operator.release()
     killed = time.monotonic()
-    wait_for(lambda: site.slurm.job(number).get("Restarts") == "1", timeout=200)
-    wait_for(lambda: site.slurm.job(number)["JobState"] == "RUNNING", timeout=120)
+    site.wait_for_restart(number, *few)
+    site.wait_for_state(number, "RUNNING")
     moved = time.monotonic() - killed
     site.operator.type("sinfo; squeue")
     assert site.slurm.job(number)["NodeList"] == "n[1,3]"
@@ -257,11 +285,13 @@ def test_a_job_that_was_cancelled_leaves_nothing_and_goes_on_when_sent_again(
 ) -> None:
     began, few = time.monotonic(), (SHORT, "seeds=2")
     study = f"{RUNS} --set {few[0]} --set {few[1]}"
+    site.operator.hold()
     number = site.send(TWO_OF_FOUR, study)
-    wait_for(lambda: len(places_in_use(results(site.store, *few))) == 4, timeout=180)
+    site.wait_until_busy(number, 4, *few)
     site.operator.type(f"scancel {number}")
     cancelled = time.monotonic()
-    state = site.wait_for_end(number)
+    site.operator.release()
+    state = site.wait_for_end(number, *few)
     freed = time.monotonic() - cancelled
     assert state["JobState"] == "CANCELLED"
     before = results(site.store, *few)
@@ -290,7 +320,10 @@ def test_an_array_trains_a_study_in_each_job(site: Site, record: Record) -> None
     options = "--plugin paced.py --device cpu --set base.epochs=5"
     alone = f"--array=1-4%2 --nodes=1 {TWO_OF_FOUR}"
     number = site.send(alone, f"one.yaml two.yaml three.yaml {options}")
-    wait_for(lambda: not site.slurm.jobs("pending,running"), timeout=400)
+    wait_while_it_moves(
+        lambda: not site.slurm.jobs("pending,running"),
+        lambda: [len(site.output(f"{number}_{task}")) for task in (1, 2, 3, 4)],
+    )
     for task, name in enumerate(("one", "two", "three"), start=1):
         said = site.output(f"{number}_{task}")
         assert f"{name}: 2 runs" in said, said
@@ -311,6 +344,6 @@ def test_an_array_trains_a_study_in_each_job(site: Site, record: Record) -> None
 @pytest.mark.long
 def test_a_study_that_cannot_be_read_ends_the_job_with_its_code(site: Site) -> None:
     number = site.send(TWO_OF_FOUR, "nowhere.yaml")
-    state = site.wait_for_end(number, timeout=120)
+    state = site.wait_for_end(number)
     assert (state["JobState"], state["ExitCode"]) == ("FAILED", "2:0"), site.output(number)
     wait_for(lambda: not site.slurm.processes("raylet"), timeout=10)
