@@ -6,7 +6,7 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -125,7 +125,7 @@ def submit(  # noqa: PLR0913  each is an option
             upload.write(archive)
             environment["working_dir"] = str(archive)
             cluster.start(job, _entrypoint(python, arguments), environment, study)
-        click.echo(f"job       {job}\nstore     {study['store']} on the cluster", err=True)
+        click.echo(f"job       {job}\nstore     {_shown_store(places, study['store'])}", err=True)
         if not follow:
             click.echo(_advice(cluster, job), err=True)
             return DONE
@@ -163,6 +163,13 @@ def _places(request: Request) -> dict[str, str]:
         if place:
             places[option] = _absolute(place)
     return places
+
+
+def _shown_store(places: Mapping[str, str], store: str) -> str:
+    """Return where the job stores its runs, as far as it can be known here."""
+    if "--store" in places:
+        return f"{store} on the cluster"
+    return f"{store} on the cluster, or what {STORE[1]} is where its head was started"
 
 
 def _absolute(place: str) -> str:

@@ -45,7 +45,8 @@ class Operator:
             shutil.copy(HERE / name, work)
         HELD.unlink(missing_ok=True)
         path = f"{Path(sys.executable).parent}:/usr/sbin:/usr/bin:/sbin:/bin"
-        plain = plain_environment(HOME=str(home), PATH=path, PYTHONPATH=str(REPOSITORY))
+        packages = os.pathsep.join([str(REPOSITORY), *_other_packages()])
+        plain = plain_environment(HOME=str(home), PATH=path, PYTHONPATH=packages)
         return cls(folder=folder, environment={**plain, **environment}, host=host)
 
     def hold(self) -> None:
@@ -88,6 +89,7 @@ class Operator:
         places = {
             str(self.folder / "work"): "~/mixup", str(self.folder / "laptop"): "~",
             str(self.folder): "/shared", str(REPOSITORY): "~/mixsweep",
+            **dict.fromkeys(_other_packages(), "~/packages"),
             sys.prefix: "~/mixsweep/.venv", os.environ.get("TMPDIR", "/mnt"): "/shared",
         }  # fmt: skip
         for place in sorted(places, key=len, reverse=True):
@@ -122,6 +124,12 @@ class Operator:
     def _shell(self, command: str) -> list[str]:
         line = ["bash", "-c", f"cd {self.folder / 'work'} && {command}"]
         return line if self.host is None else self.host.enter(*line)
+
+
+def _other_packages() -> list[str]:
+    """Return the folders of PYTHONPATH besides the repository, such as a cloud's library."""
+    folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return [folder for folder in folders if folder and Path(folder) != REPOSITORY]
 
 
 def _shortened(block: str, first: int = 25, last: int = 25) -> str:

@@ -14,6 +14,7 @@ import pytest
 import ray
 import yaml
 
+from tests.hosts.borders import meet_the_account
 from tests.hosts.conftest import Record
 from tests.hosts.growth import trained_through_a_loss
 from tests.hosts.host import OUTSIDE, hosts_in
@@ -24,7 +25,8 @@ pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(3600, func
 IDLE_SECONDS = 20
 BORDER = (
     "Ray's launcher and autoscaler are real, and hosts made of namespaces take the place of the "
-    "cloud's machines. Accounts, images, spot prices and networks of the cloud were not tried."
+    "cloud's machines. The first `ray up` has the cloud's own provider and ends where an account "
+    "is needed; images, spot prices and networks of the cloud were not tried."
 )
 SUBMIT = f"mixsweep submit {' '.join(STUDY)} --address http://127.0.0.1:8265"
 ON_GPUS = "--gpus-per-run 1 --slots 8 --device cpu"
@@ -39,6 +41,16 @@ class Cluster:
     hosts: Path
     store: Path
     operator: Operator
+
+    @property
+    def has_nodes(self) -> bool:
+        """True from `ray up` to `ray down`."""
+        return (self.hosts / "nodes.json").read_text() != "{}"
+
+    def end(self) -> None:
+        """End the cluster."""
+        self.operator.type(f"ray down --yes {self.file}")
+        assert not hosts_in(self.hosts)
 
 
 @pytest.fixture(params=sorted(CLOUDS))
@@ -60,10 +72,12 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path, hosts: Path) -> Iter
     token.write_text("5a" * 32)
     file = tmp_path / f"{cloud}.yaml"
     file.write_text(yaml.safe_dump(_on_hosts(yaml.safe_load(text), cloud, hosts)))
+    meet_the_account(operator, cloud)
     operator.type(f"cd {REPOSITORY} && ray up --yes {file}")
-    yield Cluster(file=file, hosts=hosts, store=store, operator=operator)
-    operator.type(f"ray down --yes {file}")
-    assert not hosts_in(hosts)
+    cluster = Cluster(file=file, hosts=hosts, store=store, operator=operator)
+    yield cluster
+    if cluster.has_nodes:
+        cluster.end()
 
 
 def _on_hosts(spec: dict[str, Any], cloud: str, folder: Path) -> dict[str, Any]:
@@ -101,6 +115,7 @@ def test_a_cluster_grows_from_nothing_loses_a_spot_node_and_shrinks_to_nothing(
     again = operator.type(f"{SUBMIT} {ON_GPUS}")
     assert "8 runs are stored, nothing to train" in again
     assert len(list(cluster.hosts.glob("*/pid"))) == num_started, "a node was started for nothing"
+    cluster.end()
     record(
         f"ray-up-{cluster.file.stem}",
         f"cluster/{cluster.file.name} by `ray up` on hosts made of namespaces, 8 runs",

@@ -18,6 +18,7 @@ from ray.autoscaler._private.kuberay.autoscaling_config import (
     _derive_autoscaling_config_from_ray_cr,
 )
 
+from tests.hosts.borders import meet_kubernetes
 from tests.hosts.conftest import Record
 from tests.hosts.growth import trained_through_a_loss
 from tests.hosts.host import hosts_in
@@ -27,8 +28,9 @@ pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(3600, func
 
 IDLE_SECONDS = 20
 BORDER = (
-    "`kubectl apply` and KubeRay are not here: the test builds the cluster that the file declares "
-    "from hosts made of namespaces, and sends the file's entry point as KubeRay's submitter does."
+    "No Kubernetes with KubeRay is here, so `kubectl apply` ends at once: the test builds the "
+    "cluster that the file declares from hosts made of namespaces, and sends the file's entry "
+    "point as KubeRay's submitter does."
 )
 TOKEN = "5a" * 32
 
@@ -47,6 +49,7 @@ def operator(spec: dict[str, Any], tmp_path: Path, hosts: Path) -> Iterator[Oper
     operator = Operator.arrives(tmp_path, RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=TOKEN)
     file = tmp_path / "cluster.yaml"
     file.write_text(yaml.safe_dump(_cluster(spec, hosts, f"sqlite:///{tmp_path}/mlflow.db")))
+    meet_kubernetes(operator)
     operator.type(f"cd {REPOSITORY} && ray up --yes {file}")
     yield operator
     assert spec["spec"]["shutdownAfterJobFinishes"] is True

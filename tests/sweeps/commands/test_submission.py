@@ -1,0 +1,15 @@
+"""submit: what it says about places on the cluster."""
+
+from sweeps.commands.submission import _shown_store
+
+
+def test_a_named_store_is_the_store_of_the_job() -> None:
+    places = {"--home": "/runs", "--store": "s3://studies/team"}
+    assert _shown_store(places, "s3://studies/team") == "s3://studies/team on the cluster"
+
+
+def test_without_a_name_the_variable_of_the_head_may_choose_the_store() -> None:
+    said = _shown_store({"--home": "/runs"}, "/runs/store")
+    assert said == (
+        "/runs/store on the cluster, or what MIXSWEEP_STORE is where its head was started"
+    )
