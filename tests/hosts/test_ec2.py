@@ -37,7 +37,7 @@ def operator(tmp_path: Path, hosts: Path, monkeypatch: pytest.MonkeyPatch) -> It
     del hosts  # it gives the test a namespace
     variables = {
         "AWS_ENDPOINT_URL": EC2, "AWS_ACCESS_KEY_ID": "a-key", "AWS_SECRET_ACCESS_KEY": "a-secret",
-        "AWS_DEFAULT_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION, "TMPDIR": str(tmp_path),
     }  # fmt: skip
     moto = detach(
         str(Path(sys.prefix, "bin", "moto_server")), "--port", EC2.rpartition(":")[2],

@@ -26,7 +26,8 @@ IDLE_SECONDS = 20
 BORDER = (
     "Ray's launcher and autoscaler are real, and hosts made of namespaces take the place of the "
     "cloud's machines. The first `ray up` has the cloud's own provider and ends where an account "
-    "is needed; images, spot prices and networks of the cloud were not tried."
+    "is needed. The second has the same file, with hosts as its provider. Images, spot "
+    "prices and networks of the cloud were not tried."
 )
 SUBMIT = f"mixsweep submit {' '.join(STUDY)} --address http://127.0.0.1:8265"
 ON_GPUS = "--gpus-per-run 1 --slots 8 --device cpu"
@@ -66,8 +67,9 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path, hosts: Path) -> Iter
     text = text.replace("$HOME/runs", str(home))
     token = tmp_path / "laptop" / ".config" / "mixsweep" / "ray_token"
     operator = Operator.arrives(
-        tmp_path, RAY_AUTH_MODE="token", RAY_AUTH_TOKEN_PATH=str(token), MIXSWEEP_HOME=str(home)
-    )
+        tmp_path, RAY_AUTH_MODE="token", RAY_AUTH_TOKEN_PATH=str(token), MIXSWEEP_HOME=str(home),
+        TMPDIR=str(tmp_path),
+    )  # fmt: skip
     token.parent.mkdir(parents=True)
     token.write_text("5a" * 32)
     file = tmp_path / f"{cloud}.yaml"

@@ -46,7 +46,9 @@ def spec(tmp_path: Path) -> dict[str, Any]:
 @pytest.fixture
 def operator(spec: dict[str, Any], tmp_path: Path, hosts: Path) -> Iterator[Operator]:
     """Create the cluster that the file declares, and delete it at the end as KubeRay does."""
-    operator = Operator.arrives(tmp_path, RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=TOKEN)
+    operator = Operator.arrives(
+        tmp_path, RAY_AUTH_MODE="token", RAY_AUTH_TOKEN=TOKEN, TMPDIR=str(tmp_path)
+    )
     file = tmp_path / "cluster.yaml"
     file.write_text(yaml.safe_dump(_cluster(spec, hosts, f"sqlite:///{tmp_path}/mlflow.db")))
     meet_kubernetes(operator)
