@@ -89,7 +89,10 @@ def _split(name: str, arrays: Mapping[str, NDArray[np.generic]]) -> Split:
     }
     shapes = {array.shape for array in logits.values()}
     if len(shapes) != 1 or any(shape[:1] != labels.shape or len(shape) != 2 for shape in shapes):
-        raise ValueError(f"{name}: logits of shapes {sorted(shapes)} for {labels.shape} labels")
+        raise ValueError(
+            f"{name}: logits must all be of shape ({len(labels)}, classes), as there are "
+            f"{len(labels)} labels, got {sorted(shapes)}"
+        )
     return Split(
         labels=labels,
         images=arrays[f"{name}/images"].astype(np.uint8).tobytes().hex(),

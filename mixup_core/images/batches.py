@@ -236,7 +236,7 @@ def _same(images: Tensor) -> Tensor:
 
 
 def _assembled(images: TrainingImages, draws: Draws, part: slice, *, is_mixed: bool) -> Tensor:
-    """Return some images of the pass, mixed or not.
+    """Return a range of the images of an epoch, mixed or not.
 
     Args:
         images: Training images.
@@ -268,7 +268,7 @@ def _images_at_a_time(out: Tensor) -> int:
 def _assemble(
     images: TrainingImages, draws: Draws, along: slice, out: Tensor, *, is_mixed: bool
 ) -> None:
-    """Write some images of the pass, mixed or not, into `out`."""
+    """Write a range of the images of an epoch, mixed or not, into `out`."""
     drawn = draws.augmentation
     own_drawn, beside_drawn = (None, None) if drawn is None else drawn[:, along].unbind(0)
     order, scaling = draws.order[along], draws.scaling[0, along]

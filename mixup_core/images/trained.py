@@ -16,9 +16,9 @@ def trained_network(config: TrainConfig, state: bytes) -> tuple[nn.Module, Tenso
         state: State of the run after the last epoch (`Process.to_bytes`).
 
     Returns:
-        The network, and two example images of zeros, (2, channels, height, width), float32. It
-        takes images as in evaluation (normalised, pooled, a second view of zeros) and returns
-        logits, (batch, classes).
+        The network, and two example images of zeros, (2, channels, height, width), float32. The
+        network takes images as they are evaluated: normalised, made smaller by `data.pool`, and,
+        where two views are stacked, with zeros for the second. It returns logits, (batch, classes).
 
     Raises:
         StateError: If the state is not one of this run.

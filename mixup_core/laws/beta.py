@@ -47,7 +47,7 @@ class Beta(Law):
         return found
 
     def draw(self, shape: int | tuple[int, ...], rng: "np.random.Generator") -> "Floats":
-        """Draw weights of the given shape."""
+        """Draw an array of mixing weights lam of the given shape."""
         return rng.beta(self.alpha, self.alpha, shape)
 
     @property

@@ -34,7 +34,7 @@ class BetaAb(Law):
         return found
 
     def draw(self, shape: int | tuple[int, ...], rng: "np.random.Generator") -> "Floats":
-        """Draw weights of the given shape."""
+        """Draw an array of mixing weights lam of the given shape."""
         return rng.beta(self.a, self.b, shape)
 
     @property

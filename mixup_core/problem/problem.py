@@ -1,4 +1,4 @@
-"""Problem: a kind of run, described by its configuration, process, metrics and needs."""
+"""Problem: what a study trains: configuration, training process, metrics, data it needs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -17,7 +17,7 @@ from mixup_core.store.sealed_files import SealedFiles
 
 
 class FailureStore:
-    """Failures of runs, by run key. The object is stateless."""
+    """Failures of runs, by run key, as files of a store. Nothing of them is kept in memory."""
 
     def __init__(self, files: Files) -> None:
         """Open the failures among the files of a store (`Store.files`)."""

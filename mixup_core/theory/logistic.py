@@ -13,12 +13,13 @@ _SMALLEST_GAIN = 1e-12
 
 
 def require_pairs_of_nodes(config: Any) -> None:
-    """Check that the nodes of a configuration can represent its law, and that they form pairs.
+    """Check that the quadrature over lam has an even number of nodes, which its law can use.
 
-    Half of the nodes of a symmetric law are enough, as (i, j) at lam is (j, i) at 1 - lam.
+    The quadrature replaces the mean over the law, the distribution of lam. As mixing (i, j) at lam
+    is mixing (j, i) at 1 - lam, half of the nodes of a symmetric law are enough.
 
     Raises:
-        RuleError: If the number of nodes is odd or they cannot represent the law.
+        RuleError: If the number of nodes is odd or the law cannot be represented by so many.
     """
     require(config.nodes % 2 == 0, "nodes must be even", config, "nodes")
     config.law.require_nodes(config)

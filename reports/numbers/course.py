@@ -42,7 +42,7 @@ that it gets more.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """A claim as the looks see it: how to compare its arms at n seeds, and when it is decided."""
+    """A claim at the interim looks: how to compare its arms at n seeds, and when it is decided."""
 
     is_decided: Decides
     """Function of the two ends of an interval that returns whether it decides the question. If an

@@ -72,7 +72,7 @@ def measures_of(study: Study, metric: str, readout: ClaimReadout) -> dict[str, M
 
 
 def measure_of(study: Study, arm: str, metric: str, readout: ClaimReadout) -> Measure:
-    """Return bounds and sample size of a metric for one arm."""
+    """Return the least and greatest possible value of a metric, and how many images it is over."""
     least, most = readout.bounds(*study.problem.metric(metric).bounds)
     is_share = (least, most) == (0, 1) and arm in study.arms
     size = study.problem.measuring.sample_size(study.arms[arm], metric) if is_share else None

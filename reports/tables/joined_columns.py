@@ -45,9 +45,12 @@ class JoinedColumn:
         return verdicts_of(study, arranged, predicted)
 
     def environments(self, name: str) -> str:
-        """Return a property of the machines that trained the runs, as text.
+        """Return what was recorded under a name of the machines that trained the runs.
 
-        The result is empty if not recorded.
+        Several values are joined by "and". The result is empty if nothing was recorded.
+
+        Args:
+            name: Such as `device` or `instructions`.
         """
         stages = [result.stage for result in self.results if result.stage is not None]
         found = {stage.environment.get(name, "") for stage in stages}
@@ -94,7 +97,10 @@ def heads_of(columns: Sequence[JoinedColumn]) -> tuple[str, ...]:
     heads = tuple(", ".join(filter(None, parts)) for parts in zip(*differing, strict=True))
     if len(set(heads)) < len(columns):
         names = ", ".join(f"{column.study.name} in {column.place}" for column in columns)
-        raise ValueError(f"columns must be different studies or homes, got ({names}).")
+        raise ValueError(
+            "two columns show the same study of the same results folder, got "
+            f"({names}); name each once."
+        )
     return heads
 
 

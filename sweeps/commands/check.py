@@ -25,7 +25,7 @@ def check(plugin: str) -> int:
 
     had_torch = "torch" in sys.modules
     loaded = use(plugin) if plugin.endswith(".py") else load_distribution(plugin)
-    click.echo(f"holds   {loaded.source.name} loads: {', '.join(loaded.names)}")
+    click.echo(f"loaded  {loaded.source.name}: {', '.join(loaded.names)}")
     if "torch" in sys.modules and not had_torch:
         click.echo(
             "advice  import torch inside functions: at the top of a plugin it slows every command"

@@ -115,7 +115,7 @@ def submit(  # noqa: PLR0913  each is an option
         study = {"study": request.study.name, "store": places.get("--store", request.home.store)}
         running = cluster.job_of(study)
         if running is not None:
-            click.echo(f"study {request.study.name!r} is driven by job {running}", err=True)
+            click.echo(f"study {request.study.name!r} is already run by job {running}", err=True)
             click.echo(_advice(cluster, running), err=True)
             return BUSY
         job = f"{request.study.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"

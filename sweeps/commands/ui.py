@@ -61,7 +61,7 @@ def ui(study: str | None, home: Path, port: int) -> int:
         click.echo(
             f"{name}\n  arms             {of_study.arms}\n  learning curves  {of_study.seeds}"
         )
-    click.echo(f"all of them in a moment at http://127.0.0.1:{port}  (Ctrl-C ends it)")
+    click.echo(f"the MLflow page starts at http://127.0.0.1:{port}  (Ctrl-C ends it)")
     server = [
         sys.executable,
         "-P",

@@ -119,7 +119,7 @@ class StudyBusyError(Exception):
 
     def __init__(self, study: str, holder: Holder | None) -> None:
         by = holder or "another process"
-        super().__init__(f"study {study!r} is driven by {by}; wait for it or stop it first")
+        super().__init__(f"study {study!r} is already run by {by}; wait for it or stop it first")
         self.holder = holder
 
 

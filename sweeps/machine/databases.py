@@ -22,13 +22,15 @@ def sqlite_url(file: Path) -> str:
     try:
         path = quote(str(file), safe=" +/")
     except UnicodeEncodeError as error:
-        raise ValueError(f"{str(file)!r}: a name in it is not UTF-8") from error
+        raise ValueError(
+            f"{str(file)!r}: this path is not UTF-8, which SQLite needs; rename its folder or file"
+        ) from error
     if path == str(file):
         return plain
     for url in (f"{_SQLITE_QUOTED}{path}", plain):  # before 2.1 SQLAlchemy does not unquote
         if _database(url) == str(file):
             return url
-    raise ValueError(f"{file}: SQLAlchemy has no URL for this path")
+    raise ValueError(f"{file}: SQLite cannot be given this path; rename its folder or file")
 
 
 def database_file(url: str) -> Path | None:

@@ -80,7 +80,7 @@ class ClaimsReader:
         return published
 
     def claims(self, written: Any) -> tuple[Claim, ...]:
-        """Return the valid claims of the study.
+        """Return the claims of the study; those that are not valid are reported as faults.
 
         Args:
             written: The section `claims` of the study file.

@@ -141,9 +141,9 @@ def plan_runs(
 
     Args:
         runs: Runs with distinct keys.
-        stored: Keys of the stored stages, with True for those that have a state (`Store.keys()`). A
-            finished run needs its state only if it is in `kept`; starts, forks and teachers always
-            do.
+        stored: Keys of the stored stages, with True for those that have a state (`Store.keys()`).
+            A stage from which other runs go on, or which is a teacher, needs its state; a finished
+            run does only if it is in `kept`.
         underway: Runs planned earlier that have not ended; the stages that they keep are shared
             too.
         kept: Final stage keys whose states must be stored at the end.

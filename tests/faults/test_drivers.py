@@ -78,7 +78,7 @@ def test_after_a_killed_driver_the_same_command_finishes_though_it_is_stopped_an
     with Launch(mixsweep, TWO_LAWS) as launch:
         launch.any_worker()
         os.kill(launch.process.pid, signal.SIGSTOP)
-        holder = f"study 'two-laws' is driven by pid {launch.process.pid} on "
+        holder = f"study 'two-laws' is already run by pid {launch.process.pid} on "
         assert holder in mixsweep("run", *TWO_LAWS.arguments, code=3).stderr
         assert holder in mixsweep("sync", *TWO_LAWS.arguments, code=3).stderr
         os.kill(launch.process.pid, signal.SIGCONT)

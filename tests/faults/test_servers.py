@@ -47,7 +47,7 @@ def test_killed_workers_and_a_killed_driver_lose_nothing_on_servers(
         status = wait_for(lambda: mixsweep.json("status", task.file, "--store", url)["driver"])
         assert status["pid"] == launch.process.pid
         busy = mixsweep("run", *task.arguments, *places, code=3).stderr
-        assert f"is driven by pid {launch.process.pid} on " in busy
+        assert f"is already run by pid {launch.process.pid} on " in busy
         launch.worker(first, epochs=2, other_than=pid)
         launch.stage(second)
         acknowledged = {**acknowledged, **task.acknowledged(url)}

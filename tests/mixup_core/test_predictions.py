@@ -45,7 +45,7 @@ def test_other_bytes_are_refused(content: bytes) -> None:
 def test_logits_of_another_number_of_images_are_refused() -> None:
     (name, split), *_ = _predictions().splits.items()
     short = Split(labels=split.labels[:-1], images=split.images, logits=split.logits)
-    with pytest.raises(PredictionsError, match="logits of shapes"):
+    with pytest.raises(PredictionsError, match="logits must all be of shape"):
         Predictions.from_bytes(Predictions(splits={name: short}).to_bytes())
 
 

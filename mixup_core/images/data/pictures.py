@@ -114,6 +114,6 @@ def _check_head(file: Path, opened: Any, size: int | None) -> None:
     needed = width * height * max(1, (size / min(width, height)) ** 2)
     if needed > _MAX_PIXELS:
         raise DataError(
-            f"{named}: {width} x {height}, so decoding it to {size} x {size} takes "
-            f"{needed:,.0f} pixels; at most {_MAX_PIXELS:,}. Crop or shrink it."
+            f"{named}: has {width} x {height} pixels, and {needed:,.0f} once its short side is "
+            f"scaled to {size}; at most {_MAX_PIXELS:,} are decoded. Crop or shrink it."
         )

@@ -59,8 +59,8 @@ class FailureSet(Guided):
 
         if teacher is None or batch.is_test is None:
             raise ValueError(
-                "a failure set needs a teacher and the test images, "
-                f"got (objective={self}, is_test={batch.is_test})."
+                "this objective trains on the test images that its teacher gets wrong, so it needs "
+                f"a teacher and `data.test: true`, got (objective={self})."
             )
         losses = batch.losses(batch.logits(student), loss)
         with torch.no_grad():

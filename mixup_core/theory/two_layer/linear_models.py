@@ -52,6 +52,6 @@ def is_linearly_separable(points: PatchSet) -> bool:
     )
     if found.status not in {0, INFEASIBLE}:
         raise ArithmeticError(
-            f"the linear program must be solved or shown infeasible, got ({found.status=})."
+            f"SciPy could not tell whether a linear model separates the points: {found.message}"
         )
     return bool(found.status == 0)

@@ -222,7 +222,7 @@ def test_homes_of_one_machine_are_told_apart_by_their_names() -> None:
     study = make_study()
     here, there = (column(study, place=place) for place in ("runs", "copy"))
     assert join([here, there], command="").heads == ("runs", "copy")
-    with pytest.raises(ValueError, match="columns must be different studies or homes"):
+    with pytest.raises(ValueError, match="two columns show the same study"):
         join([here, here], command="")
     with pytest.raises(ValueError, match="needs two studies or homes"):
         join([here], command="")

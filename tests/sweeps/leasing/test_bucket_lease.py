@@ -225,7 +225,7 @@ def test_a_living_driver_keeps_its_study_though_its_lease_is_damaged(
 ) -> None:
     for name in ("1.json", "1.beat"):
         store.files.write(f"leases/table1/{name}", garbage)
-    with pytest.raises(StudyBusyError, match="driven by another process"):
+    with pytest.raises(StudyBusyError, match="already run by another process"):
         Lease.acquire(store, "table1", "second")
     shown: Any = None
     for _ in range(20):

@@ -75,7 +75,7 @@ def test_a_second_driver_is_told_who_drives_the_study(
     assert holder is not None
     since = datetime.fromtimestamp(holder.started_at_ms / 1000).strftime("%H:%M")
     assert str(caught.value) == (
-        f"study 'table1' is driven by pid {driver.pid} on {os.uname().nodename} since {since} "
+        f"study 'table1' is already run by pid {driver.pid} on {os.uname().nodename} since {since} "
         "(token 1); wait for it or stop it first"
     )
     with Lease.acquire(store, "table2", "another study"):
