@@ -50,7 +50,7 @@ def operator(tmp_path: Path, hosts: Path, monkeypatch: pytest.MonkeyPatch) -> It
     for name, value in {**variables, "HOME": str(tmp_path / "laptop")}.items():
         monkeypatch.setenv(name, value)
     answer = f"curl --silent --output /dev/null --write-out '%{{http_code}}' {EC2}/moto-api/"
-    wait_for(lambda: operator.answers(answer) == "200", timeout=120)
+    wait_for(lambda: operator.answers(answer) == "200")
     yield operator
     os.kill(moto, signal.SIGTERM)
 

@@ -122,6 +122,9 @@ def test_a_cluster_grows_from_nothing_loses_a_spot_node_and_shrinks_to_nothing(
         f"ray-up-{cluster.file.stem}",
         f"cluster/{cluster.file.name} by `ray up` on hosts made of namespaces, 8 runs",
         {
+            "what `ray up` started": "a head without a GPU",
+            "the study without --gpus-per-run": "refused with exit code 2",
+            "GPU nodes for a study with --gpus-per-run 0": 0,
             **figures,
             "the same command again": "8 runs are stored, nothing to train",
             "seconds in all": round(time.monotonic() - began, 1),

@@ -121,6 +121,7 @@ def test_the_entry_point_trains_on_pods_that_join_and_goes_on_when_one_is_lost(
         "rayjob",
         "cluster/rayjob.yaml on hosts made of namespaces, by its entry point, 8 runs",
         {
+            "what the file declares": "a head without a CPU or GPU, 0 to 8 pods with 1 GPU",
             **figures,
             "the entry point again": "8 runs are stored, nothing to train",
             "seconds in all": round(time.monotonic() - began, 1),
