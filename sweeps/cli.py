@@ -46,6 +46,7 @@ from sweeps.commands.sync import sync
 from sweeps.commands.ui import ui
 from sweeps.commands.why import why
 from sweeps.leasing.holders import StudyBusyError, StudyLostError
+from sweeps.machine.address_space import spell_lack_of_memory
 from sweeps.machine.arguments import hide_addresses, read_names_as_utf8
 from sweeps.machine.concealed import concealed
 from sweeps.machine.home import PlaceError
@@ -104,12 +105,20 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, click.Abort):
         hear(leave)
         is_cut, code = True, _say(GOES_ON, INTERRUPTED)
-    except OSError as error:
-        is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
-        code = _say(_spell(error), SOME_FAILED if is_full else BAD_INPUT)
     except Exception as error:
-        code = _say(_mistake(error), SOME_FAILED)
+        if (told := spell_lack_of_memory(error)) is None:
+            code = _unforeseen(error)
+        else:
+            is_cut, code = True, _say(told, SOME_FAILED)
     _end(ending, code or DONE, is_cut=is_cut)
+
+
+def _unforeseen(error: Exception) -> int:
+    """Print the message of a system error or an internal error; return the exit code."""
+    if isinstance(error, OSError):
+        is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        return _say(_spell(error), SOME_FAILED if is_full else BAD_INPUT)
+    return _say(_mistake(error), SOME_FAILED)
 
 
 def _end(ending: Ending, code: int, *, is_cut: bool) -> NoReturn:

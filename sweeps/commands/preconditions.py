@@ -10,6 +10,8 @@ from sweeps.commands.costs import bytes_of_predictions, bytes_to_keep
 from sweeps.commands.housekeeping import state_bytes, take_stock
 from sweeps.commands.recorded_line import program
 from sweeps.commands.request import RefusedError, Request
+from sweeps.machine.address_space import too_small_for_ray
+from sweeps.running.cluster_address import is_elsewhere
 from sweeps.running.console import still
 from sweeps.running.placement import PlacementError
 from sweeps.state.stages import Plan
@@ -86,6 +88,16 @@ def require_data(study: Study) -> None:
     missing = dict.fromkeys(filter(None, map(needs.missing, study.arms.values())))
     if missing:
         raise RefusedError("\n".join(missing))
+
+
+def require_address_space() -> None:
+    """Check that Ray's processes on this machine may map as much memory as they need.
+
+    Raises:
+        PlacementError: If a limit such as `ulimit -v` is too low.
+    """
+    if not is_elsewhere() and (message := too_small_for_ray()) is not None:
+        raise PlacementError(message)
 
 
 def require_room(request: Request, plan: Plan) -> None:

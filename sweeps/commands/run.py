@@ -18,6 +18,7 @@ from sweeps.commands.preconditions import (
     has_usable_gpu,
     is_installed,
     look_at_data,
+    require_address_space,
     require_data,
     require_inline,
     require_room,
@@ -132,6 +133,8 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
             return conclude(request, stored, left, is_inline=is_inline)
         if not is_over:
             require_room(request, plan)
+            if not is_inline:
+                require_address_space()
             look_at_data(study)
             if not is_inline and slots is None:
                 placement = _with_memory(placement, request.grown, len(plan.pending))

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 
 import psutil
 
+from sweeps.machine.address_space import spell_limit
 from sweeps.machine.processes import end_children, lives
 from sweeps.machine.signals import GOES_ON, INTERRUPTED, arrivals
 
@@ -143,7 +144,11 @@ def joining(address: str, leave: Callable[[], None]) -> AbstractContextManager[N
 
 def not_started(reason: str) -> str:
     """Return the message for a Ray cluster that did not start, with the reason and advice."""
-    return f"Ray did not start on this machine ({reason}); the same command again tries again"
+    limit = spell_limit()
+    advice = f"{limit}; then " if limit else ""
+    return (
+        f"Ray did not start on this machine ({reason}); {advice}the same command again tries again"
+    )
 
 
 @contextmanager

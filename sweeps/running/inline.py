@@ -25,7 +25,7 @@ from sweeps.machine.signals import arrivals
 from sweeps.running.attempt import Driver, attempt, prepare_process
 from sweeps.running.monitor import Monitor
 from sweeps.running.placement import Slots, require_gpus
-from sweeps.running.retries import REDUCE, DeviceFaultError, KernelFaultError
+from sweeps.running.retries import DeviceFaultError, KernelFaultError, advice
 from sweeps.running.run_queue import RunQueue
 from sweeps.running.storing import Assignment, device_name
 from sweeps.searching.sources import RunSource
@@ -248,7 +248,7 @@ def _train(  # noqa: PLR0913  what a run reports to
             raise
         except Exception as error:  # out of memory; a retry in this process would fail too
             cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
-            last = driver.failure("failed", f"lacks memory: {cause}; {REDUCE}")
+            last = driver.failure("failed", f"lacks memory: {cause}; {advice()}")
     failure = last["failure"]
     take(last)
     if failure is not None and failure["kind"] == "behind":

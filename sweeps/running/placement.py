@@ -10,7 +10,7 @@ from typing import Literal, Self
 
 from sweeps.machine.free_memory import free_bytes
 from sweeps.machine.processor import usable_cpus
-from sweeps.running.retries import REDUCE
+from sweeps.running.retries import advice
 from sweeps.study.study import Study
 
 Growth = Literal["none", "by hand", "autoscaler"]
@@ -142,7 +142,7 @@ class Placement:
                 raise PlacementError(
                     f"no node has memory for a run: a run takes {self.memory_per_run / 1e9:.1f} "
                     f"GB, measured by a step of training, and the largest node has "
-                    f"{max(node.memory for node in nodes) / 1e9:.1f} GB free; {REDUCE}, or add "
+                    f"{max(node.memory for node in nodes) / 1e9:.1f} GB free; {advice()}, or add "
                     "--slots 1 to try"
                 )
             raise PlacementError(

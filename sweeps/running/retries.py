@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from mixup_core.faults import fault_of
+from sweeps.machine.address_space import spell_limit
 from sweeps.machine.control_groups import control_groups, text_of
 from sweeps.study.study import Run
 
@@ -25,8 +26,7 @@ _DEVICES = 2
 cause.
 """
 
-REDUCE = "reduce batch_size, the network or the image size, or use a machine with more memory"
-"""Advice for a run that runs out of memory."""
+_REDUCE = "reduce batch_size, the network or the image size, or use a machine with more memory"
 
 _DEVICE_FAULT = re.compile(r"DeviceFaultError: (.*?): (\[[^\]]*\]): (.*)")
 _KERNEL_FAULT = re.compile(r"KernelFaultError: (.*)")
@@ -59,6 +59,12 @@ class DeviceFaultError(Exception):
 
 class KernelFaultError(Exception):
     """An error on a GPU that the run itself caused and that makes the process unusable."""
+
+
+def advice() -> str:
+    """Return what to do about a run that runs out of memory; names a limit set by `ulimit -v`."""
+    limit = spell_limit()
+    return f"{limit}; or {_REDUCE}" if limit else _REDUCE
 
 
 def device_id(place: Mapping[str, str], *, is_node: bool = False) -> str:
@@ -211,7 +217,7 @@ class Retries:
             return RetryDecision(again=True, message=f"lacks memory: {fault.cause}")
         return RetryDecision(
             again=False,
-            message=f"lacks memory even by itself: {fault.cause}; {REDUCE}",
+            message=f"lacks memory even by itself: {fault.cause}; {advice()}",
         )
 
     def _judge_device(self, run: Run, fault: MachineFault, devices: int) -> RetryDecision:

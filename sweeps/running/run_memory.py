@@ -7,7 +7,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -21,7 +21,7 @@ from sweeps.machine.processor import processor
 from sweeps.running.console import still
 from sweeps.running.parcel import Parcel
 from sweeps.running.placement import LEAST_SHARE, Placement, PlacementError
-from sweeps.running.retries import REDUCE
+from sweeps.running.retries import advice
 from sweeps.running.storing import Assignment
 from sweeps.study.study import Study
 
@@ -29,6 +29,8 @@ _MOST_MEASURED = 2
 """Number of configurations of a study that are measured: those with the highest upper bounds."""
 _PATIENCE = 60.0
 """Longest measurement, in seconds. After it, the memory used so far counts."""
+_BEGUN = b"measuring"
+"""Line that the measuring process prints before it measures a configuration."""
 _MARGIN = 1.1
 """Factor on the measured memory, because a run under Ray needs more memory than the measured
 process."""
@@ -79,19 +81,21 @@ class RunMemory:
             return cls(per_run=most, is_measured=False)
         of_step = {_step(config): config for config in sorted(configs, key=bounds.__getitem__)}
         chosen = list(of_step.items())[-_MOST_MEASURED:]
+        names = {config: arm for arm, config in study.arms.items()}
         needs = study.problem.data
         root = None if needs is None else needs().root()
-        return cls._kept([step for step, _ in chosen], [c for _, c in chosen], device, root)
+        measured = {names.get(config, "a point of the search"): config for _, config in chosen}
+        return cls._kept([step for step, _ in chosen], measured, device, root)
 
     @classmethod
     def _kept(
-        cls, steps: Sequence[str], configs: Sequence[Config], device: str, root: Path | None
+        cls, steps: Sequence[str], configs: Mapping[str, Config], device: str, root: Path | None
     ) -> Self | None:
         """Return an earlier measurement on this machine; measure now if there is none.
 
         Args:
             steps: Texts that name the training steps, from `_step`.
-            configs: Configurations to measure.
+            configs: Configurations to measure, by the name of their arm.
             device: `cpu` or `auto`.
             root: Folder of the datasets, in which measurements are kept; None to keep none.
         """
@@ -113,11 +117,11 @@ class RunMemory:
         return found
 
     @classmethod
-    def _measured(cls, configs: Sequence[Config], device: str) -> Self | None:
+    def _measured(cls, configs: Mapping[str, Config], device: str) -> Self | None:
         parcels = [
             Parcel.of(Assignment(config=c, keep=frozenset(), keep_final_state=False, store="",
                                  teacher=None, data_root=None, on_gpu=False))
-            for c in configs
+            for c in configs.values()
         ]  # fmt: skip
         command = [sys.executable, "-P", "-m", "sweeps.running.run_memory", device]
         pipe = subprocess.PIPE
@@ -137,7 +141,8 @@ class RunMemory:
             return cls(is_measured=True, **json.loads(out.splitlines()[-1]))
         if child.returncode == -9 or fault_of(text) == "memory" or "MemoryError" in text:
             reason = lines[-1] if lines and child.returncode != -9 else "the system killed it"
-            return cls(per_run=0, is_measured=False, fault=f"{reason}; {REDUCE}")
+            arm = [*configs][max(0, out.count(_BEGUN) - 1)]
+            return cls(per_run=0, is_measured=False, fault=f"{arm}: {reason}; {advice()}")
         return None  # a run will report the same error
 
     def placed(self, placement: Placement) -> Placement:
@@ -225,6 +230,8 @@ def _answer(parcels: Iterable[Parcel], device: str) -> dict[str, Any]:
         total = torch.cuda.mem_get_info()[1] if device == "cuda" else None
     peaks = []
     for parcel in parcels:
+        sys.stdout.write(f"{_BEGUN.decode()}\n")
+        sys.stdout.flush()
         config = parcel.open().config
         measure = problem_of(config).cost.peak_bytes
         assert measure is not None, "a problem that is not measured is not sent here"

@@ -129,6 +129,37 @@ def test_an_error_that_nobody_foresaw_is_one_line_and_the_hook_hears_of_it(tmp_p
     assert traced.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.timeout(60)
+def test_a_launch_on_ray_within_too_little_address_space_is_refused_in_one_sentence(
+    tmp_path: Path,
+) -> None:
+    shell = f"ulimit -v 4000000; exec {sys.executable} -m sweeps.cli run {STUDY} --slots 1"
+    done = subprocess.run(
+        ["bash", "-c", shell],
+        env={**os.environ, "MIXSWEEP_HOME": str(tmp_path / "runs")},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        "each process of Ray needs 8 GB of address space, but the address space of each process is "
+        "limited to 4.1 GB (ulimit -v 4000000): start from a shell or job without this limit, or "
+        "train with --engine inline, which needs less"
+    )
+
+
+@pytest.mark.timeout(60)
+def test_an_error_for_lack_of_memory_is_one_sentence_and_no_error_of_ours(tmp_path: Path) -> None:
+    lacking = MISTAKEN.replace('ZeroDivisionError("of ours")', "MemoryError")
+    done = subprocess.run(
+        [sys.executable, "-c", lacking, str(STUDY), "--engine", "inline"],
+        env={**os.environ, "TMPDIR": str(tmp_path), "MIXSWEEP_HOME": str(tmp_path / "runs")},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("this process lacks memory (MemoryError); what is stored stays; ")
+    assert not list(tmp_path.glob("mixsweep-error-*"))
+
+
 @pytest.mark.parametrize("command", ["run digits", "schema"])
 def test_a_deleted_working_directory_is_named(tmp_path: Path, command: str) -> None:
     shell = f"cd {tmp_path} && mkdir gone && cd gone && rmdir ../gone && exec $PYTHON -m sweeps.cli"

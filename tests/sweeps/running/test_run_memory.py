@@ -79,6 +79,8 @@ def test_a_step_that_lacks_memory_alone_is_said_with_what_to_change(
     found = RunMemory.of(digits, 4, "cpu")
     assert found is not None
     assert reason in found.says(digits)
+    arm = found.fault.partition(": ")[0]
+    assert arm in digits.arms
     assert "reduce batch_size" in found.says(digits)
     with pytest.raises(PlacementError, match="lacks memory even by itself"):
         found.placed(Placement())
