@@ -125,7 +125,7 @@ class HostRunner(CommandRunnerInterface):
             for name, value in (environment_variables or {}).items()
         }
         command = ["bash", "-c", cmd]
-        with (self._host.folder / "commands.log").open("a") as log:
+        with self._turn(cmd), (self._host.folder / "commands.log").open("a") as log:
             log.write(f"$ {cmd}\n")
             log.flush()
             done = subprocess.run(
@@ -135,6 +135,16 @@ class HostRunner(CommandRunnerInterface):
                 stdout=subprocess.PIPE if with_output else log,
             )  # fmt: skip
         return done.stdout or ""
+
+    @contextmanager
+    def _turn(self, command: str) -> Iterator[None]:
+        """Wait until no other host starts Ray: `ray start` gives up after 30 seconds, in which two
+        CPUs start one host but not eight.
+        """
+        with (self._host.folder.parent / "start.lock").open("w") as lock:
+            if "ray start" in command and not self._is_head:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def run_rsync_up(self, source: str, target: str, options: Any = None) -> None:
         self._copy(os.path.expanduser(source), self._path(target), options or {})  # noqa: PTH111
