@@ -2,7 +2,7 @@
 
 import ast
 import dataclasses
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,11 +37,22 @@ FIGURES = {("reports.figures.decisions", "mixup_core.theory.moons")}
 CHOICES = [noun for noun, each in REGISTERS.items() if isinstance(each, Catalogue)]
 
 
-def _named(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield module and name of each import in a file."""
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module is not None:
-            yield from ((node.module, alias.name) for alias in node.names)
+@cache
+def _nodes(file: Path) -> tuple[ast.AST, ...]:
+    """Return the imports, calls and class patterns of a file; each test asks for all files."""
+    wanted = (ast.ImportFrom, ast.MatchClass, ast.Call)
+    return tuple(each for each in ast.walk(ast.parse(file.read_text())) if isinstance(each, wanted))
+
+
+@cache
+def _named(file: Path) -> tuple[tuple[str, str], ...]:
+    """Return module and name of each import in a file."""
+    return tuple(
+        (node.module, alias.name)
+        for node in _nodes(file)
+        if isinstance(node, ast.ImportFrom) and node.module is not None
+        for alias in node.names
+    )
 
 
 def _module(file: Path) -> str:
@@ -88,16 +99,18 @@ def test_a_problem_is_named_by_the_list_of_problems_alone() -> None:
     assert {pair for pair in found if pair[1] in theory} == FIGURES
 
 
-def _told_apart(file: Path) -> Iterator[str]:
-    """Yield the name of each class in an `isinstance` or `match` of a file."""
-    for node in ast.walk(ast.parse(file.read_text())):
+@cache
+def _told_apart(file: Path) -> frozenset[str]:
+    """Return the names of the classes in each `isinstance` or `match` of a file."""
+    asked: list[ast.AST] = []
+    for node in _nodes(file):
         if isinstance(node, ast.MatchClass):
-            asked: ast.AST = node.cls
+            asked.append(node.cls)
         elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
-            asked = node.args[1]
-        else:
-            continue
-        yield from (part.id for part in ast.walk(asked) if isinstance(part, ast.Name))
+            asked.append(node.args[1])
+    return frozenset(
+        part.id for each in asked for part in ast.walk(each) if isinstance(part, ast.Name)
+    )
 
 
 @pytest.mark.parametrize("noun", CHOICES)

@@ -17,7 +17,7 @@ from mixup_core.images.data.catalog import CATALOG, DATA_NAMES, DatasetInfo
 from mixup_core.images.data.datasets import DATASETS, Images, Splits
 from mixup_core.images.data.sets.corrupted import CORRUPTED, CORRUPTIONS
 from mixup_core.images.data_config import DataConfig
-from mixup_core.images.losses.loss import Loss
+from mixup_core.images.losses.loss import LossChoice
 from mixup_core.images.objectives.guided import Guided
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
@@ -34,6 +34,7 @@ from mixup_core.rules import RuleError
 from mixup_core.tree.building import parsed, with_values
 from mixup_core.tree.catalogue import kind_name
 from mixup_core.tree.parts import members
+from tests.covering import covering
 
 GUIDED = {"teacher": "erm", "teacher_key": "0" * 32, "warm_up": 0.0}
 
@@ -129,7 +130,7 @@ def test_the_names_a_configuration_accepts_are_the_registries_entries() -> None:
         Law,
         Schedule,
         Objective,
-        Loss,
+        LossChoice,
         Probe,
         Model,
         Optimizer,
@@ -188,9 +189,11 @@ def teacher(digits: Splits) -> Teacher:
     return Teacher(config=SMALL, state=state.to_bytes())
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
-@pytest.mark.parametrize("schedule", [None, *SCHEDULES], ids=str)
-@pytest.mark.parametrize("loss", _named(Loss))
+@pytest.mark.parametrize(
+    ("objective", "schedule", "loss"),
+    covering(OBJECTIVES, [None, *SCHEDULES], _named(LossChoice)),
+    ids=str,
+)
 def test_every_objective_trains_under_every_schedule(
     objective: Any, schedule: Any, loss: str, digits: Splits, teacher: Teacher
 ) -> None:
@@ -207,19 +210,20 @@ def test_every_objective_trains_under_every_schedule(
         _keeps_its_promises(config, digits, guide)
 
 
-@pytest.mark.parametrize("operation", _spellings(Operation), ids=str)
-@pytest.mark.parametrize("scope", ["batch", "sample"])
+UNDER_OPERATIONS = [
+    {"model.name": "mlp", "objective": {"filter": GUIDED}, "probes": ["mixup-loss"]},
+    {"model": {"name": "narrow-resnet", "width": 2}, "data.views": "concat",
+     "objective": "regmixup", "probes": ["gradient-norm"]},
+    {"model.name": "mlp", "mix.second": "cutmix", "mix.second_law": "midpoint",
+     "mix.probability": 0.7, "mix.label_law": {"beta": 2.0}, "mix.partner": "similar"},
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    "values",
-    [
-        {"model.name": "mlp", "objective": {"filter": GUIDED}, "probes": ["mixup-loss"]},
-        {"model": {"name": "narrow-resnet", "width": 2}, "data.views": "concat",
-         "objective": "regmixup", "probes": ["gradient-norm"]},
-        {"model.name": "mlp", "mix.second": "cutmix", "mix.second_law": "midpoint",
-         "mix.probability": 0.7, "mix.label_law": {"beta": 2.0}, "mix.partner": "similar"},
-    ],
-    ids=["filter", "regmixup", "switching"],
-)  # fmt: skip
+    ("operation", "scope", "values"),
+    covering(_spellings(Operation), ["batch", "sample"], UNDER_OPERATIONS),
+    ids=str,
+)
 def test_every_operation_trains_under_every_objective_and_switches(
     operation: Any, scope: str, values: Any, digits: Splits
 ) -> None:
@@ -241,9 +245,9 @@ def test_every_operation_trains_under_every_objective_and_switches(
     assert all(("train/excess_loss" in r.metrics) == has_floor for r in records)
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=str)
-@pytest.mark.parametrize("rate", RATES, ids=str)
-@pytest.mark.parametrize("averaging", [None, *AVERAGES], ids=str)
+@pytest.mark.parametrize(
+    ("optimizer", "rate", "averaging"), covering(OPTIMIZERS, RATES, [None, *AVERAGES]), ids=str
+)
 def test_every_optimizer_trains_under_every_rate_with_and_without_an_average(
     optimizer: Any, rate: Any, averaging: Any, digits: Splits
 ) -> None:

@@ -18,7 +18,7 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import CATALOG
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
-from mixup_core.images.losses.loss import Loss
+from mixup_core.images.losses.loss import LossChoice
 from mixup_core.images.objectives.guided import Guided
 from mixup_core.images.objectives.minimised import Minimised
 from mixup_core.images.objectives.objective import Objective
@@ -32,6 +32,7 @@ from mixup_core.problem import Teacher
 from mixup_core.tree.building import parsed, with_values
 from tests.contracts import test_registries as registries
 from tests.contracts.test_registries import SMALL
+from tests.covering import covering
 from tests.second_device import (
     DEVICE,
     DispatchedInPython,
@@ -124,8 +125,11 @@ def test_every_model_trains_and_resumes(model: str, digits: Splits) -> None:
     _steps_wait_for_nothing(with_values(MIXED, {"model": _small(model)}), digits)
 
 
-@pytest.mark.parametrize("objective", registries.OBJECTIVES, ids=str)
-@pytest.mark.parametrize("loss", registries._named(Loss))
+@pytest.mark.parametrize(
+    ("objective", "loss"),
+    covering(registries.OBJECTIVES, registries._named(LossChoice), together=1),
+    ids=str,
+)
 def test_every_objective_and_loss_trains(
     objective: Any, loss: str, digits: Splits, teacher: Teacher
 ) -> None:
@@ -136,8 +140,11 @@ def test_every_objective_and_loss_trains(
     _steps_wait_for_nothing(config, digits, guide)
 
 
-@pytest.mark.parametrize("operation", registries._spellings(Operation), ids=str)
-@pytest.mark.parametrize("scope", ["batch", "sample"])
+@pytest.mark.parametrize(
+    ("operation", "scope"),
+    covering(registries._spellings(Operation), ["batch", "sample"], together=1),
+    ids=str,
+)
 def test_every_operation_trains(operation: Any, scope: str, digits: Splits) -> None:
     values = {"mix.operation": operation, "mix.lam_scope": scope, "data.views": "concat"}
     _steps_wait_for_nothing(with_values(MIXED, values), digits, but_in="puzzlemix")
@@ -156,8 +163,11 @@ def test_every_kind_of_partner_and_data_trains(values: Any, digits: Splits) -> N
     _steps_wait_for_nothing(with_values(MIXED, values), digits)
 
 
-@pytest.mark.parametrize("optimizer", registries.OPTIMIZERS, ids=str)
-@pytest.mark.parametrize("averaging", [None, *registries.AVERAGES], ids=str)
+@pytest.mark.parametrize(
+    ("optimizer", "averaging"),
+    covering(registries.OPTIMIZERS, [None, *registries.AVERAGES], together=1),
+    ids=str,
+)
 def test_every_optimizer_trains_with_and_without_an_average(
     optimizer: Any, averaging: Any, digits: Splits
 ) -> None:
@@ -178,8 +188,11 @@ def test_every_augmentation_trains(augment: Any, digits: Splits) -> None:
     assert grown <= {"_to_copy in rand_augment.<lambda>"}, "torchvision's numbers of a rotation"
 
 
-@pytest.mark.parametrize("probe", registries.PROBES, ids=str)
-@pytest.mark.parametrize("model", ["mlp", "narrow-resnet"])
+@pytest.mark.parametrize(
+    ("probe", "model"),
+    covering(registries.PROBES, ["mlp", "narrow-resnet"], together=1),
+    ids=str,
+)
 def test_every_probe_measures(probe: str, model: str, digits: Splits) -> None:
     views = parsed(Probe, probe).views or "single"
     values = {"probes": [probe], "data.views": views, "model": _small(model)}
