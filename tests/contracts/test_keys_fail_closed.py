@@ -33,6 +33,12 @@ from tests.single_changes import FIXED, NEVER_MET, changed, configurations
 pytestmark = pytest.mark.timeout(120)
 
 
+@cache
+def _keys(config: Any) -> tuple[str, str]:
+    """Return the key of a run and of its last stage; each configuration is compared many times."""
+    return run_key(config), stage_keys(config)[-1]
+
+
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_every_path_that_is_not_named_moves_the_run_key_and_the_last_stage_key(name: str) -> None:
     problem = problem_named(name)
@@ -42,9 +48,10 @@ def test_every_path_that_is_not_named_moves_the_run_key_and_the_last_stage_key(n
         # The last ones have each member of each choice, so that most paths move a key at once.
         for config in reversed(configurations()[name]):
             for _, other in changed(config, path):
-                assert run_key(other) != run_key(config)
+                run, stage = _keys(config)
+                assert run_key(other) != run
                 reached.add(path)
-                if stage_keys(other)[-1] != stage_keys(config)[-1]:
+                if stage_keys(other)[-1] != stage:
                     moving.add(path)
                     break
             if path in moving:
@@ -111,8 +118,9 @@ def test_a_field_added_to_any_node_of_a_configuration_moves_the_stage_keys(name:
     for config in configurations()[name]:
         for place, grown in _grown_at_each_node(config, moving):
             met.add(place)
-            assert run_key(grown) != run_key(config)
-            if stage_keys(grown)[-1] != stage_keys(config)[-1]:
+            run, stage = _keys(config)
+            assert run_key(grown) != run
+            if stage_keys(grown)[-1] != stage:
                 moving.add(place)
     assert met - moving == set()
     kinds = _kinds_below(problem_named(name).config) - {kind for _, kind in met}

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Self
@@ -44,11 +45,14 @@ def routable_interface() -> Iterator[None]:
         subprocess.run(["ip", "link", "delete", "v0"], check=True)
 
 
-def ray_variables() -> set[str]:
+@cache
+def ray_variables() -> frozenset[str]:
     """Return the name of every environment variable that Ray's Python code mentions."""
     sources = Path(ray.__file__).parent.rglob("*.py")
     texts = (source.read_text(errors="replace") for source in sources)
-    return {name for text in texts for name in re.findall(r"\bRAY_[A-Za-z_]{3,60}\b", text)}
+    return frozenset(
+        name for text in texts for name in re.findall(r"\bRAY_[A-Za-z_]{3,60}\b", text)
+    )
 
 
 def hostile(value: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import CommandLine
+from tests.covering import covering
 from tests.faults.exposure import (
     ROUTABLE,
     Decoys,
@@ -49,7 +50,17 @@ def test_the_variables_of_ray_are_found() -> None:
     assert len(ray_variables()) > 100
 
 
-@pytest.mark.parametrize("variables", HOSTILE.values(), ids=HOSTILE)
+ALONE = {"an empty address", "a local address"}
+"""Addresses that `make test` sets only beside all the other variables."""
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        pytest.param(variables, id=name, marks=[pytest.mark.long] if name in ALONE else [])
+        for name, variables in HOSTILE.items()
+    ],
+)
 def test_a_launch_listens_on_the_loopback_alone_and_leaves_the_things_of_others(
     command_line: Callable[..., CommandLine], tmp_path: Path, variables: dict[str, str]
 ) -> None:
@@ -77,10 +88,12 @@ def _after(find: Callable[[], set[Path]]) -> set[Path]:
     return found
 
 
-@pytest.mark.parametrize(
-    "address", [f"{ROUTABLE}:6379", "127.0.0.1:9", "10.9.8.9:6379", "no.example:6379", "auto", "x"]
-)
-@pytest.mark.parametrize("is_option", [True, False])
+NO_CLUSTER = (
+    f"{ROUTABLE}:6379", "127.0.0.1:9", "10.9.8.9:6379", "no.example:6379", "auto", "x",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("address", "is_option"), covering(NO_CLUSTER, [True, False], together=1))
 def test_an_address_where_no_cluster_is_ends_a_launch_within_seconds(
     command_line: Callable[..., CommandLine], tmp_path: Path, address: str, is_option: bool
 ) -> None:

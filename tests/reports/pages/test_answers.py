@@ -7,12 +7,15 @@ import pytest
 
 from reports.pages.answers import TEMPLATE, Answers, runnable
 from reports.pages.published import PUBLISHED
-from sweeps.reading.study_file import bundled_names, load_study
+from sweeps.reading.study_file import bundled_names
+from tests.bundled import bundled
 
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    return Answers().page()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reports.pages.answers.load_study", bundled)  # each is read once
+        return Answers().page()
 
 
 @pytest.mark.timeout(120)
@@ -37,7 +40,7 @@ def test_every_row_has_a_verdict_and_the_total_counts_them(page: str) -> None:
 
 @pytest.mark.timeout(120)
 def test_every_study_with_a_claim_is_on_the_page(page: str) -> None:
-    asked = [name for name in bundled_names() if load_study(name).claims]
+    asked = [name for name in bundled_names() if bundled(name).claims]
     assert [name for name in asked if f"`{name}`" not in page and f"[{name}]" not in page] == []
 
 
@@ -49,7 +52,7 @@ def test_every_failed_claim_of_a_source_is_among_the_contradictions(page: str) -
     own = {
         claim.says
         for name in bundled_names()
-        for claim in load_study(name).claims
+        for claim in bundled(name).claims
         if claim.source.startswith(("no source", "open question"))
     }
     assert says

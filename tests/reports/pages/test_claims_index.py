@@ -10,7 +10,9 @@ from tests.bundled import bundled
 
 @pytest.fixture(scope="module")
 def index() -> str:
-    return claims_index()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reports.pages.claims_index.load_study", bundled)  # each is read once
+        return claims_index()
 
 
 @pytest.mark.timeout(120)

@@ -1,7 +1,8 @@
 """Shelf: the folders of reports, with a real store and commands as a user types them."""
 
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,18 +26,27 @@ Mixsweep = Callable[..., Result]
 TIMED = {"report.html", "provenance.json"}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _one_figure() -> Iterator[None]:
+    """Leave the curves out of the reports, because drawing takes most of their time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("reports.pages.build.draw_curves", lambda *_: None)
+        yield
+
+
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path))
     return tmp_path
 
 
+def _reported(*arguments: str) -> Result:
+    return CliRunner().invoke(commands, ["report", "digits", *arguments], standalone_mode=False)
+
+
 @pytest.fixture
 def report(home: Path) -> Mixsweep:
-    def call(*arguments: str) -> Result:
-        return CliRunner().invoke(commands, ["report", "digits", *arguments], standalone_mode=False)
-
-    return call
+    return _reported
 
 
 def _train(home: Path, *overrides: str, but: tuple[str, int] | None = None) -> Study:
@@ -71,10 +81,20 @@ def _beside(home: Path) -> list[Path]:
     return sorted((home / "reports").glob("digits@*"))
 
 
-@pytest.fixture
-def finished(home: Path, report: Mixsweep) -> dict[str, bytes]:
+@pytest.fixture(scope="module")
+def finished_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a home with a finished report, of which each test has a copy."""
+    home = tmp_path_factory.mktemp("finished")
     _train(home)
-    assert report().return_value == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MIXSWEEP_HOME", str(home))
+        assert _reported().return_value == 0
+    return home
+
+
+@pytest.fixture
+def finished(home: Path, finished_home: Path) -> dict[str, bytes]:
+    shutil.copytree(finished_home, home, dirs_exist_ok=True)
     content = _bytes(home / "reports" / "digits")
     assert json.loads(content["provenance.json"])["finished"]
     return content
