@@ -7,7 +7,7 @@ DEV := $(VENV)/.ready-dev
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart answers test units faults long soak mutants check style types format theory
+.PHONY: quickstart answers test units faults faults-of-runs faults-of-machines long soak mutants check style types format theory
 .PHONY: golden same-bits bench bench-search docs clusters image
 
 quickstart: $(READY)
@@ -22,7 +22,7 @@ answers: $(READY)
 	$(BIN)/python -m reports.pages.archive `for study in $$studies; do echo runs/reports/$$study; done`
 
 test: style
-	$(MAKE) --jobs=3 --output-sync=target types units faults
+	$(MAKE) --jobs=4 --output-sync=target types units faults-of-runs faults-of-machines
 
 # The units take the CPU that the faults leave: a fault waits for epochs, and its waits have limits.
 # Files in their order: the slow ones, of few tests, would be left to the end, one process alone.
@@ -31,11 +31,19 @@ UNITS := --ignore=tests/faults --ignore=tests/hosts --numprocesses 3 --dist load
 units: $(DEV)
 	nice -n 5 $(BIN)/python -m pytest tests $(UNITS) -m "not long" -rs
 
-# Kills, full disks and lost nodes, in namespaces from which no signal gets out.
+# Kills, full disks and lost nodes, in namespaces from which no signal gets out. Two halves, which
+# `make test` runs side by side since much of a launch is waiting; those of the first compare with one
+# undisturbed launch.
 NAMESPACE := tests/faults/in_namespace.sh
+OF_RUNS := $(patsubst %,tests/faults/test_%.py,drivers engines failures shared_runs workers)
 
-faults: $(DEV)
-	$(NAMESPACE) $(BIN)/python -m pytest tests/faults tests/hosts -m "not long" -rs
+faults: faults-of-runs faults-of-machines
+
+faults-of-runs: $(DEV)
+	$(NAMESPACE) $(BIN)/python -m pytest $(OF_RUNS) -m "not long" -rs
+
+faults-of-machines: $(DEV)
+	$(NAMESPACE) $(BIN)/python -m pytest tests/faults tests/hosts $(OF_RUNS:%=--ignore=%) -m "not long" -rs
 
 # What is left out of `make test` for its time: every pair of a product, further faults, the README
 # in a clone. An hour or two.
