@@ -2,11 +2,12 @@
 
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sweeps.machine.databases import database_file
+from sweeps.machine.databases import database_file, sqlite_url
 from sweeps.machine.sqlite_files import DatabaseError, alone
-from sweeps.tracking.database import begin, blank_of, keep_blank
+from sweeps.tracking.database import begin, blank_of
 from sweeps.tracking.settings import refused_setting
 
 if TYPE_CHECKING:
@@ -80,10 +81,15 @@ def connect(uri: str) -> "MlflowClient":
         logging.getLogger(name).setLevel(logging.WARNING)
     # It warns at every retry; the outbox prints one message for an outage.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
-    database, blank = database_file(uri), blank_of(mlflow.__version__)
+    database = database_file(uri)
     with alone(database):
-        is_made = database is not None and begin(database, blank)
-        client = MlflowClient(tracking_uri=uri)
-        if database is not None and is_made:
-            keep_blank(database, blank)
-    return client
+        if database is not None:
+            begin(database, blank_of(mlflow.__version__), _create)
+        return MlflowClient(tracking_uri=uri)
+
+
+def _create(database: Path) -> None:
+    """Let MLflow create its tables in a database that does not exist."""
+    from mlflow import MlflowClient
+
+    MlflowClient(tracking_uri=sqlite_url(database))

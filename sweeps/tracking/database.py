@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeVar
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -65,55 +66,67 @@ def blank_of(version: str) -> Path:
     return Path(cache).absolute() / "mixsweep" / f"mlflow-{version}.db"
 
 
-def begin(database: Path, blank: Path) -> bool:
-    """Fill an empty database with MLflow's tables from the blank database, if there is one.
+def begin(database: Path, blank: Path, create: Callable[[Path], None]) -> None:
+    """Fill an empty database with MLflow's tables, in one transaction.
 
-    MLflow itself would run all migrations since its first version: 3 s of processor time per home.
+    If the process is killed, the database is still empty. MLflow itself would run all migrations
+    since its first version: 3 s of processor time, and a kill would leave tables of an old version.
+    They are therefore copied from the blank database, or made in a scratch file.
 
     Args:
-        database: The existing file.
+        database: The existing file; one that is not empty is not changed.
         blank: See `blank_of`; a file that others can write to is not used.
-
-    Returns:
-        True if MLflow must create the tables itself; then `keep_blank` can save them.
+        create: Creates MLflow's tables in a database that does not exist.
     """
     if database.stat().st_size:
-        return False
+        return
     for file in sorted(blank.parent.glob(f"{blank.stem}-*{blank.suffix}")):
         content = _own_content(file)
-        if content is None or file != _kept_as(blank, content):
-            continue
-        try:
-            # In one transaction: if the process is killed, the database is still empty.
-            with (
-                closing(sqlite3.connect(":memory:")) as source,
-                closing(sqlite3.connect(database, timeout=_PATIENCE)) as copy,
-            ):
-                source.deserialize(content)
-                source.backup(copy)
-        except sqlite3.Error:
-            continue
+        if content is not None and file == _kept_as(blank, content) and _fill(database, content):
+            return
+    with TemporaryDirectory(prefix="mixsweep-mlflow-") as folder:
+        scratch = Path(folder) / database.name
+        create(scratch)
+        content = _without_experiments(scratch)
+    if _fill(database, content):
+        _keep(content, blank)
+
+
+def _fill(database: Path, content: bytes) -> bool:
+    """Copy a serialized database into an empty file; return False if it is no sound database."""
+    try:
+        with (
+            closing(sqlite3.connect(":memory:")) as source,
+            closing(sqlite3.connect(database, timeout=_PATIENCE)) as copy,
+        ):
+            source.deserialize(content)
+            source.backup(copy)
+    except sqlite3.Error:
         return False
     return True
 
 
-def keep_blank(database: Path, blank: Path) -> None:
+def _without_experiments(database: Path) -> bytes:
+    """Return the serialized tables of a database that MLflow has just created."""
+    with (
+        closing(sqlite3.connect(database, timeout=_PATIENCE)) as source,
+        closing(sqlite3.connect(":memory:")) as copy,
+    ):
+        source.backup(copy)
+        with copy:
+            copy.execute("DELETE FROM experiments")
+        return copy.serialize()
+
+
+def _keep(content: bytes, blank: Path) -> None:
     """Save MLflow's tables for future homes, in place of older copies.
 
     Failures are ignored: new homes then run the migrations.
     """
+    kept = _kept_as(blank, content)
     try:
-        with (
-            closing(sqlite3.connect(database, timeout=_PATIENCE)) as source,
-            closing(sqlite3.connect(":memory:")) as copy,
-        ):
-            source.backup(copy)
-            with copy:
-                copy.execute("DELETE FROM experiments")
-            content = copy.serialize()
-        kept = _kept_as(blank, content)
         write_durably(kept, content)
-    except (OSError, StoreError, sqlite3.Error):
+    except (OSError, StoreError):
         return
     for pattern in (blank.name, f"{blank.name}.*", f"{blank.stem}-*"):
         for former in blank.parent.glob(pattern):

@@ -263,7 +263,7 @@ def _go_through(left: Sequence[Cell], seconds: float, chosen: Collection[Cell]) 
     place = Place()
     home = Home(folder=place.folder.with_name("damage"))
     os.environ["MIXSWEEP_DATA"] = str(home.data)
-    with Warm.started(_prefix(), place.folder) as warm:
+    with Warm.started(_prefix()) as warm:
         kept = _finished(home, warm)
         until = time.monotonic() + seconds
         sound = {study: home.reports(study)[study] for study in (GRID, SEARCH)}

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -23,6 +24,7 @@ from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import Lease
 from tests.soak.findings import publish
 from tests.soak.place import Place
+from tests.soak.warm import Forked, Warm
 
 Stream = Literal["open", "closed", "gone", "gone after a line", "full", "latin-1"]
 Outcome = Literal["done", "failed", "bad input", "busy", "interrupted"]
@@ -30,6 +32,8 @@ STREAMS: tuple[Stream, ...] = ("open", "closed", "gone", "gone after a line", "f
 CODES: Mapping[Outcome, int] = {
     "done": 0, "failed": 1, "bad input": 2, "busy": 3, "interrupted": 130,
 }  # fmt: skip
+INTERPRETED: Outcome = "bad input"
+"""Outcome of the launches that start an interpreter; all other launches are forks of one."""
 PATIENCE = 240.0
 _SIDE_BY_SIDE = 3
 """Number of launches at a time; they mostly wait."""
@@ -85,21 +89,30 @@ class _Streams:
                     os.close(self.readers.pop(number))
 
     def started(
-        self, arguments: list[str], variables: Mapping[str, str]
-    ) -> subprocess.Popen[bytes]:
+        self, arguments: list[str], variables: Mapping[str, str], warm: Warm
+    ) -> "subprocess.Popen[bytes] | Forked":
         """Start the command with these streams."""
-        shell = 'exec "$0" "$@"'
-        for number in (1, 2):
-            shell += f" {number}>&-" if number not in self.writers else ""
         latin = {"PYTHONIOENCODING": "latin-1"} if "latin-1" in self._states else {}
-        process = subprocess.Popen(
-            ["sh", "-c", shell, sys.executable, "-m", "sweeps.cli", *arguments],
-            stdin=subprocess.DEVNULL, stdout=self.writers.get(1), stderr=self.writers.get(2),
-            env={**os.environ, **latin, **variables}, start_new_session=True,
-        )  # fmt: skip
+        environment = {**os.environ, **latin, **variables}
+        if self.cell.outcome == INTERPRETED:
+            process = self._interpreted(arguments, environment)
+        else:
+            process = warm.start(arguments, environment, streams=self.writers)
         for writer in self.writers.values():
             os.close(writer)
         return process
+
+    def _interpreted(
+        self, arguments: list[str], environment: Mapping[str, str]
+    ) -> "subprocess.Popen[bytes] | Forked":
+        shell = 'exec "$0" "$@"'
+        for number in (1, 2):
+            shell += f" {number}>&-" if number not in self.writers else ""
+        return subprocess.Popen(
+            ["sh", "-c", shell, sys.executable, "-m", "sweeps.cli", *arguments],
+            stdin=subprocess.DEVNULL, stdout=self.writers.get(1), stderr=self.writers.get(2),
+            env=environment, start_new_session=True,
+        )  # fmt: skip
 
     @property
     def _states(self) -> tuple[Stream, Stream]:
@@ -115,12 +128,13 @@ class _Streams:
         return said.decode(errors="replace")
 
 
-def wrong_of(cell: Cell, folder: Path) -> list[str]:
+def wrong_of(cell: Cell, folder: Path, warm: Warm) -> list[str]:
     """Return what was wrong with a launch.
 
     Args:
         cell: The launch.
         folder: An empty folder, for its home and its temporary files.
+        warm: Starts commands in forks.
     """
     home, told, place = folder / "runs", folder / "told", folder / "tmp"
     place.mkdir(parents=True)
@@ -131,7 +145,7 @@ def wrong_of(cell: Cell, folder: Path) -> list[str]:
     with ExitStack() as held:
         if cell.outcome == "busy":
             held.enter_context(Lease.acquire(Store(str(home / "store")), study, "another driver"))
-        process = streams.started([*arguments, *hook], variables)
+        process = streams.started([*arguments, *hook], variables, warm)
         if cell.outcome == "interrupted":
             _interrupt(process, home)
         said = streams.read()
@@ -167,7 +181,7 @@ def _launch(outcome: Outcome, folder: Path) -> tuple[list[str], str]:
     return ["run", str(_FAULTS / "closed-form.yaml"), *short, *engine], "closed-form"
 
 
-def _interrupt(process: "subprocess.Popen[bytes]", home: Path) -> None:
+def _interrupt(process: "subprocess.Popen[bytes] | Forked", home: Path) -> None:
     """Send SIGINT to a launch once it has stored a stage."""
     give_up_at = time.monotonic() + PATIENCE
     while not any((home / "store").glob("stages/*/*.json")):
@@ -184,16 +198,16 @@ def main() -> None:
     until = time.monotonic() + 60 * parser.parse_args().minutes
     place, wrong, num_cells = Place(), list[str](), 0
 
-    def tried(cell: Cell) -> list[str] | None:
+    def tried(cell: Cell, warm: Warm) -> list[str] | None:
         if time.monotonic() > until:
             return None
         folder = Path(tempfile.mkdtemp(dir=place.folder))
-        found = wrong_of(cell, folder)
+        found = wrong_of(cell, folder, warm)
         shutil.rmtree(folder)
         return found
 
-    with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-        for found in pool.map(tried, cells()):
+    with Warm.started() as warm, ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+        for found in pool.map(partial(tried, warm=warm), cells()):
             if found is not None:
                 num_cells += 1
                 wrong += found

@@ -115,7 +115,7 @@ def main() -> None:
     sound = Hostile(name="sound", suffix="png", content=every[0].content, is_taken=True)
     put(place.folder / "sound" / "photos", sound)
     of_sound = look(place.folder / "sound" / "photos")
-    with Warm.started((), place.folder) as launch:
+    with Warm.started() as launch:
         for number, hostile in enumerate(every):
             folder = place.folder / f"{number}"
             file = put(folder / "photos", hostile)

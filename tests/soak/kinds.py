@@ -333,8 +333,10 @@ _KINDS: Mapping[str, Kind] = {
 REPORTED = (
     "table.csv", "table.md", "table.tex", "runs.csv", "verdicts.csv", "provenance.json",
     "report.html", "seeds.csv", "seeds.md", "calibration.csv", "calibration.md", "classes.csv",
-    "classes.md", "ensembles.csv", "ensembles.md", "figures/learning_curves.svg",
-    "figures/learning_curves.png", "figures/learning_curves.csv", "figures/learning_curves.txt",
+    "classes.md", "class_differences.csv", "class_differences.md", "ensembles.csv", "ensembles.md",
+    "ensemble_sizes.csv", "ensemble_sizes.md", "spread.csv", "spread.md",
+    "figures/learning_curves.svg", "figures/learning_curves.png", "figures/learning_curves.csv",
+    "figures/learning_curves.txt",
 )  # fmt: skip
 """Files of the grid's report, with one figure."""
 KINDS: Mapping[str, Kind] = {

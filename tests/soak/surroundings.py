@@ -4,7 +4,7 @@ import argparse
 import itertools
 import os
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
 import time
@@ -17,6 +17,7 @@ import mlflow.environment_variables
 from tests.faults.exposure import ray_variables
 from tests.soak.findings import publish
 from tests.soak.place import Place
+from tests.soak.warm import Warm
 from tests.ui_server import said_by_ui
 
 _FAULTS = Path(__file__).parents[1] / "faults"
@@ -60,6 +61,8 @@ class Surrounding:
     def tried(self, folder: Path) -> Iterator[tuple[str, int, str]]:
         """Yield each command with its exit code and output.
 
+        The commands are forks of one interpreter, which has imported everything in the environment.
+
         Args:
             folder: A folder to create; everybody may pass through its parents.
         """
@@ -70,19 +73,18 @@ class Surrounding:
         given = {k: v and v.replace("{folder}", str(folder)) for k, v in self.variables.items()}
         environment = {k: v for k, v in ({**os.environ, **own} | given).items() if v is not None}
         mixsweep = [*self.prefix, sys.executable, "-m", "sweeps.cli"]
-        for command in self.commands:
-            if command == "ui":
-                yield "ui", *said_by_ui(mixsweep, environment, Path("/"))
-                continue
-            study, out = _FAULTS / "closed-form.yaml", folder / "out.csv"
-            words = command.format(study=study, out=out).split()
-            if "{study}" in command and "--set" not in words and words[0] != "store":
-                words += ["--set", "base.draws=1000"]
-            done = subprocess.run(
-                [*mixsweep, *words], env=environment, capture_output=True, text=True,
-                errors="replace", check=False, timeout=_PATIENCE, cwd="/",
-            )  # fmt: skip
-            yield command.split(maxsplit=1)[0], done.returncode, done.stdout + done.stderr
+        with Warm.started(self.prefix, environment) as warm:
+            for command in self.commands:
+                if command == "ui":  # its server is another program
+                    yield "ui", *said_by_ui(mixsweep, environment, Path("/"))
+                    continue
+                study, out = _FAULTS / "closed-form.yaml", folder / "out.csv"
+                words = command.format(study=study, out=out).split()
+                if "{study}" in command and "--set" not in words and words[0] != "store":
+                    words += ["--set", "base.draws=1000"]
+                ended = warm.run(words, environment, patience=_PATIENCE, folder="/")
+                code = -signal.SIGKILL if ended.code is None else ended.code
+                yield words[0], code, ended.out + ended.err
 
 
 def surroundings() -> Iterator[Surrounding]:

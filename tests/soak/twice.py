@@ -10,8 +10,6 @@ import hashlib
 import json
 import os
 import random
-import signal
-import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass, field
@@ -25,6 +23,7 @@ from sweeps.leasing.lease import Lease
 from tests.soak.epochs_log import EpochsLog
 from tests.soak.findings import publish
 from tests.soak.place import Place
+from tests.soak.warm import Forked, Warm
 
 _KEPT = Path("build") / "twice"
 _SOURCES = (
@@ -34,6 +33,9 @@ _SOURCES = (
     "mixup_core/store",
     "tests/soak/twice.py",
 )
+NAP = 0.02
+"""Seconds by which each epoch takes longer, so that launches overlap."""
+WRITES_DOWN = "tests.soak.epochs_log:write_down"
 _STUDY = """
 study: twice-{name}
 description: One of several studies that share runs, for the soak; runs share first epochs.
@@ -53,6 +55,7 @@ class Round:
     """One store, some studies, and the result."""
 
     folder: Path
+    warm: Warm
     files: list[Path] = field(default_factory=list)
     launches: int = 0
     killed: set[str] = field(default_factory=set)
@@ -64,20 +67,24 @@ class Round:
         """Every epoch of the round."""
         return EpochsLog(folder=self.folder)
 
-    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+    def start(self, *arguments: str) -> Forked:
         """Start a command on the store of the round."""
         self.launches += 1
-        return subprocess.Popen(
-            [sys.executable, "-m", "sweeps.cli", *arguments],
-            env={
-                **os.environ,
-                "MIXSWEEP_STORE": str(self.folder / "store"),
-                **self.log.variables(f"{self.launches}", nap=0.02),
-            },
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+        variables = {
+            **os.environ,
+            "MIXSWEEP_STORE": str(self.folder / "store"),
+            **self.log.variables(f"{self.launches}", nap=NAP),
+        }
+        said = self.said_by(f"{self.launches}").open("wb")
+        with said, Path(os.devnull).open("wb") as nowhere:
+            streams = {1: nowhere.fileno(), 2: said.fileno()}
+            return self.warm.start(arguments, variables, streams=streams, then=WRITES_DOWN)
 
-    def launch(self, number: int) -> "subprocess.Popen[str]":
+    def said_by(self, launch: str) -> Path:
+        """Return the file of what a launch writes to standard error."""
+        return self.folder / f"launch-{launch}.txt"
+
+    def launch(self, number: int) -> Forked:
         """Start the driver of a study, with its own home."""
         home = ("--home", str(self.folder / f"home-{number}"))
         process = self.start("run", str(self.files[number]), *home, "--engine", "inline")
@@ -94,23 +101,21 @@ class Round:
             number = draw.randrange(len(drivers))
             if kills and drivers[number].poll() is None and draw.random() < 0.4:
                 kills -= 1
-                os.kill(drivers[number].pid, signal.SIGKILL)
+                drivers[number].kill()
                 drivers[number].wait()
                 self.killed.add(self.names[number])
                 drivers[number] = self.launch(number)
             elif draw.random() < 0.3 and all(map(self._has_claimed, drivers, drivers.values())):
                 self.prunes += 1
-                self.start("store", "prune", str(self.files[number]), "--yes").communicate()
-        for driver in drivers.values():
-            _, said = driver.communicate()
-            assert driver.returncode in {0, 3}, said
+                self.start("store", "prune", str(self.files[number]), "--yes").wait()
         for number, driver in drivers.items():
-            if driver.returncode:  # a prune had the lease when it began
+            code, launch = driver.wait(), self.names[number]
+            assert code in {0, 3}, self.said_by(launch).read_text()
+            if code:  # a prune had the lease when it began
                 again = self.launch(number)
-                _, said = again.communicate()
-                assert again.returncode == 0, said
+                assert again.wait() == 0, self.said_by(self.names[number]).read_text()
 
-    def _has_claimed(self, number: int, driver: "subprocess.Popen[str]") -> bool:
+    def _has_claimed(self, number: int, driver: Forked) -> bool:
         """Return whether a driver has ended, or has recorded what it needs."""
         if driver.poll() is not None:
             return True
@@ -120,10 +125,10 @@ class Round:
         return holder is not None and note.get("token") == holder.token
 
 
-def made(folder: Path, draw: random.Random) -> Round:
+def made(folder: Path, draw: random.Random, warm: Warm) -> Round:
     """Return a round of two to four studies that share runs and first epochs."""
     folder.mkdir(parents=True)
-    one = Round(folder=folder)
+    one = Round(folder=folder, warm=warm)
     for number in range(draw.choice([2, 2, 3, 4])):
         text = _STUDY.format(
             name=number,
@@ -136,17 +141,18 @@ def made(folder: Path, draw: random.Random) -> Round:
     return one
 
 
-def seen(number: int, seed: int, place: Place) -> dict[str, Any]:
+def seen(number: int, seed: int, place: Place, warm: Warm) -> dict[str, Any]:
     """Return the result of a round, from now or from an earlier soak of these sources."""
     kept = _KEPT / f"{_digest()}-{seed}-{number}.json"
     if kept.exists():
         found: dict[str, Any] = json.loads(kept.read_text())
         return found
-    draw = random.Random(f"{seed} {number}")
-    one = made(place.folder / f"round-{number}", draw)
+    draw, started = random.Random(f"{seed} {number}"), time.monotonic()
+    one = made(place.folder / f"round-{number}", draw, warm)
     one.run(draw, kills=draw.choice([0, 1, 2]))
     counts = {"drivers": len(one.files), "kills": len(one.killed), "prunes": one.prunes}
-    found = {**counts, **asdict(one.log.count(one.killed))}
+    counted = asdict(one.log.count(one.killed))
+    found = {**counts, **counted, "minutes": (time.monotonic() - started) / 60}
     _KEPT.mkdir(parents=True, exist_ok=True)
     kept.write_text(json.dumps(found))
     return found
@@ -169,11 +175,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     until, place, rounds = time.monotonic() + 60 * options.minutes, Place(), []
-    while len(rounds) < options.rounds and time.monotonic() < until:
-        rounds.append(seen(len(rounds), options.seed, place))
-        sys.stdout.write(f"round {len(rounds)}: {rounds[-1]}\n")
-        sys.stdout.flush()
-    numbers = ("drivers", "kills", "prunes", "trained", "distinct", "lost", "passed")
+    with Warm.started() as warm:
+        while len(rounds) < options.rounds and time.monotonic() < until:
+            rounds.append(seen(len(rounds), options.seed, place, warm))
+            sys.stdout.write(f"round {len(rounds)}: {rounds[-1]}\n")
+            sys.stdout.flush()
+    numbers = ("drivers", "kills", "prunes", "trained", "distinct", "lost", "passed", "minutes")
     twice = [f"round {n}: {line}" for n, r in enumerate(rounds, 1) for line in r["twice"]]
     figures = {
         "rounds": len(rounds),

@@ -1,42 +1,42 @@
-"""Warm: commands started by a process that has imported everything, for thousands of commands.
+"""Warm: commands in forks of a process that has imported everything, for hundreds of commands.
 
-Each command is still its own process, forked from one that has imported Ray, MLflow and torch. This
-saves importing them and tearing them down, which is most of the time of most commands.
+Each command is a process of its own, with its own environment, working directory and streams. It
+saves the seconds in which an interpreter starts and imports Ray, MLflow and torch.
 """
 
-import atexit
-import faulthandler
+import contextlib
 import importlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
-import threading
+import tempfile
 import time
-import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import Any
 
 from tests.conftest import CommandLine
 
-_POLL = 0.02
-_ASKED = signal.SIGUSR1
+ASKED = signal.SIGUSR1
 """Signal that makes a hanging command print its stack frames."""
 _TELLS_WITHIN = 2.0
-_NEEDED = (
+NEEDED = (
     "sweeps.cli",
     "sweeps.running.launch",
     "sweeps.running.tuning",
+    "sweeps.running.attempt",
     "sweeps.searching.proposals",
     "mlflow",
     "torchvision",
     "sweeps.tracking.projection",
     "reports.pages.build",
 )
+"""Modules that commands use."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,125 +49,166 @@ class Ended:
     err: str
 
 
-class Warm:
-    """Process that starts commands; `started` ends it."""
+@dataclass(kw_only=True, slots=True)
+class Forked:
+    """A started command, with the methods of `subprocess.Popen` that tests use."""
 
-    def __init__(self, process: "subprocess.Popen[str]", folder: Path) -> None:
-        self._process = process
-        self._said = folder / "stdout.txt", folder / "stderr.txt"
+    args: Sequence[str]
+    pid: int
+    connection: socket.socket
+    """Connection on which the server of the fork tells its exit code."""
+    returncode: int | None = None
+    _told: bytes = field(default=b"", init=False)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit code; a signal is negative.
+
+        Raises:
+            subprocess.TimeoutExpired: If the command goes on after some seconds.
+        """
+        if self.returncode is None:
+            self.connection.settimeout(timeout)
+            try:
+                while not self._told.endswith(b"\n"):
+                    part = self.connection.recv(64)
+                    assert part, "the server of warm commands is gone"
+                    self._told += part
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired(list(self.args), timeout or 0.0) from None
+            self.connection.close()
+            self.returncode = int(self._told)
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """Return the exit code; None while the command runs."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self.wait(0.0)
+        return None
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the command."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """Kill the command."""
+        self.send_signal(signal.SIGKILL)
+
+    def wait_or_kill(self, patience: float) -> int | None:
+        """Return the exit code; None if the command hung, after it has printed its frames."""
+        try:
+            return self.wait(patience)
+        except subprocess.TimeoutExpired:
+            self.send_signal(ASKED)
+            time.sleep(_TELLS_WITHIN)
+            os.killpg(self.pid, signal.SIGKILL)
+            self.wait()
+            return None
+
+
+class Warm:
+    """A process that starts commands; `started` ends it."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
 
     @classmethod
     @contextmanager
-    def started(cls, prefix: Sequence[str], folder: Path) -> Iterator["Warm"]:
+    def started(
+        cls,
+        prefix: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+        *,
+        modules: Sequence[str] = NEEDED,
+    ) -> Iterator["Warm"]:
         """Import everything once.
 
         Args:
             prefix: A command that runs the command which follows it.
-            folder: Folder for the output of commands.
+            environment: Environment in which the modules are imported; None is that of this
+                process.
+            modules: Modules to import.
         """
-        process = subprocess.Popen(
-            [*prefix, sys.executable, "-m", "tests.soak.warm"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        try:
-            yield cls(process, folder)
-        finally:
-            process.communicate()
+        with tempfile.TemporaryDirectory(prefix="warm-") as place:
+            Path(place).chmod(0o777)  # a prefix may change the user
+            process = subprocess.Popen(
+                [*prefix, sys.executable, "-m", "tests.soak.warm_server", place, *modules],
+                env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                cwd=Path(__file__).parents[2],
+            )  # fmt: skip
+            assert process.stdout is not None
+            try:
+                assert process.stdout.readline() == "ready\n", "the server does not start"
+                yield cls(Path(place))
+            finally:
+                process.communicate()
 
-    def __call__(self, mixsweep: CommandLine, *arguments: str, patience: float) -> "Ended":
-        """Run a command on a home.
+    def start(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        streams: Mapping[int, int],
+        folder: str | Path | None = None,
+        then: str = "",
+    ) -> Forked:
+        """Start a command.
 
         If it would become another program, such as a server, it exits with 0 instead.
+
+        Args:
+            arguments: Arguments of `mixsweep`.
+            environment: Environment of the command.
+            streams: Open files by number of the stream; a missing output stream is closed.
+            folder: Working directory; None is that of this process.
+            then: MODULE:FUNCTION to call before the command; empty for none.
+        """
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.connect(str(self._place / "socket"))
+        request: dict[str, Any] = {
+            "arguments": list(arguments),
+            "environment": dict(environment),
+            "folder": str(folder or Path.cwd()),
+            "streams": list(streams),
+            "then": then,
+        }
+        # The files travel with the first byte; the rest follows when the server has taken it.
+        socket.send_fds(connection, [b" "], list(streams.values()))
+        connection.sendall(json.dumps(request).encode() + b"\n")
+        pid = connection.makefile("rb", buffering=0).readline()
+        return Forked(args=list(arguments), pid=int(pid), connection=connection)
+
+    def __call__(self, mixsweep: CommandLine, *arguments: str, patience: float) -> Ended:
+        """Run a command on a home to its end.
 
         Args:
             mixsweep: Command line on the home.
             arguments: Arguments of the command.
             patience: Seconds after which it counts as hanging.
         """
-        begun = {
-            "arguments": arguments,
-            "environment": mixsweep.environment(),
-            "said": [str(path) for path in self._said],
-            "patience": patience,
-        }
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        print(json.dumps(begun), file=self._process.stdin, flush=True)
-        code: int | None = json.loads(self._process.stdout.readline())
-        out, err = (path.read_text(errors="replace") for path in self._said)
-        return Ended(code=code, out=out, err=err)
+        return self.run(arguments, mixsweep.environment(), patience=patience)
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        patience: float,
+        folder: str | Path | None = None,
+    ) -> Ended:
+        """Run a command in an environment to its end."""
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            streams = {1: out.fileno(), 2: err.fileno()}
+            forked = self.start(arguments, environment, streams=streams, folder=folder)
+            code = forked.wait_or_kill(patience)
+            said = []
+            for file in (out, err):
+                file.seek(0)
+                said.append(file.read().decode(errors="replace"))
+        return Ended(code=code, out=said[0], err=said[1])
 
 
-def _serve(requests: IO[str]) -> None:
-    before = dict(os.environ)
-    for module in _NEEDED:
-        importlib.import_module(module)
-    # What importing sets is part of what a command is: that its cluster is closed to others.
-    needed = {name: value for name, value in os.environ.items() if before.get(name) != value}
-    for line in requests:
-        begun = json.loads(line)
-        pid = os.fork()
-        if pid == 0:
-            _become(begun["arguments"], needed | begun["environment"], begun["said"])
-        print(json.dumps(_code(pid, begun["patience"])), flush=True)  # noqa: T201
-
-
-def _become(
-    arguments: Sequence[str], environment: Mapping[str, str], said: Sequence[str]
-) -> NoReturn:
-    os.setsid()
-    os.environ.clear()
-    os.environ.update(environment)
-    new = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    out, err = (os.open(path, new, 0o600) for path in said)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for number, target in ((nothing, 0), (out, 1), (err, 2)):
-        os.dup2(number, target)
-    sys.addaudithook(_stay)
-    faulthandler.register(_ASKED, chain=False)
-    sys.argv = ["mixsweep", *arguments]
-    from sweeps.cli import main
-
-    code = 1
-    try:
-        main()
-    except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else 0
-    except BaseException:
-        traceback.print_exc()
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
-def _stay(event: str, arguments: Sequence[object]) -> None:
-    """End a process that is about to become another program."""
-    if event == "os.exec":
-        sys.stdout.flush()
-        os._exit(0)
-
-
-def _code(pid: int, patience: float) -> int | None:
-    """Return the exit code of a child (a signal is negative); None if it had to be killed.
-
-    A hanging child first prints the stack of each of its threads.
-    """
-    give_up_at = time.monotonic() + patience
-    while time.monotonic() < give_up_at:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(_POLL)
-    os.kill(pid, _ASKED)
-    time.sleep(_TELLS_WITHIN)
-    os.killpg(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return None
-
-
-if __name__ == "__main__":
-    _serve(sys.stdin)
+def called(name: str) -> None:
+    """Call a function by MODULE:FUNCTION."""
+    module, _, function = name.partition(":")
+    getattr(importlib.import_module(module), function)()

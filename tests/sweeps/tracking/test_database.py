@@ -9,13 +9,12 @@ import pytest
 from mlflow import MlflowClient
 
 from sweeps.machine.home import Home
-from sweeps.machine.sqlite_files import DatabaseError
+from sweeps.machine.sqlite_files import DatabaseError, require_tracking
 from sweeps.study.study import Study
 from sweeps.tracking.database import (
     begin,
     contents_of,
     experiment_in,
-    keep_blank,
     relocate,
     require_artifacts,
 )
@@ -109,13 +108,28 @@ def test_a_second_home_begins_with_the_tables_of_the_first_and_none_of_its_exper
     assert names_of(second) == {"Default", "second"}
 
 
-def kept_blank(folder: Path) -> tuple[Path, Path]:
-    """Return the name of a blank database, and the file in which it is kept."""
-    made, blank = folder / "made.db", folder / "cache" / "blank.db"
-    with closing(sqlite3.connect(made)) as connection, connection:
+def create(database: Path) -> None:
+    """Create tables as MLflow would, with an experiment."""
+    with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute(TABLE)
         connection.execute("INSERT INTO experiments VALUES ('mine')")
-    keep_blank(made, blank)
+
+
+def never(database: Path) -> None:
+    """Fail if tables are created."""
+    raise AssertionError(database)
+
+
+def empty(database: Path) -> Path:
+    """Create an empty file."""
+    database.touch()
+    return database
+
+
+def kept_blank(folder: Path) -> tuple[Path, Path]:
+    """Return the name of a blank database, and the file in which it is kept."""
+    blank = folder / "cache" / "blank.db"
+    begin(empty(folder / "made.db"), blank, create)
     (kept,) = blank.parent.iterdir()
     return blank, kept
 
@@ -137,10 +151,17 @@ def test_a_blank_database_is_used_only_if_it_is_as_it_was_kept_and_ours(
             kept.symlink_to(kept.rename(tmp_path / "elsewhere.db"))
         case _:
             DAMAGES[fault](kept)
-    database = tmp_path / "mlflow.db"
-    database.touch()
-    assert begin(database, blank) is (fault != "none")
-    assert tables_of(database) == ({"experiments": TABLE} if fault == "none" else {})
+    created: list[Path] = []
+
+    def noted(database: Path) -> None:
+        created.append(database)
+        create(database)
+
+    database = empty(tmp_path / "mlflow.db")
+    begin(database, blank, noted)
+    assert bool(created) is (fault != "none")
+    assert tables_of(database) == {"experiments": TABLE}
+    assert names_of(database) == set()
 
 
 def test_a_sound_database_of_another_program_is_no_blank_and_goes(tmp_path: Path) -> None:
@@ -149,42 +170,54 @@ def test_a_sound_database_of_another_program_is_no_blank_and_goes(tmp_path: Path
     for name in ("blank.db", f"blank-{'0' * 64}.db"):
         with closing(sqlite3.connect(blank.with_name(name))) as connection, connection:
             connection.execute("CREATE TABLE bookmarks (url TEXT)")
-    database = tmp_path / "mlflow.db"
-    database.touch()
-    assert begin(database, blank)
-    assert tables_of(database) == {}
-    keep_blank(tmp_path / "made.db", blank)
-    assert list(blank.parent.iterdir()) == [kept]
-    assert not begin(database, blank)
+    database = empty(tmp_path / "mlflow.db")
+    begin(database, blank, create)
     assert tables_of(database) == {"experiments": TABLE}
-    assert names_of(database) == set()
+    assert list(blank.parent.iterdir()) == [kept]
+    begin(empty(tmp_path / "next.db"), blank, never)
 
 
 def test_partial_blank_databases_of_killed_processes_are_deleted(tmp_path: Path) -> None:
     blank, kept = kept_blank(tmp_path)
     for name in (f"{kept.name}.x1.tmp", "blank.db.4711"):
         blank.with_name(name).write_bytes(b"half")
-    keep_blank(tmp_path / "made.db", blank)
+    kept.unlink()
+    begin(empty(tmp_path / "next.db"), blank, create)
     assert list(blank.parent.iterdir()) == [kept]
 
 
 def test_a_database_that_is_not_empty_keeps_what_it_has(tmp_path: Path) -> None:
     blank, database = tmp_path / "blank.db", tmp_path / "mlflow.db"
     database.write_bytes(b"mine")
-    assert not begin(database, blank)
+    begin(database, blank, never)
     assert database.read_bytes() == b"mine"
 
 
 def test_a_blank_database_that_cannot_be_kept_is_no_failure(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    database = tmp_path / "mlflow.db"
-    with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute(TABLE)
-    keep_blank(database, tmp_path / "file" / "blank.db")
-    database.write_bytes(b"x" * 8192)
-    keep_blank(database, tmp_path / "blank.db")
-    keep_blank(tmp_path / "not there" / "mlflow.db", tmp_path / "blank.db")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "mlflow.db"]
+    database = empty(tmp_path / "mlflow.db")
+    begin(database, tmp_path / "file" / "blank.db", create)
+    assert tables_of(database) == {"experiments": TABLE}
+
+
+def test_a_launch_killed_while_mlflow_creates_its_tables_leaves_an_empty_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    home = tmp_path / "home"
+
+    def killed(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("alembic.command.upgrade", killed)
+        with pytest.raises(KeyboardInterrupt):
+            opened(home, "first")
+    database = home / "mlflow.db"
+    assert database.read_bytes() == b""
+    require_tracking(Home(folder=home).tracking_uri, "mixsweep sync")
+    Experiment.open(Home(folder=home).tracking_uri, "first", artifact_location=None)
+    assert names_of(database) == {"Default", "first"}
 
 
 def test_a_new_database_is_its_owners_alone(tmp_path: Path) -> None:
