@@ -13,6 +13,8 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -94,7 +96,8 @@ def trained(**variables: str) -> dict[str, tuple[str, dict[str, str]]]:
 
 def main() -> None:
     """Try every value and publish; exit with 1 if the record hides a change."""
-    plain, lines, hidden = trained(), [], []
+    started = time.monotonic()
+    plain, lines, hidden, outcomes = trained(), list[str](), list[str](), Counter[str]()
     if {k: v[0] for k, v in trained().items()} != {k: v[0] for k, v in plain.items()}:
         hidden.append("two runs in one environment differ")
     for name, values in VARIABLES.items():
@@ -102,13 +105,23 @@ def main() -> None:
             for model, (digest, environment) in trained(**{name: value}).items():
                 recorded = differences(plain[model][1], environment)
                 bits = "the same bits" if digest == plain[model][0] else "other bits"
-                lines.append(f"{name}={value} {model}: {bits}, recorded {', '.join(recorded)}")
+                outcomes[f"{bits}, {'recorded' if recorded else 'recorded nowhere'}"] += 1
+                lines.append(
+                    f"{name}={value} {model}: {bits}, recorded {', '.join(recorded) or 'nowhere'}"
+                )
                 sys.stdout.write(lines[-1] + "\n")
                 if digest != plain[model][0] and not recorded:
                     hidden.append(lines[-1])
-    figures = {"pairs": len(lines), "moved_bits": sum("other bits" in line for line in lines)}
+    figures = {
+        "pairs": len(lines),
+        "by_outcome": dict(sorted(outcomes.items())),
+        "other_bits_at": [line.partition(":")[0] for line in lines if "other bits" in line],
+        "hidden": hidden,
+        "seen": lines,
+        "minutes": (time.monotonic() - started) / 60,
+    }
     title = "Every documented variable of oneDNN, MKL, OpenMP, ATen and glibc, two networks"
-    publish("bits", title, {**figures, "hidden": hidden, "seen": lines})
+    publish("bits", title, figures)
     sys.exit(bool(hidden))
 
 

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -86,7 +87,7 @@ def leaking_files(folder: Path) -> set[str]:
 
 def main() -> None:
     """Run every command and publish; exit with 1 if any secret was found."""
-    place, wrong, num_commands = Place(), list[str](), 0
+    started, place, wrong, num_commands = time.monotonic(), Place(), list[str](), 0
     home, databases = place.folder / "runs", place.folder / "databases"
     temporary = Path(os.environ["TMPDIR"]) / "t"  # short: sockets lie below it
     for folder in (databases, temporary):
@@ -129,6 +130,7 @@ def main() -> None:
         "cpu_seconds_until_a_typed_address_is_hidden_at_most": lookout.typed_for,
         "files": files,
         "violations": wrong,
+        "minutes": (time.monotonic() - started) / 60,
     }
     publish("canaries", "Commands on databases whose addresses hold secrets", figures)
     print("\n".join(wrong) or "every promise was kept")  # noqa: T201

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -178,7 +179,8 @@ def main() -> None:
     """Try all values and publish; exit with 1 if anything was open, changed or left behind."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60)
-    until, place = time.monotonic() + 60 * parser.parse_args().minutes, Place()
+    started, place, codes = time.monotonic(), Place(), Counter[str]()
+    until = started + 60 * parser.parse_args().minutes
     wrong: list[str] = []
     listening: set[str] = set()
     commands, names = 0, []
@@ -192,14 +194,17 @@ def main() -> None:
             commands += len(trial.codes)
             listening |= trial.listening
             names.append(f"{name}: {trial.codes}")
+            codes.update(f"{verb}: {code}" for verb, code in trial.codes.items())
             wrong += [f"{name}: {what}" for what in trial.wrong]
     figures = {
         "values": len(names),
         "commands": commands,
         "sockets_seen": len(listening),
         "addresses_listened_at": sorted({name.partition("|")[0] for name in listening}),
-        "exit_codes": names,
+        "exit_codes": dict(sorted(codes.items())),
+        "exit_codes_by_value": names,
         "violations": wrong,
+        "minutes": (time.monotonic() - started) / 60,
     }
     publish("closed", "run, report, ui and submit with hostile values of Ray's variables", figures)
     sys.exit(bool(wrong))

@@ -17,6 +17,8 @@ import os
 import random
 import re
 import shutil
+import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -40,10 +42,15 @@ PATIENCE_OF_LAUNCHES = 150.0
 """The same limit for a command that may start Ray on a busy machine."""
 STUDY = "STUDY"
 """Placeholder for the study file in a command."""
+RAYS = "truncated"
+"""Damage after which launches train with Ray; after the others they train in their own process,
+which takes a third of the time."""
+ON_RAY = ("--slots", "1")
+INLINE = ("--engine", "inline")
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "plan": ("plan", STUDY),
     "status": ("status", STUDY),
-    "run": ("run", STUDY, "--slots", "1", "--keep-final-states"),
+    "run": ("run", STUDY, "--keep-final-states"),
     "report": ("report", STUDY),
     "report of fewer": ("report", STUDY, "--set", "seeds=1"),
     "sync": ("sync", STUDY),
@@ -263,7 +270,7 @@ def _go_through(left: Sequence[Cell], seconds: float, chosen: Collection[Cell]) 
     place = Place()
     home = Home(folder=place.folder.with_name("damage"))
     os.environ["MIXSWEEP_DATA"] = str(home.data)
-    with Warm.started(_prefix()) as warm:
+    with Warm.started(_prefix(), first="tests.soak.damage:rehearse") as warm:
         kept = _finished(home, warm)
         until = time.monotonic() + seconds
         sound = {study: home.reports(study)[study] for study in (GRID, SEARCH)}
@@ -336,7 +343,7 @@ def _finished(home: Home, warm: Warm) -> Path:
         if not kept.exists():
             home.begin()
             for study in (GRID, SEARCH):
-                ended = _run(home, study, "run", warm)
+                ended = _run(home, study, "run", warm, is_on_ray=True)
                 assert ended.code == 0, ended
             home.complete()
             shutil.rmtree(CACHE, ignore_errors=True)  # other code's
@@ -367,14 +374,26 @@ def _end(cell: Cell, home: Home, warm: Warm) -> Ending:
         shutil.copy(kind.other(home), file)
     else:
         kind.damages()[cell.damage](file)
-    ended = _run(home, kind.study, cell.command, warm)
+    ended = _run(home, kind.study, cell.command, warm, is_on_ray=cell.damage == RAYS)
     return Ending(ended=ended, file=file, reports=home.reports(kind.study))
 
 
-def _run(home: Home, study: str, command: str, warm: Warm) -> Ended:
-    arguments = (str(home.file_of(study)) if part == STUDY else part for part in COMMANDS[command])
-    patience = PATIENCE_OF_LAUNCHES if command == "run" else PATIENCE
-    return warm(home.mixsweep(), *arguments, patience=patience)
+def _run(home: Home, study: str, command: str, warm: Warm, *, is_on_ray: bool) -> Ended:
+    words = [str(home.file_of(study)) if part == STUDY else part for part in COMMANDS[command]]
+    if command != "run":
+        return warm(home.mixsweep(), *words, patience=PATIENCE)
+    words += ON_RAY if is_on_ray else INLINE
+    return warm(home.mixsweep(), *words, patience=PATIENCE_OF_LAUNCHES)
+
+
+def rehearse() -> None:
+    """Let MLflow and SQLAlchemy set up what they set up once in a process."""
+    from sweeps.tracking.connection import connect
+
+    with tempfile.TemporaryDirectory() as folder:
+        connect(f"sqlite:///{folder}/mlflow.db").search_experiments()
+    others = [t for t in threading.enumerate() if t is not threading.main_thread()]
+    assert not others, f"threads would be missing in forks: {others}"
 
 
 def _prefix() -> Sequence[str]:

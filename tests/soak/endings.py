@@ -195,7 +195,8 @@ def main() -> None:
     """Try all cells and publish; exit with 1 if an ending was wrong."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=90)
-    until = time.monotonic() + 60 * parser.parse_args().minutes
+    started = time.monotonic()
+    until = started + 60 * parser.parse_args().minutes
     place, wrong, num_cells = Place(), list[str](), 0
 
     def tried(cell: Cell, warm: Warm) -> list[str] | None:
@@ -217,6 +218,7 @@ def main() -> None:
         "launches": num_cells,
         "of": sum(1 for _ in cells()),
         "violations": wrong,
+        "minutes": (time.monotonic() - started) / 60,
     }
     publish("endings", "Launches by the state of both streams and the outcome", figures)
     print("\n".join(wrong) or "every promise was kept")  # noqa: T201

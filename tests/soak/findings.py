@@ -3,7 +3,7 @@
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +13,10 @@ from reports.numbers.provenance import PACKAGES, describe_code
 from sweeps.machine.processor import processor
 
 MEASUREMENTS = Path("reports") / "published" / "measurements"
+_MOST_ENTRIES = 12
+"""Largest number of entries of a list that are all in the table."""
+_OF_LONG_LISTS = 3
+"""Number of entries in the table of a longer list."""
 Kind = Literal["soak", "bench", "bench-search", "mutants", "clusters"]
 
 
@@ -69,7 +73,10 @@ def write_table(folder: Path, kind: str) -> None:
     for name, found in sorted(newest.items()):
         rows.append(f"| **{name}** | {origin(found)} | {found['title']} | |")
         rows += [f"| | | {figure} | {value} |" for figure, value in _rows(found["figures"])]
-    rows += ["", f"Older findings are in `{kind}.jsonl`. Wall times include what else ran."]
+    rows += [
+        "",
+        f"Long lists and older findings are in `{kind}.jsonl`. Wall times include what else ran.",
+    ]
     (folder / f"{kind}.md").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
@@ -83,11 +90,19 @@ def _rows(figures: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, s
             case Mapping():
                 yield from _rows(value, f"{prefix}{name}: ")
             case list():
-                yield f"{prefix}{name}", " ".join(", ".join(map(str, value)).split()) or "none"
+                yield f"{prefix}{name}", _listed(value)
             case float():
                 yield f"{prefix}{name}", f"{value:.4g}"
             case _:
                 yield f"{prefix}{name}", str(value)
+
+
+def _listed(entries: Sequence[object]) -> str:
+    """Return the entries of a list in one line, or the first ones and the number of others."""
+    is_long = len(entries) > _MOST_ENTRIES
+    shown = entries[:_OF_LONG_LISTS] if is_long else entries
+    others = [f"and {len(entries) - len(shown)} more"] if is_long else []
+    return " ".join(", ".join([*map(str, shown), *others]).split()) or "none"
 
 
 def origin(found: Mapping[str, Any]) -> str:

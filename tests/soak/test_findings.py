@@ -19,6 +19,7 @@ def test_the_table_of_a_kind_shows_the_newest_finding_of_each_name(
         "minutes": 0.123456,
         "ratio": spread | {"goal": 7.0},
         "other": spread | {"goal": None},
+        "pairs": [f"pair {number}" for number in range(78)],
     }
     folder = publish("disks", "1 full disk", figures)
     assert folder == Path("reports/published/measurements")
@@ -31,9 +32,11 @@ def test_the_table_of_a_kind_shows_the_newest_finding_of_each_name(
         "| | | minutes | 0.1235 |",
         "| | | ratio | 8.25 [8 to 9.5], n=3, goal 7 |",
         "| | | other | 8.25 [8 to 9.5], n=3 |",
+        "| | | pairs | pair 0, pair 1, pair 2, and 75 more |",
     ):
         assert row in rows
     assert "| | | kills: worker | 1 |" not in rows
+    assert len(found[-1]["figures"]["pairs"]) == 78
 
 
 def test_findings_are_written_to_the_folder_that_is_given(tmp_path: Path) -> None:

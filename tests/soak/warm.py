@@ -36,7 +36,7 @@ NEEDED = (
     "sweeps.tracking.projection",
     "reports.pages.build",
 )
-"""Modules that commands use."""
+"""Modules that commands use; the server imports them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,7 +119,7 @@ class Warm:
         prefix: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
         *,
-        modules: Sequence[str] = NEEDED,
+        first: str = "",
     ) -> Iterator["Warm"]:
         """Import everything once.
 
@@ -127,12 +127,12 @@ class Warm:
             prefix: A command that runs the command which follows it.
             environment: Environment in which the modules are imported; None is that of this
                 process.
-            modules: Modules to import.
+            first: MODULE:FUNCTION to call after the imports; empty for none.
         """
         with tempfile.TemporaryDirectory(prefix="warm-") as place:
             Path(place).chmod(0o777)  # a prefix may change the user
             process = subprocess.Popen(
-                [*prefix, sys.executable, "-m", "tests.soak.warm_server", place, *modules],
+                [*prefix, sys.executable, "-m", "tests.soak.warm_server", place, first],
                 env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                 cwd=Path(__file__).parents[2],
             )  # fmt: skip

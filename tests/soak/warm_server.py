@@ -1,6 +1,6 @@
 """Warm server: imports modules once, then forks a process for each command that a client sends.
 
-Arguments: the folder of its socket, then the modules. It ends with its standard input.
+Arguments: the folder of its socket, and a function to call first. It ends with its standard input.
 """
 
 import atexit
@@ -23,20 +23,22 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from sweeps.machine.arguments import read_names_as_utf8
-from tests.soak.warm import ASKED, called
+from tests.soak.warm import ASKED, NEEDED, called
 
 
 def main() -> None:
     """Serve until standard input ends."""
     read_names_as_utf8()
-    place, *modules = sys.argv[1:]
+    place, first = sys.argv[1:]
     before = dict(os.environ)
     os.environ.update(MPLBACKEND="agg", MATPLOTLIBRC=os.devnull)
     if sys.warnoptions:
         warnings.simplefilter("ignore")  # as the command does
-    for module in modules:
+    for module in NEEDED:
         with suppress(Exception):  # the command imports it again and says what is wrong
             importlib.import_module(module)
+    if first:
+        called(first)
     gc.freeze()  # a collection in a fork would copy every page that was imported
     # What importing sets is part of what a command is: that its cluster is closed to others.
     needed = {name: value for name, value in os.environ.items() if before.get(name) != value}
