@@ -178,14 +178,17 @@ class Request:
         place = self.home.shown_store
         if not self._launches:
             raise RefusedError(f"{place}: nothing of the study {self.study.name} is stored there")
-        stored = "; ".join(
-            f"{launch.num_finished(self.store.keys())} finished runs of {launch.command!r}"
-            for launch in self._launches
-        )
+        stored = "; ".join(map(self._told, self._launches))
         raise RefusedError(
             f"{place}: nothing of the study {self.study.name} is stored there with these settings; "
             f"stored are {stored}"
         )
+
+    def _told(self, launch: Launch) -> str:
+        """Return how many runs of a launch are stored, and how its settings differ."""
+        told = f"{launch.num_finished(self.store.keys())} finished runs of {launch.command!r}"
+        different = spell_differences(launch.arms, self.study)
+        return f"{told} with {different}" if different else told
 
     @cached_property
     def _launches(self) -> tuple[Launch, ...]:

@@ -17,8 +17,6 @@ import os
 import random
 import re
 import shutil
-import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -170,6 +168,7 @@ def _unclear(cell: Cell, ending: Ending) -> str | None:
     if ending.ended.code != 1 and len(lines) != 1:
         return f"{len(lines)} lines: {told}"
     names = {ending.file.name, ending.file.stem, ending.file.stem.split("-")[0]}
+    names |= {"digest=other files"} if cell.of.stands_for else set()
     # What is not there has no name that the program could know; it names the run instead. A report
     # of a run that is not stored lacks it anyway, as that of other images lacks all.
     lacks = ending.ended.code == 1 and (cell.of.stands_for or cell.of.lacks_a_run)
@@ -270,7 +269,7 @@ def _go_through(left: Sequence[Cell], seconds: float, chosen: Collection[Cell]) 
     place = Place()
     home = Home(folder=place.folder.with_name("damage"))
     os.environ["MIXSWEEP_DATA"] = str(home.data)
-    with Warm.started(_prefix(), first="tests.soak.damage:rehearse") as warm:
+    with Warm.started(_prefix(), first="tests.soak.warm:rehearse") as warm:
         kept = _finished(home, warm)
         until = time.monotonic() + seconds
         sound = {study: home.reports(study)[study] for study in (GRID, SEARCH)}
@@ -384,16 +383,6 @@ def _run(home: Home, study: str, command: str, warm: Warm, *, is_on_ray: bool) -
         return warm(home.mixsweep(), *words, patience=PATIENCE)
     words += ON_RAY if is_on_ray else INLINE
     return warm(home.mixsweep(), *words, patience=PATIENCE_OF_LAUNCHES)
-
-
-def rehearse() -> None:
-    """Let MLflow and SQLAlchemy set up what they set up once in a process."""
-    from sweeps.tracking.connection import connect
-
-    with tempfile.TemporaryDirectory() as folder:
-        connect(f"sqlite:///{folder}/mlflow.db").search_experiments()
-    others = [t for t in threading.enumerate() if t is not threading.main_thread()]
-    assert not others, f"threads would be missing in forks: {others}"
 
 
 def _prefix() -> Sequence[str]:

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -212,3 +213,13 @@ def called(name: str) -> None:
     """Call a function by MODULE:FUNCTION."""
     module, _, function = name.partition(":")
     getattr(importlib.import_module(module), function)()
+
+
+def rehearse() -> None:
+    """Let MLflow and SQLAlchemy set up what they set up once in a process."""
+    from sweeps.tracking.connection import connect
+
+    with tempfile.TemporaryDirectory() as folder:
+        connect(f"sqlite:///{folder}/mlflow.db").search_experiments()
+    others = [t for t in threading.enumerate() if t is not threading.main_thread()]
+    assert not others, f"threads would be missing in forks: {others}"
