@@ -1,0 +1,30 @@
+"""Published logs of the first use of each cluster file (`make clusters` writes them)."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FILES = ROOT / "cluster"
+LOGS = ROOT / "reports" / "published" / "measurements" / "first-use"
+STARTS_NOTHING = {"runtime-env.yaml", "__init__.py"}
+
+
+def test_every_file_that_starts_something_has_a_log_that_names_its_border() -> None:
+    heads = [path.read_text().partition("\n")[0] for path in LOGS.iterdir()]
+    shipped = {path.name for path in FILES.iterdir() if path.is_file()} - STARTS_NOTHING
+    for name in sorted(found for found in shipped if not found.endswith(".md")):
+        told = f"First use of cluster/{name}, written by its test. "
+        borders = [head.removeprefix(told) for head in heads if head.startswith(told)]
+        assert any(borders), f"no log of a first use of {name}: make clusters"
+
+
+def test_the_page_of_first_uses_shows_every_log() -> None:
+    page = (ROOT / "docs" / "how-to" / "first-use.md").read_text()
+    assert {path.name for path in LOGS.iterdir()} == {
+        line.rpartition("/")[2] for line in page.splitlines() if "/first-use/" in line
+    }
+
+
+def test_no_log_names_a_folder_of_the_machine_that_wrote_it() -> None:
+    for path in LOGS.iterdir():
+        for place in ("/mnt/", "/root/", "/home/runner/"):
+            assert place not in path.read_text(), path.name
