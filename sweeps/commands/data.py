@@ -5,6 +5,9 @@ from pathlib import Path
 import click
 
 from mixup_core.images.data.fetching import data_root
+from mixup_core.images.data.folder_facts import FolderFacts, examine, scan_folder
+from mixup_core.images.data.folders import TEST_FOLDERS, Layout
+from mixup_core.images.data.spelling import spelled_alike
 from mixup_core.problem import DataError, all_data_needs
 from mixup_core.rules import printable
 from sweeps.commands.options import loading_option
@@ -54,9 +57,6 @@ def check_data(folder: Path, size: int, test_folder: str | None, skip: tuple[str
     FOLDER has one folder per class in train/, and usually in test/ too. Also counts test images
     that look like a training image. Exit code 2 if a file cannot be used.
     """
-    from mixup_core.images.data.folder_facts import examine, scan_folder
-    from mixup_core.images.data.folders import TEST_FOLDERS, Layout
-
     there = [name for name in TEST_FOLDERS if (folder / name).is_dir()]
     layout = Layout(test_folder=test_folder or next(iter(there), "test"), skip=skip)
     with still("decoding the images"):
@@ -66,7 +66,8 @@ def check_data(folder: Path, size: int, test_folder: str | None, skip: tuple[str
     if examined.faults:
         number = len(examined.faults)
         what = "faults" if number > 1 else "fault"
-        click.echo(f"{number} {what}; data.skip of a study file leaves files out", err=True)
+        hint = "; data.skip of a study file leaves files out" if examined.can_skip else ""
+        click.echo(f"{number} {what}{hint}", err=True)
         return BAD_INPUT
     facts = scan_folder(folder, data_root(), layout)
     for name in facts.classes:
@@ -83,10 +84,16 @@ def check_data(folder: Path, size: int, test_folder: str | None, skip: tuple[str
                 if test.partition("/")[2] not in facts.shared
             ],
         ),
-        ("training images have the bytes of another", tuple(facts.copies)),
+        (
+            "training images have the bytes of another",
+            [f"{one}, like {other}" for one, other in facts.equal_images()],
+        ),
+        ("names differ only in capitals or in how an accent is written", _alike(facts)),
     ):
         if names:
             click.echo(f"{len(names)} {what}; the first: {printable(names[0])}")
+    if not facts.test:
+        click.echo("no test images; data.test_fraction: 0.2 holds out a fifth of each class")
     beside = sorted(p.name for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
     if unused := [f"{printable(n)}/" for n in beside if n not in {"train", layout.test_folder}]:
         click.echo(f"not used: {', '.join(unused)}; data.val_size holds out images of train/")
@@ -94,3 +101,12 @@ def check_data(folder: Path, size: int, test_folder: str | None, skip: tuple[str
         click.echo("training needs two classes or more", err=True)
         return BAD_INPUT
     return DONE
+
+
+def _alike(facts: FolderFacts) -> list[str]:
+    """Return pairs of classes or of images of a class that are one file on some disks."""
+    groups = spelled_alike(facts.classes)
+    for split in (facts.train, facts.test):
+        for kind, files in split.items():
+            groups += [[f"{kind}/{name}" for name in alike] for alike in spelled_alike(files)]
+    return [f"{one} and {other}" for one, other, *_ in groups]

@@ -127,7 +127,7 @@ class TreeReader:
         return tree, gone
 
     def blame(self, error: RuleError | DataError, levels: Sequence[Settings], at: At) -> None:
-        """Report an error at the most specific setting that it involves.
+        """Report an error at the most specific setting that it involves, one mistake a line.
 
         Args:
             error: The broken rule.
@@ -136,7 +136,8 @@ class TreeReader:
         """
         setting = blamed(error, levels)
         missing = (*at, *(error.fields[0].split(".") if error.fields else ()))
-        self.report(missing if setting is None else setting.at, str(error))
+        for line in str(error).split("\n"):
+            self.report(missing if setting is None else setting.at, line)
 
     def nested(self, value: Any, at: At, prefix: str = "") -> dict[str, Setting]:
         """Return the settings in a mapping whose groups are nested mappings, by dotted path.

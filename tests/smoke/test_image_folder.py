@@ -50,7 +50,10 @@ def test_a_study_over_png_and_jpeg_files_trains(
     assert mixsweep.json("plan", str(study))["to_run"] == 0
 
     (tmp_path / "photos" / "train" / "cat" / "2.jpg").write_bytes(b"\xff\xd8 not a photo")
+    for command in ("plan", "run"):  # before any run starts
+        said = mixsweep(command, str(study), code=2)
+        assert "cat/2.jpg: cannot be decoded" in said.stderr
+        assert "Traceback" not in said.stderr
+    cat = np.zeros((20, 24, 3), dtype=np.uint8)
+    Image.fromarray(cat).save(tmp_path / "photos" / "train" / "cat" / "2.jpg")
     assert mixsweep.json("plan", str(study))["to_run"] == 2, "other contents are other runs"
-    said = mixsweep("run", str(study), code=2)  # before any run starts
-    assert "cat/2.jpg: cannot be decoded" in said.stderr
-    assert "Traceback" not in said.stderr

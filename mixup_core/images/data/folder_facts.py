@@ -13,6 +13,7 @@ from typing import Any
 
 from mixup_core.images.data.catalog import DataError, SplitName
 from mixup_core.images.data.folders import (
+    EMPTY_CLASS,
     Layout,
     class_files,
     class_files_and_faults,
@@ -57,6 +58,13 @@ class FolderFacts:
         of_classes = train if split == "train" else test
         return [f"{kind}/{name}" for kind in self.classes for name in of_classes.get(kind, ())]
 
+    def equal_images(self) -> list[tuple[str, str]]:
+        """Return pairs (training image, an earlier one with the same bytes), as CLASS/FILE."""
+        first: dict[str, str] = {}
+        for name, digest in self.copies.items():
+            first.setdefault(digest, name)
+        return [(name, first[of]) for name, of in self.copies.items() if first[of] != name]
+
     def shared_by(self, held_out: Sequence[str], trained: Sequence[str]) -> list[str]:
         """Return the held-out images of `train/` whose bytes equal those of a training image."""
         seen = {self.copies[name] for name in trained if name in self.copies}
@@ -97,7 +105,9 @@ class Examined:
     """Faults found in an image-folder by decoding all its images."""
 
     faults: list[str] = dataclasses.field(default_factory=list)
-    """One line for each file that cannot be used."""
+    """One line for each file that cannot be used, and for each fault of the layout."""
+    can_skip: bool = False
+    """Whether some faults are those of files, which `data.skip` can leave out."""
     near: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     """Pairs of a test image and a training image that look alike, as SPLIT/CLASS/FILE."""
 
@@ -123,6 +133,7 @@ def examine(folder: Path, size: int, layout: Layout) -> Examined:
             found.faults.append(str(error))
             continue
         found.faults += faults
+        found.can_skip |= any(not fault.endswith(EMPTY_CLASS) for fault in faults)
         kinds[split] = list(classes)
         files = [file for of_class in classes.values() for file in of_class]
         for file in files:
@@ -130,6 +141,7 @@ def examine(folder: Path, size: int, layout: Layout) -> Examined:
                 picture = rgb_picture(file, size, "white")
             except DataError as error:
                 found.faults.append(str(error))
+                found.can_skip = True
             else:
                 thumbnails[file.relative_to(folder).as_posix()] = grey_thumbnail(picture)
     is_whole = len(kinds) == len(seen)
@@ -138,6 +150,28 @@ def examine(folder: Path, size: int, layout: Layout) -> Examined:
     held_out, trained = (list(thumbnails) for thumbnails in (seen["test"], seen["train"]))
     pairs = near_copies(list(seen["test"].values()), list(seen["train"].values()))
     found.near = [(held_out[one], trained[other]) for one, other in pairs]
+    return found
+
+
+def file_faults(folder: Path, layout: Layout, splits: Sequence[SplitName]) -> list[str]:
+    """Return one line for each file that cannot be used, judged by names and file headers.
+
+    Args:
+        folder: The folder.
+        layout: Decides which files are images to use.
+        splits: The splits to look at; one that cannot be listed has no lines.
+    """
+    found: list[str] = []
+    for split in splits:
+        with suppress(DataError):
+            classes, faults = class_files_and_faults(folder, split, layout)
+            found += faults
+            for file in (file for files in classes.values() for file in files):
+                try:
+                    with opened_picture(file):
+                        pass
+                except DataError as error:
+                    found.append(str(error))
     return found
 
 

@@ -14,11 +14,13 @@ from typing import Any, Self, TypeVar
 from mixup_core.images.data.catalog import CATALOG, DataError, DatasetInfo, SplitName
 from mixup_core.images.data.digests import KnownDigests
 from mixup_core.images.data.pictures import FORMATS
+from mixup_core.images.data.spelling import plain, spelling_hint
 from mixup_core.images.data_config import DataConfig
 from mixup_core.rules import printable
 
 TEST_FOLDERS = ("test", "val", "valid", "validation")
 """Possible names of the folder of test images; the first that exists is used."""
+EMPTY_CLASS = "an empty class; each class needs an image."
 _HALVES = (0.5, 0.5, 0.5)
 _MOST_NAMED = 20
 
@@ -119,7 +121,7 @@ def unequal_classes(train: Iterable[str], test: Iterable[str], layout: Layout) -
         if names
     ]
     rule = f"train/ and {layout.test_folder}/ must have the same classes"
-    return f"{rule}; {'; '.join(found)}." if found else ""
+    return f"{rule}; {'; '.join(found)}.{spelling_hint(own ^ others)}" if found else ""
 
 
 _Files = TypeVar("_Files", Path, str)
@@ -199,26 +201,41 @@ def class_files_and_faults(
     classes: dict[str, tuple[Path, ...]] = {}
     faults = []
     place = layout.place(split)
-    if split == "train" and folder.is_dir() and not (folder / place).exists():
-        there = _listed([f"{entry.name}/" for entry in _entries(folder) if entry.is_dir()])
-        raise DataError(
-            f"{folder / place}: not found; an image-folder holds train/<class>/* and "
-            f"test/<class>/*, and this one holds {there or 'no folders'}."
-        )
+    if folder.is_dir() and not (folder / place).exists():
+        raise DataError(f"{folder / place}: not found; {_without(folder, split)}")
     for class_folder in _entries(folder / place):
         if not class_folder.is_dir():
-            faults.append(f"{_line(class_folder)}: a file where a class folder should be.")
+            if layout.has(f"{place}/{class_folder.name}"):
+                faults.append(f"{_line(class_folder)}: a file where a class folder should be.")
             continue
         head = f"{place}/{class_folder.name}"
         files = [f for f in _entries(class_folder) if layout.has(f"{head}/{f.name}")]
         wrong = {file: fault for file in files if (fault := _fault(file))}
         faults += [f"{_line(file)}: {fault}" for file, fault in wrong.items()]
         if not files:
-            faults.append(f"{_line(class_folder)}: an empty class; each class needs an image.")
+            faults.append(f"{_line(class_folder)}: {EMPTY_CLASS}")
         classes[class_folder.name] = tuple(file for file in files if file not in wrong)
     if not classes and not faults:
         raise DataError(f"{folder / place}: no class folders; images lie in {place}/<class>/.")
     return classes, faults
+
+
+def _without(folder: Path, split: SplitName) -> str:
+    """Return what to do about a folder that lacks training or test images, for messages."""
+    if split == "test":
+        return (
+            "put images into test/<class>/, hold out a part of train/ with data.test_fraction: "
+            "0.2, or do without test images: data.test: false."
+        )
+    there = [entry.name for entry in _entries(folder) if entry.is_dir()]
+    holds = _listed([f"{name}/" for name in there]) or "no folders"
+    rule = "an image-folder holds train/<class>/* and test/<class>/*, and this one holds"
+    if len(there) < 2 or {"train", *TEST_FOLDERS} & {plain(name) for name in there}:
+        return f"{rule} {holds}."
+    return (
+        f"{rule} {holds}. If these are the classes, move them into train/; "
+        "data.test_fraction: 0.2 holds out test images."
+    )
 
 
 def _fault(file: Path) -> str:

@@ -12,9 +12,9 @@ from typing import Any, Literal
 from mixup_core.addresses import local_path
 from mixup_core.images.choices.model import Model
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import DataError, DatasetInfo
+from mixup_core.images.data.catalog import DataError, DatasetInfo, SplitName
 from mixup_core.images.data.fetching import checksums, data_root, fetch, is_present, statuses
-from mixup_core.images.data.folder_facts import FolderFacts, scan_folder
+from mixup_core.images.data.folder_facts import FolderFacts, file_faults, scan_folder
 from mixup_core.images.data.folders import Layout, describe, file_digests, folder_info
 from mixup_core.images.data_config import DataConfig
 from mixup_core.problem import DataSet, KnownData
@@ -119,12 +119,9 @@ class ImageData:
             for name, text in facts.unreadable.items()
             if name.startswith(splits)
         ]
-        if more := lines[_MOST_NAMED:]:
-            rest = f"{len(more)} more; `mixsweep data check {data.folder}` lists them all"
-            lines = [*lines[:_MOST_NAMED], rest]
         if lines:
             advice = "convert or remove these files, or leave them out with data.skip"
-            raise DataError("\n".join([*lines, advice]))
+            raise DataError("\n".join([*_first(lines, data.folder), advice]))
 
     def open(self, config: TrainConfig) -> None:
         """Decode an image-folder once for all runs of this machine.
@@ -209,10 +206,31 @@ def _found(placed: DataConfig) -> DataConfig:
     """
     assert placed.folder is not None, "asked of an image-folder"
     _check_layout(placed)
-    describe(placed)
+    try:
+        describe(placed)
+    except DataError as error:
+        raise DataError(_with_other_faults(str(error), placed)) from error
     facts = scan_folder(Path(placed.folder), data_root(), Layout.of(placed))
     _KNOWN[facts.digest] = facts
     return _with(placed, facts)
+
+
+def _with_other_faults(fault: str, placed: DataConfig) -> str:
+    """Return a message about the layout of a folder with all files that cannot be used either."""
+    assert placed.folder is not None, "asked of an image-folder"
+    is_tested = placed.test and placed.test_fraction is None
+    splits: tuple[SplitName, ...] = ("train", "test") if is_tested else ("train",)
+    others = file_faults(Path(placed.folder), Layout.of(placed), splits)
+    if fault.partition("\n")[0] in others:
+        return "\n".join(_first(others, placed.folder))
+    return "\n".join([fault, *_first(others, placed.folder)])
+
+
+def _first(lines: Sequence[str], folder: str) -> list[str]:
+    """Return the first lines of many, and one that counts the others."""
+    more = len(lines) - _MOST_NAMED
+    rest = f"{more} more; `mixsweep data check {printable(folder)}` lists them all"
+    return [*lines[:_MOST_NAMED], *([rest] if more > 0 else [])]
 
 
 def _with_test_folder(placed: DataConfig) -> DataConfig:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +51,27 @@ def opened_picture(file: Path, size: int | None = None) -> Iterator[Any]:
     except DataError:
         raise
     except Exception as error:  # decoders raise SyntaxError, struct.error, EOFError and more
-        reason = str(error).removesuffix(f" {str(file)!r}")
-        if Path(file).is_file() and not Path(file).stat().st_size:
-            reason = "the file is empty"
+        reason = _reason(file) or str(error).removesuffix(f" {str(file)!r}")
         raise DataError(printable(f"{file}: cannot be decoded as an image ({reason}).")) from error
+
+
+_NO_PICTURES = {
+    b"version https://git-lfs": "a pointer of Git LFS; `git lfs pull` fetches the image itself",
+    b"/annex/objects": "a pointer of git-annex; `git annex get` fetches the image itself",
+    b"<!doctype html": "a web page; the download failed",
+    b"<html": "a web page; the download failed",
+}
+"""What a file with the name of an image can be instead, by its first bytes in small letters."""
+
+
+def _reason(file: Path) -> str:
+    """Return what a file is instead of an image, if its first bytes tell; else ""."""
+    start = b" "
+    with suppress(OSError), Path(file).open("rb") as opened:
+        start = opened.read(64).lower()
+    if not start:
+        return "the file is empty"
+    return next((what for sign, what in _NO_PICTURES.items() if start.startswith(sign)), "")
 
 
 def is_transparent(opened: Any) -> bool:

@@ -85,3 +85,32 @@ def test_folders_of_other_classes_or_of_one_class_are_refused_and_others_are_nam
     found = check(folder)
     assert found.return_value == BAD_INPUT
     assert "two classes or more" in found.output
+
+
+def test_a_folder_without_test_images_is_told_how_to_get_some(folder: Path) -> None:
+    shutil.rmtree(folder / "test")
+    said = check(folder)
+    assert said.return_value == DONE
+    assert said.stdout.splitlines()[-1] == (
+        "no test images; data.test_fraction: 0.2 holds out a fifth of each class"
+    )
+
+
+def test_skipping_is_advised_only_where_it_helps(folder: Path) -> None:
+    (folder / "train" / "owl").mkdir()
+    assert "data.skip" not in check(folder).stderr
+    (folder / "train" / "labels.csv").write_text("x")
+    assert "3 faults; data.skip of a study file" in check(folder).stderr
+    (folder / "train" / "owl").rmdir()
+    assert check(folder, "--skip", "train/labels.csv").return_value == DONE
+
+
+def test_equal_images_and_names_that_are_one_on_some_disks_are_named_in_pairs(folder: Path) -> None:
+    cats = folder / "train" / "cat"
+    (cats / "2.png").write_bytes((cats / "1.png").read_bytes())
+    (cats / "1.PNG").write_bytes((cats / "1.png").read_bytes())
+    assert check(folder).stdout.splitlines()[2:] == [
+        "2 training images have the bytes of another; the first: cat/1.png, like cat/1.PNG",
+        "1 names differ only in capitals or in how an accent is written; "
+        "the first: cat/1.PNG and cat/1.png",
+    ]

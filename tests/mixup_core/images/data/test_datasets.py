@@ -257,7 +257,9 @@ def test_an_image_that_would_take_the_memory_is_refused_before_it_is_decoded(
     write_images(tmp_path, "train", a=Image.new("1", (8, 8)), b=Image.new("1", size))
     file = tmp_path / "train" / "b" / "0.png"
     file.write_bytes(file.read_bytes()[:200])  # nothing of it can be decoded
-    with pytest.raises(DataError, match=rf"{file}: {size[0]} x {size[1]}, .* at most 60,000,000"):
+    with pytest.raises(
+        DataError, match=rf"{file}: has {size[0]} x {size[1]} .* at most 60,000,000"
+    ):
         load(folder_config(tmp_path, test=False))
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,25 @@ def test_all_faults_of_a_split_are_named_at_once(pets: Path) -> None:
 def test_a_folder_without_train_is_told_what_it_holds(pets: Path) -> None:
     (pets / "train").rename(pets / "Train")
     with pytest.raises(DataError, match=r"train: not found; .* this one holds Train/, test/"):
+        describe(config(pets))
+
+
+def test_class_folders_without_train_are_told_where_they_belong(tmp_path: Path) -> None:
+    for kind in ("cat", "dog"):
+        save(tmp_path / kind / "0.png")
+    with pytest.raises(DataError, match=r"holds cat/, dog/\. If these are the classes, move them"):
+        class_files(tmp_path, "train")
+
+
+def test_missing_test_images_are_told_the_ways_to_do_without(pets: Path) -> None:
+    shutil.rmtree(pets / "test")
+    with pytest.raises(DataError, match=r"test: not found; .*data\.test_fraction: 0\.2.*test: fal"):
+        describe(config(pets))
+
+
+def test_classes_that_differ_only_in_capitals_are_pointed_out(pets: Path) -> None:
+    (pets / "test" / "cat").rename(pets / "test" / "Cat")
+    with pytest.raises(DataError, match=r"in test/: Cat\. Cat and cat differ only in capital"):
         describe(config(pets))
 
 

@@ -122,6 +122,36 @@ def test_files_that_are_skipped_are_as_if_they_were_not_there(pets: Path) -> Non
         config_of(pets, test=False, skip=("train/owl/0.png",))
 
 
+def test_faults_of_the_layout_and_of_files_in_both_folders_are_named_together(pets: Path) -> None:
+    fill(pets / "test", cat=1, dog=1)
+    for name in ("train/cat/notes.txt", "train/dog/bad.png", "test/dog/worse.png"):
+        (pets / name).write_text("x")
+    with pytest.raises(DataError) as caught:
+        config_of(pets)
+    lines = str(caught.value).split("\n")
+    for line, name in zip(lines, ("cat/notes.txt", "dog/bad.png", "dog/worse.png"), strict=True):
+        assert name in line
+    (pets / "test" / "dog").rename(pets / "test" / "Dog")
+    skipping = ("train/*/notes.txt", "test/*/worse.png")
+    with pytest.raises(DataError, match=r"same classes(.|\n)*bad\.png: cannot be decoded"):
+        config_of(pets, skip=skipping)
+
+
+@pytest.mark.parametrize(
+    ("start", "what"),
+    [
+        ("version https://git-lfs.github.com/spec/v1\noid", "pointer of Git LFS; `git lfs pull`"),
+        ("/annex/objects/SHA256E-s1--a.png", "pointer of git-annex"),
+        ("<!DOCTYPE html><title>404</title>", "a web page"),
+        ("", "the file is empty"),
+    ],
+)
+def test_a_file_that_is_no_image_is_called_what_it_is(start: str, what: str, pets: Path) -> None:
+    (pets / "train" / "cat" / "0.png").write_text(start)
+    with pytest.raises(DataError, match=what):
+        ImageData().check(config_of(pets, test=False))
+
+
 def test_copies_among_held_out_images_are_said(pets: Path) -> None:
     for index in range(10):
         content = (pets / "train" / "cat" / "0.png").read_bytes()

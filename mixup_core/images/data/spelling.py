@@ -1,0 +1,34 @@
+"""Spelling: names that look equal, or are one file on some disks, and the hints that name them."""
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable
+
+from mixup_core.rules import printable
+
+
+def plain(name: str) -> str:
+    """Return a name as macOS and Windows compare it: without capitals, accents in one form."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+def spelled_alike(names: Iterable[str]) -> list[list[str]]:
+    """Return the groups of different names that are one name on some disks."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(set(names)):
+        groups[plain(name)].append(name)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def spelling_hint(names: Iterable[str]) -> str:
+    """Return how two of these names differ if that is hard to see, as a sentence; else ""."""
+    for one, other, *_ in spelled_alike(names):
+        if unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other):
+            coded = f"{one!a} and {other!a}"
+            return (
+                f" The names {coded} look equal, but write an accent in two forms of Unicode; "
+                "give both folders the same name."
+            )
+        pair = f"{printable(one)} and {printable(other)}"
+        return f" {pair} differ only in capital letters; give both folders the same name."
+    return ""
