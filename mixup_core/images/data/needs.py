@@ -126,6 +126,8 @@ class ImageData:
     def open(self, config: TrainConfig) -> None:
         """Decode an image-folder once for all runs of this machine.
 
+        With `data.folds`, the first fold is held out: the decoded images are those of all folds.
+
         Raises:
             DataError: If a file cannot be used as an image; the message names it.
         """
@@ -133,7 +135,9 @@ class ImageData:
         if config.data.folder is not None:
             from mixup_core.images.data.mapped import load_mapped
 
-            load_mapped(config.data)
+            data = config.data
+            is_open = data.folds is not None and data.fold is None
+            load_mapped(replace(data, fold=0) if is_open else data)
 
     def checksums(self, config: TrainConfig) -> Mapping[str, Mapping[str, str]]:
         """Return checksums by dataset and file, for provenance."""

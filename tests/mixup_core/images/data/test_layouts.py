@@ -152,6 +152,13 @@ def test_a_file_that_is_no_image_is_called_what_it_is(start: str, what: str, pet
         ImageData().check(config_of(pets, test=False))
 
 
+def test_a_folder_is_looked_at_before_its_folds_are_chosen(pets: Path) -> None:
+    ImageData().open(config_of(pets, folds=4, test=False))
+    (pets / "train" / "cat" / "3.png").write_bytes(b"no image")
+    with pytest.raises(DataError, match=r"cat/3\.png: cannot be decoded"):
+        ImageData().open(config_of(pets, folds=4, test=False))
+
+
 def test_copies_among_held_out_images_are_said(pets: Path) -> None:
     for index in range(10):
         content = (pets / "train" / "cat" / "0.png").read_bytes()
