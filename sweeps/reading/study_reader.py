@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from mixup_core.keys import run_key
-from mixup_core.problem import Config, DataError, KnownData, problem_named, with_named_teacher
+from mixup_core.problem import (
+    DEFAULT_PROBLEM,
+    PROBLEMS,
+    Config,
+    DataError,
+    KnownData,
+    problem_named,
+    with_named_teacher,
+)
 from mixup_core.rules import RuleError
 from mixup_core.tree.written_forms import flatten
 from sweeps.reading.arm_names import ARM_NAME, MAX_NAME, arm_name
@@ -57,9 +65,19 @@ class StudyReader:
                 reading the data.
         """
         self._written = document.value
-        self._read = TreeReader(document, KEYS)
+        self._read = TreeReader(document, KEYS, self._of_base)
         self._folder = folder.absolute()
         self._known, self._only_known = known, only_known
+
+    def _of_base(self) -> dict[str, str]:
+        """Return where names of the configuration belong that stand outside `base`."""
+        named = self._written.get("problem")
+        is_known = isinstance(named, str) and named in PROBLEMS
+        paths = config_paths(problem_named(named if is_known else DEFAULT_PROBLEM))
+        found = [*paths.groups, *paths.leaves]
+        tails = {path.rpartition(".")[2]: f"base.{path}" for path in reversed(found)}
+        names = {name: f"base.{path}" for name, path in paths.other_names.items()}
+        return tails | names | {path: f"base.{path}" for path in found}
 
     def study(self) -> Study | None:
         """Return the study; None if the file has a fault, which is then reported."""

@@ -1,7 +1,7 @@
 """TreeReader: read nested dataclasses from a document, and collect the faults."""
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from itertools import islice
 from typing import Any, get_args, get_origin
@@ -23,13 +23,20 @@ slow."""
 class TreeReader:
     """Reads values of a document into a nested dataclass; reports and skips faulty values."""
 
-    def __init__(self, document: Document, paths: TreePaths) -> None:
+    def __init__(
+        self,
+        document: Document,
+        paths: TreePaths,
+        elsewhere: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
         """Create a reader.
 
         Args:
             document: Content of a study file; faults are added to it.
             paths: The paths of the dataclass.
+            elsewhere: Returns names that belong in another place of the file, with their path.
         """
+        self._elsewhere = elsewhere
         self.document = document
         self.faults = document.faults
         self.paths = paths
@@ -226,7 +233,8 @@ class TreeReader:
             self.report(at, f"unknown key {key!r}{hint}")
 
     def _other_name(self, path: str) -> str:
-        meant = self.paths.other_names.get(path.rpartition(".")[2])
+        name = path.rpartition(".")[2]
+        meant = self.paths.other_names.get(name) or self._elsewhere().get(path)
         return f" (did you mean {meant}?)" if meant else ""
 
 
