@@ -188,6 +188,11 @@ class RunMemory:
         how = "measured by a step"
         if self.is_least:
             size, how = f"at least {size}", f"as a step held after {_PATIENCE:.0f} s"
+        if free_for_runs(study) < self.per_run:
+            return (
+                f"WARNING, a run takes {size}, {how}, and only {free} are free; free memory, or "
+                "reduce batch_size, the size of the images or the network"
+            )
         return f"a run takes {size}, {how}; {free} are free: {fit} side by side"
 
 

@@ -128,6 +128,16 @@ def test_a_step_that_takes_long_is_left_with_what_it_held(
         assert "at least 0.0 GB, as a step held after 1 s" in found.says(digits)
 
 
+def test_a_run_that_takes_more_than_is_free_is_warned_of(
+    digits: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_memory, "free_bytes", lambda: GB)
+    said = RunMemory(per_run=2 * GB, is_measured=True, device="cpu").says(digits)
+    assert said.startswith("WARNING, a run takes 2.0 GB, measured by a step, and only ")
+    assert "reduce batch_size" in said
+    assert "side by side" not in said
+
+
 def test_at_least_one_run_is_tried(digits: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_memory, "free_bytes", lambda: GB)
     assert MEASURED.side_by_side(digits) == 1
