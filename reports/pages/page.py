@@ -74,7 +74,7 @@ def render_page(  # noqa: PLR0913  what a page is made of
     )
     environment.filters |= {
         "zip": zip,
-        "coded": _coded,
+        "coded": coded,
         "addressed": _addressed,
         "sentences": _sentences,
     }
@@ -96,7 +96,7 @@ def render_page(  # noqa: PLR0913  what a page is made of
     )
 
 
-def _coded(text: str) -> Markup:
+def coded(text: str) -> Markup:
     """Return a text escaped for HTML, in which words in backticks are set as code."""
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704
 

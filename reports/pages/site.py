@@ -19,6 +19,7 @@ from jinja2 import Environment, StrictUndefined
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import read_regular
 from reports.pages.files import replace_files
+from reports.pages.page import coded
 from reports.pages.shelf import holds_report
 
 _TEMPLATE = Path(__file__).with_name("site.html")
@@ -139,5 +140,6 @@ def _index(entries: Sequence[SiteEntry]) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["coded"] = coded
     template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
     return template.render(entries=entries)

@@ -20,7 +20,7 @@ def _report(folder: Path, **provenance: object) -> None:
     )
     content = {
         "study": "one", "arms": {},
-        "description": "Does A beat B?", "finished": True, "seeds": [0, 1], "code": None,
+        "description": "Does A beat `B < C`?", "finished": True, "seeds": [0, 1], "code": None,
         "last_epoch_stored_at_ms": 1_795_569_753_752,
         "runs": [
             {"run_key": "a", "outcome": "complete"}, {"run_key": "b", "outcome": "diverged"},
@@ -42,6 +42,7 @@ def test_every_report_is_copied_and_its_verdicts_are_in_the_index(tmp_path: Path
     index = (out / "index.html").read_text()
     assert index.count("A is &lt;better&gt;, by far") == 2
     assert 'href="two%401a2b/report.html"' in index
+    assert "Does A beat <code>B &lt; C</code>?" in index
     assert "unfinished" in index
     assert {path.name for path in out.iterdir()} == {".nojekyll", "index.html", "one", "two@1a2b"}
 
