@@ -20,10 +20,12 @@ _USUAL_WEIGHTS = 25 * 10**6
 """Number of weights of the largest bundled network at its usual width. `_PROCESS` includes their
 bytes.
 """
-_COPIES = 8
+_COPIES = 10
 """Number of copies of the weights in memory while a state is stored: weights, gradients, moments of
-Adam, serialised bytes.
+Adam, serialised bytes of weights and moments, and these bytes as a file.
 """
+_HELD = 2
+"""Number of copies of a serialised state that may be in memory while the next epochs train."""
 _CONTEXT = 6 * 10**8
 """Bytes of GPU memory that libraries use besides tensors."""
 
@@ -78,14 +80,15 @@ def peak_bytes(config: TrainConfig, device: str) -> int:
     )
     state = TrainingState.initial(short, info, torch.device(device))
     next(iter(fit(short, splits, state, device=device)))
-    state.to_bytes()
+    held = _HELD * len(state.to_bytes())
     if device == "cuda":
         return torch.cuda.max_memory_reserved() + info.num_bytes + _CONTEXT
     status = Path("/proc/self/status")
     if not status.exists():
         import resource
 
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + held
     # `ru_maxrss` counts what the parent held when it started this process, too.
     lines = status.read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+    peak = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+    return peak + held

@@ -9,7 +9,7 @@ import os
 import platform
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -136,16 +136,15 @@ def train(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) ->
     if epochs or driver.has_warnings:  # each report costs the driver milliseconds
         driver.report(epochs=epochs, rows=storing.take_rows(), lost=storing.lost)
     reported_at = time.monotonic()
-    for record, seconds in _timed(
-        process, driver, reported_at, plugins_of(assignment.config), device
-    ):
-        storing.add(process, seconds)
-        epochs = record.epoch + 1
-        is_due = epochs in assignment.keep
-        is_due |= time.monotonic() - reported_at >= assignment.report_every
-        if is_due and epochs < last:
-            driver.report(epochs=epochs, trained=True, rows=storing.take_rows())
-            reported_at = time.monotonic()
+    with storing:
+        for record, seconds in _timed(process, storing, driver, assignment):
+            storing.add(process, seconds)
+            epochs = record.epoch + 1
+            is_due = epochs in assignment.keep
+            is_due |= time.monotonic() - reported_at >= assignment.report_every
+            if is_due and epochs < last:
+                driver.report(epochs=epochs, trained=True, rows=storing.take_rows())
+                reported_at = time.monotonic()
     return driver.said(epochs=epochs, trained=True, rows=storing.take_rows(), done=True)
 
 
@@ -274,24 +273,28 @@ def _teacher(assignment: Assignment) -> Teacher | None:
 
 
 def _timed(
-    process: Process, driver: "Driver", reported_at: float, plugins: Collection[str], device: str
+    process: Process, storing: Storing, driver: "Driver", assignment: Assignment
 ) -> Iterator[tuple[EpochRecord, float]]:
     """Yield the record and the seconds of each epoch; report the progress within long epochs.
 
     Args:
         process: The training process.
+        storing: Stores its stages.
         driver: Sends the reports.
-        reported_at: Time of the last report, on the monotonic clock.
-        plugins: Names of the plugins that the run uses.
-        device: Device on which the run trains.
+        assignment: The run and its settings.
     """
-    started = time.monotonic()
+    started = reported_at = time.monotonic()
     items = process.gradually() if isinstance(process, Gradual) else iter(process)
+    plugins, device = plugins_of(assignment.config), "cuda" if assignment.on_gpu else "cpu"
     for item in each_without_global_draws(items, plugins, device):
         now = time.monotonic()
         if isinstance(item, EpochRecord):
             yield item, now - started
             started = reported_at = time.monotonic()
         elif now - max(started, reported_at) >= LONG_EPOCH:
-            driver.report(epochs=len(process.records), within=item, spent=now - started)
+            rows = storing.take_rows()
+            driver.report(
+                epochs=len(process.records), trained=bool(rows), rows=rows, within=item,
+                spent=now - started,
+            )  # fmt: skip
             reported_at = now

@@ -27,7 +27,8 @@ from sweeps.running.monitor import Monitor
 from sweeps.running.placement import Slots, require_gpus
 from sweeps.running.retries import DeviceFaultError, KernelFaultError, advice
 from sweeps.running.run_queue import RunQueue
-from sweeps.running.storing import Assignment, device_name
+from sweeps.running.storing import Assignment
+from sweeps.running.trained_on import device_name
 from sweeps.searching.sources import RunSource
 from sweeps.state.results import RunResult, read_results
 from sweeps.state.stages import PlannedRun, spare_bytes
@@ -231,7 +232,7 @@ def _train(  # noqa: PLR0913  what a run reports to
         monitor.step()
         if report["trained"]:
             deadline.check(run, [row["seconds"] for row in rows], report["epochs"])
-        elif report["within"] > 0:
+        if report["within"] > 0:
             deadline.check_within(run, report["spent"], report["within"], report["epochs"])
 
     monitor.start(run)

@@ -3,26 +3,24 @@
 import functools
 import logging
 import os
-import platform
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self, cast
 
-import numpy as np
-
 from mixup_core.keys import run_key, stage_keys
-from mixup_core.numeric_settings import BEGAN_IN, differences, recorded_settings
+from mixup_core.numeric_settings import BEGAN_IN, differences
 from mixup_core.problem import Config, Predicting, Process, StateError, problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.folder import Folder
 from mixup_core.store.manifests import EpochFacts, Stage
 from mixup_core.store.wanted import wanted_name
-from sweeps.machine.processor import processor
+from sweeps.running.beside import Beside
+from sweeps.running.trained_on import environment_of
 from sweeps.state.passing import OWNER
 from sweeps.state.results import TRIED, last_try
 from sweeps.state.stages import PlannedRun
@@ -35,6 +33,12 @@ _ASKS_A_BUCKET_AFTER = 1.0
 shorter epochs the check would cost too much."""
 _STORE_COST_SHARE = 100
 """A stage is stored once training has taken this many times as long as storing a stage takes."""
+_INTERRUPT_PATIENCE = 2.0
+"""Seconds that an interrupted run waits for a stage that is being written."""
+_costs: dict[str, float] = {}
+"""Seconds that this process needed to store the last stage with a state, by URL of the store. The
+runs of a launch mostly have states of similar size, so the cost of one is an estimate for the next.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,14 +91,14 @@ class Assignment:
 
 _LOG = logging.getLogger(__name__)
 
-_ONEDNN_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
-"""Environment variables that limit oneDNN's instruction set; the current name comes first."""
-
 
 class Storing:
     """Stores the stages of one run while it trains, and deletes states that are no longer needed.
 
-    A state that is stored only to resume this run is deleted after two newer ones.
+    A state that is stored only to resume this run is deleted after two newer ones. In the `with`
+    block of this object, it is written in a thread while training goes on, if writing takes more
+    than a hundredth of an epoch: one state at a time, and no other stage meanwhile. An error of the
+    thread is raised by the next call, or by the end of the block, even if the run fails otherwise.
     """
 
     def __init__(
@@ -108,7 +112,7 @@ class Storing:
         self._keys = stage_keys(assignment.config)
         self._run_key = run_key(assignment.config)
         share = {GPUS_PER_RUN: f"{assignment.gpus:g}"} if assignment.gpus else {}
-        self._environment = _environment(device, assignment.config) | share | dict(place)
+        self._environment = environment_of(device, assignment.config) | share | dict(place)
         self._facts: list[EpochFacts] = []
         self._rows: list[dict[str, Any]] = []
         self._own: list[int] = []
@@ -116,7 +120,27 @@ class Storing:
         """Epochs to keep that another driver trained without storing their state."""
         self._num_stored = 0
         self._trained_since = 0.0
-        self._cost = 0.0
+        self._beside = Beside[tuple[Stage, float]]()
+        self._uses_thread = False
+
+    def __enter__(self) -> Self:
+        """Return this object, which may write in a thread until the `with` block ends."""
+        self._uses_thread = True
+        return self
+
+    def __exit__(
+        self, kind: object, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Wait for the stage that is being written; raise its error.
+
+        If the block was interrupted, the wait is short and the interrupt is what is raised.
+        """
+        self._uses_thread = False
+        if error is None or isinstance(error, Exception):
+            self._collect()
+            return
+        with suppress(Exception):
+            self._collect(timeout=_INTERRUPT_PATIENCE)
 
     def resume(self, start: Callable[[], Process]) -> Process:
         """Return the training process at its last intact stored stage; at epoch 0 if there is none.
@@ -194,49 +218,86 @@ class Storing:
             process: The training process after the epoch.
             seconds: Duration of the epoch.
         """
+        self._collect(timeout=0.0)
         self._facts.append(EpochFacts(seconds=seconds, stored_at_ms=time.time_ns() // 1_000_000))
         self._trained_since += seconds
         epoch = len(process.records)
+        is_final = epoch == len(self._keys)
         wanted = self._is_wanted(epoch, seconds)
         keep = self._assignment.keep | ({epoch} if wanted else set())
-        due = (
-            epoch == len(self._keys)
-            or epoch in keep
-            or self._trained_since >= min(STORE_AT_LEAST_EVERY, _STORE_COST_SHARE * self._cost)
-        )
-        if not due:
+        cost = _STORE_COST_SHARE * _costs.get(self._store.url, 0.0)
+        if is_final or epoch in keep:
+            self._collect()
+            self._store_to_stay(process, is_final=is_final, wanted=wanted)
+        elif not self._beside.is_busy and self._trained_since >= min(STORE_AT_LEAST_EVERY, cost):
+            started = time.monotonic()
+            write = self._write_of(process, process.to_bytes(), is_passing=True)
+            self._beside.start(functools.partial(self._store_in_passing, write, epoch, started))
+            if seconds >= cost or not self._uses_thread:
+                self._collect()
+        else:
             return
-        started = time.monotonic()
-        is_final = epoch == len(self._keys)
+        self._trained_since = 0.0
+
+    def _store_to_stay(self, process: Process, *, is_final: bool, wanted: bool) -> None:
+        """Store a stage that other runs or drivers need, or the last one."""
+        epoch = len(process.records)
         with_state = not is_final or wanted or self._keeps(epoch)
         if is_final:
             self._store_predictions(process)
-        is_passing = not is_final and epoch not in keep
         content = process.to_bytes() if with_state or self._assignment.spare_bytes else None
         if content is not None and not with_state and len(content) > self._assignment.spare_bytes:
             content = None
-        write = functools.partial(
-            self._store.write,
-            self._keys[epoch - 1],
-            records=process.records,
-            facts=self._facts,
-            environment=self._environment | ({OWNER: self._run_key} if is_passing else {}),
-            state=content,
-        )
+        write = self._write_of(process, content, is_passing=False)
         stage = write()
-        while not is_passing and self._claim(stage):
+        while self._claim(stage):
             stage = write()
         if wanted:
             self._store.files.remove(wanted_name(self._keys[epoch - 1]))
         self._accept(stage)
-        if stage.environment.get(OWNER) == self._run_key:
-            self._own.append(epoch)
         if is_final:
             self._drop_all_own()
         else:
             self._drop_superseded()
-        self._cost = time.monotonic() - started
-        self._trained_since = 0.0
+
+    def _store_in_passing(
+        self, write: Callable[[], Stage], epoch: int, started: float
+    ) -> tuple[Stage, float]:
+        """Store a stage to resume from; return the stage that is stored, and the seconds taken.
+
+        Args:
+            write: Writes the stage.
+            epoch: Number of its epochs.
+            started: Time at which storing it began, on the monotonic clock.
+        """
+        stage = write()
+        if stage.environment.get(OWNER) == self._run_key:
+            self._own.append(epoch)
+        self._drop_superseded()
+        return stage, time.monotonic() - started
+
+    def _write_of(
+        self, process: Process, content: bytes | None, *, is_passing: bool
+    ) -> Callable[[], Stage]:
+        """Return a function that writes the stage of the epochs so far; training may go on."""
+        return functools.partial(
+            self._store.write,
+            self._keys[len(process.records) - 1],
+            records=tuple(process.records),
+            facts=tuple(self._facts),
+            environment=self._environment | ({OWNER: self._run_key} if is_passing else {}),
+            state=content,
+        )
+
+    def _collect(self, *, timeout: float | None = None) -> None:
+        """Accept the stage that was written in the thread; wait for it, or raise its error.
+
+        Args:
+            timeout: Longest time in seconds to wait; None waits until the stage is written.
+        """
+        if (stored := self._beside.take(timeout=timeout)) is not None:
+            stage, _costs[self._store.url] = stored
+            self._accept(stage)
 
     def _is_wanted(self, epoch: int, seconds: float) -> bool:
         """Return True if another driver waits for the state after an epoch.
@@ -256,7 +317,12 @@ class Storing:
             self._store.predictions.write(self._keys[-1], process.records[-1], content)
 
     def take_rows(self) -> list[dict[str, Any]]:
-        """Return the epochs stored since the last call, as plain values for a report."""
+        """Return the epochs stored since the last call, as plain values for a report.
+
+        Raises:
+            Exception: The error of the thread, if it could not write a stage.
+        """
+        self._collect(timeout=0.0)
         rows, self._rows = self._rows, []
         return rows
 
@@ -280,7 +346,7 @@ class Storing:
         new = slice(self._num_stored, None)
         for record, facts in zip(stage.records[new], stage.facts[new], strict=True):
             self._rows.append({**record.to_plain(), **asdict(facts)})
-        self._facts = list(stage.facts)
+        self._facts[: stage.epochs] = stage.facts
         self._num_stored = len(stage.records)
 
     def _claim(self, stage: Stage | None) -> bool:
@@ -317,76 +383,3 @@ def read_row(row: dict[str, Any]) -> tuple[EpochRecord, EpochFacts]:
     """Return the record and the facts (seconds, time) of one epoch, from a row of a report."""
     facts = EpochFacts(seconds=row["seconds"], stored_at_ms=row["stored_at_ms"])
     return EpochRecord.from_plain(row), facts
-
-
-def device_name(device: str) -> str:
-    """Return the model name of the GPU or CPU on which a run trains."""
-    import torch
-
-    return torch.cuda.get_device_name(device) if device == "cuda" else processor()
-
-
-def _environment(device: str, config: Any) -> dict[str, str]:
-    """Return facts about the machine that can change the last bits of results, by name.
-
-    No credentials or environment variables are included.
-    """
-    import torch  # the driver uses this module without torch
-
-    is_gpu = device == "cuda"
-    return {
-        "host": platform.node(),
-        "pid": str(os.getpid()),
-        "device": device_name(device),
-        **(_gpu_libraries(config) if is_gpu else _instructions()),
-        "torch": torch.__version__,
-        "numpy": np.__version__,
-        "threads": str(torch.get_num_threads()),
-        **({"settings": settings} if (settings := recorded_settings(os.environ)) else {}),
-    }
-
-
-def _gpu_libraries(config: Any) -> dict[str, str]:
-    """Return the versions of the GPU libraries and the options in force, by name.
-
-    Args:
-        config: Configuration of the run; `precision` and `deterministic` select GPU kernels.
-    """
-    import torch
-
-    cudnn: Any = torch.backends.cudnn  # its functions have no types
-    allowed = {
-        "tf32": getattr(config, "precision", None) == "tf32",
-        "deterministic": getattr(config, "deterministic", False),
-        "benchmark": cudnn.benchmark,
-    }
-    return {
-        "cuda": str(torch.version.cuda),
-        "cudnn": str(cudnn.version()),
-        "gpu_driver": _gpu_driver(),
-        "gpu_allowed": " ".join(name for name, is_on in allowed.items() if is_on) or "nothing",
-    }
-
-
-def _gpu_driver() -> str:
-    """Return the version of the GPU driver of the kernel; empty if Linux does not report it."""
-    try:
-        described = Path("/proc/driver/nvidia/version").read_text()
-    except OSError:
-        return ""
-    found = re.search(r"Kernel Module\D*?([\d.]+)", described)
-    return found[1] if found else ""
-
-
-def _instructions() -> dict[str, str]:
-    """Return the vector instructions that PyTorch (ATen) uses, and a limit set for oneDNN, if any.
-
-    With other instructions the same seed gives other bits, and after many steps another error.
-    """
-    import torch
-
-    limit = next(filter(None, map(os.environ.get, _ONEDNN_LIMITS)), None)
-    return {
-        "instructions": torch.backends.cpu.get_cpu_capability(),
-        **({} if limit is None else {"onednn_at_most": limit}),
-    }

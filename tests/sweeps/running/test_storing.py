@@ -19,7 +19,7 @@ from mixup_core.store.manifests import Stage
 from mixup_core.tree.building import with_values
 from sweeps.machine.processor import processor
 from sweeps.reading.study_file import load_study
-from sweeps.running import storing
+from sweeps.running import trained_on
 from sweeps.running.storing import Assignment, Storing
 from sweeps.state.results import read_results
 from sweeps.state.stages import plan_runs, spare_bytes
@@ -299,7 +299,7 @@ def test_a_run_that_goes_on_on_another_kind_of_device_says_so_and_records_it(
 ) -> None:
     store = Store(str(tmp_path))
     with monkeypatch.context() as patch:
-        patch.setattr(storing, "device_name", lambda _: "NVIDIA H100")
+        patch.setattr(trained_on, "device_name", lambda _: "NVIDIA H100")
         _train(store, BASE, until=2)
     _train(store, BASE)
     assert "goes on from epoch 2 in another environment (device='NVIDIA H100'" in caplog.text
@@ -320,7 +320,7 @@ def test_the_record_of_a_gpu_names_its_libraries_and_what_they_are_allowed(
     values: dict[str, Any], allowed: str
 ) -> None:
     config = with_values(load_study("digits").runs()[0].config, values)
-    found = storing._gpu_libraries(config)
+    found = trained_on._gpu_libraries(config)
     assert found.keys() == {"cuda", "cudnn", "gpu_driver", "gpu_allowed"}
     assert found["gpu_allowed"] == allowed
 

@@ -63,6 +63,9 @@ def test_a_quiet_run_still_tells_of_the_epochs_that_others_wait_for(
     heard: list[tuple[int, list[int]]],
 ) -> None:
     monkeypatch.setattr("sweeps.running.storing.STORE_AT_LEAST_EVERY", 0.0)
+    monkeypatch.setattr(
+        "sweeps.running.storing._STORE_COST_SHARE", 0.0
+    )  # all writes are waited for
     assignment = Assignment(
         config=BASE, keep=frozenset({2}), keep_final_state=False, store=str(tmp_path), teacher=None,
         data_root=str(tmp_path), on_gpu=False, report_every=report_every,
@@ -91,7 +94,9 @@ def test_a_long_epoch_is_reported_while_it_is_trained(
     assert shares == [
         (epoch, (step + 1) / steps) for epoch in range(BASE.epochs) for step in range(steps)
     ]
-    assert not any(said["rows"] or said["trained"] for said in reports)
+    stored = [row["epoch"] for said in [*reports, last] for row in said["rows"]]
+    assert stored == list(range(BASE.epochs))
+    assert all(said["trained"] == bool(said["rows"]) for said in reports)
     assert (last["within"], last["epochs"]) == (0.0, BASE.epochs)
 
 

@@ -1,0 +1,88 @@
+"""Facts about the machine that trains a run, for the record of its stages."""
+
+import os
+import platform
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mixup_core.numeric_settings import recorded_settings
+from sweeps.machine.processor import processor
+
+_ONEDNN_LIMITS = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")
+"""Environment variables that limit oneDNN's instruction set; the current name comes first."""
+
+
+def device_name(device: str) -> str:
+    """Return the model name of the GPU or CPU on which a run trains."""
+    import torch
+
+    return torch.cuda.get_device_name(device) if device == "cuda" else processor()
+
+
+def environment_of(device: str, config: Any) -> dict[str, str]:
+    """Return facts about the machine that can change the last bits of results, by name.
+
+    No credentials or environment variables are included.
+    """
+    import torch  # a cluster's driver imports this module without torch
+
+    is_gpu = device == "cuda"
+    return {
+        "host": platform.node(),
+        "pid": str(os.getpid()),
+        "device": device_name(device),
+        **(_gpu_libraries(config) if is_gpu else _instructions()),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "threads": str(torch.get_num_threads()),
+        **({"settings": settings} if (settings := recorded_settings(os.environ)) else {}),
+    }
+
+
+def _gpu_libraries(config: Any) -> dict[str, str]:
+    """Return the versions of the GPU libraries and the options in force, by name.
+
+    Args:
+        config: Configuration of the run; `precision` and `deterministic` select GPU kernels.
+    """
+    import torch
+
+    cudnn: Any = torch.backends.cudnn  # its functions have no types
+    allowed = {
+        "tf32": getattr(config, "precision", None) == "tf32",
+        "deterministic": getattr(config, "deterministic", False),
+        "benchmark": cudnn.benchmark,
+    }
+    return {
+        "cuda": str(torch.version.cuda),
+        "cudnn": str(cudnn.version()),
+        "gpu_driver": _gpu_driver(),
+        "gpu_allowed": " ".join(name for name, is_on in allowed.items() if is_on) or "nothing",
+    }
+
+
+def _gpu_driver() -> str:
+    """Return the version of the GPU driver of the kernel; empty if Linux does not report it."""
+    try:
+        described = Path("/proc/driver/nvidia/version").read_text()
+    except OSError:
+        return ""
+    found = re.search(r"Kernel Module\D*?([\d.]+)", described)
+    return found[1] if found else ""
+
+
+def _instructions() -> dict[str, str]:
+    """Return the vector instructions that PyTorch (ATen) uses, and a limit set for oneDNN, if any.
+
+    With other instructions the same seed gives other bits, and after many steps another error.
+    """
+    import torch
+
+    limit = next(filter(None, map(os.environ.get, _ONEDNN_LIMITS)), None)
+    return {
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        **({} if limit is None else {"onednn_at_most": limit}),
+    }
