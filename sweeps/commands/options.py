@@ -63,7 +63,7 @@ set_option = click.option(
     "overrides",
     multiple=True,
     metavar="PATH=VALUE",
-    help="Override a path of the study file, e.g. seeds=6; repeatable.",
+    help="Change a key of the study file, e.g. seeds=6 or base.epochs=9; repeatable.",
 )
 
 
@@ -145,30 +145,31 @@ _PLACEMENT = (
     click.option(
         "--slots",
         type=click.IntRange(min=1),
-        help="Runs trained side by side; default: what CPUs or GPUs hold, also of nodes that join.",
+        help="Number of runs trained at the same time. Default: as many as the CPUs or GPUs of all "
+        "nodes allow, including nodes that join later.",
     ),
     click.option(
         "--gpus-per-run",
         metavar="SHARE",
         callback=_gpu_share,
-        help="0, 1 or 1/k; default: 1 where there are GPUs. auto begins with an eighth, and runs "
-        "that lack memory go on with twice as much.",
+        help="GPUs per run: 0, 1, 1/k or auto. Default: 1 if there are GPUs. auto begins with an "
+        "eighth and doubles it for runs that lack memory.",
     ),
     click.option(
         "--cpus-per-run",
         type=click.IntRange(min=1),
         default=1,
         show_default=True,
-        help="CPUs reserved for a run, which computes in one thread all the same.",
+        help="CPUs reserved for a run. A run always computes in one thread.",
     ),
     click.option(
         "--device",
         type=click.Choice(["cpu"]),
-        help="cpu: compute there though GPUs are reserved, to rehearse a placement.",
+        help="cpu: compute on the CPU although GPUs are reserved, to try out a placement.",
     ),
     click.option(
         "--keep-final-states",
         is_flag=True,
-        help="Keep the weights of finished runs, so that longer runs can go on from them.",
+        help="Keep the weights of finished runs, so that longer runs can continue from them.",
     ),
 )

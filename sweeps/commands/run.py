@@ -59,20 +59,21 @@ class SearchLostError(Exception):
     type=click.Choice(["ray", "inline"]),
     default="ray",
     show_default=True,
-    help="inline: train one run after another in this process, without Ray, seed by seed; for a "
-    "debugger, and for a machine that has only torch.",
+    help="inline: train one run after another in this process, seed by seed, without Ray. Use it in "
+    "a debugger, or if Ray is not installed.",
 )
 @click.option(
     "--until",
     type=AtLeastZero(),
     metavar="SECONDS",
-    help="With --engine inline: begin no run that would end later than this after the start.",
+    help="With --engine inline: start no run that would end more than this many seconds after the "
+    "start of the command.",
 )
 @click.option(
     "--again",
     is_flag=True,
-    help="Train diverged runs again, from their last stored stage: after a change of machine or "
-    "versions, for on the same ones they diverge again.",
+    help="Train diverged runs again, from their last stored stage. This helps only after a change "
+    "of machine or versions; otherwise they diverge again.",
 )
 @click.option(
     "--on-finish",

@@ -34,8 +34,9 @@ class Probe(Checked, ABC):
     """The only kind of `data.views` for which the probe is defined; None: all kinds."""
 
     is_of_evaluation: ClassVar[bool] = False
-    """True if the probe uses the logits of an evaluation, and therefore cannot have its own
-    `every`.
+    """True if the probe uses `Subject.evaluated`, the logits of validation and test images. These
+    exist only after an evaluation, so such a probe cannot have its own `every`. A run without test
+    images has no logits of them: go through the entries of `evaluated`.
     """
 
     every: Count | None = None
@@ -48,4 +49,10 @@ class Probe(Checked, ABC):
 
     @abstractmethod
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values of some or all of `metrics`, measured after an epoch."""
+        """Return the values of some or all of `metrics`, measured after an epoch.
+
+        Args:
+            subject: The network and the images. `outputs()` returns logits and labels of the
+                training images, `evaluated` the logits of validation and test images, whose labels
+                are `held_out[split].labels`.
+        """
