@@ -128,8 +128,8 @@ PAGE ?= runs/theory
 theory: $(READY)
 	$(BIN)/python -m reports.pages.manuscript reports/pages/manuscripts/theory.md --out $(PAGE)
 
-# Rewrites the frozen losses; the diff goes into the commit, with its reason in the changelog. Keys
-# of new runs are added, and none is changed.
+# Adds the defaults of new fields and the keys of new runs, and changes none. Freezes the losses of new
+# arms, and of arms whose losses moved; such a move needs its reason in the changelog. 2 minutes.
 golden: $(DEV)
 	$(BIN)/python -m tests.golden.freeze
 	$(BIN)/python -m tests.golden.freeze_keys

@@ -2,11 +2,7 @@ import json
 
 import pytest
 
-from tests.golden.freeze import FILE, losses
-
-TOLERANCES = {"bfloat16": 2e-2}
-"""Relative tolerance by arm; bfloat16 keeps 8 bits, and processors round it in different places."""
-TOLERANCE = 1e-3
+from tests.golden.freeze import FILE, frozen_again, losses, moved
 
 
 @pytest.mark.slow
@@ -22,14 +18,23 @@ def test_losses_are_the_frozen_ones() -> None:
     frozen = json.loads(FILE.read_text())
     now = losses()
     assert now.keys() == frozen.keys()
-    moved = []
-    for arm, epochs in frozen.items():
-        tolerance = TOLERANCES.get(arm, TOLERANCE)
-        assert len(now[arm]) == len(epochs), arm
-        for epoch, metrics in enumerate(epochs):
-            assert now[arm][epoch].keys() >= metrics.keys(), (arm, epoch)
-            for name, value in metrics.items():
-                found = now[arm][epoch][name]
-                if name.endswith(("loss", "nll")) and found != pytest.approx(value, rel=tolerance):
-                    moved.append(f"{arm}, epoch {epoch}: {name} was {value}, is {found}")
-    assert not moved, "\n".join(moved)
+    assert not moved(frozen, now)
+
+
+def test_only_new_and_moved_arms_are_frozen_again() -> None:
+    frozen = {
+        "same": [{"train/loss": 1.0}],
+        "moved": [{"train/loss": 1.0}],
+        "longer": [{"train/loss": 1.0}],
+        "without": [{"train/loss": 1.0, "val/error": 0.5}],
+        "gone": [{"train/loss": 1.0}],
+    }
+    now = {
+        "same": [{"train/loss": 1.0001, "test/error": 0.9}],
+        "moved": [{"train/loss": 1.01}],
+        "longer": [{"train/loss": 1.0}, {"train/loss": 0.5}],
+        "without": [{"train/loss": 1.0}],
+        "new": [{"train/loss": 2.0}],
+    }
+    assert frozen_again(frozen, now) == {**now, "same": frozen["same"]}
+    assert moved(frozen, now).keys() == {"moved", "longer", "without", "gone"}
