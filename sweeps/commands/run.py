@@ -59,8 +59,8 @@ class SearchLostError(Exception):
     type=click.Choice(["ray", "inline"]),
     default="ray",
     show_default=True,
-    help="inline: train one run after another in this process, seed by seed, without Ray. Use it in "
-    "a debugger, or if Ray is not installed.",
+    help="inline: train one run after another in this process, seed by seed, without Ray. Use it "
+    "in a debugger, or if Ray is not installed.",
 )
 @click.option(
     "--until",
