@@ -1,14 +1,10 @@
 """Overrides: apply `--set PATH=VALUE` options to the content of a study file."""
 
-from dataclasses import fields
 from typing import Any
 
 from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, problem_named
 from sweeps.reading.strict_yaml import Document, Mistake, Place, dotted, read_yaml
-from sweeps.reading.study_keys import StudyKeys
-from sweeps.reading.tree_paths import TreePaths, config_paths
-
-_KEYS = frozenset(field.name for field in fields(StudyKeys))
+from sweeps.reading.tree_paths import config_paths
 
 
 def override(document: Document, text: str) -> None:
@@ -37,9 +33,6 @@ def override(document: Document, text: str) -> None:
         arms = ", ".join(_arms(document.value)) or "none"
         document.report(at, f"names no arm of the file; its arms: {arms}")
         return
-    if _is_setting(document.value, path):
-        document.report(at, f"is a field of a configuration; write base.{path} or arms.ARM.{path}")
-        return
     parent = document.value
     for depth, key in enumerate(keys[:-1], start=1):
         if key not in parent:
@@ -60,7 +53,10 @@ def _keys(study: dict[str, Any], path: str) -> list[str]:
     section, _, rest = path.partition(".")
     match section:
         case "base" if rest:
-            return ["base", *_paths(study).keys(rest)]
+            named = study.get("problem")
+            known = named if isinstance(named, str) and named in PROBLEMS else DEFAULT_PROBLEM
+            paths = config_paths(problem_named(known))
+            return ["base", *paths.keys(rest)]
         case "grid" | "zip" if rest:
             return [section, rest]
         case "search" if rest.startswith("space."):
@@ -77,20 +73,6 @@ def _keys(study: dict[str, Any], path: str) -> list[str]:
             return [] if name is None else ["arms", name, after[1:]] if after else ["arms", name]
         case _:
             return [path]
-
-
-def _is_setting(study: dict[str, Any], path: str) -> bool:
-    """Return True if a path names a field of a configuration instead of a key of the file."""
-    if path.partition(".")[0] in _KEYS:
-        return False
-    paths = _paths(study)
-    return path in paths.leaves or path in paths.groups
-
-
-def _paths(study: dict[str, Any]) -> TreePaths:
-    named = study.get("problem")
-    known = named if isinstance(named, str) and named in PROBLEMS else DEFAULT_PROBLEM
-    return config_paths(problem_named(known))
 
 
 def _arms(study: dict[str, Any]) -> list[str]:

@@ -55,10 +55,6 @@ BAD = {
     "lr=1": "lr=1: lr: unknown key 'lr' (did you mean base.optimizer.lr?)",
     "data.name=x": "data.name=x: data.name: unknown key 'data.name' (did you mean base.data.name?)",
     "sedes=6": "sedes=6: sedes: unknown key 'sedes' (did you mean seeds?)",
-    "epochs=6": "epochs=6: epochs: is a field of a configuration; write base.epochs or "
-    "arms.ARM.epochs",
-    "mix.law=erm": "mix.law=erm: mix.law: is a field of a configuration; write *.mix.law",
-    "data={}": "data={}: data: is a field of a configuration; write base.data or arms.ARM.data",
     "base.epoch=6": "base.epoch=6: base.epoch: unknown key 'epoch' (did you mean epochs?)",
     "base.epochs=six": "base.epochs=six: base.epochs: expected an integer, got text 'six'",
     "base.epochs=2=3": "base.epochs=2=3: base.epochs: expected an integer, got text '2=3'",
