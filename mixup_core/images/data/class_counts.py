@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import DataError, DatasetInfo
+from mixup_core.images.data.catalog import PUBLISHED, DataError, DatasetInfo, SplitName
 from mixup_core.images.data.draws import Indices, draw_noise, draw_subset, split_off
-from mixup_core.images.data.fetching import data_root, is_present
+from mixup_core.images.data.fetching import FILES, data_root, is_present, verify
 from mixup_core.images.data.folders import split_classes
 from mixup_core.images.data.needs import described, facts_of
 from mixup_core.images.data_config import DataConfig
@@ -59,7 +59,11 @@ def _labels(data: DataConfig, root: Path) -> Indices | None:
 
 
 @lru_cache(maxsize=8)
-def _published_labels(name: str, split: str, root: Path) -> Indices:
+def _published_labels(name: str, split: SplitName, root: Path) -> Indices:
+    if (read := PUBLISHED[name].labels) is not None:
+        if name in FILES:
+            verify(name, root, split)
+        return read(root, split)
     from mixup_core.images.data.datasets import DATASETS  # loads torch
 
     labels: Indices = DATASETS[name](DataConfig(name=name), root, split).labels.numpy()  # type: ignore[arg-type]

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Literal
 from mixup_core.problem import DataError as DataError
 
 if TYPE_CHECKING:  # torch is loaded by what reads pixels alone
+    import numpy as np
+    from numpy.typing import NDArray
+
     from mixup_core.images.data.pixels import Images
 
 SplitName = Literal["train", "test"]
@@ -80,6 +83,10 @@ class Dataset:
     read: "Callable[[Path, SplitName, int], Images]"
     """Takes root, split and side of the images in pixels; returns the images of the split. The
     files have been verified before. The side is ignored if all images have one size.
+    """
+    labels: "Callable[[Path, SplitName], NDArray[np.int64]] | None" = None
+    """Takes root and split; returns the labels without loading torch, so that a study file is read
+    quickly. None if labels are only read together with images.
     """
     bundle: Bundle | None = None
     """Package that contains the data; None if files are downloaded."""

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from mixup_core.images.data.facts import Bundle, DataError, Dataset, DatasetInfo, SplitName
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from mixup_core.images.data.pixels import Images
+
+
+_COLUMN_OF_LABELS = 64
+"""Column of the label in scikit-learn's file; the pixels are before it."""
 
 
 def _file() -> Path | None:
@@ -34,14 +41,35 @@ def _read(root: Path, split: SplitName, size: int) -> "Images":
     import numpy as np
 
     from mixup_core.images.data.pixels import Images
-    from mixup_core.seeding import stream
 
     del root, size
-    info, bundle = DATASET.info, load_digits()
-    order = stream(0, "digits split").permutation(info.num_train + info.num_test)
-    chosen = order[: info.num_train] if split == "train" else order[info.num_train :]
+    bundle, chosen = load_digits(), _chosen(split)
     pixels = (15 * bundle.images[chosen]).astype(np.uint8)
     return Images.of_arrays(pixels[:, None], bundle.target[chosen])
+
+
+def _read_labels(root: Path, split: SplitName) -> "NDArray[np.int64]":
+    """Read the labels of a split from the file of scikit-learn, without importing it.
+
+    Raises:
+        DataError: If scikit-learn is not installed.
+    """
+    import numpy as np
+
+    del root
+    if (file := _file()) is None:
+        raise DataError("digits: install scikit-learn, which contains them.")
+    labels = np.loadtxt(file, delimiter=",", usecols=_COLUMN_OF_LABELS).astype(np.int64)
+    return labels[_chosen(split)]
+
+
+def _chosen(split: SplitName) -> "NDArray[np.int64]":
+    """Return the indices of a split's images in the file."""
+    from mixup_core.seeding import stream
+
+    info = DATASET.info
+    order = stream(0, "digits split").permutation(info.num_train + info.num_test)
+    return order[: info.num_train] if split == "train" else order[info.num_train :]
 
 
 DATASET = Dataset(
@@ -60,5 +88,6 @@ DATASET = Dataset(
     files={},
     sources=lambda _: ({}, ""),
     read=_read,
+    labels=_read_labels,
     bundle=Bundle(package="scikit-learn", file=_file),
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mixup_core.images.data import sources
 from mixup_core.images.data.facts import DataError, Dataset, DatasetInfo, Sources
-from mixup_core.images.data.sets.idx import of_mirrors, read, unpack
+from mixup_core.images.data.sets.idx import of_mirrors, read, read_labels, unpack
 
 FOLDER = "FashionMNIST/raw"
 DEBIAN_PACKAGE = "dataset-fashion-mnist"
@@ -97,4 +97,5 @@ DATASET = Dataset(
     },
     sources=_sources,
     read=partial(read, Path(FOLDER)),
+    labels=partial(read_labels, Path(FOLDER)),
 )

@@ -10,6 +10,9 @@ from mixup_core.images.data.facts import DataError, SplitName
 from mixup_core.images.data.sources import download
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from mixup_core.images.data.pixels import Images
 
 PREFIXES: Mapping[SplitName, str] = {"train": "train", "test": "t10k"}
@@ -17,6 +20,8 @@ NAMES = tuple(
     f"{prefix}-{part}" for prefix in PREFIXES.values() for part in ("images-idx3-ubyte",
                                                                     "labels-idx1-ubyte")
 )  # fmt: skip
+_HEADER_OF_LABELS = 8
+"""Bytes of a file of labels before its first label: type and number of the labels."""
 MAX_UNPACKED = 64 * 1024**2
 """Maximum unpacked size in bytes: above the largest file (47 MB), far below a gzip bomb."""
 
@@ -35,6 +40,14 @@ def read(folder: Path, root: Path, split: SplitName, size: int) -> "Images":
     images = mnist.read_image_file(root / folder / f"{prefix}-images-idx3-ubyte")
     labels = mnist.read_label_file(root / folder / f"{prefix}-labels-idx1-ubyte")
     return Images(pixels=images.unsqueeze(1), labels=labels)
+
+
+def read_labels(folder: Path, root: Path, split: SplitName) -> "NDArray[np.int64]":
+    """Read the labels of a split from a verified idx file, without torch."""
+    import numpy as np
+
+    content = (root / folder / f"{PREFIXES[split]}-labels-idx1-ubyte").read_bytes()
+    return np.frombuffer(content, dtype=np.uint8, offset=_HEADER_OF_LABELS).astype(np.int64)
 
 
 def of_mirrors(folder: Path, mirrors: list[str]) -> dict[str, Callable[[Path], None]]:

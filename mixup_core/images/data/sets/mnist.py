@@ -4,7 +4,7 @@ from functools import partial
 from pathlib import Path
 
 from mixup_core.images.data.facts import Dataset, DatasetInfo
-from mixup_core.images.data.sets.idx import of_mirrors, read
+from mixup_core.images.data.sets.idx import of_mirrors, read, read_labels
 
 FOLDER = "MNIST/raw"
 
@@ -44,4 +44,5 @@ DATASET = Dataset(
         f"unpack the four archives of MNIST to {root / FOLDER}.",
     ),
     read=partial(read, Path(FOLDER)),
+    labels=partial(read_labels, Path(FOLDER)),
 )

@@ -11,10 +11,12 @@ from PIL import Image
 
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.catalog import CATALOG, PUBLISHED, SplitName
 from mixup_core.images.data.class_counts import images_of_classes
-from mixup_core.images.data.datasets import load
+from mixup_core.images.data.datasets import DATASETS, load
+from mixup_core.images.data.fetching import data_root
 from mixup_core.images.data.needs import ImageData
+from mixup_core.images.data.sets.idx import read_labels
 from mixup_core.images.data_config import DataConfig
 from mixup_core.images.feasibility import (
     infeasible,
@@ -73,6 +75,21 @@ def test_counted_images_are_those_that_a_run_trains_on(values: dict[str, Any]) -
             data = with_values(config, {"data.label_noise": rate}).data
             trained = TrainingImages(splits.seen_by(data), splits.info, data, at_seed.seeds, CPU)
             assert np.array_equal(row, torch.bincount(trained.labels, minlength=10).numpy())
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_labels_that_are_read_without_images_are_those_of_the_images(split: SplitName) -> None:
+    info = PUBLISHED["digits"]
+    assert info.labels is not None
+    images = DATASETS["digits"](DIGITS.data, data_root(), split)
+    assert np.array_equal(info.labels(data_root(), split), images.labels.numpy())
+
+
+def test_labels_of_an_idx_file_are_read_without_its_header(tmp_path: Path) -> None:
+    file = tmp_path / "raw" / "train-labels-idx1-ubyte"
+    file.parent.mkdir()
+    file.write_bytes(bytes.fromhex("00000801 00000003 070009"))
+    assert read_labels(Path("raw"), tmp_path, "train").tolist() == [7, 0, 9]
 
 
 def test_no_draw_is_looked_at_where_a_class_without_images_is_all_but_impossible() -> None:
