@@ -88,10 +88,11 @@ def refused(
     """Return the guarantees broken by a launch that has to refuse a file before any run."""
     ended = launch(mixsweep, "run", str(study), patience=PATIENCE)
     said = ended.err.strip().splitlines()
-    is_right = ended.code == BAD_INPUT and f"dog/{file.name}: " in said[-1]
+    # A line for each file that is refused, and a last one on what to do.
+    is_right = ended.code == BAD_INPUT and any(f"dog/{file.name}: " in line for line in said)
     is_right &= not any("Traceback" in line for line in said)
     is_right &= not list(mixsweep.home.rglob("stages/*/*.json"))
-    return [] if is_right else [f"{hostile.name}: ended with {ended.code}: {said[-1:]}"]
+    return [] if is_right else [f"{hostile.name}: ended with {ended.code}: {said[-2:]}"]
 
 
 def trained(mixsweep: CommandLine, taken: Sequence[Hostile], folder: Path) -> int:
