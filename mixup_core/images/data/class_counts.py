@@ -66,7 +66,7 @@ def _published_labels(name: str, split: SplitName, root: Path) -> Indices:
         return read(root, split)
     from mixup_core.images.data.datasets import DATASETS  # loads torch
 
-    labels: Indices = DATASETS[name](DataConfig(name=name), root, split).labels.numpy()  # type: ignore[arg-type]
+    labels: Indices = DATASETS[name](DataConfig(name=name), root, split).labels.numpy()
     return labels
 
 
