@@ -35,10 +35,8 @@ _STORE_COST_SHARE = 100
 """A stage is stored once training has taken this many times as long as storing a stage takes."""
 _INTERRUPT_PATIENCE = 2.0
 """Seconds that an interrupted run waits for a stage that is being written."""
-_costs: dict[str, float] = {}
-"""Seconds that this process needed to store the last stage with a state, by URL of the store. The
-runs of a launch mostly have states of similar size, so the cost of one is an estimate for the next.
-"""
+_UNKNOWN_COST = 0.0
+"""Seconds that the first state of a run is taken to cost, so that training waits for it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,6 +120,7 @@ class Storing:
         self._trained_since = 0.0
         self._beside = Beside[tuple[Stage, float]]()
         self._uses_thread = False
+        self._cost = _UNKNOWN_COST
 
     def __enter__(self) -> Self:
         """Return this object, which may write in a thread until the `with` block ends."""
@@ -225,7 +224,7 @@ class Storing:
         is_final = epoch == len(self._keys)
         wanted = self._is_wanted(epoch, seconds)
         keep = self._assignment.keep | ({epoch} if wanted else set())
-        cost = _STORE_COST_SHARE * _costs.get(self._store.url, 0.0)
+        cost = _STORE_COST_SHARE * self._cost
         if is_final or epoch in keep:
             self._collect()
             self._store_to_stay(process, is_final=is_final, wanted=wanted)
@@ -296,7 +295,7 @@ class Storing:
             timeout: Longest time in seconds to wait; None waits until the stage is written.
         """
         if (stored := self._beside.take(timeout=timeout)) is not None:
-            stage, _costs[self._store.url] = stored
+            stage, self._cost = stored
             self._accept(stage)
 
     def _is_wanted(self, epoch: int, seconds: float) -> bool:

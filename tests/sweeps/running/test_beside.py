@@ -28,11 +28,11 @@ SHORT_EPOCH = 1e-9
 
 
 @pytest.fixture(autouse=True)
-def _each_epoch_in_a_thread(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _each_epoch_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
     monkeypatch.setattr(storing_module, "STORE_AT_LEAST_EVERY", 0.0)
     monkeypatch.setattr(storing_module, "_STORE_COST_SHARE", 1e9)
-    monkeypatch.setattr(storing_module, "_costs", {str(tmp_path): 1.0})
+    monkeypatch.setattr(storing_module, "_UNKNOWN_COST", 1.0)
 
 
 def _assignment(store: Store, keep: frozenset[int] = frozenset()) -> Assignment:
@@ -162,7 +162,6 @@ def test_an_error_of_the_thread_is_raised_even_if_the_run_then_diverges(
     monkeypatch.setattr(toy, "Walk", Diverging)
     assert _attempt(Store(str(tmp_path)))["failure"]["kind"] == "diverged"
     _fail_in_thread(monkeypatch, StoreFullError("disk full: x cannot be written"))
-    storing_module._costs[str(tmp_path / "full")] = 1.0
     failure = _attempt(Store(str(tmp_path / "full")))["failure"]
     assert (failure["kind"], "disk full" in failure["message"]) == ("failed", True)
 
@@ -188,26 +187,6 @@ def test_an_interrupt_does_not_wait_long_for_a_write_that_hangs(
     while not store.keys() and time.monotonic() < give_up_at:
         time.sleep(0.01)
     assert dict(store.keys()) == {stage_keys(WALK)[0]: True}, "the process lives on, and its thread"
-
-
-def test_a_process_that_knows_the_cost_stores_no_state_of_a_run_shorter_than_its_interval(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(storing_module, "STORE_AT_LEAST_EVERY", 20.0)
-    monkeypatch.setattr(storing_module, "_STORE_COST_SHARE", 100)
-    written: list[str] = []
-    write = Folder.write
-    monkeypatch.setattr(Folder, "write", lambda *it: (written.append(it[1]), write(*it))[1])
-    for cost, seconds, states in ((0.0, 1.0, 6), (0.5, 1.0, 1), (0.015, 1.0, 3)):
-        storing_module._costs[str(tmp_path)] = cost
-        storing = Storing(_assignment(store := Store(str(tmp_path))), "cpu")
-        walk = storing.resume(lambda: toy.start(WALK, None, "cpu"))
-        for _ in iter(walk):
-            storing.add(walk, seconds)
-            storing_module._costs[str(tmp_path)] = cost
-        assert sum(name.startswith("states/") for name in written) == states
-        written.clear()
-        store.delete(*store.keys())
 
 
 _PHASES = ("mkstemp", "fsync", "replace", "hardlink_to", "unlink")
@@ -241,7 +220,6 @@ def _killed_at(phase: str, number: int, after: bool, store: Store) -> bool:
     if (child := os.fork()) == 0:
         counted = itertools.count()
         _interpose(phase, lambda: next(counted) == number, after=after)
-        storing_module._costs[store.url] = 1.0
         try:
             _train(store, pause=0.02)  # so that most epochs are stored
         finally:
