@@ -62,7 +62,7 @@ class KernelFaultError(Exception):
 
 
 def advice() -> str:
-    """Return what to do about a run that runs out of memory; names a limit set by `ulimit -v`."""
+    """Return advice for a run that lacks memory; it names a limit set by `ulimit -v`."""
     limit = spell_limit()
     return f"{limit}; or {_REDUCE}" if limit else _REDUCE
 

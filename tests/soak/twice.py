@@ -81,7 +81,7 @@ class Round:
             return self.warm.start(arguments, variables, streams=streams, then=WRITES_DOWN)
 
     def said_by(self, launch: str) -> Path:
-        """Return the file of what a launch writes to standard error."""
+        """Return the file to which a launch writes its standard error."""
         return self.folder / f"launch-{launch}.txt"
 
     def launch(self, number: int) -> Forked:

@@ -107,7 +107,7 @@ class Examined:
     faults: list[str] = dataclasses.field(default_factory=list)
     """One line for each file that cannot be used, and for each fault of the layout."""
     can_skip: bool = False
-    """Whether some faults are those of files, which `data.skip` can leave out."""
+    """True if some faults are those of files, which `data.skip` can leave out."""
     near: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     """Pairs of a test image and a training image that look alike, as SPLIT/CLASS/FILE."""
 

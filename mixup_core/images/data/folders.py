@@ -221,7 +221,7 @@ def class_files_and_faults(
 
 
 def _without(folder: Path, split: SplitName) -> str:
-    """Return what to do about a folder that lacks training or test images, for messages."""
+    """Return the advice of messages about a folder that lacks training or test images."""
     if split == "test":
         return (
             "put images into test/<class>/, hold out a part of train/ with data.test_fraction: "

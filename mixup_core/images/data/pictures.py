@@ -61,7 +61,7 @@ _NO_PICTURES = {
     b"<!doctype html": "a web page; the download failed",
     b"<html": "a web page; the download failed",
 }
-"""What a file with the name of an image can be instead, by its first bytes in small letters."""
+"""Kinds of file that may have the name of an image, by their first bytes in small letters."""
 
 
 def _reason(file: Path) -> str:

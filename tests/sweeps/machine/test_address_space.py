@@ -1,4 +1,4 @@
-"""The limit of the address space: named with its value and with what to do."""
+"""The limit of the address space: messages name its value and a way out."""
 
 import resource
 
