@@ -48,6 +48,9 @@ _KEY_HEAD = re.compile(
 )
 _HEAD = 4096
 """Number of bytes at the start of a file that are searched for the first line of a private key."""
+_RESULTS = (("stages", "studies"), ("mlflow.db", "store"), ("mlflow.db", "reports"),
+            ("provenance.json", "runs.csv"))  # fmt: skip
+"""Names that lie together in a store, in a results folder (`--home`) and in a report."""
 _LARGEST = 500 * 2**20
 """Largest upload that Ray accepts, in bytes."""
 _OLDEST = (1980, 1, 1, 0, 0, 0)
@@ -150,6 +153,8 @@ class _Walk:
             if self._is_kept(path) or _is_ignored(path, specs, is_folder=entry.is_dir()):
                 continue
             if entry.is_dir():
+                if _holds_results(path) and not _is_named_harmless(path, specs):
+                    continue
                 if _is_like(entry.name.lower(), _CREDENTIAL_FOLDERS) and not _is_named_harmless(
                     path, specs
                 ):
@@ -186,6 +191,11 @@ def _is_named_harmless(path: Path, specs: Sequence[tuple[Path, GitIgnoreSpec]]) 
     return any(
         spec.check_file(str(path.relative_to(folder))).include is False for folder, spec in specs
     )
+
+
+def _holds_results(folder: Path) -> bool:
+    """Return True if a folder is a home, a store or a report of any study."""
+    return any(all((folder / name).exists() for name in names) for names in _RESULTS)
 
 
 def _is_credential(path: Path) -> bool:

@@ -87,6 +87,24 @@ def test_results_stay_here_whatever_their_folder_is_called(tmp_path: Path, name:
     )
 
 
+@pytest.mark.parametrize("name", ["runs", "a/b/results[2026]", "store"])
+@pytest.mark.parametrize(
+    "results",
+    [
+        ["store/stages/ab/x.json", "mlflow.db", "artifacts/x", "optuna.db"],
+        ["reports/one/table.md", "mlflow.db"],
+        ["stages/ab/x.json", "states/ab/x.pt", "studies/one/launch.json"],
+        ["provenance.json", "runs.csv", "report.html"],
+    ],
+    ids=["home", "home of another store", "store", "report"],
+)
+def test_results_of_other_launches_stay_here(tmp_path: Path, name: str, results: list[str]) -> None:
+    write(tmp_path, *(f"{name}/{file}" for file in results), "study.yaml", "stages/plan.txt")
+    assert files_of(tmp_path) == ("stages/plan.txt", "study.yaml")
+    write(tmp_path, ".rayignore", content=f"!{name.replace('[', '?').replace(']', '?')}\n")
+    assert len(files_of(tmp_path)) == len(results) + 3
+
+
 def test_links_that_lead_round_and_what_is_no_file_are_passed_over(tmp_path: Path) -> None:
     write(tmp_path, "a/x")
     (tmp_path / "a" / "round").symlink_to(tmp_path)
