@@ -60,7 +60,7 @@ class FailureSet(Guided):
         if teacher is None or batch.is_test is None:
             raise ValueError(
                 "this objective trains on the test images that its teacher gets wrong, so it needs "
-                f"a teacher and `data.test: true`, got (objective={self})."
+                f"a teacher and `data.oracle: true`, got (objective={self})."
             )
         losses = batch.losses(batch.logits(student), loss)
         with torch.no_grad():
