@@ -107,6 +107,16 @@ class Forked:
             return None
 
 
+_ROOT = Path(__file__).parents[2]
+_SERVE = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); "
+    "from tests.soak.warm_server import main; main()"
+)
+"""Program of the server. PYTHONSAFEPATH, which an environment may set, keeps `-m` from finding the
+tests in the working directory.
+"""
+
+
 class Warm:
     """A process that starts commands; `started` ends it."""
 
@@ -133,9 +143,9 @@ class Warm:
         with tempfile.TemporaryDirectory(prefix="warm-") as place:
             Path(place).chmod(0o777)  # a prefix may change the user
             process = subprocess.Popen(
-                [*prefix, sys.executable, "-m", "tests.soak.warm_server", place, first],
+                [*prefix, sys.executable, "-c", _SERVE, str(_ROOT), place, first],
                 env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                cwd=Path(__file__).parents[2],
+                cwd=_ROOT,
             )  # fmt: skip
             assert process.stdout is not None
             try:
