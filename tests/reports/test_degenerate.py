@@ -122,7 +122,7 @@ def predictions_of(ends: Ends) -> ReadPredictions:
     return lambda results: list(map(read, results))
 
 
-@pytest.fixture(params=CASES)
+@pytest.fixture(scope="module", params=CASES)
 def contents(request: pytest.FixtureRequest) -> Mapping[str, str]:
     seeds, ends = CASES[request.param]
     study = replace(make_study(seeds=tuple(range(seeds))), claims=CLAIMS, equivalence=0.003)

@@ -1,6 +1,7 @@
 """Scratch folder of a driver: short enough for Ray; only processes known as ours are ended."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -108,6 +109,7 @@ with scratch() as folder:
         env={**os.environ, "TMPDIR": str(place)},
         stdout=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
     try:
         assert launch.stdout is not None
@@ -119,7 +121,7 @@ with scratch() as folder:
         assert launch.poll() is None
         assert (folder / "processes").exists()
     finally:
-        launch.kill()
+        os.killpg(launch.pid, signal.SIGKILL)  # its child holds the pipe open
         launch.communicate()
 
 
