@@ -51,8 +51,17 @@ def fetch_data(name: str) -> int:
               help="Side in pixels that the images will get.")  # fmt: skip
 @click.option("--test-folder", help="Folder of test images; default: test, or else val.")
 @click.option("--skip", multiple=True, help="Files to leave out, as in data.skip; repeatable.")
-def check_data(folder: Path, size: int, test_folder: str | None, skip: tuple[str, ...]) -> int:
-    """Decode every image of FOLDER, and list the files that cannot be used.
+@click.option(
+    "--all",
+    "names_all",
+    is_flag=True,
+    help="Name every file that cannot be used; "
+    "without this option, many files with the same fault get one line.",
+)
+def check_data(
+    folder: Path, size: int, test_folder: str | None, skip: tuple[str, ...], names_all: bool
+) -> int:
+    """Decode every image of FOLDER, and name the files that cannot be used.
 
     FOLDER has one folder per class in train/, and usually in test/ too. Also counts test images
     that look like a training image. Exit code 2 if a file cannot be used.
@@ -61,13 +70,12 @@ def check_data(folder: Path, size: int, test_folder: str | None, skip: tuple[str
     layout = Layout(test_folder=test_folder or next(iter(there), "test"), skip=skip)
     with still("decoding the images"):
         examined = examine(folder, size, layout)
-    for fault in examined.faults:
-        click.echo(fault, err=True)
-    if examined.faults:
-        number = len(examined.faults)
+    for line in examined.lines(names_all=names_all):
+        click.echo(line, err=True)
+    if number := examined.number:
         what = "faults" if number > 1 else "fault"
         hint = "; data.skip of a study file leaves files out" if examined.can_skip else ""
-        click.echo(f"{number} {what}{hint}", err=True)
+        click.echo(f"{number:,} {what}{hint}", err=True)
         return BAD_INPUT
     facts = scan_folder(folder, data_root(), layout)
     for name in facts.classes:

@@ -13,6 +13,7 @@ from mixup_core.images.data.catalog import PUBLISHED, DataError, DatasetInfo, Sp
 from mixup_core.images.data.draws import draw_held_out_noise, split_off
 from mixup_core.images.data.facts import Dataset
 from mixup_core.images.data.fetching import FILES, data_root, verify
+from mixup_core.images.data.file_faults import FileFault, FileFaultsError
 from mixup_core.images.data.folders import (
     Layout,
     class_files,
@@ -177,7 +178,8 @@ def _image_folder(data: DataConfig, root: Path, split: SplitName) -> Images:
     """Decode a user's images to RGB: shorter side resized to `data.image_size`, centre-cropped.
 
     Raises:
-        DataError: If a file cannot be decoded, or the folder has changed since `data.digest`.
+        DataError: If the folder has changed since `data.digest`.
+        FileFaultsError: If files cannot be decoded.
     """
     folder, size = folder_and_size(data)
     layout = Layout.of(data)
@@ -193,8 +195,14 @@ def _image_folder(data: DataConfig, root: Path, split: SplitName) -> Images:
         classes = train if split == "train" else test
     files = [(file, label) for label, of in enumerate(classes.values()) for file in of]
     pixels = torch.empty(len(files), 3, size, size, dtype=torch.uint8)
+    faults: list[FileFault] = []
     for image, (file, _) in zip(pixels, files, strict=True):
-        image.copy_(squared(rgb_picture(file, size, data.background), size))
+        try:
+            image.copy_(squared(rgb_picture(file, size, data.background), size))
+        except DataError as error:
+            faults.append(FileFault.of(error, file, folder))
+    if faults:
+        raise FileFaultsError(folder, faults)
     return Images(pixels=pixels, labels=torch.tensor([label for _, label in files]))
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from mixup_core.images.data.catalog import DataError, SplitName
+from mixup_core.images.data.file_faults import EMPTY_CLASS, FileFault, all_lines, grouped_lines
 from mixup_core.images.data.folders import (
-    EMPTY_CLASS,
     Layout,
     class_files,
     class_files_and_faults,
@@ -25,7 +25,6 @@ from mixup_core.images.data.folders import (
 from mixup_core.images.data.near_copies import grey_thumbnail, near_copies
 from mixup_core.images.data.pictures import is_transparent, opened_picture, rgb_picture
 from mixup_core.images.data_config import DataConfig
-from mixup_core.rules import printable
 from mixup_core.store.notes import filled, read_note
 
 
@@ -104,12 +103,33 @@ def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> Folde
 class Examined:
     """Faults found in an image-folder by decoding all its images."""
 
-    faults: list[str] = dataclasses.field(default_factory=list)
-    """One line for each file that cannot be used, and for each fault of the layout."""
-    can_skip: bool = False
-    """True if some faults are those of files, which `data.skip` can leave out."""
+    folder: Path
+    """The folder."""
+    faults: list[FileFault] = dataclasses.field(default_factory=list)
+    """Files that cannot be used, and empty classes."""
+    of_layout: list[str] = dataclasses.field(default_factory=list)
+    """One line for each fault of the layout."""
     near: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     """Pairs of a test image and a training image that look alike, as SPLIT/CLASS/FILE."""
+
+    @property
+    def number(self) -> int:
+        """Number of faults."""
+        return len(self.faults) + len(self.of_layout)
+
+    @property
+    def can_skip(self) -> bool:
+        """True if some faults are those of files, which `data.skip` can leave out."""
+        return any(fault.text != EMPTY_CLASS for fault in self.faults)
+
+    def lines(self, *, names_all: bool) -> list[str]:
+        """Return the faults as lines.
+
+        Args:
+            names_all: True for one line per file; False for one line for many equal faults.
+        """
+        spell = all_lines if names_all else grouped_lines
+        return [*spell(self.folder, self.faults), *self.of_layout]
 
 
 def examine(folder: Path, size: int, layout: Layout) -> Examined:
@@ -120,7 +140,7 @@ def examine(folder: Path, size: int, layout: Layout) -> Examined:
         size: Side to which images will be resized, in pixels.
         layout: Decides which files are images to use.
     """
-    found = Examined()
+    found = Examined(folder=folder)
     seen: dict[SplitName, dict[str, Any]] = {"train": {}, "test": {}}
     kinds: dict[SplitName, Sequence[str]] = {}
     for split, thumbnails in seen.items():
@@ -130,38 +150,39 @@ def examine(folder: Path, size: int, layout: Layout) -> Examined:
         try:
             classes, faults = class_files_and_faults(folder, split, layout)
         except DataError as error:
-            found.faults.append(str(error))
+            found.of_layout.append(str(error))
             continue
         found.faults += faults
-        found.can_skip |= any(not fault.endswith(EMPTY_CLASS) for fault in faults)
         kinds[split] = list(classes)
         files = [file for of_class in classes.values() for file in of_class]
         for file in files:
             try:
                 picture = rgb_picture(file, size, "white")
             except DataError as error:
-                found.faults.append(str(error))
-                found.can_skip = True
+                found.faults.append(FileFault.of(error, file, folder))
             else:
                 thumbnails[file.relative_to(folder).as_posix()] = grey_thumbnail(picture)
-    is_whole = len(kinds) == len(seen)
-    if is_whole and (fault := unequal_classes(kinds["train"], kinds["test"], layout)):
-        found.faults.append(f"{folder}: {fault}")
+    if len(kinds) == len(seen):
+        # An empty class is a fault of its own, whatever the other split has of it.
+        empty = {f.name.partition("/")[2] for f in found.faults if f.text == EMPTY_CLASS}
+        train, test = ([kind for kind in kinds[s] if kind not in empty] for s in seen)
+        if fault := unequal_classes(train, test, layout):
+            found.of_layout.append(f"{folder}: {fault}")
     held_out, trained = (list(thumbnails) for thumbnails in (seen["test"], seen["train"]))
     pairs = near_copies(list(seen["test"].values()), list(seen["train"].values()))
     found.near = [(held_out[one], trained[other]) for one, other in pairs]
     return found
 
 
-def file_faults(folder: Path, layout: Layout, splits: Sequence[SplitName]) -> list[str]:
-    """Return one line for each file that cannot be used, judged by names and file headers.
+def file_faults(folder: Path, layout: Layout, splits: Sequence[SplitName]) -> list[FileFault]:
+    """Return a fault for each file that cannot be used, judged by names and file headers.
 
     Args:
         folder: The folder.
         layout: Decides which files are images to use.
-        splits: The splits to look at; one that cannot be listed has no lines.
+        splits: The splits to look at; one that cannot be listed has no faults.
     """
-    found: list[str] = []
+    found: list[FileFault] = []
     for split in splits:
         with suppress(DataError):
             classes, faults = class_files_and_faults(folder, split, layout)
@@ -171,7 +192,7 @@ def file_faults(folder: Path, layout: Layout, splits: Sequence[SplitName]) -> li
                     with opened_picture(file):
                         pass
                 except DataError as error:
-                    found.append(str(error))
+                    found.append(FileFault.of(error, file, folder))
     return found
 
 
@@ -192,8 +213,7 @@ def _scanned(
                     if is_transparent(opened):
                         transparent.append(name)
             except DataError as error:
-                text = str(error).removeprefix(f"{printable(str(file))}: ")
-                unreadable[name] = text
+                unreadable[name] = FileFault.of(error, file, folder).text
     trained = [name for name in digests if name.startswith(b"train/")]
     counts = Counter(digests[name] for name in trained)
     seen = {of_file for name, of_file in digests.items() if name.startswith(b"train/")}

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 
 from mixup_core.images.data.catalog import CATALOG, DataError, DatasetInfo, SplitName
 from mixup_core.images.data.digests import KnownDigests
+from mixup_core.images.data.file_faults import EMPTY_CLASS, FileFault, FileFaultsError
 from mixup_core.images.data.pictures import FORMATS
 from mixup_core.images.data.spelling import plain, spelling_hint
 from mixup_core.images.data_config import DataConfig
@@ -20,9 +21,7 @@ from mixup_core.rules import printable
 
 TEST_FOLDERS = ("test", "val", "valid", "validation")
 """Possible names of the folder of test images; the first that exists is used."""
-EMPTY_CLASS = "an empty class; each class needs an image."
 _HALVES = (0.5, 0.5, 0.5)
-_MOST_NAMED = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -178,22 +177,21 @@ def class_files(
     every level. Images are recognised by their suffix; the loader checks that they can be decoded.
 
     Raises:
-        DataError: If a folder is missing, unreadable or empty, a file is where a class folder
-            should be, or a class contains anything but files with a suffix of `FORMATS`. All
-            faults of the split are named, up to 20.
+        DataError: If a folder is missing, unreadable or empty.
+        FileFaultsError: If a file is where a class folder should be, or a class contains anything
+            but files with a suffix of `FORMATS`. All faults of the split are named; many equal
+            ones together.
     """
     classes, faults = class_files_and_faults(folder, split, layout)
     if faults:
-        more = len(faults) - _MOST_NAMED
-        rest = [f"{more} more; `mixsweep data check {folder}` lists them all"] if more > 0 else []
-        raise DataError("\n".join([*faults[:_MOST_NAMED], *rest]))
+        raise FileFaultsError(folder, faults)
     return classes
 
 
 def class_files_and_faults(
     folder: Path, split: SplitName, layout: Layout = _USUAL
-) -> tuple[dict[str, tuple[Path, ...]], list[str]]:
-    """Return the image files of one split by class, and one line for each other entry.
+) -> tuple[dict[str, tuple[Path, ...]], list[FileFault]]:
+    """Return the image files of one split by class, and a fault for each other entry.
 
     Raises:
         DataError: If a folder is missing, unreadable or has no class folders.
@@ -206,14 +204,15 @@ def class_files_and_faults(
     for class_folder in _entries(folder / place):
         if not class_folder.is_dir():
             if layout.has(f"{place}/{class_folder.name}"):
-                faults.append(f"{_line(class_folder)}: a file where a class folder should be.")
+                text = "a file where a class folder should be."
+                faults.append(FileFault(name=f"{place}/{class_folder.name}", text=text))
             continue
         head = f"{place}/{class_folder.name}"
         files = [f for f in _entries(class_folder) if layout.has(f"{head}/{f.name}")]
         wrong = {file: fault for file in files if (fault := _fault(file))}
-        faults += [f"{_line(file)}: {fault}" for file, fault in wrong.items()]
+        faults += [FileFault(name=f"{head}/{file.name}", text=t) for file, t in wrong.items()]
         if not files:
-            faults.append(f"{_line(class_folder)}: {EMPTY_CLASS}")
+            faults.append(FileFault(name=head, text=EMPTY_CLASS))
         classes[class_folder.name] = tuple(file for file in files if file not in wrong)
     if not classes and not faults:
         raise DataError(f"{folder / place}: no class folders; images lie in {place}/<class>/.")
@@ -242,7 +241,7 @@ def _fault(file: Path) -> str:
     if file.is_dir():
         return "not an image file but a folder; a class folder holds images only."
     if file.is_symlink() and not file.exists():
-        return f"a link to {printable(str(file.readlink()))}, which is not there."
+        return f"a link to {printable(str(file.readlink()))!r}, which is not there."
     if file.is_file() and file.suffix.lower() in _image_suffixes():
         return ""
     return "not an image file; a class folder holds images only."
@@ -350,11 +349,6 @@ def _refusing(folder: Path | str) -> Iterator[None]:
         raise DataError(f"{folder}: expected a folder, found a file.") from error
     except OSError as error:
         raise DataError(f"{folder}: {error.strerror}.") from error
-
-
-def _line(path: Path) -> str:
-    """Return a path on one line, without control characters."""
-    return printable(str(path))
 
 
 @cache

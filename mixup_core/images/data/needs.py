@@ -14,6 +14,7 @@ from mixup_core.images.choices.model import Model
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DataError, DatasetInfo, SplitName
 from mixup_core.images.data.fetching import checksums, data_root, fetch, is_present, statuses
+from mixup_core.images.data.file_faults import FileFault, FileFaultsError
 from mixup_core.images.data.folder_facts import FolderFacts, file_faults, scan_folder
 from mixup_core.images.data.folders import Layout, describe, file_digests, folder_info
 from mixup_core.images.data_config import DataConfig
@@ -108,20 +109,19 @@ class ImageData:
         """Check the images of an image-folder by their file headers.
 
         Raises:
-            DataError: If some images cannot be used; the message names each on its own line.
+            FileFaultsError: If some images cannot be used.
         """
         data, facts = config.data, facts_of(config.data)
         if facts is None or data.folder is None:
             return
         splits = ("train/", f"{Layout.of(data).test_folder}/") if data.test else ("train/",)
-        lines = [
-            printable(f"{Path(data.folder) / name}: {text}")
+        faults = [
+            FileFault(name=name, text=text)
             for name, text in facts.unreadable.items()
             if name.startswith(splits)
         ]
-        if lines:
-            advice = "convert or remove these files, or leave them out with data.skip"
-            raise DataError("\n".join([*_first(lines, data.folder), advice]))
+        if faults:
+            raise FileFaultsError(Path(data.folder), faults)
 
     def open(self, config: TrainConfig) -> None:
         """Decode an image-folder once for all runs of this machine.
@@ -198,9 +198,6 @@ _KNOWN: dict[str, FolderFacts] = {}
 
 _scanned = lru_cache(maxsize=64)(describe)
 
-_MOST_NAMED = 20
-"""Maximum number of files that a message names; the others are counted."""
-
 
 def _found(placed: DataConfig) -> DataConfig:
     """Scan an image-folder; return its configuration with digest and resulting settings.
@@ -213,28 +210,24 @@ def _found(placed: DataConfig) -> DataConfig:
     try:
         describe(placed)
     except DataError as error:
-        raise DataError(_with_other_faults(str(error), placed)) from error
+        others = _file_faults(placed)
+        if not others:
+            raise
+        found = FileFaultsError(Path(placed.folder), others)
+        if isinstance(error, FileFaultsError):
+            raise found from error
+        raise DataError(f"{error}\n{found}") from error
     facts = scan_folder(Path(placed.folder), data_root(), Layout.of(placed))
     _KNOWN[facts.digest] = facts
     return _with(placed, facts)
 
 
-def _with_other_faults(fault: str, placed: DataConfig) -> str:
-    """Return a message about the layout of a folder with all files that cannot be used either."""
+def _file_faults(placed: DataConfig) -> list[FileFault]:
+    """Return a fault for each file of a folder that cannot be used."""
     assert placed.folder is not None, "asked of an image-folder"
     is_tested = placed.test and placed.test_fraction is None
     splits: tuple[SplitName, ...] = ("train", "test") if is_tested else ("train",)
-    others = file_faults(Path(placed.folder), Layout.of(placed), splits)
-    if fault.partition("\n")[0] in others:
-        return "\n".join(_first(others, placed.folder))
-    return "\n".join([fault, *_first(others, placed.folder)])
-
-
-def _first(lines: Sequence[str], folder: str) -> list[str]:
-    """Return the first lines of many, and one that counts the others."""
-    more = len(lines) - _MOST_NAMED
-    rest = f"{more} more; `mixsweep data check {printable(folder)}` lists them all"
-    return [*lines[:_MOST_NAMED], *([rest] if more > 0 else [])]
+    return file_faults(Path(placed.folder), Layout.of(placed), splits)
 
 
 def _with_test_folder(placed: DataConfig) -> DataConfig:

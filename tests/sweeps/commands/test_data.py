@@ -100,7 +100,7 @@ def test_skipping_is_advised_only_where_it_helps(folder: Path) -> None:
     (folder / "train" / "owl").mkdir()
     assert "data.skip" not in check(folder).stderr
     (folder / "train" / "labels.csv").write_text("x")
-    assert "3 faults; data.skip of a study file" in check(folder).stderr
+    assert "2 faults; data.skip of a study file" in check(folder).stderr
     (folder / "train" / "owl").rmdir()
     assert check(folder, "--skip", "train/labels.csv").return_value == DONE
 
@@ -114,3 +114,42 @@ def test_equal_images_and_names_that_are_one_on_some_disks_are_named_in_pairs(fo
         "1 names differ only in capitals or in how an accent is written; "
         "the first: cat/1.PNG and cat/1.png",
     ]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:%d", "`git lfs pull` fetches"),
+        (b"<html>%d</html>", "a web page"),
+        (b"no image %d", "cannot identify image file"),
+        (None, "'/gone/%d.png', which is not there"),
+    ],
+)
+def test_many_files_with_one_fault_take_one_line_unless_all_are_named(
+    content: bytes | None, said: str, folder: Path
+) -> None:
+    for number in range(30):
+        file = folder / "train" / "cat" / f"bad {number:02}.png"
+        if content is None:
+            file.symlink_to(f"/gone/{number}.png")
+        else:
+            file.write_bytes(content % number)
+    first, how, last = check(folder).stderr.splitlines()
+    names = ", ".join(f"train/cat/bad {number:02}.png" for number in range(3))
+    assert first.startswith(f"{folder}: 30 files, {names} and 27 more: ")
+    assert said.replace("%d", "0") in first
+    assert how == f"`mixsweep data check {folder} --all` lists every file"
+    assert last.startswith("30 faults")
+    lines = check(folder, "--all").stderr.splitlines()
+    assert [line.partition(": ")[0] for line in lines[:-1]] == [
+        f"{folder}/train/cat/bad {number:02}.png" for number in range(30)
+    ]
+
+
+@pytest.mark.parametrize("places", [["train/owl"], ["test/owl"], ["train/owl", "test/owl"]])
+def test_an_empty_class_is_one_fault_for_each_empty_folder(places: list[str], folder: Path) -> None:
+    for place in places:
+        (folder / place).mkdir()
+    *lines, last = check(folder).stderr.splitlines()
+    assert lines == [f"{folder / p}: an empty class; each class needs an image." for p in places]
+    assert last == ("1 fault" if len(places) == 1 else "2 faults")

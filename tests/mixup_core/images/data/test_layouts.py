@@ -129,7 +129,8 @@ def test_faults_of_the_layout_and_of_files_in_both_folders_are_named_together(pe
     with pytest.raises(DataError) as caught:
         config_of(pets)
     lines = str(caught.value).split("\n")
-    for line, name in zip(lines, ("cat/notes.txt", "dog/bad.png", "dog/worse.png"), strict=True):
+    names = ("cat/notes.txt", "dog/bad.png", "dog/worse.png", "data.skip")
+    for line, name in zip(lines, names, strict=True):
         assert name in line
     (pets / "test" / "dog").rename(pets / "test" / "Dog")
     skipping = ("train/*/notes.txt", "test/*/worse.png")
@@ -199,3 +200,15 @@ def test_given_normalisation_is_taken_and_needs_a_value_for_each_channel(pets: P
     assert "pixel_mean needs one value per channel" in str(error)
     with pytest.raises(RuleError, match="pixel_mean and pixel_std need `normalise: given`"):
         DataConfig(name="digits", pixel_mean=(0.1,), normalise="measured")
+
+
+def test_all_images_that_only_decoding_finds_damaged_are_named_together(pets: Path) -> None:
+    config = config_of(pets, test=False)
+    for name in ("train/cat/0.png", "train/dog/1.png"):
+        noise = Image.effect_noise((8, 8), 50).convert("RGB")
+        noise.save(pets / name)
+        (pets / name).write_bytes((pets / name).read_bytes()[:-40])
+    config = config_of(pets, test=False)
+    ImageData().check(config)  # the headers are sound
+    with pytest.raises(DataError, match=r"cat/0\.png: (.*)\n.*dog/1\.png: (.*)\n.*data\.skip"):
+        ImageData().open(config)

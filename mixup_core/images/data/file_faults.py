@@ -1,0 +1,94 @@
+"""FileFault: a file of an image-folder that cannot be used; messages name equal faults together."""
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from mixup_core.images.data.facts import DataError
+from mixup_core.rules import printable
+
+EMPTY_CLASS = "an empty class; each class needs an image."
+_ADVICE = "convert or remove these files, or leave them out with data.skip"
+_NAMED = 3
+"""Number of files that a line about many files names; so many equal faults have lines of their
+own."""
+_MOST_LINES = 20
+_VARIABLE = re.compile(r"\d[\d.,]*|'[^']*'")
+"""Parts of a text that differ between files with the same fault: numbers and quoted names."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileFault:
+    """A file or class folder of an image-folder that cannot be used."""
+
+    name: str
+    """Path relative to the image-folder, with `/`."""
+    text: str
+    """What is wrong and what to do, as a sentence."""
+
+    @classmethod
+    def of(cls, error: Exception, file: Path, folder: Path) -> Self:
+        """Return the fault of a file from an error whose message begins with the file's path.
+
+        Args:
+            error: The error.
+            file: The file.
+            folder: The image-folder that contains it.
+        """
+        text = str(error).removeprefix(f"{printable(str(file))}: ")
+        return cls(name=file.relative_to(folder).as_posix(), text=text)
+
+    def line(self, folder: Path) -> str:
+        """Return one line that names the file and the fault."""
+        return printable(f"{folder / self.name}: {self.text}")
+
+
+class FileFaultsError(DataError):
+    """Some files of an image-folder cannot be used."""
+
+    def __init__(self, folder: Path, faults: Sequence[FileFault]) -> None:
+        advice = [] if all(fault.text == EMPTY_CLASS for fault in faults) else [_ADVICE]
+        super().__init__("\n".join([*grouped_lines(folder, faults), *advice]))
+
+
+def all_lines(folder: Path, faults: Iterable[FileFault]) -> list[str]:
+    """Return one line for each fault."""
+    return [fault.line(folder) for fault in faults]
+
+
+def grouped_lines(folder: Path, faults: Sequence[FileFault]) -> list[str]:
+    """Return the lines of a message about faults; many equal faults get one line together.
+
+    Faults whose texts differ only in numbers and quoted names count as equal. There are at most 20
+    lines; if they do not name every file, one more line says which command does.
+
+    Args:
+        folder: The image-folder.
+        faults: Its faults.
+    """
+    groups: dict[str, list[FileFault]] = {}
+    for fault in faults:
+        groups.setdefault(_VARIABLE.sub("", fault.text), []).append(fault)
+    lines: list[str] = []
+    for group in groups.values():
+        if len(group) <= _NAMED:
+            lines += all_lines(folder, group)
+        else:
+            lines.append(printable(f"{folder}: {_spell(group)}"))
+    if len(lines) == len(faults) <= _MOST_LINES:
+        return lines
+    more = len(lines) - _MOST_LINES
+    rest = f"{more} more lines; " if more > 0 else ""
+    command = f"mixsweep data check {shlex.quote(str(folder))} --all"
+    return [*lines[:_MOST_LINES], printable(f"{rest}`{command}` lists every file")]
+
+
+def _spell(group: Sequence[FileFault]) -> str:
+    """Return what many files with equal faults are, with the names of the first."""
+    first = ", ".join(fault.name for fault in group[:_NAMED])
+    texts = {fault.text for fault in group}
+    text = group[0].text if len(texts) == 1 else f"the first of them: {group[0].text}"
+    return f"{len(group):,} files, {first} and {len(group) - _NAMED:,} more: {text}"
