@@ -53,6 +53,7 @@ from sweeps.machine.home import PlaceError
 from sweeps.machine.signals import GOES_ON, INTERRUPTED, hear, leave
 from sweeps.machine.sqlite_files import DatabaseError
 from sweeps.machine.streams import lost_output, steady_streams
+from sweeps.machine.terminal_text import fitted_text
 from sweeps.reading.study_file import StudyError
 from sweeps.running.head import HeadLostError
 from sweeps.running.placement import PlacementError
@@ -225,7 +226,7 @@ def _say_version(context: click.Context) -> NoReturn:
 
 
 def _say(message: object, code: int) -> int:
-    click.echo(concealed(str(message)), err=True)
+    click.echo(fitted_text(concealed(str(message)), sys.stderr), err=True)
     return code
 
 

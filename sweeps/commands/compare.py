@@ -15,6 +15,7 @@ from sweeps.commands.request import DONE, SOME_FAILED, RefusedError, Request
 from sweeps.machine.concealed import conceal
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
+from sweeps.reading.tree_reader import named
 from sweeps.state.results import read_predictions
 
 
@@ -197,7 +198,7 @@ def _arm(name: str, requests: Sequence[Request]) -> tuple[Request, str]:
         if name in {arm, f"{request.study.name}/{arm}"}
     ]
     if not found:
-        arms = "; ".join(f"{r.study.name} has {', '.join(r.grown.arms)}" for r in requests)
+        arms = "; ".join(f"{r.study.name} has {named(name, r.grown.arms)}" for r in requests)
         raise RefusedError(f"no arm {name!r}: {arms}")
     if len(found) > 1:
         spelled = " or ".join(f"{request.study.name}/{arm}" for request, arm in found)

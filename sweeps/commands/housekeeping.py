@@ -7,6 +7,7 @@ from typing import Self
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Stage
+from sweeps.machine.terminal_text import padded, shortened, width_of
 from sweeps.state.failures import diverged
 from sweeps.study.study import Study
 
@@ -113,25 +114,36 @@ def prune(studies: Iterable[Holding], store: Store, *, with_predictions: bool = 
     return freed
 
 
-def spell_stock(holdings: Sequence[Holding], quarantined: int) -> str:
+def spell_stock(holdings: Sequence[Holding], quarantined: int, columns: int | None = None) -> str:
     """Return the stored files as a text table for the console, one row per holding.
 
     Args:
         holdings: Result of `take_stock`.
         quarantined: Number of damaged files in quarantine.
+        columns: Width of the terminal; None for no limit. On a narrow one, titles are cut, and the
+            numbers of states and stages are left out if need be.
     """
-    width = max(len(title) for title in ("study", *(holding.title for holding in holdings)))
+    cells = {
+        "finished": [f"{h.num_finished}/{h.num_runs}" if h.num_runs else "" for h in holdings],
+        "stages": [str(len(h.stages)) for h in holdings],
+        "states": [str(h.num_states) for h in holdings],
+        "MB": [_megabytes(h.stages) for h in holdings],
+        "prunable MB": [_megabytes(h.prunable) for h in holdings],
+        "predictions MB": [f"{sum(h.predictions.values()) / 1e6:,.1f}" for h in holdings],
+    }
+    titles = ["study", *(holding.title for holding in holdings)]
+    most = max(map(width_of, titles))
+    widths = {name: max(len(name), *map(len, column)) for name, column in cells.items()}
+    if columns is not None:
+        for left_out in ("states", "stages"):
+            if columns - sum(widths.values()) - 2 * len(widths) <= min(most, 12):
+                del widths[left_out]
+        most = min(most, max(12, columns - 1 - sum(widths.values()) - 2 * len(widths)))
+    rows = zip(*([name, *cells[name]] for name in widths), strict=True)
     lines = [
-        f"{'study':<{width}}  finished  stages  states          MB  prunable MB  predictions MB"
+        "  ".join((padded(shortened(title, most), most), *map(str.rjust, row, widths.values())))
+        for title, row in zip(titles, rows, strict=True)
     ]
-    for holding in holdings:
-        runs = f"{holding.num_finished}/{holding.num_runs}" if holding.num_runs else ""
-        lines.append(
-            f"{holding.title:<{width}}  {runs:>8}  {len(holding.stages):>6}  "
-            f"{holding.num_states:>6}  {_megabytes(holding.stages):>10}  "
-            f"{_megabytes(holding.prunable):>11}  "
-            f"{sum(holding.predictions.values()) / 1e6:>14,.1f}"
-        )
     if quarantined:
         lines.append(f"{quarantined} damaged files are in quarantine/")
     return "\n".join(lines)

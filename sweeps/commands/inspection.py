@@ -13,6 +13,7 @@ from sweeps.commands.request import DONE, Request, on_study
 from sweeps.commands.summaries import plan_summary, spell_plan, spell_status, status_summary
 from sweeps.machine.home import Home
 from sweeps.machine.processor import usable_cpus
+from sweeps.machine.terminal_text import fitted_text, screen
 from sweeps.reading.schema import study_schema
 from sweeps.reading.study_file import bundled_studies
 
@@ -63,7 +64,9 @@ def plan(
     )
     if memory is not None:
         summary["run_memory"] = asdict(memory) | {"says": memory.says(study)}
-    click.echo(json.dumps(summary, indent=2) if as_json else spell_plan(summary))
+    click.echo(
+        json.dumps(summary, indent=2) if as_json else fitted_text(spell_plan(summary, screen()))
+    )
     request.say_elsewhere(edits_alone=bool(summary["stored"]))
     return DONE
 
@@ -74,7 +77,9 @@ def plan(
 def status(request: Request, as_json: bool) -> int:
     """Show the progress of a study, whether it is running or not."""
     summary = status_summary(request.grown, request.store)
-    click.echo(json.dumps(summary, indent=2) if as_json else spell_status(summary))
+    click.echo(
+        json.dumps(summary, indent=2) if as_json else fitted_text(spell_status(summary, screen()))
+    )
     if not any(arm["finished"] for arm in summary["arms"].values()):
         request.say_elsewhere()
     return DONE
@@ -88,7 +93,7 @@ def doctor(home: Path) -> int:
     from sweeps.commands.doctor import findings
 
     for line in findings(Home(folder=home)):
-        click.echo(line)
+        click.echo(fitted_text(line))
     return DONE
 
 
@@ -107,5 +112,5 @@ def list_studies() -> int:
     width = max(map(len, studies)) + 1
     for name, description in studies.items():
         summary = re.split(r"(?<!et al)\. ", description, maxsplit=1)[0]
-        click.echo(f"{name:<{width}} {summary}")
+        click.echo(fitted_text(f"{name:<{width}} {summary}"))
     return DONE

@@ -1,6 +1,8 @@
 """list: show the studies of a home or store."""
 
 import json
+import os
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from sweeps.commands.options import home_option, json_option, loading_option, st
 from sweeps.commands.request import DONE
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
+from sweeps.machine.terminal_text import padded, screen, shortened, width_of, wrapped
 from sweeps.state.ledger import Launch, launches
 from sweeps.state.statements import spell_statements, stated_in
 
@@ -38,11 +41,31 @@ def list_launched(home: Path, store_url: str | None, as_json: bool) -> int:
         "study": "study", "settings": "settings", "done": "done", "state": "state",
         "launched": "launched", "told": "", "stated": "claims stated", "report": "report",
     }  # fmt: skip
-    lines = [header, *map(_spelled, rows)]
-    widths = {name: max(len(line[name]) for line in lines) for name in header}
-    for line in lines:
-        click.echo("  ".join(f"{line[name]:<{widths[name]}}" for name in header).rstrip())
+    click.echo(_table([header, *map(_spelled, rows)], screen()))
     return DONE
+
+
+def _table(lines: Sequence[dict[str, str]], size: os.terminal_size | None) -> str:
+    """Return the studies as text; on a terminal too narrow for it, two lines for each study.
+
+    Args:
+        lines: The header, then the studies: name of the column to text.
+        size: Size of the terminal; None for no limit.
+    """
+    widths = {name: max(width_of(line[name]) for line in lines) for name in lines[0]}
+    texts = ["  ".join(padded(line[name], widths[name]) for name in widths) for line in lines]
+    if size is None or max(width_of(text.rstrip()) for text in texts) < size.columns:
+        return "\n".join(text.rstrip() for text in texts)
+    above = ("settings", "done", "state", "launched")
+    room = max(12, size.columns - 1 - sum(2 + widths[name] for name in above))
+    wide = min(room, widths["study"])
+    found = []
+    for line in lines:
+        name = padded(shortened(line["study"], wide), wide)
+        found.append("  ".join((name, *(padded(line[own], widths[own]) for own in above))))
+        if below := [line[own] for own in ("told", "stated", "report") if line[own]]:
+            found.append(f"  {'  '.join(below)}")
+    return "\n".join(wrapped(text.rstrip(), size.columns - 1) for text in found)
 
 
 def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:

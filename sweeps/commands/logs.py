@@ -7,6 +7,7 @@ import click
 
 from sweeps.commands.request import DONE, Request, on_study
 from sweeps.commands.why import chosen_results
+from sweeps.machine.terminal_text import fitted_text
 from sweeps.state.failures import spell_tries
 from sweeps.state.results import RunResult
 
@@ -24,9 +25,9 @@ def logs(request: Request, arm: str | None, seed: int | None) -> int:
     shown = ("train/loss", *request.study.problem.headline)
     for result in chosen_results(request, arm, seed):
         run = result.run
-        click.echo(f"{run.arm} seed {run.seed}, run {run.key}")
+        click.echo(fitted_text(f"{run.arm} seed {run.seed}, run {run.key}"))
         for line in (*_epochs(result, shown), *_failure(result)):
-            click.echo(f"  {line}")
+            click.echo(fitted_text(f"  {line}"))
     return DONE
 
 

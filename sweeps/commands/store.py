@@ -23,6 +23,7 @@ from sweeps.commands.request import DONE, SOME_FAILED, RefusedError, Request
 from sweeps.leasing.claims import Claims
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
+from sweeps.machine.terminal_text import screen
 from sweeps.reading.study_file import StudyError, load_study
 from sweeps.state.ledger import launches
 from sweeps.study.study import Study
@@ -97,7 +98,12 @@ def list_store(store: Store, studies: Sequence[Study]) -> int:
     """
     _require_content(store)
     studies = studies or tuple(_launched(store))
-    click.echo(spell_stock(take_stock(studies, store), len(store.quarantined())))
+    size = screen()
+    click.echo(
+        spell_stock(
+            take_stock(studies, store), len(store.quarantined()), size.columns if size else None
+        )
+    )
     return DONE
 
 
@@ -149,7 +155,9 @@ def prune_store(store: Store, studies: Sequence[Study], yes: bool, with_predicti
             leases.enter_context(contextlib.closing(claims))
             free = claims.remove([stage.key for holding in own for stage in holding.prunable])
             own = [holding.without(free) for holding in own]
-        click.echo(spell_stock(stock, len(store.quarantined())))
+        size = screen()
+        columns = size.columns if size else None
+        click.echo(spell_stock(stock, len(store.quarantined()), columns))
         for holding in own:
             for stage in holding.prunable:
                 click.echo(f"{holding.title}  state of {stage.epochs} epochs, stage {stage.key}")

@@ -1,5 +1,6 @@
 """Summaries: the output of `mixsweep plan` and `mixsweep status`, as JSON values and as text."""
 
+import os
 from collections import Counter
 from collections.abc import Sequence
 from statistics import median
@@ -16,6 +17,7 @@ from sweeps.commands.costs import (
 )
 from sweeps.commands.planned_looks import add_hours, foresee_looks, spell_looks
 from sweeps.leasing.lease import Lease, read_progress
+from sweeps.machine.terminal_text import arm_table
 from sweeps.running.console import spell_duration, spell_within
 from sweeps.searching.selection import foreseen_study
 from sweeps.state.results import RunResult, ended_on_budget, read_results, sound_stages
@@ -180,14 +182,18 @@ def _spell_distribution(distribution: Distribution) -> dict[str, Any]:
             assert_never(distribution)
 
 
-def spell_plan(summary: dict[str, Any]) -> str:
-    """Return the result of `plan_summary` as text for the console."""
+def spell_plan(summary: dict[str, Any], size: os.terminal_size | None = None) -> str:
+    """Return the result of `plan_summary` as text for the console.
+
+    Args:
+        summary: Result of `plan_summary`.
+        size: Size of the terminal, for which arms are left out; None for all arms.
+    """
     naive, planned = summary["epochs_naive"], summary["epochs_planned"]
     seconds, kept = summary["seconds"], summary["kept_bytes"]
     time = "not known before a first run"
     if seconds is not None:
         time = f"about {spell_duration(seconds)} on {summary['slots']} slots, from measured epochs"
-    width = max(len(arm) for arm in ("arm", *summary["arms"]))
     search = summary.get("search")
     lines = [] if search is None else _spell_search(search)
     most = "" if search is None else "at most "
@@ -211,10 +217,14 @@ def spell_plan(summary: dict[str, Any]) -> str:
             f"{summary['study']}: {most}{summary['runs']} runs, {summary['stored']} stored, "
             + (f"{len(summary['diverged'])} diverged, " if summary["diverged"] else "")
             + f"{summary['to_run']} to run",
-            f"{'arm':<{width}}  runs  stored  to run",
-            *(
-                f"{arm:<{width}}  {row['runs']:>4}  {row['stored']:>6}  {row['to_run']:>6}"
-                for arm, row in summary["arms"].items()
+            *arm_table(
+                "runs  stored  to run",
+                {
+                    arm: f"{row['runs']:>4}  {row['stored']:>6}  {row['to_run']:>6}"
+                    for arm, row in summary["arms"].items()
+                },
+                size,
+                [arm for arm, row in summary["arms"].items() if row["to_run"]],
             ),
             *lines,
             *(spell_looks(summary["looks"], summary["slots"]) if "looks" in summary else []),
@@ -329,18 +339,26 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
     }
 
 
-def spell_status(summary: dict[str, Any]) -> str:
-    """Return the result of `status_summary` as text for the console."""
-    width = max(len(arm) for arm in ("arm", *summary["arms"]))
+def spell_status(summary: dict[str, Any], size: os.terminal_size | None = None) -> str:
+    """Return the result of `status_summary` as text for the console.
+
+    Args:
+        summary: Result of `status_summary`.
+        size: Size of the terminal, for which arms are left out; None for all arms.
+    """
     driver, epochs, left = summary["driver"], summary["epochs"], summary["seconds_left"]
     lines = [
         f"{summary['study']}: "
         + (f"driven by pid {driver['pid']} on {driver['host']}" if driver else "not running"),
-        f"{'arm':<{width}}  done   running  failed",
-        *(
-            f"{arm:<{width}}  {row['finished']}/{row['expected']:<4} {row['running']:>7} "
-            f"{row['failed']:>7}"
-            for arm, row in summary["arms"].items()
+        *arm_table(
+            "done   running  failed",
+            {
+                arm: f"{row['finished']}/{row['expected']:<4} {row['running']:>7} "
+                f"{row['failed']:>7}"
+                for arm, row in summary["arms"].items()
+            },
+            size,
+            [arm for arm, row in summary["arms"].items() if row["running"] or row["failed"]],
         ),
         f"epochs    {epochs['done']} of {epochs['expected']} stored",
     ]

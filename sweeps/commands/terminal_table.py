@@ -1,14 +1,16 @@
 """Terminal table: the main table of a report, cut to the columns and arms that fit the terminal."""
 
-import shutil
-import sys
-
 import click
 
-from sweeps.machine.terminal_text import shortened
-
-_RESERVED = 8
-"""Lines of the terminal kept free for the text that is printed after the table."""
+from sweeps.machine.terminal_text import (
+    RESERVED_LINES,
+    clipped,
+    padded,
+    screen,
+    shortened,
+    width_of,
+    wrapped,
+)
 
 
 def show_table(markdown: str) -> None:
@@ -17,11 +19,11 @@ def show_table(markdown: str) -> None:
     Args:
         markdown: The tables, as Markdown.
     """
-    if not sys.stdout.isatty():
+    size = screen()
+    if size is None:
         click.echo(markdown)
         return
-    columns, rows = shutil.get_terminal_size()
-    click.echo(fitted(markdown, columns, rows - _RESERVED) or markdown)
+    click.echo(fitted(markdown, size.columns, size.lines - RESERVED_LINES) or markdown)
 
 
 def fitted(markdown: str, columns: int, rows: int) -> str:
@@ -40,26 +42,27 @@ def fitted(markdown: str, columns: int, rows: int) -> str:
         return ""
     longest = max(12, columns // 2)
     grid = [[shortened(line[0], longest), *line[1:]] for line in grid]
-    widths = [max(len(line[place]) for line in grid) for place in range(len(grid[0]))]
+    widths = [max(width_of(line[place]) for line in grid) for place in range(len(grid[0]))]
     num_columns = len(widths)
     while num_columns > 2 and sum(widths[:num_columns]) + 2 * (num_columns - 1) >= columns:
         num_columns -= 1
     shown = grid if len(grid) <= max(rows, 4) else grid[: max(rows, 4) - 1]
     lines = [
-        "  ".join(f"{cell:<{w}}" for cell, w in zip(line[:num_columns], widths, strict=False))
+        "  ".join(padded(cell, w) for cell, w in zip(line[:num_columns], widths, strict=False))
         for line in shown
     ]
     if more := len(grid) - len(shown):
         lines.append(f"... {more} more")
     if any("†" in cell for line in shown for cell in line[:num_columns]):
         lines.append("†: not significantly different from the best mean")
+    lines = [_cut(line.rstrip(), columns - 1) for line in lines]
     if hidden := grid[0][num_columns:]:
-        lines.append(f"not shown: {'; '.join(hidden)}")
-    return "\n".join(_cut(line.rstrip(), columns - 1) for line in lines)
+        lines.append(wrapped(f"not shown: {'; '.join(hidden)}", columns - 1))
+    return "\n".join(lines)
 
 
 def _cut(line: str, length: int) -> str:
-    return line if len(line) <= length else f"{line[: length - 3]}..."
+    return line if width_of(line) <= length else f"{clipped(line, length - 3)}..."
 
 
 def _main_grid(markdown: str) -> list[list[str]]:

@@ -9,6 +9,8 @@ from mixup_core.keys import run_key, stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Stage
 from sweeps.commands.request import DONE, RefusedError, Request, on_study
+from sweeps.machine.terminal_text import fitted_text
+from sweeps.reading.tree_reader import named
 from sweeps.state.failures import spell_tries
 from sweeps.state.ledger import launches
 from sweeps.state.results import TRIED, RunResult, begun_seeds, ended_on_budget
@@ -40,7 +42,7 @@ def why(request: Request, arm: str | None, seed: int | None) -> int:
             *_stages(result, request.store, stored, trainers),
             *_next(planned.get(result.run.key), trainers, is_left_out=is_left_out),
         ):
-            click.echo(line)
+            click.echo(fitted_text(line))
     return DONE
 
 
@@ -52,7 +54,8 @@ def chosen_results(request: Request, arm: str | None, seed: int | None) -> list[
     """
     study = request.grown
     if arm is not None and arm not in study.arms:
-        raise RefusedError(f"{study.name}: no arm {arm!r}; its arms are {', '.join(study.arms)}")
+        arms = named(arm, study.arms)
+        raise RefusedError(f"{study.name}: no arm {arm!r}; its arms are {arms}")
     found = [
         result for result in request.results()
         if arm in {None, result.run.arm} and seed in {None, result.run.seed}

@@ -1,12 +1,122 @@
-"""Terminal text: shortens names to the length of a line."""
+"""Terminal text: shortens names, lines and tables to the size of a terminal."""
+
+import os
+import re
+import shutil
+import sys
+import textwrap
+import unicodedata
+from collections.abc import Collection, Mapping
+from typing import TextIO
+
+_LABEL = re.compile(r"( *\S+(?: \S+)? {2,})?")
+"""Label at the start of a line, such as `disk      `; the rest of the line wraps beside it."""
+_LONGEST_LABEL = 24
+RESERVED_LINES = 8
+"""Lines of the terminal kept free for the text that is printed around a table."""
+
+
+def screen(stream: TextIO | None = None) -> os.terminal_size | None:
+    """Return the size of the terminal that a stream goes to; None if it goes elsewhere.
+
+    Args:
+        stream: The stream; None for standard output.
+    """
+    stream = stream or sys.stdout
+    return shutil.get_terminal_size() if stream.isatty() else None
+
+
+def fitted_text(text: str, stream: TextIO | None = None) -> str:
+    """Return a text for a stream, by default standard output; a terminal gets wrapped lines."""
+    size = screen(stream)
+    if size is None:
+        return text
+    return "\n".join(wrapped(line, size.columns - 1) for line in text.splitlines())
+
+
+def wrapped(line: str, columns: int) -> str:
+    """Return a line, broken at blanks into lines of at most `columns` characters.
+
+    Further lines begin beside the label of the first. A word, such as a path, is never broken.
+    """
+    if width_of(line) <= columns:
+        return line
+    label = _LABEL.match(line)
+    indent = len(label[0]) if label else 0
+    return textwrap.fill(
+        line,
+        columns,
+        subsequent_indent=" " * (indent if 0 < indent <= _LONGEST_LABEL else 2),
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+    )
+
+
+def arm_table(
+    header: str, rows: Mapping[str, str], size: os.terminal_size | None, first: Collection[str] = ()
+) -> list[str]:
+    """Return the lines of a table with one row per arm, cut to the size of a terminal.
+
+    Args:
+        header: Titles of the columns after `arm`.
+        rows: Arm to the text of its other columns.
+        size: Size of the terminal; None for no limit.
+        first: Arms that are shown even if others are left out.
+    """
+    longest = None if size is None else max(12, (size.columns - 1 - len(header) - 2))
+    names = {arm: arm if longest is None else shortened(arm, longest) for arm in rows}
+    width = max(map(width_of, ("arm", *names.values())))
+    lines = {arm: f"{padded(names[arm], width)}  {row}" for arm, row in rows.items()}
+    most = None if size is None else max(2, size.lines - RESERVED_LINES)
+    return [f"{'arm':<{width}}  {header}", *chosen(lines, most, first)]
+
+
+def chosen(lines: Mapping[str, str], most: int | None, first: Collection[str] = ()) -> list[str]:
+    """Return lines in their order, at most `most`; the last then counts those that are left out.
+
+    Args:
+        lines: Name to line.
+        most: Largest number of lines; None for no limit.
+        first: Names of lines that are kept before others.
+    """
+    if most is None or len(lines) <= most:
+        return list(lines.values())
+    kept = set(sorted(lines, key=lambda name: name not in first)[: max(0, most - 1)])
+    shown = [line for name, line in lines.items() if name in kept]
+    return [*shown, f"... {len(lines) - len(shown)} more"]
 
 
 def shortened(name: str, length: int) -> str:
-    """Return a name with at most `length` characters; a longer one gets `...` in its middle.
+    """Return a name of at most `length` columns; a longer one gets `...` in its middle.
 
     The middle is cut because the names of a grid's arms differ at their ends.
     """
-    if len(name) <= length:
+    if width_of(name) <= length:
         return name
     tail = max(0, length - 3) // 2
-    return f"{name[: length - 3 - tail]}...{name[-tail:]}"
+    return f"{clipped(name, length - 3 - tail)}...{clipped(name[::-1], tail)[::-1]}"
+
+
+def clipped(text: str, columns: int) -> str:
+    """Return the beginning of a text that fits into a number of columns."""
+    while width_of(text) > columns:
+        text = text[: min(len(text) - 1, columns)]
+    return text
+
+
+def padded(text: str, columns: int) -> str:
+    """Return a text, filled with blanks up to a number of columns."""
+    return text + " " * (columns - width_of(text))
+
+
+def width_of(text: str) -> int:
+    """Return the number of columns that a terminal needs for a text: 2 per Chinese character."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(letter)
+        else 2 if unicodedata.east_asian_width(letter) in "WF"
+        else 1
+        for letter in text
+    )  # fmt: skip

@@ -5,6 +5,7 @@ from typing import Any
 from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, problem_named
 from sweeps.reading.strict_yaml import Document, Mistake, Place, dotted, read_yaml
 from sweeps.reading.tree_paths import config_paths
+from sweeps.reading.tree_reader import named
 
 
 def override(document: Document, text: str) -> None:
@@ -30,7 +31,7 @@ def override(document: Document, text: str) -> None:
     document.faults.extend(given.faults)
     document.places.update(given.places)
     if not keys:
-        arms = ", ".join(_arms(document.value)) or "none"
+        arms = named(path, _arms(document.value)) or "none"
         document.report(at, f"names no arm of the file; its arms: {arms}")
         return
     parent = document.value

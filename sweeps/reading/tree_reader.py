@@ -15,6 +15,8 @@ from mixup_core.tree.spelling_errors import SpellingError
 from sweeps.reading.strict_yaml import REFUSED, At, Document, Refused, holds_refused
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, blamed
 
+_MOST_NAMED = 8
+"""Number of arms that an error names if there are more."""
 MAX_HINTS = 20
 """Number of faults after which no similar name is suggested any longer, because suggestions are
 slow."""
@@ -250,3 +252,14 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
         by_tail[tail] for tail in difflib.get_close_matches(word.rpartition(".")[2], by_tail, n=1)
     ]
     return f" (did you mean {nearest[0]}?)" if nearest else ""
+
+
+def named(word: str, known: Iterable[str]) -> str:
+    """Return known words as text; of many only those most similar to a word, and their number."""
+    known = list(known)
+    if len(known) <= _MOST_NAMED:
+        return ", ".join(known)
+    likeness = {name: difflib.SequenceMatcher(None, name, word).ratio() for name in known[:1000]}
+    near = sorted(likeness, key=likeness.__getitem__, reverse=True)[:_MOST_NAMED]
+    shown = [name for name in known[:1000] if name in near]
+    return f"{', '.join(shown)} and {len(known) - len(shown)} more"

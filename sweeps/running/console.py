@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TextIO
 
 from mixup_core.rules import printable
-from sweeps.machine.terminal_text import shortened
+from sweeps.machine.terminal_text import chosen, clipped, padded, shortened, width_of
 from sweeps.running.pace import Pace
 from sweeps.searching.outlook import Outlook
 from sweeps.study.budget import SECONDS_PER_HOUR
@@ -195,7 +195,7 @@ class Board:
             parts[0] = parts[0][: max(8, len(parts[0]) - excess)]
         return _joined(parts)
 
-    def table(self, columns: int | None = None) -> list[str]:
+    def table(self, columns: int | None = None, rows: int | None = None) -> list[str]:
         """Return one line per arm: the finished seeds, and the progress of seeds in training.
 
         Points of a search and other added arms are shown only while one of their seeds is in
@@ -204,6 +204,7 @@ class Board:
         Args:
             columns: Width of the terminal in characters; an arm's name takes at most half of it.
                 None for no limit.
+            rows: Largest number of lines; None for no limit. Arms in training are shown first.
         """
         by_arm: dict[str, list[Run]] = {arm: [] for arm in self.study.arms}
         for run in self.study.runs():
@@ -213,8 +214,8 @@ class Board:
                 del by_arm[arm]
         most = None if columns is None else max(12, columns // 2)
         names = {arm: arm if most is None else shortened(arm, most) for arm in by_arm}
-        width = max(len("arm"), *map(len, names.values()))
-        lines = [f"{'arm':<{width}}  done   running"]
+        width = max(map(width_of, ("arm", *names.values())))
+        lines, in_training = {}, set()
         for arm, runs in by_arm.items():
             done = f"{sum(run.key in self.finished for run in runs)}/{len(runs)}"
             running = ", ".join(
@@ -223,8 +224,11 @@ class Board:
                 for run in runs
                 if run.key in self.running
             )
-            lines.append(f"{names[arm]:<{width}}  {done:<5}  {running}".rstrip())
-        return lines
+            lines[arm] = f"{padded(names[arm], width)}  {done:<5}  {running}".rstrip()
+            if running:
+                in_training.add(arm)
+        most = None if rows is None else rows - 1
+        return [f"{'arm':<{width}}  done   running", *chosen(lines, most, in_training)]
 
     def _leave(self, key: str, epochs: int) -> None:
         """Set the number of epochs that a run has left to train, and update the total work."""
@@ -288,10 +292,8 @@ class Console:
         lines = [self._board.headline()]
         if self._live:
             columns, rows = shutil.get_terminal_size()
-            lines = [self._board.headline(columns - 1), *self._board.table(columns)]
-            if more := len(lines) - (rows - 1):
-                lines = lines if more < 0 else [*lines[: rows - 2], f"... {more + 1} more"]
-            lines = [line[: columns - 1] for line in lines]
+            lines = [self._board.headline(columns - 1), *self._board.table(columns, rows - 2)]
+            lines = [clipped(line, columns - 1) for line in lines[: rows - 1]]
             self._erase()
             self._drawn = len(lines)
         self._write("".join(f"{line}\n" for line in lines))

@@ -1,12 +1,13 @@
 """Housekeeping: what is listed, what is deleted, and what is kept."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
-from sweeps.commands.housekeeping import prune, take_stock
+from sweeps.commands.housekeeping import prune, spell_stock, take_stock
 from sweeps.reading.study_file import load_study
 from sweeps.study.study import Study
 from tests.sweeps.commands.trained import store_stage
@@ -69,3 +70,17 @@ def test_stages_of_studies_that_are_not_named_are_left_alone(store: Store, study
     stock = take_stock([load_study("digits", ["base.batch_size=64"])], store)
     assert (stock[0].stages, stock[1].num_states) == ((), 3)
     assert prune(stock[:-1], store) == 0
+
+
+@pytest.mark.parametrize("columns", [60, 80, 140, None])
+def test_the_table_of_the_store_fits_the_terminal(
+    store: Store, study: Study, columns: int | None
+) -> None:
+    long = replace(study, name="a-study-with-quite-a-long-name")
+    store_stage(store, study.runs()[0], 1, b"weights")
+    header, row, others = spell_stock(take_stock([long], store), 0, columns).splitlines()
+    assert len(header) == len(row) == len(others)
+    assert columns is None or len(header) < columns
+    assert header.endswith("MB  prunable MB  predictions MB")
+    assert (" states " in header) == (columns != 60)
+    assert row.startswith("a-study-with-quite-a-long-name" if columns in {140, None} else "a-st")

@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from click.testing import CliRunner, Result
 
 from mixup_core.store.checkpoints import Store
 from sweeps.cli import commands
+from sweeps.commands.list import _table
 from sweeps.leasing.lease import Lease
 from sweeps.state.statements import state
 from tests.damages import DAMAGES
@@ -119,3 +121,24 @@ def test_a_store_alone_is_listed_without_the_reports_of_the_default_home(
     for more, studies in (([], {"other"}), (["--home", "runs"], {"other", "digits"})):
         said = CliRunner().invoke(commands, [*words, *more], standalone_mode=False)
         assert {row["study"] for row in json.loads(said.stdout)["studies"]} == studies
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_a_narrow_terminal_gets_every_cell_of_the_list(columns: int) -> None:
+    report = "/home/someone/experiments/with-a-name/runs/reports/"
+    rows = [
+        {
+            "study": f"a-study-with-a-long-name-{place}", "settings": "37b12511", "done": "4/6",
+            "state": "finished", "launched": "2026-11-26 15:20", "told": "seeds=3", "stated": "",
+            "report": f"{report}{place}.html",
+        }
+        for place in range(3)
+    ]  # fmt: skip
+    header = {name: name for name in rows[0]} | {"told": ""}
+    told = _table([header, *rows], os.terminal_size((columns, 24)))
+    for place, row in enumerate(rows):
+        assert f"{report}{place}.html" in told.split()
+        assert told.count(row["launched"]) == 3
+    assert max(map(len, told.splitlines())) < columns
+    assert len(told.splitlines()) == (4 if columns == 200 else 8 if columns == 80 else 12)
+    assert _table([header, *rows], None) == _table([header, *rows], os.terminal_size((900, 24)))

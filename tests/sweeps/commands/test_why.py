@@ -15,6 +15,7 @@ from sweeps.commands.request import DONE, RefusedError, Request
 from sweeps.commands.run import _forget_divergence
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
+from sweeps.reading.tree_reader import named
 from sweeps.state.ledger import enter
 from sweeps.state.results import TRIED
 from sweeps.study.study import Run
@@ -110,3 +111,11 @@ def test_all_runs_are_told_of_without_an_arm_and_a_wrong_one_is_refused(home: Pa
     for words in (["ern"], ["erm", "9"]):
         with pytest.raises(RefusedError, match=r"its (arms|seeds) are"):
             said("why", "digits", *words)
+
+
+def test_an_error_names_only_the_arms_most_like_the_one_typed() -> None:
+    arms = [f"{law} lr={rate}" for law in ("erm", "uniform") for rate in range(40)]
+    told = named("uniform lr=7", arms)
+    assert told.endswith(" and 72 more")
+    assert "uniform lr=7," in told
+    assert named("x", arms[:8]) == ", ".join(arms[:8])

@@ -78,6 +78,25 @@ def test_arms_that_do_not_fit_the_screen_are_counted(monkeypatch: pytest.MonkeyP
     assert lines[-1] == "... 18 more"
 
 
+def test_arms_in_training_are_shown_before_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = os.terminal_size((80, 8))
+    monkeypatch.setattr("sweeps.running.console.shutil.get_terminal_size", lambda: size)
+    board = _board()
+    base = board.study.arms["erm"]
+    arms = {f"学習arm{number}": replace(base, batch_size=8 + number) for number in range(20)}
+    board.study = replace(board.study, arms=arms, baseline="学習arm0")
+    run = next(run for run in board.study.runs() if run.arm == "学習arm17")
+    board.epochs_to_train = {}
+    board.expect(run, epochs=10, work_per_epoch=100)
+    board.start(run)
+    stream = _Terminal()
+    Console(board, stream).close()
+    lines = stream.getvalue().splitlines()
+    shown = [line.split()[0].removeprefix("学習") for line in lines[2:]]
+    assert shown == ["arm0", "arm1", "arm2", "arm17", "..."]
+    assert "seed 0 0/10" in lines[-2]
+
+
 def test_epochs_found_in_the_store_are_not_taken_for_speed() -> None:
     clock = _Clock()
     board = _board(clock)
