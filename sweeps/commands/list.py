@@ -46,7 +46,7 @@ def list_launched(home: Path, store_url: str | None, as_json: bool) -> int:
 
 
 def _table(lines: Sequence[dict[str, str]], size: os.terminal_size | None) -> str:
-    """Return the studies as text; on a terminal too narrow for it, two lines for each study.
+    """Return the studies as text; on a terminal too narrow for it, further lines for each study.
 
     Args:
         lines: The header, then the studies: name of the column to text.
@@ -63,8 +63,7 @@ def _table(lines: Sequence[dict[str, str]], size: os.terminal_size | None) -> st
     for line in lines:
         name = padded(shortened(line["study"], wide), wide)
         found.append("  ".join((name, *(padded(line[own], widths[own]) for own in above))))
-        if below := [line[own] for own in ("told", "stated", "report") if line[own]]:
-            found.append(f"  {'  '.join(below)}")
+        found += [f"  {line[own]}" for own in ("told", "stated", "report") if line[own]]
     return "\n".join(wrapped(text.rstrip(), size.columns - 1) for text in found)
 
 
