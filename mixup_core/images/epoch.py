@@ -10,6 +10,7 @@ from mixup_core.laws import Erm, Law
 from mixup_core.mixing.linear import Linear
 from mixup_core.mixing.operation import Operation
 from mixup_core.mixing.partners import FromDataset, Partner
+from mixup_core.tree.catalogue import cached_until_growth
 from mixup_core.tree.written_forms import spelled
 
 if TYPE_CHECKING:
@@ -75,14 +76,20 @@ class Epoch:
     @property
     def key(self) -> Any:
         """The epoch as JSON, for stage keys. Its format is fixed, so that old keys stay valid."""
-        law = spelled(self.law, brief=True)
-        partner = spelled(self.partner, brief=True)
-        mixing = [law, self.lam_scope, partner] if self.is_mixed else law
-        usual = Epoch()
-        beyond = {
-            part.name: spelled(getattr(self, part.name), brief=True)
-            for part in fields(self)
-            if part.name not in {"law", "lam_scope", "partner"}
-            and getattr(self, part.name) != getattr(usual, part.name)
-        }
-        return {"mixing": mixing, **beyond} if beyond else mixing
+        return _key(self)
+
+
+@cached_until_growth
+def _key(epoch: Epoch) -> Any:
+    """Return `Epoch.key`, cached because most epochs of a run are equal."""
+    law = spelled(epoch.law, brief=True)
+    partner = spelled(epoch.partner, brief=True)
+    mixing = [law, epoch.lam_scope, partner] if epoch.is_mixed else law
+    usual = Epoch()
+    beyond = {
+        part.name: spelled(getattr(epoch, part.name), brief=True)
+        for part in fields(epoch)
+        if part.name not in {"law", "lam_scope", "partner"}
+        and getattr(epoch, part.name) != getattr(usual, part.name)
+    }
+    return {"mixing": mixing, **beyond} if beyond else mixing

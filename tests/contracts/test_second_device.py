@@ -65,8 +65,18 @@ def teacher(digits: Splits) -> Teacher:
     return Teacher(config=SMALL, state=state.to_bytes())
 
 
-def _trained(config: TrainConfig, data: Splits, teacher: Teacher | None = None) -> SecondDevice:
-    """Train on the second device, with a stop after the first epoch, and compare with the CPU."""
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class _Trained:
+    """What a run on the second device gives, and what the device counted."""
+
+    device: SecondDevice
+    records: list[Any]
+    stored: bytes
+    predicted: bytes
+
+
+def _there(config: TrainConfig, data: Splits, teacher: Teacher | None = None) -> _Trained:
+    """Train on the second device, with a stop after the first epoch."""
     device = SecondDevice()
     with device:
         stopped = TrainingState.initial(config, data.info, DEVICE)
@@ -77,14 +87,20 @@ def _trained(config: TrainConfig, data: Splits, teacher: Teacher | None = None) 
         records = first + list(fit(config, data, resumed, device=DEVICE, teacher=teacher))
         predicted = predict(config, data, resumed.networks(), DEVICE, resumed.logits).to_bytes()
         stored = resumed.to_bytes()
+    return _Trained(device=device, records=records, stored=stored, predicted=predicted)
+
+
+def _trained(config: TrainConfig, data: Splits, teacher: Teacher | None = None) -> SecondDevice:
+    """Train on the second device and compare with the CPU."""
+    there = _there(config, data, teacher)
     with DispatchedInPython():
         state = TrainingState.initial(config, data.info, CPU)
         expected = list(fit(config, data, state, teacher=teacher))
         expected_predictions = predict(config, data, state.networks(), CPU, state.logits)
-    assert records == expected
-    assert stored == state.to_bytes()
-    assert predicted == expected_predictions.to_bytes()
-    return device
+    assert there.records == expected
+    assert there.stored == state.to_bytes()
+    assert there.predicted == expected_predictions.to_bytes()
+    return there.device
 
 
 def _steps_wait_for_nothing(
@@ -99,7 +115,7 @@ def _steps_wait_for_nothing(
         but_in: Module that is allowed to compute on the CPU in each step.
     """
     few = _trained(config, data, teacher)
-    many = _trained(with_values(config, {"batch_size": 5}), data, teacher)
+    many = _there(with_values(config, {"batch_size": 5}), data, teacher).device
     for one, other in ((many.reads, few.reads), (many.uploads, few.uploads)):
         changed = {place for place in {*one, *other} if one[place] != other[place]}
         assert not [place for place in changed if f" in {but_in}." not in place]
@@ -182,7 +198,7 @@ def test_every_augmentation_trains(augment: Any, digits: Splits) -> None:
         _steps_wait_for_nothing(config, digits)
         return
     few = _trained(config, digits)
-    many = _trained(with_values(config, {"batch_size": 5}), digits)
+    many = _there(with_values(config, {"batch_size": 5}), digits).device
     assert many.reads == few.reads
     grown = (many.uploads - few.uploads).keys()
     assert grown <= {"_to_copy in rand_augment.<lambda>"}, "torchvision's numbers of a rotation"

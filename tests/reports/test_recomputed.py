@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ def frozen_heap() -> Iterator[None]:
     gc.unfreeze()
 
 
+@lru_cache(maxsize=8)
 def rows_of(file: Path) -> Rows:
     with file.open(encoding="utf-8") as lines:
         return list(csv.DictReader(lines))
@@ -294,9 +296,10 @@ def _log_p_of_a_t_test(claim: Stated, values: Mapping[str, Values]) -> float:
     return float(np.log(max(tests)))
 
 
+@lru_cache(maxsize=8)
 def source_of(folder: Path) -> Mapping[str, Any]:
     provenance = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
-    source: Mapping[str, Any] = yaml.safe_load(provenance["source"])
+    source: Mapping[str, Any] = yaml.load(provenance["source"], Loader=yaml.CSafeLoader)
     return source
 
 

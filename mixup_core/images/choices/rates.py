@@ -56,7 +56,7 @@ class _WarmedUp(Checked):
     def in_epoch(self, epoch: int, epochs: int) -> Any:
         """Return the values that determine this epoch's factors, for keys; None if all are 1."""
         if epoch < self.warm_up:
-            return ["warm-up", self.warm_up]
+            return "warm-up", self.warm_up
         return self._in_epoch(epoch - self.warm_up, epochs)
 
     def _factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
@@ -102,7 +102,7 @@ class Cosine(_WarmedUp):
 
     def _in_epoch(self, epoch: int, epochs: int) -> Any:
         del epoch
-        return ["cosine", self.warm_up, epochs, self.end]
+        return "cosine", self.warm_up, epochs, self.end
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

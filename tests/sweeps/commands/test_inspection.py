@@ -17,8 +17,9 @@ from sweeps.commands.summaries import plan_summary, spell_plan, spell_status, st
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
 from sweeps.reading.schema import study_schema
-from sweeps.reading.study_file import bundled_studies, load_study
+from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.search import SearchHistory
+from tests.bundled import bundled
 from tests.sweeps.commands.trained import store_stage, train
 from tests.sweeps.small_searches import asked, read
 
@@ -185,7 +186,7 @@ def test_every_bundled_study_is_listed_with_its_first_sentence(tmp_path: Path, l
     said = look("studies")
     assert (said.return_value, said.stderr) == (DONE, "")
     assert list(tmp_path.iterdir()) == []
-    descriptions = bundled_studies()
+    descriptions = {name: bundled(name).description for name in bundled_names()}
     lines = dict(zip(descriptions, said.stdout.splitlines(), strict=True))
     column = len(max(descriptions, key=len)) + 2
     for name, line in lines.items():
