@@ -28,6 +28,9 @@ from sweeps.study.budget import GPUS_PER_RUN
 
 STORE_AT_LEAST_EVERY = 20.0
 """Seconds of training after which a stage is stored, however long storing it takes."""
+_SHORT_RUN = 1.0
+"""Seconds that a run trains in all, as far as can be told, below which no stage is stored only to
+resume it: starting its process again takes longer than training it again."""
 _ASKS_A_BUCKET_AFTER = 1.0
 """Shortest epoch, in seconds, after which a bucket is checked for requests of other drivers. After
 shorter epochs the check would cost too much."""
@@ -225,10 +228,12 @@ class Storing:
         wanted = self._is_wanted(epoch, seconds)
         keep = self._assignment.keep | ({epoch} if wanted else set())
         cost = _STORE_COST_SHARE * self._cost
+        is_short = seconds * len(self._keys) < _SHORT_RUN
+        interval = STORE_AT_LEAST_EVERY if is_short else min(STORE_AT_LEAST_EVERY, cost)
         if is_final or epoch in keep:
             self._collect()
             self._store_to_stay(process, is_final=is_final, wanted=wanted)
-        elif not self._beside.is_busy and self._trained_since >= min(STORE_AT_LEAST_EVERY, cost):
+        elif not self._beside.is_busy and self._trained_since >= interval:
             started = time.monotonic()
             write = self._write_of(process, process.to_bytes(), is_passing=True)
             self._beside.start(functools.partial(self._store_in_passing, write, epoch, started))

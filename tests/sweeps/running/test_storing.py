@@ -38,11 +38,26 @@ def _store_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sweeps.running.storing.STORE_AT_LEAST_EVERY", 0.0)
 
 
-def _train(store: Store, config: TrainConfig, *, until: int | None = None) -> None:
-    """Train one run as its trial would, up to an epoch at which its process dies."""
+def _train(
+    store: Store,
+    config: TrainConfig,
+    *,
+    until: int | None = None,
+    keep: frozenset[int] = frozenset(),
+    seconds: float = 1.0,
+) -> None:
+    """Train one run as its trial would, up to an epoch at which its process dies.
+
+    Args:
+        store: Where its stages are stored.
+        config: Its configuration.
+        until: The epoch at which the process dies; None for never.
+        keep: Epochs from which other runs start, besides those that the store's plan knows.
+        seconds: How long each epoch is said to have taken.
+    """
     run = Run(arm="arm", config=config)
     plan = plan_runs([run], store.keys())
-    keep = plan.pending[0].keep if plan.pending else frozenset()
+    keep |= plan.pending[0].keep if plan.pending else frozenset()
     assignment = Assignment(
         config=config, keep=keep, keep_final_state=False, store=store.url, teacher=None,
         data_root="", on_gpu=False,
@@ -51,7 +66,7 @@ def _train(store: Store, config: TrainConfig, *, until: int | None = None) -> No
     state = storing.resume(lambda: start(config, None, "cpu"))
     epochs = None if until is None else until - len(state.records)
     for _ in itertools.islice(iter(state), epochs):
-        storing.add(state, 1.0)
+        storing.add(state, seconds)
 
 
 def _outcome(store: Store, config: TrainConfig) -> str:
@@ -99,6 +114,24 @@ def test_a_finished_run_keeps_its_records_and_no_state(tmp_path: Path) -> None:
     store = Store(str(tmp_path))
     _train(store, BASE)
     assert dict(store.keys()) == {stage_keys(BASE)[-1]: False}
+
+
+@pytest.mark.parametrize(("seconds", "stores"), [(0.2, False), (0.3, True)])
+def test_a_run_of_less_than_a_second_stores_nothing_on_the_way(
+    seconds: float, stores: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sweeps.running.storing.STORE_AT_LEAST_EVERY", 20.0)
+    store = Store(str(tmp_path))
+    _train(store, BASE, until=3, seconds=seconds)
+    assert bool(store.keys()) is stores
+    _train(store, BASE, seconds=seconds)
+    assert dict(store.keys()) == {stage_keys(BASE)[-1]: False}
+
+
+def test_a_run_of_less_than_a_second_stores_what_others_start_from(tmp_path: Path) -> None:
+    store = Store(str(tmp_path))
+    _train(store, BASE, keep=frozenset({2}), seconds=0.01)
+    assert dict(store.keys()) == {stage_keys(BASE)[1]: True, stage_keys(BASE)[-1]: False}
 
 
 @pytest.mark.parametrize("stop", [1, 2, 3])
