@@ -1,6 +1,7 @@
 """Study files: read YAML into a checked `Study`; all faults of a file are reported at once."""
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import resources
@@ -79,7 +80,19 @@ def load_study(
                 raise
             raise StudyError((f"{error}; none of this name was launched in this store",)) from None
     known = None if store_url is None else partial(known_data, Store(store_url))
-    return _study(content, name, folder, overrides, known, only_known=launch is not None)
+    try:
+        return _study(content, name, folder, overrides, known, only_known=launch is not None)
+    except StudyError as error:
+        plugins = () if launch is None else _plugins_of(launch.command)
+        if not plugins:
+            raise
+        told = f"{name}: was launched with {' '.join(plugins)}; give this option here too"
+        raise StudyError((*error.faults, told)) from None
+
+
+def _plugins_of(command: str) -> tuple[str, ...]:
+    """Return the options `--plugin FILE` of a recorded command line."""
+    return tuple(re.findall(r"--plugin(?:=| )(?:'[^']*'|\S+)", command))
 
 
 def _study(  # noqa: PLR0913  what a study is read from

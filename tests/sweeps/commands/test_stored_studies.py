@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from mixup_core.store.checkpoints import Store
 from sweeps.cli import commands
 from sweeps.commands.request import DONE
 from sweeps.reading.study_file import StudyError, load_study
-from sweeps.state.ledger import launches
+from sweeps.state.ledger import enter, launches
 from tests.sweeps.commands.trained import train
 
 STUDY = """
@@ -148,3 +149,17 @@ def test_photos_that_no_store_knows_are_missed(tmp_path: Path, type_in: Type) ->
     (tmp_path / "signs.yaml").write_text(STUDY)
     with pytest.raises(StudyError, match="photos/train: not found"):
         load_study(str(tmp_path / "signs.yaml"), (), str(tmp_path / "runs" / "store"))
+
+
+def test_a_stored_study_that_needs_a_plugin_names_the_option(tmp_path: Path) -> None:
+    study = load_study("digits")
+    unknown = study.source.replace("digits}", "corners}").replace("name: digits", "name: corners")
+    assert unknown != study.source
+    store = Store(str(tmp_path / "store"))
+    command = "mixsweep run first/study.yaml --plugin 'my methods/plugin.py' --plugin=more.py"
+    enter(replace(study, source=unknown), store, command)
+    with pytest.raises(StudyError) as caught:
+        load_study("digits@" + study.settings, (), store.url)
+    *others, last = caught.value.faults
+    assert any("corners" in fault for fault in others)
+    assert "launched with --plugin 'my methods/plugin.py' --plugin=more.py; give this" in last
