@@ -46,6 +46,8 @@ from tests.second_device import second_device as accept
 pytestmark = pytest.mark.filterwarnings("ignore:.*copying from a non-meta parameter")
 
 CPU = torch.device("cpu")
+DEEP = ("resnet34", "efficientnet-v2-s")
+"""Models left to `make long`; a smaller one has the layers of the first."""
 MIXED = with_values(SMALL, {"mix.law": {"beta": 0.5}})
 
 
@@ -133,7 +135,7 @@ def _small(model: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "model",
     [
-        pytest.param(name, marks=[pytest.mark.long] if name == "efficientnet-v2-s" else [])
+        pytest.param(name, marks=[pytest.mark.long] if name in DEEP else [])
         for name in registries._named(Model)
     ],
 )
