@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,12 @@ from mixup_core.images.data.folders import (
     unequal_classes,
 )
 from mixup_core.images.data.near_copies import grey_thumbnail, near_copies
-from mixup_core.images.data.pictures import is_transparent, opened_picture, rgb_picture
+from mixup_core.images.data.pictures import (
+    is_transparent,
+    opened_picture,
+    picture_reader,
+    rgb_picture,
+)
 from mixup_core.images.data_config import DataConfig
 from mixup_core.store.notes import filled, read_note
 
@@ -49,7 +53,7 @@ class FolderFacts:
     unreadable: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Images that cannot be used, judged by their file headers: the reason, by SPLIT/CLASS/FILE."""
     decoder: str = ""
-    """Version of Pillow that read the images."""
+    """What read the images: `mixup_core.images.data.pictures.picture_reader`."""
 
     def names(self, data: DataConfig, split: SplitName) -> list[str]:
         """Return the names of a split's images as CLASS/FILE, in the order of loading."""
@@ -88,7 +92,7 @@ def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> Folde
     digest = content_digest(digests)
     kept = root / "digests" / f"folder-{digest}.json"
     known = filled(FolderFacts, read_note(kept))
-    if known is not None and (known.digest, known.decoder) == (digest, version("pillow")):
+    if known is not None and (known.digest, known.decoder) == (digest, picture_reader()):
         return known
     found = _scanned(folder, digests, digest, layout)
     with suppress(OSError):
@@ -239,5 +243,5 @@ def _scanned(
         },
         transparent=tuple(transparent),
         unreadable=unreadable,
-        decoder=version("pillow"),
+        decoder=picture_reader(),
     )

@@ -28,6 +28,7 @@ from mixup_core.images.data.catalog import PUBLISHED, DataError
 from mixup_core.images.data.datasets import Images, Splits, load
 from mixup_core.images.data.fetching import checksums, data_root, fetch, is_present, locked
 from mixup_core.images.data.folders import describe
+from mixup_core.images.data.pictures import picture_reader
 from mixup_core.images.data_config import DataConfig
 from mixup_core.keys import NUMERICS_VERSION
 from mixup_core.store.errors import StoreError
@@ -107,6 +108,8 @@ def _key(data: DataConfig, root: Path) -> str:
         "user": os.geteuid(),
         "decoders": {package: version(package) for package in _DECODERS},
     }
+    if data.name == "image-folder":
+        made_from["pictures"] = picture_reader()
     digest = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()
     return f"{data.name}-{digest[:_DIGITS]}"
 

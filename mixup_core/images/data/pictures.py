@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,17 @@ BACKGROUNDS: Mapping[str, tuple[int, int, int]] = {
 }
 """Colours that can be put behind transparent pixels."""
 
+_READING = 2
+"""Version of the functions below; raise it when they return other pixels for the same file."""
 _MAX_PIXELS = 60_000_000
 """Maximum number of pixels of an image, both as stored and after resizing. Decoding then takes less
 than 500 MB: Pillow needs 4 bytes per pixel and two copies.
 """
+
+
+def picture_reader() -> str:
+    """Return what the pixels of a picture depend on besides its file, for the keys of caches."""
+    return f"{version('pillow')} {_READING}"
 
 
 @contextmanager
@@ -44,14 +52,20 @@ def opened_picture(file: Path, size: int | None = None) -> Iterator[Any]:
     from PIL import Image  # studies of other data sets need no Pillow
 
     try:
-        # Pillow warns of what is checked here, and of metadata, which nothing here reads.
-        with warnings.catch_warnings(action="ignore"), Image.open(file, formats=FORMATS) as opened:
+        # Pillow warns of what is checked here, and of metadata, which nothing here reads. It maps
+        # a TIFF file that it opens by name into memory, and then rotates it wrongly.
+        with (
+            warnings.catch_warnings(action="ignore"),
+            Path(file).open("rb") as stream,
+            Image.open(stream, formats=FORMATS) as opened,
+        ):
             _check_head(file, opened, size)
+            _scale_transparent_grey(file, opened)
             yield opened
     except DataError:
         raise
     except Exception as error:  # decoders raise SyntaxError, struct.error, EOFError and more
-        reason = _reason(file) or str(error).removesuffix(f" {str(file)!r}")
+        reason = _reason(file) or str(error).partition(" <_io.")[0]
         raise DataError(printable(f"{file}: cannot be decoded as an image ({reason}).")) from error
 
 
@@ -113,6 +127,23 @@ def rgb_picture(file: Path, size: int, background: str | None = None) -> Any:
         return Image.alpha_composite(behind, opened.convert("RGBA")).convert("RGB")
 
 
+def _bits_of_png(file: Path) -> int:
+    """Return the number of bits per channel, or of a palette's index, of a PNG file."""
+    with file.open("rb") as stream:
+        return stream.read(25)[24]
+
+
+def _scale_transparent_grey(file: Path, opened: Any) -> None:
+    """Scale the grey that a PNG names as transparent to 8 bits.
+
+    Pillow scales pixels of 2 and 4 bits to 8 bits, but not this grey.
+    """
+    named = opened.info.get("transparency")
+    if opened.format == "PNG" and opened.mode == "L" and isinstance(named, int):
+        most = 2 ** _bits_of_png(file) - 1
+        opened.info["transparency"] = (named & most) * 255 // most
+
+
 def _check_head(file: Path, opened: Any, size: int | None) -> None:
     """Check an image by its file header, before its pixels are decoded.
 
@@ -123,6 +154,12 @@ def _check_head(file: Path, opened: Any, size: int | None) -> None:
     named = printable(str(file))
     if opened.mode.startswith(("I", "F")):
         raise DataError(f"{named}: has mode {opened.mode}; convert it to 8 bits per channel.")
+    # The transparent colour cannot be found among pixels that are reduced to 8 bits.
+    has_colour = opened.mode == "RGB" and "transparency" in opened.info
+    if opened.format == "PNG" and has_colour and _bits_of_png(file) > 8:
+        raise DataError(
+            f"{named}: names a transparent colour of 16 bits; convert it to 8 bits per channel."
+        )
     # Cameras put a preview beside the photo, as a second picture (MPO).
     if opened.format != "MPO" and getattr(opened, "is_animated", False):
         raise DataError(f"{named}: contains more than one picture; keep the one to train on.")

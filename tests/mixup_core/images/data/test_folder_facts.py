@@ -66,7 +66,7 @@ def test_a_folder_is_looked_at_again_only_once_a_file_or_the_decoder_changed(
     (folder / "test/dog/z.png").unlink()
     assert scan_folder(folder, tmp_path / "data").unreadable == {}
     assert len(looked) == 2
-    monkeypatch.setattr(folder_facts, "version", lambda _: "0")
+    monkeypatch.setattr(folder_facts, "picture_reader", lambda: "0")
     scan_folder(folder, tmp_path / "data")
     assert len(looked) == 3
 

@@ -1,11 +1,14 @@
 """Pictures: transparency, orientation, grey and 16-bit images; opaque images stay the same."""
 
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import ExifTags, Image
+from PIL.Image import Transpose
 
 from mixup_core.images.data.facts import DataError
 from mixup_core.images.data.pictures import BACKGROUNDS, is_transparent, rgb_picture
@@ -90,18 +93,71 @@ def test_colours_of_16_bits_keep_the_upper_8_and_grey_of_16_bits_is_refused(
     with pytest.raises(DataError, match="convert it to 8 bits per channel"):
         rgb_picture(tmp_path / "grey.png", SIDE)
     rows = b"".join(b"\0" + bytes.fromhex("12345678 9abc") * SIDE for _ in range(SIDE))
-    (tmp_path / "colour.png").write_bytes(_png_of_16_bits(rows))
+    (tmp_path / "colour.png").write_bytes(_png(rows, 16, 2))
     assert rgb_picture(tmp_path / "colour.png", SIDE).getpixel((0, 0)) == (0x12, 0x56, 0x9A)
 
 
-def _png_of_16_bits(rows: bytes) -> bytes:
-    import struct
-    import zlib
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+def test_the_transparent_grey_of_a_png_is_found_at_every_number_of_bits(
+    bits: int, tmp_path: Path
+) -> None:
+    most = 2**bits - 1
+    row = bytes(np.packbits([most] * (SIDE // 2 * bits) + [0] * (SIDE // 2 * bits)))
+    for clear in (0, most):
+        file = tmp_path / f"{clear}.png"
+        file.write_bytes(_png((b"\0" + row) * SIDE, bits, 0, bytes([0, clear])))
+        with pytest.raises(DataError, match="transparent pixels"):
+            rgb_picture(file, SIDE)
+        shown = np.asarray(rgb_picture(file, SIDE, "grey"))
+        left, right = (128, 0) if clear == most else (255, 128)
+        assert (shown[:, : SIDE // 2] == left).all()
+        assert (shown[:, SIDE // 2 :] == right).all()
+
+
+def test_a_transparent_colour_of_16_bits_is_refused(tmp_path: Path) -> None:
+    rows = (b"\0" + bytes.fromhex("000c 000c 000c") * SIDE) * SIDE
+    (tmp_path / "x.png").write_bytes(_png(rows, 16, 2, bytes.fromhex("000c 000c 000c")))
+    with pytest.raises(DataError, match="names a transparent colour of 16 bits; convert it to 8"):
+        rgb_picture(tmp_path / "x.png", SIDE, "white")
+
+
+@pytest.mark.parametrize("suffix", ["png", "tiff"])
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK"])
+def test_pictures_are_turned_upright_in_every_mode(mode: str, suffix: str, tmp_path: Path) -> None:
+    if (mode, suffix) == ("CMYK", "png"):
+        return
+    stored = Image.fromarray(np.arange(24, dtype=np.uint8).reshape(4, 6) * 10).convert(mode)
+    turned = {
+        1: [], 2: [Transpose.FLIP_LEFT_RIGHT], 3: [Transpose.ROTATE_180],
+        4: [Transpose.FLIP_TOP_BOTTOM], 5: [Transpose.TRANSPOSE], 6: [Transpose.ROTATE_270],
+        7: [Transpose.TRANSVERSE], 8: [Transpose.ROTATE_90],
+    }  # fmt: skip
+    for orientation, how in turned.items():
+        exif = Image.Exif()
+        exif[ExifTags.Base.Orientation] = orientation
+        stored.save(tmp_path / f"x.{suffix}", exif=exif)
+        wanted = stored.convert("RGB")
+        for step in how:
+            wanted = wanted.transpose(step)
+        shown = rgb_picture(tmp_path / f"x.{suffix}", SIDE)
+        assert np.array_equal(np.asarray(shown), np.asarray(wanted)), orientation
+
+
+def _png(rows: bytes, bits: int, colours: int, transparent: bytes | None = None) -> bytes:
+    """Return a PNG file of SIDE x SIDE pixels.
+
+    Args:
+        rows: The rows of pixels, each after a byte for its filter.
+        bits: Number of bits per channel.
+        colours: 0 for grey, 2 for red, green and blue.
+        transparent: Content of the chunk tRNS; None for none.
+    """
 
     def chunk(kind: bytes, content: bytes) -> bytes:
         checked = kind + content
         return struct.pack(">I", len(content)) + checked + struct.pack(">I", zlib.crc32(checked))
 
-    head = struct.pack(">IIBBBBB", SIDE, SIDE, 16, 2, 0, 0, 0)
-    parts = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    parts = [(b"IHDR", struct.pack(">IIBBBBB", SIDE, SIDE, bits, colours, 0, 0, 0))]
+    parts += [] if transparent is None else [(b"tRNS", transparent)]
+    parts += [(b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(kind, content) for kind, content in parts)
