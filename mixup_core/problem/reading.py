@@ -12,8 +12,8 @@ class Reading:
     """Rules by which a study file is read, in addition to the rules of the configuration itself."""
 
     baseline: str = "erm"
-    """Arm that the others are compared with, if the study has an arm of this name and sets no
-    baseline itself.
+    """Arm that the others are compared with, or else its first grid point, if the study has one and
+    sets no baseline itself.
     """
     reserved: Mapping[str, str] = field(default_factory=dict)
     """Paths that the program fills in, with the message for a user who sets them."""

@@ -11,6 +11,9 @@ from sweeps.reading.tree_reader import TreeReader
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.readouts import VALIDATION, Averaged, ByValidation, ClaimReadout, Last
 
+_MOST_NAMED = 5
+"""Maximum number of arms that a message names."""
+
 
 class ClaimsReader:
     """Reads claims and published numbers from a study file, and reports every fault in them."""
@@ -46,7 +49,12 @@ class ClaimsReader:
         """
         if self._arms is not None and name not in self._arms:
             text = f"names no arm of the study, got {name!r}"
-            self._read.report(at, text, name, self._arms)
+            written = name.partition(" ")[0]
+            of_grid = [arm for arm in self._arms if arm.partition(" ")[0] == written]
+            if of_grid:
+                more = f" and {len(of_grid) - _MOST_NAMED} more" if of_grid[_MOST_NAMED:] else ""
+                text += f"; {written} is trained as {', '.join(of_grid[:_MOST_NAMED])}{more}"
+            self._read.report(at, text, "" if of_grid else name, self._arms)
 
     def references(self, written: Any) -> dict[str, dict[str, float]]:
         """Return published numbers for the arms of the study, by arm and metric.

@@ -1,6 +1,7 @@
 """StudyReader: turn the content of a study file into a checked study, collecting every fault."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -96,11 +97,11 @@ class StudyReader:
         arms = self._arms()
         known = None if self._read.faults else arms
         search = self._search(arms)
-        usual = (
-            self._problem.reading.baseline
-            if self._problem.reading.baseline in arms
-            else next(iter(arms), "")
-        )
+        usual = self._problem.reading.baseline
+        if usual not in arms:
+            # Without an arm of this name, its first grid point; without those, the first arm.
+            of_usual = (name for name in arms if name.startswith(f"{usual} "))
+            usual = next(of_usual, next(iter(arms), ""))
         said = ClaimsReader(self._read, self._problem, known, is_confirmed=search is not None)
         if keys.baseline is not None:
             said.check_arm(("baseline",), keys.baseline)
@@ -154,7 +155,7 @@ class StudyReader:
             return {}
         arms: dict[str, Config] = {}
         names: dict[str, str] = {}
-        for name, config, at in self._points(grid):
+        for name, config, at in self._named(grid):
             key = run_key(with_named_teacher(config))
             if key in names:
                 self._read.report(at, f"arms {names[key]!r} and {name!r} are the same run")
@@ -175,8 +176,22 @@ class StudyReader:
             self._check_size("base", 0, num_seeds * sum(config.epochs for config in arms.values()))
         return arms
 
-    def _points(self, grid: GridReader) -> Iterator[tuple[str, Config, At]]:
-        """Yield each valid arm at each grid point: name, configuration, place in the file."""
+    def _named(self, grid: GridReader) -> Iterator[tuple[str, Config, At]]:
+        """Yield each valid arm at each grid point: name, configuration, place in the file.
+
+        An arm of which `exclude` leaves one grid point keeps the name of the study file.
+        """
+        points = list(self._points(grid))
+        num_points = Counter(arm for arm, *_ in points)
+        for arm, values, config, at in points:
+            if "arms" not in self._written:
+                yield arm_name("" if values else arm, values), config, at
+            else:
+                is_alone = num_points[arm] == 1 < grid.num_points
+                yield arm if is_alone else arm_name(arm, values), config, at
+
+    def _points(self, grid: GridReader) -> Iterator[tuple[str, Mapping[str, Any], Config, At]]:
+        """Yield each valid arm at each grid point: arm, grid values, configuration, place."""
         listed = "arms" if "arms" in self._written else "base"
         for arm, override in self._overrides.items():
             for point in grid.points():
@@ -186,9 +201,8 @@ class StudyReader:
                 config = self._config(levels)
                 if config is not None:
                     values = {path: setting.value for path, setting in point.items()}
-                    name = arm_name("" if listed == "base" and point else arm, values)
                     given = [setting.at for setting in (*point.values(), *override.values())]
-                    yield name, config, [*given, (listed,)][0]
+                    yield arm, values, config, [*given, (listed,)][0]
 
     def _arm_settings(self) -> dict[str, Settings]:
         arms = self._read.mapping(self._written["arms"], ("arms",))

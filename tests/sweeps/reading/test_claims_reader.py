@@ -61,6 +61,10 @@ def test_without_a_word_the_baseline_is_erm_or_the_first_arm(tmp_path: Path) -> 
     study = read(tmp_path, ARMS)
     assert (study.baseline, study.readout, study.claims) == ("erm", Last(), ())
     assert (study.equivalence, study.references) == (None, {})
+    grid = "grid: {optimizer.lr: [0.1, 0.2]}\n"
+    assert read(tmp_path, ARMS + grid).baseline == "erm lr=0.1"
+    swapped = ARMS.replace("erm:", "plain:").replace("uniform:", "erm:")
+    assert read(tmp_path, swapped + grid).baseline == "erm lr=0.1"
     assert read(tmp_path, ARMS.replace("erm:", "plain:")).baseline == "plain"
     assert read(tmp_path, ARMS, "readout=averaged").readout == Averaged()
 
@@ -110,6 +114,9 @@ def test_an_arm_of_a_grid_may_be_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
+        ("grid: {optimizer.lr: [0.1, 0.2]}\nbaseline: erm\n",
+         "8: baseline: names no arm of the study, got 'erm'; erm is trained as erm lr=0.1, "
+         "erm lr=0.2"),
         ("baseline: emr\n",
          "7: baseline: names no arm of the study, got 'emr' (did you mean erm?)"),
         ("baseline: 3\n", "7: baseline: expected text or null, got 3; quote it"),
