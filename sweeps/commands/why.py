@@ -1,6 +1,6 @@
 """why: explain where the results of runs come from, or why they are missing."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 import click
@@ -12,7 +12,7 @@ from sweeps.commands.request import DONE, RefusedError, Request, on_study
 from sweeps.machine.terminal_text import fitted_text
 from sweeps.reading.tree_reader import named
 from sweeps.state.failures import spell_tries
-from sweeps.state.ledger import launches
+from sweeps.state.ledger import Launch, launches
 from sweeps.state.results import TRIED, RunResult, begun_seeds, ended_on_budget
 from sweeps.state.stages import PlannedRun, plan_study
 
@@ -31,7 +31,8 @@ def why(request: Request, arm: str | None, seed: int | None) -> int:
     found = chosen_results(request, arm, seed)
     plan = plan_study(study, request.store)
     planned = {pending.run.key: pending for pending in plan.pending}
-    trainers = _trainers(request)
+    launched = launches(request.store)
+    trainers, others = _trainers(request, launched), _others(request, launched)
     stored = request.store.keys()
     ended = ended_on_budget(study, results)
     begun = begun_seeds(results)
@@ -39,7 +40,7 @@ def why(request: Request, arm: str | None, seed: int | None) -> int:
         is_left_out = ended is not None and result.run.seed not in begun
         for line in (
             *_outcome(result, ended if is_left_out else None, request),
-            *_stages(result, request.store, stored, trainers),
+            *_stages(result, request.store, stored, trainers, others.get(result.run.key, "")),
             *_next(planned.get(result.run.key), trainers, is_left_out=is_left_out),
         ):
             click.echo(fitted_text(line))
@@ -66,15 +67,32 @@ def chosen_results(request: Request, arm: str | None, seed: int | None) -> list[
     return found
 
 
-def _trainers(request: Request) -> Mapping[str, str]:
+def _trainers(request: Request, launched: Sequence[Launch]) -> Mapping[str, str]:
     """Return the study, arm and seed of each run that was launched in the store, by run key."""
-    named = {}
-    for launch in launches(request.store):
-        for text in launch.runs:
-            key, seed, arm = text.split(" ", 2)
-            named[key] = f"{launch.study}: {arm} seed {seed}"
+    named = {
+        key: f"{launch.study}: {arm} seed {seed}"
+        for launch in launched for key, seed, arm in _launched_runs(launch)
+    }  # fmt: skip
     study = request.grown
     return named | {run.key: f"{study.name}: {run.arm} seed {run.seed}" for run in study.runs()}
+
+
+def _others(request: Request, launched: Sequence[Launch]) -> Mapping[str, str]:
+    """Return what to add to `this run` where other studies have launched the same run, by run key.
+
+    The store does not say which of several studies trained a run that they share.
+    """
+    named: dict[str, dict[str, None]] = {}
+    for launch in launched:
+        if launch.study != request.grown.name:
+            for key, seed, arm in _launched_runs(launch):
+                named.setdefault(key, {})[f"{launch.study}: {arm} seed {seed}"] = None
+    return {key: f", which is also {' and '.join(names)}," for key, names in named.items()}
+
+
+def _launched_runs(launch: Launch) -> Iterator[list[str]]:
+    """Yield the run key, seed and arm of each run of a launch."""
+    return (text.split(" ", 2) for text in launch.runs)
 
 
 def _outcome(result: RunResult, ended: str | None, request: Request) -> Iterator[str]:
@@ -100,7 +118,11 @@ def _outcome(result: RunResult, ended: str | None, request: Request) -> Iterator
 
 
 def _stages(
-    result: RunResult, store: Store, stored: Mapping[str, bool], trainers: Mapping[str, str]
+    result: RunResult,
+    store: Store,
+    stored: Mapping[str, bool],
+    trainers: Mapping[str, str],
+    others: str,
 ) -> Iterator[str]:
     """Yield one line per run that trained epochs of this run, with the last stage that it stored.
 
@@ -109,6 +131,7 @@ def _stages(
         store: The store.
         stored: Keys of the stages in the store.
         trainers: Run key to the name of the run.
+        others: Words that follow `this run`: its names in other studies.
     """
     keys = stage_keys(result.run.config)
     first = 1
@@ -119,7 +142,8 @@ def _stages(
             continue
         epochs = f"epoch {first}" if first == stage.epochs else f"epochs {first}-{stage.epochs}"
         by = _trainer(stage)
-        who = "this run" if by == result.run.key else trainers.get(by, f"run {by}" if by else "")
+        own = f"this run{others}"
+        who = own if by == result.run.key else trainers.get(by, f"run {by}" if by else "")
         host = stage.environment.get("host", "")
         at = stage.facts[-1].stored_at_ms / 1000
         when = datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M")

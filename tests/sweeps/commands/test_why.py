@@ -84,6 +84,19 @@ def test_stages_are_named_with_the_study_that_trained_them(home: Path) -> None:
     ]
 
 
+def test_a_run_that_other_studies_have_is_named_with_them(home: Path) -> None:
+    run = load_study("digits", ["seeds=1"]).runs()[0]
+    stage = put(home, run, 3, run.key)
+    for name in ("other", "third"):
+        same = load_study("digits", [f"study={name}", "seeds=1"])
+        enter(same, Store(str(home / "store")), f"mixsweep run {name}")
+    shared = f"  epochs 1-3 stage {stage}, trained by this run, which is also "
+    (told,) = (
+        line for line in said("why", "digits", "erm", "0") if "stage" in line and ":" in line
+    )
+    assert told.startswith(f"{shared}other: erm seed 0 and third: erm seed 0, on node, stored ")
+
+
 def test_a_diverged_run_is_named_by_plan_and_trained_again_when_asked(home: Path) -> None:
     study = load_study("digits")
     run = study.runs()[0]
