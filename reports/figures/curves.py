@@ -137,6 +137,7 @@ def draw_curves(
             title="Learning curves",
             caption=_curves_caption(table, problem.axis, metrics, marks, has_many=has_many)
             + _spell_left_out(left_out, problem)
+            + _spell_unmeasured(curves, table)
             + spell_scales(canvas.axes),
             numbers=_curve_numbers(
                 curves,
@@ -263,6 +264,21 @@ def _spell_left_out(metrics: Sequence[str], problem: Problem) -> str:
         return ""
     labels = ", ".join(problem.metric(metric).label for metric in metrics)
     return f" With more than {_MOST_TOGETHER} arms these have no panel: {labels}; see `export`."
+
+
+def _spell_unmeasured(curves: Mapping[str, Mapping[str, _Curve]], table: Table) -> str:
+    """Return sentences that list arms without a curve of a metric that other arms have."""
+    drawn = {
+        metric: {arm for arm, curve in by_arm.items() if any(map(len, curve.seeds.values()))}
+        for metric, by_arm in curves.items()
+    }
+    begun = set().union(*drawn.values())
+    return "".join(
+        f" Arms without {table.problem.metric(metric).label}: "
+        f"{', '.join(table.title_of(arm) for arm in curves[metric] if arm in begun - arms)}."
+        for metric, arms in drawn.items()
+        if begun - arms
+    )
 
 
 def _marks(study: Study, arm: str) -> tuple[int, ...]:

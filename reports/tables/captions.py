@@ -169,19 +169,24 @@ def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> l
         return []
     ordered = sorted(varying, key=lambda arm: (varying[arm], arm))
     limits = [varying[arm] * upper_sd(1.0, tested[arm].n) for arm in ordered]
-    if len(ordered) == 1:
-        found, at_most = spell_amount(varying[ordered[0]], shown), spell_amount(limits[0], shown)
-    else:
-        low, high = ordered[0], ordered[-1]
-        found = (
-            f"{spell_amount(varying[low], shown)} ({low}) to "
-            f"{spell_amount(varying[high], shown)} ({high})"
-        )
-        at_most = f"{spell_amount(min(limits), shown)} to {spell_amount(max(limits), shown)}"
+    low, high = ordered[0], ordered[-1]
+    found = _spell_detectable(varying[low], shown)
+    if low != high:
+        found = f"{found} ({low}) to {_spell_detectable(varying[high], shown)} ({high})"
+    ends = (_spell_detectable(limit, shown) for limit in (min(limits), max(limits)))
+    at_most = " to ".join(dict.fromkeys(ends))
     return [
         f"if the sd is the one observed, a difference of {found} is found 4 times in 5; at the "
         f"upper 95 % limit of the sd, {at_most}"
     ]
+
+
+def _spell_detectable(difference: float, shown: Metric) -> str:
+    """Return a difference with its unit; one that the bounds of the metric exclude is not named."""
+    least, most = shown.bounds
+    if difference > most - least:
+        return f"more than the largest possible one, {spell_amount(most - least, shown)}"
+    return spell_amount(difference, shown)
 
 
 def spell_settings(study: Study, metric: str) -> str:

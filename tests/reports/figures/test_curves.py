@@ -158,3 +158,19 @@ def test_each_metric_of_a_probe_has_a_panel_or_is_named_in_the_caption(num_arms:
     else:
         assert drawn == {"test/error"}
         assert "no panel: excess training loss, weight norm, train/own" in figure.caption
+
+
+def test_an_arm_without_a_metric_of_others_is_named_in_the_caption() -> None:
+    study = make_study(arms=("erm", "uniform", "late"))
+    results = []
+    for result in (finish(run) for run in study.runs() if run.arm != "late"):
+        assert result.stage is not None
+        kept = {"test/error", *(["train/excess_loss"] if result.run.arm == "erm" else [])}
+        records = tuple(
+            replace(record, metrics={m: v for m, v in record.metrics.items() if m in kept})
+            for record in result.records
+        )
+        results.append(replace(result, stage=replace(result.stage, records=records)))
+    caption = draw(study, tuple(results))["learning_curves"].caption
+    assert caption.count("Arms without") == 1
+    assert "Arms without excess training loss: uniform." in caption

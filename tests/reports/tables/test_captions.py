@@ -2,8 +2,9 @@ from dataclasses import replace
 
 from mixup_core.problem import problem_named
 from mixup_core.tree.building import with_values
+from reports.numbers.comparison import compare
 from reports.numbers.families import Family
-from reports.tables.captions import spell_family, spell_settings
+from reports.tables.captions import spell_family, spell_power, spell_settings
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
@@ -64,3 +65,13 @@ def test_a_study_without_test_images_says_which_images_were_measured() -> None:
     caption = tabulate(replace(study, arms=arms), []).caption
     assert "5 000 validation images" in caption
     assert "no two seeds to pair with erm, so no tests" in caption
+
+
+def test_a_difference_that_the_metric_cannot_have_is_not_named(study: Study) -> None:
+    metric = study.problem.metric("test/error")
+    few = compare({0: 0.1, 1: 0.9}, {0: 0.5, 1: 0.2})
+    (said,) = spell_power({"uniform": few}, 1, metric)
+    assert said.endswith("sd, more than the largest possible one, 100.00 points")
+    nats = study.problem.metric("test/nll")
+    (said,) = spell_power({"uniform": few}, 1, nats)
+    assert "largest possible" not in said
