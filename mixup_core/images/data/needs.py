@@ -176,12 +176,17 @@ def shared_images(data: DataConfig) -> Iterator[str]:
     shared = facts.shared_by(test, train) if is_split else list(facts.shared)
     if shared and data.test:
         yield _spell_shared("test", shared, len(test))
-    if facts.copies and data.fold is None and 0 < data.val_size < len(train):
+    if facts.copies and 0 < data.num_held_out(len(train)) < len(train):
         from mixup_core.images.data.draws import split_off  # most studies need no NumPy
 
-        kept, held_out = ([train[i] for i in part] for part in split_off(len(train), data))
-        if shared := facts.shared_by(held_out, kept):
-            yield _spell_shared("validation", shared, len(held_out))
+        folds = range(data.folds or 0) if data.fold is None else ()
+        shared, num_held_out = [], 0
+        for one in [replace(data, fold=fold) for fold in folds] or [data]:
+            kept, held_out = ([train[i] for i in part] for part in split_off(len(train), one))
+            shared += facts.shared_by(held_out, kept)
+            num_held_out += len(held_out)
+        if shared:
+            yield _spell_shared("validation", shared, num_held_out)
 
 
 def _spell_shared(what: str, shared: Sequence[str], number: int) -> str:

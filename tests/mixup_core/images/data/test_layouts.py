@@ -169,6 +169,9 @@ def test_copies_among_held_out_images_are_said(pets: Path) -> None:
     (said,) = shared_images(config_of(pets, test=False, val_size=10).data)
     assert "of the 10 validation images are among the training images too" in said
     assert list(shared_images(config_of(pets, test=False).data)) == []
+    (said,) = shared_images(config_of(pets, test=False, folds=4).data)
+    num_trained = sum(1 for _ in (pets / "train").glob("*/*"))
+    assert f"10 of the {num_trained} validation images are among the training images" in said
 
 
 @pytest.mark.parametrize("pool", [1, 2])
