@@ -203,17 +203,18 @@ def describe_code() -> dict[str, Any] | None:
 
 
 def describe_repository(folder: Path) -> dict[str, Any] | None:
-    """Return commit, branch and whether tracked files are modified.
+    """Return commit, branch and whether tracked files are modified; None without a git repository.
 
-    The result is None if it is no git repository.
+    Files in `reports/published` do not count: they are figures, not code.
     """
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None:
         return None
+    tracked = ("--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)reports/published")
     return {
         "commit": commit,
         "branch": _git(folder, "rev-parse", "--abbrev-ref", "HEAD"),
-        "dirty": bool(_git(folder, "status", "--porcelain", "--untracked-files=no")),
+        "dirty": bool(_git(folder, "status", *tracked)),
     }
 
 

@@ -107,9 +107,13 @@ def test_the_commit_of_a_source_tree_is_found_with_its_changes(
 
     monkeypatch.setattr(provenance, "_SOURCE", tmp_path)
     git("init", "-b", "topic")
+    published = tmp_path / "reports" / "published" / "table.csv"
+    published.parent.mkdir(parents=True)
+    published.write_text("1\n")
     (tmp_path / "file").write_text("one")
-    git("add", "file")
+    git("add", "file", "reports")
     git("commit", "-m", "one")
+    published.write_text("2\n")
     assert describe_code() == {
         "commit": git("rev-parse", "HEAD"),
         "branch": "topic",
