@@ -116,7 +116,10 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
     if tracks:
         request.require_databases()
     store, study = request.store, request.study
+    cut = Lease.cut_off(store, study.name)
     with Lease.acquire(store, study.name, command_line()) as lease:
+        if cut is not None:
+            click.echo(cut.spell_death(), err=True)
         clear_scratch()
         if again:
             _forget_divergence(request)
@@ -137,7 +140,9 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
             if not is_inline:
                 require_address_space()
             look_at_data(study)
-            if not is_inline and slots is None:
+            if is_inline:
+                _require_memory(request.grown, placement)
+            elif slots is None:
                 placement = _with_memory(placement, request.grown, len(plan.pending))
         if not plan.finished:
             request.say_elsewhere()
@@ -218,7 +223,33 @@ def _with_memory(placement: Placement, study: Study, runs: int) -> Placement:
         return placement  # the user has set the GPU share, or a run has a whole GPU
     at_once = min(placement.cpus_here(runs), max(1, runs))
     memory = RunMemory.of(study, at_once, "auto" if on_gpu else "cpu")
-    return placement if memory is None else memory.placed(placement)
+    if memory is None:
+        return placement
+    if warning := memory.warning(study):
+        click.echo(warning, err=True)
+    return memory.placed(placement)
+
+
+def _require_memory(study: Study, placement: Placement) -> None:
+    """Check that a run on the CPU fits into this process; print a warning if memory is short.
+
+    Args:
+        study: The study to train.
+        placement: Devices of the runs.
+
+    Raises:
+        PlacementError: If already a single training step ran out of memory.
+    """
+    from sweeps.running.run_memory import RunMemory, has_gpu
+
+    if placement.gpus_per_run != 0 and placement.device is None and has_gpu():
+        return  # a lack of GPU memory ends the run, not this process
+    memory = RunMemory.of(study, 1, "cpu")
+    if memory is None:
+        return
+    memory.placed(placement)
+    if warning := memory.warning(study):
+        click.echo(warning, err=True)
 
 
 def _forget_divergence(request: Request) -> None:

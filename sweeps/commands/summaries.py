@@ -305,6 +305,7 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
         for arm, of_arm in _by_arm(results).items()
     }
     holder = Lease.current(store, study.name)
+    cut = None if holder is not None else Lease.cut_off(store, study.name)
     left = None if progress is None else progress.seconds_left
     if left is None:  # not measured yet: estimated from stored epochs
         planned = plan_study(study, store, sound=sound_stages(results))
@@ -336,6 +337,7 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
             if result.failure is not None and result.outcome != "complete"
         ],
         "seconds_left": left,
+        "cut_off": None if cut is None else cut.spell_death(),
     }
 
 
@@ -377,6 +379,8 @@ def spell_status(summary: dict[str, Any], size: os.terminal_size | None = None) 
         f"failed    {failure['arm']} seed {failure['seed']}: {failure['message']}"
         for failure in summary["failures"]
     ]
+    if summary["cut_off"]:
+        lines.append(f"killed    {summary['cut_off']}")
     if driver and left:
         lines.append(f"ETA       {spell_duration(left)}")
     return "\n".join(lines)

@@ -9,6 +9,7 @@ from mixup_core.keys import run_key, stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Stage
 from sweeps.commands.request import DONE, RefusedError, Request, on_study
+from sweeps.leasing.lease import Lease
 from sweeps.machine.terminal_text import fitted_text
 from sweeps.reading.tree_reader import named
 from sweeps.state.failures import spell_tries
@@ -36,6 +37,8 @@ def why(request: Request, arm: str | None, seed: int | None) -> int:
     stored = request.store.keys()
     ended = ended_on_budget(study, results)
     begun = begun_seeds(results)
+    cut = Lease.cut_off(request.store, study.name)
+    at_end = set() if cut is None else {(run.arm, run.seed) for run in cut.running}
     for result in found:
         is_left_out = ended is not None and result.run.seed not in begun
         for line in (
@@ -44,6 +47,8 @@ def why(request: Request, arm: str | None, seed: int | None) -> int:
             *_next(planned.get(result.run.key), trainers, is_left_out=is_left_out),
         ):
             click.echo(fitted_text(line))
+        if cut is not None and (result.run.arm, result.run.seed) in at_end:
+            click.echo(fitted_text(f"  killed    {cut.spell_death()}"))
     return DONE
 
 

@@ -15,6 +15,7 @@ files contains one. If all are damaged, the next token is the time in seconds, w
 the number of drivers of any study.
 """
 
+import contextlib
 import dataclasses
 import errno
 import fcntl
@@ -28,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from mixup_core.store.errors import StoreFullError, UnreadableError
+from mixup_core.store.errors import StoreError, StoreFullError, UnreadableError
 from mixup_core.store.folder import Folder
 from mixup_core.store.local_files import open_lock, read_regular, write_durably
 from mixup_core.store.notes import parse_note
@@ -75,6 +76,7 @@ class FolderLease:
             os.close(lock)
             raise
         self._lock: int | None = lock
+        self._has_progress = False
 
     @staticmethod
     def latest(store: Path, study: str) -> Holder | None:
@@ -100,6 +102,16 @@ class FolderLease:
             return None
         return progress
 
+    @staticmethod
+    def cut_off(store: Path, study: str) -> Heartbeat | None:
+        """Return the last progress report of the last driver if it died while runs trained."""
+        files = _LeaseFiles.of(store, study)
+        holder = _read_holder(files)
+        progress = Heartbeat.from_plain(_read_record(files.progress) or {})
+        if holder is None or progress is None or progress.token != holder.token:
+            return None
+        return progress if progress.running and not _is_locked(files) else None
+
     def is_held(self) -> bool:
         """Return True if this process is still the driver of the study.
 
@@ -122,6 +134,7 @@ class FolderLease:
         if self.is_held() and _read_holder(self._files) != self.holder:
             self._write_holder()
         progress = Heartbeat.now(self.holder.token, running, seconds_left)
+        self._has_progress = True
         _write(self._files.progress, json.dumps(progress.to_plain()).encode())
 
     def _write_holder(self) -> None:
@@ -137,6 +150,9 @@ class FolderLease:
     def release(self) -> None:
         """Release the lease for the next driver; a second call does nothing."""
         if self._lock is not None:
+            with contextlib.suppress(StoreError, OSError):  # a full disk must not keep the lease
+                if self._has_progress and self.is_held():
+                    self.write_progress(())
             os.close(self._lock)
             self._lock = None
 

@@ -110,6 +110,19 @@ class Heartbeat:
         """Return the fields as a dict for a JSON record."""
         return dataclasses.asdict(self)
 
+    def spell_death(self) -> str:
+        """Return a sentence about a driver that died after this report."""
+        first = ", ".join(
+            f"{run.arm} seed {run.seed} (epoch {run.epoch})" for run in self.running[:3]
+        )
+        more = f" and {len(self.running) - 3} more" if len(self.running) > 3 else ""
+        return (
+            f"the last launch did not end by itself: its process died after "
+            f"{_clock_time(self.updated_at_ms)}, while it trained {first}{more}; it was killed, "
+            "often for lack of memory, or the machine stopped; `mixsweep plan` shows the memory "
+            "that a run needs; the same command goes on"
+        )
+
 
 class StudyBusyError(Exception):
     """The study cannot be launched, because another driver trains it."""

@@ -66,6 +66,19 @@ class Lease:
             return BucketLease.latest(store.files, study)
         return FolderLease.latest(store.files.root, study)
 
+    @classmethod
+    def cut_off(cls, store: Store, study: str) -> Heartbeat | None:
+        """Return the last progress report of the last driver if it died while runs trained.
+
+        None if it ended by itself, was interrupted, or lives. None, too, for a store in a bucket.
+
+        Raises:
+            ValueError: If `study` is not a valid study name.
+        """
+        if isinstance(store.files, Bucket):
+            return None
+        return FolderLease.cut_off(store.files.root, study)
+
     @property
     def holder(self) -> Holder:
         """The record of this driver process."""

@@ -236,6 +236,7 @@ def _train(  # noqa: PLR0913  what a run reports to
             deadline.check_within(run, report["spent"], report["within"], report["epochs"])
 
     monitor.start(run)
+    monitor.step()
     driver = Driver(take)
     with driver.hearing("mixup_core", "sweeps.running.storing"):
         try:

@@ -16,6 +16,7 @@ from typing import Any, Literal, Self
 from mixup_core.faults import fault_of
 from mixup_core.problem import Config, problem_of
 from mixup_core.tree.written_forms import flatten
+from sweeps.machine.address_space import limited_bytes
 from sweeps.machine.free_memory import free_bytes, held_bytes
 from sweeps.machine.processor import processor
 from sweeps.running.console import still
@@ -63,7 +64,7 @@ class RunMemory:
         """Estimate or measure the memory of a study's runs; None if it is unknown.
 
         On a CPU nothing is measured if the upper bounds show that all parallel runs fit into
-        memory.
+        memory, and the address space is not limited.
 
         Args:
             study: The study.
@@ -77,7 +78,7 @@ class RunMemory:
             configs += [study.search.config_of(v) for v in study.search.space.corners()]
         bounds = {config: study.problem.cost.most_bytes(config) for config in configs}
         most = max(bounds.values())
-        if device == "cpu" and most * slots <= free_for_runs(study):
+        if device == "cpu" and limited_bytes() is None and most * slots <= free_for_runs(study):
             return cls(per_run=most, is_measured=False)
         of_step = {_step(config): config for config in sorted(configs, key=bounds.__getitem__)}
         chosen = list(of_step.items())[-_MOST_MEASURED:]
@@ -100,7 +101,10 @@ class RunMemory:
             root: Folder of the datasets, in which measurements are kept; None to keep none.
         """
         versions = (processor(), version("torch"), version("mixsweep"))
-        text = "\n".join((*steps, device, *versions, os.environ.get("CUDA_VISIBLE_DEVICES", "")))
+        limit = limited_bytes()
+        limits = () if limit is None else (f"address space {limit}",)
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+        text = "\n".join((*steps, device, *versions, visible, *limits))
         name = f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
         file = None if root is None else root / "measured" / name
         with contextlib.suppress(OSError, ValueError, TypeError):
@@ -188,12 +192,21 @@ class RunMemory:
         how = "measured by a step"
         if self.is_least:
             size, how = f"at least {size}", f"as a step held after {_PATIENCE:.0f} s"
-        if free_for_runs(study) < self.per_run:
+        if self.lacks(study):
             return (
                 f"WARNING, a run takes {size}, {how}, and only {free} are free; free memory, or "
                 "reduce batch_size, the size of the images or the network"
             )
         return f"a run takes {size}, {how}; {free} are free: {fit} side by side"
+
+    def lacks(self, study: Study) -> bool:
+        """Return True if a run on the CPU takes more memory than is free."""
+        is_known = self.is_measured and self.device == "cpu"
+        return is_known and free_for_runs(study) < self.per_run
+
+    def warning(self, study: Study) -> str:
+        """Return a warning if a run takes more memory than is free; else ""."""
+        return self.says(study) if self.lacks(study) else ""
 
 
 def has_gpu() -> bool:

@@ -5,6 +5,8 @@ import fcntl
 import json
 import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -405,3 +407,26 @@ def test_no_name_leads_out_of_the_folder(store: Store, name: str) -> None:
     with pytest.raises(ValueError, match="a-z, 0-9 and -"):
         FolderLease(root_of(store), name, "run")
     assert not root_of(store).exists()
+
+
+def test_a_driver_that_dies_while_runs_train_is_told_from_one_that_ends(store: Store) -> None:
+    assert Lease.cut_off(store, "table1") is None
+    running = [RunningRun(arm="erm", seed=3, epoch=7)]
+    lease = Lease.acquire(store, "table1", "run")
+    lease.write_progress(running)
+    assert Lease.cut_off(store, "table1") is None, "it lives"
+    lease.release()
+    assert Lease.cut_off(store, "table1") is None, "it released its lease"
+    script = (
+        "import os, sys; from mixup_core.store.checkpoints import Store; "
+        "from sweeps.leasing.holders import RunningRun; from sweeps.leasing.lease import Lease; "
+        "lease = Lease.acquire(Store(sys.argv[1]), 'table1', 'run'); "
+        "lease.write_progress([RunningRun(arm='erm', seed=3, epoch=7)]); os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", script, str(root_of(store))], check=False)
+    cut = Lease.cut_off(store, "table1")
+    assert cut is not None
+    assert list(cut.running) == running
+    assert "while it trained erm seed 3 (epoch 7)" in cut.spell_death()
+    Lease.acquire(store, "table1", "run").release()
+    assert Lease.cut_off(store, "table1") is None, "a later driver ended"

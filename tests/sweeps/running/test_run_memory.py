@@ -141,3 +141,37 @@ def test_a_run_that_takes_more_than_is_free_is_warned_of(
 def test_at_least_one_run_is_tried(digits: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_memory, "free_bytes", lambda: GB)
     assert MEASURED.side_by_side(digits) == 1
+
+
+@pytest.mark.parametrize(
+    ("memory", "free", "warns"),
+    [
+        (MEASURED, 1, True),
+        (MEASURED, 3, False),
+        (RunMemory(per_run=2 * GB, is_measured=False), 1, False),
+        (RunMemory(per_run=2 * GB, is_measured=True, device="cuda", total=80 * GB), 1, False),
+    ],
+)
+def test_a_launch_warns_where_a_run_takes_more_memory_than_is_free(
+    memory: RunMemory, free: int, warns: bool, digits: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_memory, "free_bytes", lambda: free * GB)
+    assert bool(memory.warning(digits)) == warns
+    assert memory.warning(digits) in {"", memory.says(digits)}
+
+
+def test_a_limited_address_space_is_measured_and_each_limit_for_itself(
+    digits: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_memory, "free_bytes", lambda: 100 * GB)
+    measured: list[int] = []
+
+    def measure(*_: object) -> RunMemory:
+        measured.append(1)
+        return MEASURED
+
+    monkeypatch.setattr(RunMemory, "_measured", measure)
+    for limit, number in ((9 * GB, 1), (9 * GB, 1), (7 * GB, 2), (None, 2)):
+        monkeypatch.setattr(run_memory, "limited_bytes", lambda limit=limit: limit)
+        RunMemory.of(digits, 1, "cpu")
+        assert len(measured) == number
