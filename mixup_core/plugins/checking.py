@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from statistics import median
+from types import MappingProxyType
 from typing import Any, get_args, get_origin
 
 import numpy as np
@@ -21,17 +22,19 @@ from mixup_core.images.data.facts import Dataset, DatasetInfo
 from mixup_core.images.data.pixels import Images
 from mixup_core.images.metrics import METRICS
 from mixup_core.images.objectives.guided import Guided
+from mixup_core.images.probes.probe import Probe
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.laws import Law
 from mixup_core.mixing.operation import Operation
 from mixup_core.plugins.dataset_checks import checks_of_dataset, pixels_of
-from mixup_core.plugins.findings import BrokenError, Checks, Finding, findings
+from mixup_core.plugins.findings import BaselessError, BrokenError, Checks, Finding, findings
 from mixup_core.plugins.loading import Plugin, loaded_again
 from mixup_core.plugins.own_draws import require_own_draws
 from mixup_core.plugins.problem_checks import checks_of_problem
-from mixup_core.problem import Problem, Teacher
+from mixup_core.plugins.value_checks import require_no_effect, require_possible
+from mixup_core.problem import DivergedError, Problem, Teacher
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import built, parsed, with_values
@@ -99,11 +102,22 @@ def _checks_of(noun: str, entry: Any) -> Checks:
         return checks_of_dataset(
             built(TrainConfig, {**_BASE, "data.name": entry.name, "epochs": 1})
         )
-    return _of_member(noun, entry)
+    return checks_of_member(noun, entry)
 
 
-def _of_member(noun: str, kind: Any) -> Checks:
-    config, path, member = _usual(kind)
+def checks_of_member(
+    noun: str, kind: Any, *, spelling: Any = None, values: Mapping[str, Any] = MappingProxyType({})
+) -> Checks:
+    """Yield the checks of a class that a field of image runs can hold, built in or of a plugin.
+
+    Args:
+        noun: Noun of its registry, for example `probe`.
+        kind: The class.
+        spelling: Its value as written in a study file; None for the shortest one.
+        values: Other values of the configuration to train, by dotted path, which the class needs.
+    """
+    config, path, member = _usual(kind, spelling)
+    config = with_values(config, values)
     yield "it is unchanged after it is written and read back", lambda: _written(config)
     yield (
         "changing a field changes the keys of the results it affects",
@@ -112,19 +126,24 @@ def _of_member(noun: str, kind: Any) -> Checks:
     if noun in _CONTRACTS:
         contract, check = _CONTRACTS[noun]
         yield contract, lambda: check(member)
+    if isinstance(member, Probe):
+        yield "its values are finite numbers", lambda: _finite(config)
     yield "it trains", lambda: _batches(config, 16)
     yield "numbers do not depend on global random generators", lambda: _seeded(config)
     yield "a run resumed after any epoch ends with equal bits", lambda: _resumed(config)
     yield "it trains with another batch size", lambda: _batches(config, 7)
     yield "no test image is seen in training", lambda: _blind(config)
+    if isinstance(member, Probe):
+        yield "measuring changes nothing else", lambda: _harmless(config)
     yield "it records the metrics that it declares", lambda: _declared(config, member)
+    yield "recorded values are within their bounds", lambda: _possible(config, member)
     yield "it trains without test images", lambda: _without_test(config)
     yield "time per epoch", lambda: _timed(config)
 
 
-def _usual(kind: Any) -> tuple[TrainConfig, str, Any]:
+def _usual(kind: Any, spelling: Any = None) -> tuple[TrainConfig, str, Any]:
     """Return a configuration that uses a plugin's class, the path of its field, and its value."""
-    path, member = _place(kind), parsed(kind, spellings(kind)[0])
+    path, member = _place(kind), parsed(kind, spelling or spellings(kind)[0])
     if isinstance(member, Guided):
         member = replace(member, teacher_key=stage_keys(_teacher().config)[-1])
     return _with(built(TrainConfig, _BASE), path, member), path, member
@@ -331,10 +350,42 @@ def _declared(config: TrainConfig, member: Any) -> str:
     if unknown := sorted(names - METRICS.keys()):
         raise BrokenError(f"{', '.join(unknown)} is recorded; name it in `metrics`")
     absent = sorted(set(getattr(member, "metrics", ())) - names)
+    if isinstance(member, Probe):
+        absent = [name for name in absent if not member.lacks(config, name)]
     heads = ("val/", "test/")
     if lost := [name for name in absent if not name.startswith(heads)]:
         raise BrokenError(f"{', '.join(lost)} is declared in `metrics`, but never recorded")
     return f" ({', '.join(getattr(member, 'metrics', ())) or 'nothing of its own'})"
+
+
+def _possible(config: TrainConfig, member: Any) -> None:
+    require_possible(_trained(config)[-1][1], getattr(member, "metrics", {}))
+
+
+def _finite(config: TrainConfig) -> None:
+    try:
+        _trained(config)
+    except DivergedError as error:
+        _trained(replace(config, probes=()))
+        raise BaselessError(str(error)) from error
+
+
+def _harmless(config: TrainConfig) -> None:
+    require_no_effect(_followed(config), _followed(replace(config, probes=())))
+
+
+def _followed(config: TrainConfig) -> list[tuple[bytes, EpochRecord, object]]:
+    """Train a configuration; return the state, record and stored logits after each epoch."""
+    state = TrainingState.initial(config, _INFO, torch.device("cpu"))
+    teacher = _teacher() if isinstance(config.objective, Guided) else None
+    return [
+        (
+            state.to_bytes(),
+            record,
+            [t.tolist() for of in state.logits.values() for t in of.values()],
+        )
+        for record in fit(config, _splits(), state, teacher=teacher)
+    ]
 
 
 def _timed(config: TrainConfig) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.plugins.findings import BrokenError, Checks
 from mixup_core.plugins.own_draws import require_own_draws
+from mixup_core.plugins.value_checks import require_possible
 from mixup_core.problem import Problem
 from mixup_core.records import EpochRecord
 from mixup_core.rules import RuleError
@@ -49,6 +50,7 @@ def checks_of_problem(problem: Problem) -> Checks:
         lambda: _resumed(problem, config),
     )
     yield "it records the metrics that it declares", lambda: _declared(problem, config)
+    yield "recorded values are within their bounds", lambda: _possible(problem, config)
     yield "time per epoch", lambda: _timed(problem, config)
 
 
@@ -165,6 +167,10 @@ def _declared(problem: Problem, config: Any) -> str:
     if names.isdisjoint(problem.headline):
         raise BrokenError(f"none of the headline metrics {', '.join(problem.headline)} is recorded")
     return f" ({', '.join(sorted(names))})"
+
+
+def _possible(problem: Problem, config: Any) -> None:
+    require_possible((record for record, _ in _trained(problem, config)), problem.metrics)
 
 
 def _timed(problem: Problem, config: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args, get_origin
 from mixup_core.rules import RuleError
 from mixup_core.tree.catalogue import kind_name
 from mixup_core.tree.choices import carried, check_owner, chosen_kind
-from mixup_core.tree.parts import REQUIRED, Part, members, parts, unmarked, words
+from mixup_core.tree.parts import REQUIRED, Part, members, noun_of, parts, unmarked, words
 from mixup_core.tree.short_forms import short_form
 from mixup_core.tree.spelling_errors import SpellingError, expected, spellings_under
 
@@ -62,7 +62,7 @@ def parsed(hint: Any, value: Any) -> Any:
     """
     if known := words(hint):
         if value not in known or isinstance(value, bool) != isinstance(known[0], bool):
-            raise SpellingError(expected(hint), value, tuple(map(str, known)))
+            raise SpellingError(expected(hint), value, tuple(map(str, known)), noun=noun_of(hint))
         return value
     hint = unmarked(hint)
     if get_origin(hint) is tuple:
@@ -234,12 +234,15 @@ def _parsed_tagged(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
     options = {tag: kind for tag, kind in options.items() if tag}
     if isinstance(value, Mapping) and isinstance(name := value.get("name"), str):
         if name not in options:
-            raise SpellingError(f"one of {', '.join(options)}", name, tuple(options), "name")
+            known = tuple(options)
+            raise SpellingError(f"one of {', '.join(known)}", name, known, "name", noun_of(hint))
         return _parsed_fields(options[name], {key: value[key] for key in value if key != "name"})
     if isinstance(value, str) and value in options:
         return built(options[value], {})
     if not isinstance(value, Mapping) or len(value) != 1 or next(iter(value)) not in options:
-        raise SpellingError(expected(hint), value, tuple(options))
+        is_name = isinstance(value, str) or (isinstance(value, Mapping) and len(value) == 1)
+        noun = noun_of(hint) if is_name else ""
+        raise SpellingError(expected(hint), value, tuple(options), noun=noun)
     ((tag, content),) = value.items()
     return _parsed_under(options, tag, content)
 

@@ -15,7 +15,8 @@ def chosen_kind(part: Part, name: object, path: str) -> type:
         SpellingError: If no dataclass has it; the error's path is `path`.
     """
     if not isinstance(name, str) or name not in part.options:
-        raise SpellingError(f"one of {', '.join(part.options)}", name, tuple(part.options), path)
+        known = tuple(part.options)
+        raise SpellingError(f"one of {', '.join(known)}", name, known, path, part.noun)
     return part.options[name]
 
 

@@ -36,6 +36,8 @@ class Part:
     """True if the field is a choice that may be None."""
     origins: Mapping[str, Origin]
     """Plugins that define dataclasses or names which the field accepts, by tag or name."""
+    noun: str
+    """Noun of the registry that has the field's values, such as `model`; empty if there is none."""
 
     @property
     def kind_path(self) -> str:
@@ -139,6 +141,17 @@ def members(hint: Any) -> tuple[Any, ...]:
     return tuple(catalogue.values())
 
 
+def noun_of(hint: Any) -> str:
+    """Return the noun of the registry that has the values of a type; empty if there is none."""
+    is_union = get_origin(hint) in {Union, types.UnionType}
+    for kind in get_args(hint) if is_union else (hint,):
+        named = [mark.names for mark in limits(kind) if isinstance(mark, Among)]
+        for owner in (catalogue_of(kind), *named):
+            if noun := getattr(owner, "noun", ""):
+                return str(noun)
+    return ""
+
+
 def _part(field: "dataclasses.Field[Any]", hint: Any) -> Part:
     default = field.default
     if field.default_factory is not dataclasses.MISSING:
@@ -161,4 +174,5 @@ def _part(field: "dataclasses.Field[Any]", hint: Any) -> Part:
             for mark in limits(member)
             for name, origin in getattr(getattr(mark, "names", None), "origins", {}).items()
         },
+        noun=noun_of(hint),
     )

@@ -14,7 +14,12 @@ class SpellingError(ValueError):
     """Error: a value has the wrong type, or a name is unknown."""
 
     def __init__(
-        self, expected: str, value: object, names: Collection[str] = (), path: str = ""
+        self,
+        expected: str,
+        value: object,
+        names: Collection[str] = (),
+        path: str = "",
+        noun: str = "",
     ) -> None:
         super().__init__(f"{path}{': ' * bool(path)}expected {expected}, got {shown(value)}")
         self.expected = expected
@@ -23,15 +28,17 @@ class SpellingError(ValueError):
         """The known names, if a name was expected."""
         self.path = path
         """Path of the wrong value relative to the given one; empty if the whole value is wrong."""
+        self.noun = noun
+        """Noun of the registry that lacks the name, such as `model`; empty if there is none."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Support pickling, so that the error can pass between processes."""
-        return type(self), (self.expected, self.value, self.names, self.path)
+        return type(self), (self.expected, self.value, self.names, self.path, self.noun)
 
     def within(self, path: str) -> "SpellingError":
         """Return the error with a prefix before its path."""
         below = f"{path}.{self.path}" if self.path else path
-        return type(self)(self.expected, self.value, self.names, below)
+        return type(self)(self.expected, self.value, self.names, below, self.noun)
 
 
 def expected(hint: Any) -> str:

@@ -15,7 +15,8 @@ def check(plugin: str) -> int:
     PLUGIN is a Python file, or the name of an installed distribution.
 
     The rules: every field enters the keys, a resumed run gives equal bits, no code draws from
-    global random generators, and training uses no test image. Objectives are tested with a teacher
+    global random generators, recorded values are within their bounds, a probe changes nothing, and
+    training uses no test image. Objectives are tested with a teacher
     that is trained during the check, and a problem is run with its smallest configuration. Exit
     codes: 0 if the plugin keeps all rules, 1 if it breaks one, 2 if the plugin cannot be loaded.
     """

@@ -6,6 +6,7 @@ from dataclasses import is_dataclass
 from itertools import islice
 from typing import Any, get_args, get_origin
 
+from mixup_core.plugins.registers import REGISTERS
 from mixup_core.problem import DataError
 from mixup_core.rules import RuleError, shown
 from mixup_core.tree.building import parsed
@@ -20,6 +21,9 @@ _MOST_NAMED = 8
 MAX_HINTS = 20
 """Number of faults after which no similar name is suggested any longer, because suggestions are
 slow."""
+
+PLUGIN = "--plugin"
+"""Option that loads a plugin; faults of unknown names suggest it."""
 
 
 class TreeReader:
@@ -43,16 +47,24 @@ class TreeReader:
         self.faults = document.faults
         self.paths = paths
 
-    def report(self, at: At, text: str, word: str = "", known: Iterable[str] = ()) -> None:
+    def report(
+        self, at: At, text: str, word: str = "", known: Iterable[str] = (), noun: str = ""
+    ) -> None:
         """Add a fault at a path of the document; suggest a similar known word, if there is one.
+
+        If a plugin may define the unknown word, the message says how to load the plugin.
 
         Args:
             at: Path of the fault.
             text: Text of the message.
             word: A word that may be misspelt; empty for none.
             known: Words that would be correct.
+            noun: Noun of the registry that lacks the word; empty if no registry has such words.
         """
-        self.document.report(at, f"{text}{self._hint(word, known)}")
+        plugin = (
+            f"; if a plugin defines this {noun}, add {PLUGIN} FILE" if noun in REGISTERS else ""
+        )
+        self.document.report(at, f"{text}{self._hint(word, known)}{plugin}")
 
     def _hint(self, word: str, known: Iterable[str]) -> str:
         return did_you_mean(word, known) if word and len(self.faults) < MAX_HINTS else ""
@@ -76,13 +88,14 @@ class TreeReader:
         items = value if isinstance(value, list) else ()
         return {(*at, number): item for number, item in enumerate(items)}
 
-    def value(self, hint: Any, value: Any, at: At) -> Any:
+    def value(self, hint: Any, value: Any, at: At, noun: str = "") -> Any:
         """Return a value converted to a type; `REFUSED` if it or one of its parts has a fault.
 
         Args:
             hint: The type, as a field annotation; `object` to return the value unchanged.
             value: The value in the file.
             at: Its path in the file.
+            noun: Noun of the registry that has the values of the type, if the type does not say.
         """
         if hint is object:
             return value
@@ -105,7 +118,7 @@ class TreeReader:
             is_scalar = isinstance(error.value, bool | int | float)
             quote = "; quote it" if is_scalar and "expected text" in str(error) else ""
             word = error.value if isinstance(error.value, str) else ""
-            self.report(at, f"{error}{quote}", word, error.names)
+            self.report(at, f"{error}{quote}", word, error.names, error.noun or noun)
         except RuleError as error:
             self.report(at, str(error))
         return REFUSED
@@ -205,7 +218,8 @@ class TreeReader:
                 if (inside := f"{path}.{key}") in reserved:
                     self.report((*at, tag, key), reserved[inside])
         is_kind = isinstance(value, str) and value in part.options
-        return Setting(value=value if is_kind else self.value(part.hint, value, at), at=at)
+        read = value if is_kind else self.value(part.hint, value, at, part.noun)
+        return Setting(value=read, at=at)
 
     def is_path(self, path: str, at: At) -> bool:
         """Return True if a dotted path names one value of the dataclass; report it if not."""

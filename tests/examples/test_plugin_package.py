@@ -58,5 +58,7 @@ def test_the_study_of_the_example_package_trains_without_an_option(
     assert ran.stdout.count("2/2") == 3
     assert b'"version": "1.0"' in mixsweep.report("gratings", "provenance.json")
     without = command_line()
-    assert "expected one of" in without("plan", study, code=2).stderr
+    refused = without("plan", study, code=2).stderr
+    assert "expected one of" in refused
+    assert "; if a plugin defines this dataset, add --plugin FILE\n" in refused
     assert "mixsweep-example" not in without("plan", "digits").stdout

@@ -82,6 +82,11 @@ class View(Mapping[str, V]):
         self.own = dict(own)
 
     @property
+    def noun(self) -> str:
+        """Noun of the entries in messages: `dataset`."""
+        return PUBLISHED.noun
+
+    @property
     def origins(self) -> Mapping[str, Origin]:
         """The plugins that define datasets, by name of the dataset."""
         return PUBLISHED.origins

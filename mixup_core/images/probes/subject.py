@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from numbers import Real
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,7 @@ from mixup_core.images.epoch import Epoch
 from mixup_core.images.evaluation_size import images_per_batch
 from mixup_core.images.forward import Forward, HiddenMix, forward
 from mixup_core.images.losses.loss import Loss
+from mixup_core.images.probes.probe import Probe
 from mixup_core.images.saliency import gradient_norms
 from mixup_core.images.views import EvaluationImages, TrainingImages
 
@@ -95,9 +97,34 @@ class Subject:
         return batches(self.images, draws, self.how, saliency)
 
     def measured(self) -> dict[str, float]:
-        """Return the values of all probes that measure after this epoch."""
+        """Return the values of all probes that measure after this epoch.
+
+        Raises:
+            TypeError: If a probe returns something else than numbers by name.
+        """
         found: dict[str, float] = {}
         for probe in self.config.probes:
             if (self.epoch + 1) % (probe.every or self.config.eval_every) == 0:
-                found |= probe.measure(self)
+                found |= _numbers(probe, probe.measure(self))
         return found
+
+
+def _numbers(probe: Probe, values: object) -> Mapping[str, float]:
+    """Return the values that a probe measured.
+
+    Raises:
+        TypeError: If they are not numbers by name; a tensor is not a number.
+    """
+    if not isinstance(values, Mapping):
+        raise TypeError(
+            f"`measure` of the probe {probe.tag} must return a dict of numbers, "
+            f"got {type(values).__name__}"
+        )
+    for name, value in values.items():
+        if not isinstance(value, Real) or isinstance(value, bool):
+            shape = f" of shape {tuple(value.shape)}" if isinstance(value, Tensor) else ""
+            raise TypeError(
+                f"`measure` of the probe {probe.tag} must return numbers, got {name} as "
+                f"{type(value).__name__}{shape}; convert a tensor of one value with float()"
+            )
+    return values

@@ -95,6 +95,18 @@ class Largest(Probe):
             return {}
         return {"test/largest": float(logits["test"].amax(1).mean())}
 """
+FAULTY = """
+@value
+class Sharp(Probe):
+    tag = "sharp"
+    metrics = {"train/sharp": Metric(label="sharpness", unit="%")}
+    def measure(self, subject):
+        import random, torch
+        logits, labels = subject.outputs()
+        value = 0.5
+        FAULT
+        return {"train/sharp": value}
+"""
 REMEMBERING = """
 STEPS = []
 @value
@@ -192,6 +204,10 @@ def test_a_plugin_that_keeps_the_contracts_passes(plugin: Write) -> None:
         (
             GUIDED.format(noise=" * torch.rand(())"),
             "numbers do not depend", "it draws from the global generator of torch",
+        ),
+        (
+            HALVING.replace('Metric(label="value")', 'Metric(label="value", most=-1.0)'),
+            "within their bounds", "value must be in [-inf, -1], got ",
         ),
         (
             HALVING.replace("(epoch + 1)", "(epoch + 1) + np.random.rand()"),
@@ -294,6 +310,58 @@ def test_a_probe_of_the_evaluation_passes_and_must_work_without_test_images(plug
     broken = _broken(plugin(unchecked))
     assert [*broken] == ["it trains without test images"]
     assert "KeyError: 'test'" in broken["it trains without test images"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "contract", "message"),
+    [
+        ("value = logits[:, 0]", "its values are finite", "got train/sharp as Tensor of shape (64"),
+        ("value = logits.mean()", "its values are finite", "as Tensor of shape (); convert"),
+        ("value = None", "its values are finite", "got train/sharp as NoneType"),
+        ("value = True", "its values are finite", "got train/sharp as bool"),
+        ("return [0.5]", "its values are finite", "must return a dict of numbers, got list"),
+        ("value = float('nan')", "its values are finite", "'train/sharp': nan"),
+        ("value = float('inf')", "its values are finite", "'train/sharp': inf"),
+        ("value = 1.01", "within their bounds", "train/sharp must be in [0, 1], got 1.01 after"),
+        ("value = -0.01", "within their bounds", "train/sharp must be in [0, 1], got -0.01 after"),
+        ("value = random.random()", "numbers do not depend", "the global generator of random: "),
+        ("value = np.random.rand()", "numbers do not depend", "generator of numpy.random: draw"),
+        ("value = float(torch.rand(()))", "numbers do not depend", "generator of torch: draw"),
+        ("torch.manual_seed(0)", "numbers do not depend", "generator of torch: draw"),
+        (
+            "[part.data.mul_(0.9) for part in subject.network.parameters()]",
+            "changes nothing else", "other weights or optimizer state in epoch 0",
+        ),
+        (
+            "[part.requires_grad_(False) for part in list(subject.network.parameters())[:1]]",
+            "changes nothing else", "other weights or optimizer state in epoch 1",
+        ),
+        ("subject.images.labels.zero_()", "changes nothing else", "other weights or optimizer st"),
+        (
+            "subject.held_out['test'].labels.zero_() if 'test' in subject.held_out else None",
+            "changes nothing else", "records other values in epoch 1 (test/",
+        ),
+        (
+            "[each.zero_() for each in subject.evaluated.values()]",
+            "changes nothing else", "stores other predictions in epoch 2",
+        ),
+        (
+            "return {'train/sharp': value, 'train/loss': 0.0}",
+            "changes nothing else", "records other values in epoch 0 (train/loss)",
+        ),
+    ],
+)  # fmt: skip
+def test_a_fault_of_a_probe_is_found(
+    plugin: Write, fault: str, contract: str, message: str
+) -> None:
+    broken = _broken(plugin(FAULTY.replace("FAULT", fault)))
+    assert any(message in text for name, text in broken.items() if contract in name), broken
+
+
+def test_a_probe_may_exceed_its_bounds_by_rounding_and_return_numbers_of_numpy(
+    plugin: Write,
+) -> None:
+    assert not _broken(plugin(FAULTY.replace("FAULT", "value = np.float32(1) + np.spacing(1.0)")))
 
 
 def test_a_plugin_that_fails_is_named_once(plugin: Write) -> None:

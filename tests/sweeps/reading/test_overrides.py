@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from mixup_core.images.mix_config import MixConfig
 from mixup_core.laws import Beta, Midpoint
 from mixup_core.mixing.partners import FromBatch
+from mixup_core.plugins.registers import REGISTERS
 from sweeps.reading.overrides import override
 from sweeps.reading.strict_yaml import Document, Place, read_yaml
 from sweeps.study.readouts import MeanOfLast
@@ -88,6 +89,40 @@ def test_bad_overrides_are_refused_with_set_as_their_place(tmp_path: Path, text:
     start, _, end = f"--set {BAD[text]}".partition("*")
     assert line.startswith(start)
     assert line == start or (end and line.endswith(end))
+
+
+UNKNOWN = {
+    "base.model.name=x": "model",
+    "base.optimizer.name=x": "optimizer",
+    "base.objective={x: 2}": "objective",
+    "base.mix.law=x": "law",
+    "base.mix.second_law=x": "law",
+    "base.mix.operation=x": "operation",
+    "base.data.augment=x": "augmentation",
+    "base.probes=[x]": "probe",
+    "base.data.name=x": "dataset",
+    "problem=x": "problem",
+    "arms.a.mix.law={x: 2}": "law",
+    "base.mix.partner=x": "",
+    "base.mix.schedule=x": "",
+    "base.lr_schedule=x": "",
+    "base.data.views=x": "",
+    "base.epochs=x": "",
+    "base.mix.law=3": "",
+}
+
+
+@pytest.mark.parametrize("text", UNKNOWN)
+def test_an_unknown_name_that_a_plugin_may_define_suggests_the_option(
+    tmp_path: Path, text: str
+) -> None:
+    (fault,) = faults_of(tmp_path, SMALL + "arms: {a: {}}\n", text)
+    expected = f"; if a plugin defines this {UNKNOWN[text]}, add --plugin FILE"
+    assert fault.endswith(expected) if UNKNOWN[text] else "--plugin" not in fault
+
+
+def test_the_names_of_each_register_occur_among_the_unknown_ones() -> None:
+    assert set(UNKNOWN.values()) - {""} == set(REGISTERS)
 
 
 def test_an_arm_of_a_file_without_arms_is_none(tmp_path: Path) -> None:

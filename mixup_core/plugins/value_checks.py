@@ -1,0 +1,78 @@
+"""Value checks: recorded values are possible for their metrics, and probes change nothing else."""
+
+import math
+from collections.abc import Iterable, Mapping
+
+from mixup_core.plugins.findings import BrokenError
+from mixup_core.problem import Metric
+from mixup_core.records import EpochRecord
+
+_ROUNDING = 1e-6
+"""Largest excess over a bound, relative to a bound above 1, that float32 rounding explains."""
+
+
+def require_possible(records: Iterable[EpochRecord], metrics: Mapping[str, Metric]) -> None:
+    """Check that the recorded values are finite and within the bounds of their metrics.
+
+    Args:
+        records: Records of a run.
+        metrics: Metrics to check, by name; other recorded values are ignored.
+
+    Raises:
+        BrokenError: If a value is not possible.
+    """
+    for record in records:
+        for name in (name for name in metrics if name in record.metrics):
+            value, (least, most) = record.metrics[name], metrics[name].bounds
+            got = f"got {value} after epoch {record.epoch}"
+            if not math.isfinite(value):
+                raise BrokenError(f"{name} must be finite, {got}")
+            if not _reached(least) <= value <= -_reached(-most):
+                raise BrokenError(
+                    f"{name} must be in [{least:g}, {most:g}], {got}; correct the value, or the "
+                    "bounds in `metrics` (`least`, `most`; with the unit `%` they are 0 and 1)"
+                )
+
+
+def _reached(least: float) -> float:
+    """Return a lower bound minus the rounding that is allowed."""
+    return least - _ROUNDING * max(1.0, abs(least)) if math.isfinite(least) else least
+
+
+def require_no_effect(
+    with_probe: Iterable[tuple[bytes, EpochRecord, object]],
+    without: Iterable[tuple[bytes, EpochRecord, object]],
+) -> None:
+    """Check that a run with a probe ends every epoch like the same run without it.
+
+    Args:
+        with_probe: Training state, record and logits of the evaluation, after each epoch.
+        without: The same for the run without the probe.
+
+    Raises:
+        BrokenError: If the runs differ in more than the values of the probe.
+    """
+    for (state, record, logits), (own, expected, own_logits) in zip(
+        with_probe, without, strict=True
+    ):
+        at = f"in epoch {record.epoch}"
+        if state != own:
+            raise BrokenError(
+                f"the run with the probe ends with other weights or optimizer state {at}: "
+                "`measure` must not modify the network or the images; work on copies"
+            )
+        changed = sorted(
+            name
+            for name, value in expected.metrics.items()
+            if record.metrics.get(name, math.nan) != value
+        )
+        if changed:
+            raise BrokenError(
+                f"the run with the probe records other values {at} ({', '.join(changed)}): "
+                "`measure` must not modify images or logits, nor return metrics of training"
+            )
+        if logits != own_logits:
+            raise BrokenError(
+                f"the run with the probe stores other predictions {at}: `measure` must not modify "
+                "`subject.evaluated`; work on copies"
+            )
