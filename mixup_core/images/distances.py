@@ -1,4 +1,7 @@
-"""start, measure: distances of images to mixed images of other classes, for `sufficiency`."""
+"""start, measure: distances of images to mixed images of other classes.
+
+The problem `sufficiency` records them.
+"""
 
 import math
 from collections.abc import Mapping

@@ -21,7 +21,9 @@ def unmeasured(*parts: Tensor) -> Tensor:
     Raises:
         AssertionError: Always.
     """
-    raise AssertionError(f"no network measures the saliency of {len(parts)} tensors here")
+    raise AssertionError(
+        f"saliency of {len(parts)} tensors was needed, but no `Saliency` function was given"
+    )
 
 
 def gradient_norms(

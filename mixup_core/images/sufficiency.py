@@ -57,9 +57,10 @@ class SufficiencyConfig(Checked):
             given = getattr(self.data, name)
             if given != value:
                 raise RuleError(
-                    f"data.{name} must be {value} in sufficiency", {f"data.{name}": given}
+                    f"data.{name} must be {value} in the problem sufficiency",
+                    {f"data.{name}": given},
                 )
-        require(self.law.mixes, "sufficiency needs a law that mixes", self, "law")
+        require(self.law.mixes, "the problem sufficiency needs a law that mixes", self, "law")
 
 
 def infeasible(config: SufficiencyConfig) -> Iterator[RuleError]:

@@ -64,9 +64,13 @@ class GaussianFeaturesConfig(Checked):
 
 
 def noise_square(law: Law, inputs: int) -> float:
-    """Return the mean squared label noise, E[Z^2] = E[lam^2 (1 - lam)^2] E||x - x'||^4.
+    """Return the mean squared label noise of mixed points.
 
-    A coordinate of x - x' has second moment 2/3 and fourth moment 16/15.
+    The noise Z is defined in the docstring of this module. Its mean square is
+
+        E[Z^2] = E[lam^2 (1 - lam)^2] E||x - x'||^4,
+
+    where a coordinate of x - x' has second moment 2/3 and fourth moment 16/15.
 
     Args:
         law: Law of lam.

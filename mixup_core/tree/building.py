@@ -176,7 +176,7 @@ def _chosen(part: Part, old: Any, entry: _Given, path: str) -> Any:
     if old is None and kind is type(None):
         first = next(iter(fields))
         raise RuleError(
-            f"{path} must be given along with its fields",
+            f"{path} must be set before its fields can be set",
             {path: None, f"{path}.{first}": fields[first].value},
         )
     held = _held(old)

@@ -4,7 +4,7 @@
 
 Each REPORT is a folder written by `mixsweep report`. Its files replace the published report of the
 same study; the verdicts of a study's first report are kept in `first_verdicts.jsonl`. Then the
-index, the claims and the answers are written again.
+index and the pages of claims and of answers to questions are written again.
 """
 
 import argparse

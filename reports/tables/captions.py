@@ -176,8 +176,9 @@ def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> l
     ends = (_spell_detectable(limit, shown) for limit in (min(limits), max(limits)))
     at_most = " to ".join(dict.fromkeys(ends))
     return [
-        f"if the sd is the one observed, a difference of {found} is found 4 times in 5; at the "
-        f"upper 95 % limit of the sd, {at_most}"
+        f"a study with this number of seeds detects a difference of {found} in 4 of 5 cases if "
+        "the true sd of the differences equals the observed one; if the true sd is as large as its "
+        f"95 % confidence limit, the difference must be {at_most}"
     ]
 
 

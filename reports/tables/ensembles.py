@@ -130,11 +130,12 @@ def spread_table(predicted: Predicted) -> Listing | None:
             for digits in (digits_of(spread.n, 2),)
         ),
         caption=f"From the {predicted.counts}, {predicted.weights}: the standard deviation over "
-        "seeds of the test error. Its square is the square of the noise, which the limited number "
-        "of test images makes, plus, but for a factor of 1 - 1 / images, the variance of the error "
-        "on the distribution that they are drawn from (Jordan 2023, arXiv:2304.01910); 0 where "
-        "noise explains all, without an interval where it explains its upper end, too. 95 % "
-        "intervals from chi-square, which assume normal values.",
+        "seeds of the test error. Its square is noise^2 + (1 - 1 / images) * distribution^2. "
+        "The noise comes from the limited number of test images. The other part is the spread of "
+        "the error on the distribution that the images are drawn from (Jordan 2023, "
+        "arXiv:2304.01910). It is 0 if the noise explains the whole spread, and has no interval if "
+        "the noise explains the upper limit, too. The 95 % intervals are from chi-square; they "
+        "assume normal values.",
         records=tuple(
             {"arm": arm} | {name: getattr(spread, name) for name in spread.__slots__}
             for arm, spread in found.items()

@@ -140,7 +140,9 @@ def prune_store(store: Store, studies: Sequence[Study], yes: bool, with_predicti
     Records are never deleted; predictions only with `--predictions`.
     """  # noqa: DOC501
     if not studies:
-        raise RefusedError("give the names of the studies whose states to delete")
+        raise RefusedError(
+            "no study is named; add the studies whose states (checkpoints) may be deleted"
+        )
     _require_content(store)
     with contextlib.ExitStack() as leases:
         if yes:

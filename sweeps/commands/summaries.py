@@ -228,7 +228,7 @@ def spell_plan(summary: dict[str, Any], size: os.terminal_size | None = None) ->
             ),
             *lines,
             *(spell_looks(summary["looks"], summary["slots"]) if "looks" in summary else []),
-            f"epochs    {most}{naive} naive, {most}{planned} to train",
+            f"epochs    {most}{planned} to train, of {most}{naive} in all runs",
             f"time      {time}",
             *_spell_money(summary),
             f"disk      {', '.join(disk)}",

@@ -77,7 +77,7 @@ class Claimed:
         return self.trains(key) or key[:_DIGITS] in self.used
 
     def passes(self, key: str) -> bool:
-        """Return True if a planned or running run of a driver continues after a stage."""
+        """Return True if a stage is not the last one of a run that a driver plans or trains."""
         return any(key[:_DIGITS] in plan for plan in self.plans)
 
     def needed_of(self, stages: Sequence[str]) -> frozenset[int]:
@@ -235,7 +235,7 @@ class Claims:
             noted.pop(run, None)
 
     def refresh(self) -> None:
-        """Write the claims again if some were withdrawn, so that other drivers see it."""
+        """Update the stored claims on runs if this driver has withdrawn some of them."""
         if self._is_outdated:
             self._write()
 

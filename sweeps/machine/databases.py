@@ -30,7 +30,9 @@ def sqlite_url(file: Path) -> str:
     for url in (f"{_SQLITE_QUOTED}{path}", plain):  # before 2.1 SQLAlchemy does not unquote
         if _database(url) == str(file):
             return url
-    raise ValueError(f"{file}: SQLite cannot be given this path; rename its folder or file")
+    raise ValueError(
+        f"{file}: this path cannot be written as a database URL; rename its folder or file"
+    )
 
 
 def database_file(url: str) -> Path | None:

@@ -29,7 +29,10 @@ SeedRange = Annotated[
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EntryKeys(Checked):
-    """The distribution of one searched value; exactly one of the four kinds is given."""
+    """The distribution of one searched value.
+
+    Exactly one of `log_uniform`, `uniform`, `categorical` and `int` is given.
+    """
 
     log_uniform: tuple[float, ...] | None = None
     """[LOW, HIGH]: a real number, uniformly distributed on a logarithmic scale."""

@@ -95,8 +95,8 @@ def _require_same_store(store: str, study: str, driver: Holder) -> None:
             time.sleep(0.1)
             continue
         raise UnsharedStoreError(
-            "every node must see the store, got "
-            f"({store=}, host={platform.node()!r}, found the lease of: {found}); "
+            f"every node must see the store {store!r}, but the node {platform.node()} does not: "
+            f"expected the driver's lease there, got {found}; "
             "give --store a folder that all nodes share, or a bucket."
         )
 

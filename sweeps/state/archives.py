@@ -196,7 +196,7 @@ def unpack(file: Path, folder: Path) -> Launch:
                     digest = _copy(archive, member, out)
                 if digest != sums[name]:
                     raise StudyArchiveError(
-                        f"{file}: {name} does not have its sha256; get it again"
+                        f"{file}: {name} is damaged (wrong sha256); get the archive again"
                     )
         except (*_DAMAGES, OSError) as error:
             if isinstance(error, OSError) and error.errno not in _NAMED_BY_DAMAGE:

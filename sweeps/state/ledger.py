@@ -243,7 +243,13 @@ def spell_differences(
             place = f"base.{path}" if is_common else f"arms.{arm}.{path}"
             if path.startswith(_PLUGIN):
                 place = path
-                old, new = f"another source ({_plain(old)[:8]})", _plain(new)[:8]
+                told.append(
+                    (
+                        f"another version of the {path} (source {_plain(old)[:8]})",
+                        f"the version with source {_plain(new)[:8]}",
+                    )
+                )
+                continue
             if path.endswith(".digest"):
                 old, new = f"other files ({str(old)[:8]})", f"{str(new)[:8]}"
             told.append((f"{place}={_plain(old)}", _plain(new)))

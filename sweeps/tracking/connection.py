@@ -68,7 +68,7 @@ def require_name(found: str, wanted: str) -> None:
     """
     if found != wanted:
         raise NotMlflowError(
-            f"what answers there is no MLflow server: {wanted!r} was expected, got {found!r}"
+            f"the server at this address is not MLflow: expected {wanted!r}, got {found!r}"
         )
 
 

@@ -21,7 +21,8 @@ def missing_rows(rows: Sequence[Row], is_live: bool, known: Sequence[Row]) -> li
 def superseding_rows(rows: Sequence[Row], known: Sequence[Row]) -> list[Row] | None:
     """Return the rows of a summary that MLflow lacks.
 
-    None if MLflow would still show another value than the last one of a metric.
+    The result is None if MLflow would show a wrong value even with these rows, because it holds a
+    later row of a metric that the summary does not have.
     """
     said = {(row.name, row.step, row.value) for row in known}
     new = [row for row in rows if (row.name, row.step, row.value) not in said]

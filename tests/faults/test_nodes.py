@@ -56,7 +56,7 @@ def test_a_node_that_sees_another_store_is_refused(
     prefix = ("unshare", "--mount", "sh", "-c", on_a_disk_of_its_own, str(store))
     with Launch(dataclasses.replace(mixsweep, prefix=prefix), task, slots=None) as launch:
         said = launch.end(2).stderr
-    assert f"every node must see the store, got (store='{store}'" in said
+    assert f"every node must see the store '{store}', but the node" in said
     assert "give --store a folder that all nodes share, or a bucket" in said
     assert "Traceback" not in said
     assert not list(store.iterdir()), "the node trained into a folder that the driver never reads"

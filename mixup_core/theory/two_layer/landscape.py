@@ -33,7 +33,7 @@ class Landscape:
         return float(-(self._targets * logs).sum(axis=0).mean())
 
     def downhill(self, weights: Floats) -> Floats:
-        """Return -grad J: (k, m, L k), the velocity of the gradient flow."""
+        """Return -grad J, the velocity of the gradient flow; its shape is that of the weights."""
         parts = self._outputs.by_patch(weights, self._slopes)
         logs = _log_softmax((parts * self._counts).sum(axis=1))
         pull = (self._targets - np.exp(logs)) / logs.shape[1]

@@ -82,7 +82,7 @@ def test_an_optional_choice_comes_and_goes() -> None:
         ({"road.shape": "up"}, "shape needs road to be ramp", ("road.shape", "road")),
         ({"vehicle.name": "bike", "vehicle.seats": 1}, "seats needs vehicle.name to be bus",
          ("vehicle.seats", "vehicle.name")),
-        ({"detour.shape": "up"}, "detour must be given along with its fields",
+        ({"detour.shape": "up"}, "detour must be set before its fields can be set",
          ("detour", "detour.shape")),
     ],
 )  # fmt: skip

@@ -40,9 +40,10 @@ def test_the_caption_says_what_the_numbers_are(
         "95 % t interval over seeds 0-4",
         "selection rule none (arms fixed in advance, last epoch",
         "intervals and p simultaneous over 2 comparisons (Bonferroni)",
-        "if the sd is the one observed, a difference of 0.81 points (midpoint) to 1.62 points "
-        "(uniform) is found 4 times in 5; at the upper 95 % limit of the sd, 1.93 points to 3.85 "
-        "points",
+        "a study with this number of seeds detects a difference of 0.81 points (midpoint) to 1.62 "
+        "points (uniform) in 4 of 5 cases if the true sd of the differences equals the observed "
+        "one; if the true sd is as large as its 95 % confidence limit, the difference must be 1.93 "
+        "points to 3.85 points",
         "d: mean over sd of the differences, times Hedges' factor",
         "they leave out what another sample of the data (sd 0.42 points) and another kind of "
         "processor would change",

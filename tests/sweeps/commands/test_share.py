@@ -88,10 +88,10 @@ def _any(files: dict[str, bytes], head: str) -> str:
 
 CHANGES: dict[str, tuple[Change, str]] = {
     "a record": (
-        lambda f: f.update({_any(f, "store/stages"): b"{}"}), "does not have its sha256",
+        lambda f: f.update({_any(f, "store/stages"): b"{}"}), "is damaged (wrong sha256)",
     ),
     "predictions": (
-        lambda f: f.update({_any(f, "store/predictions"): b"x"}), "does not have its sha256",
+        lambda f: f.update({_any(f, "store/predictions"): b"x"}), "is damaged (wrong sha256)",
     ),
     "the study": (lambda f: f.update({"launch.json": b"{}"}), "describes no study"),
     "a file too few": (lambda f: f.pop(_any(f, "store/stages")), "but not in both"),

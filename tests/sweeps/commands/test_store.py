@@ -195,7 +195,9 @@ def test_prune_wants_to_know_which_studies(mixsweep: Callable[..., Result]) -> N
     for arguments in ([], ["--yes"]):
         said = mixsweep("prune", *arguments)
         assert isinstance(said.exception, RefusedError)
-        assert str(said.exception) == "give the names of the studies whose states to delete"
+        assert str(said.exception) == (
+            "no study is named; add the studies whose states (checkpoints) may be deleted"
+        )
 
 
 def test_a_study_that_is_named_twice_is_pruned_once(

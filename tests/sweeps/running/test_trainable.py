@@ -171,10 +171,10 @@ def test_a_store_without_the_lease_of_the_driver_is_refused(tmp_path: Path) -> N
     there, here = (Store(str(tmp_path / name)) for name in ("there", "here"))
     with Lease.acquire(there, "study", "mixsweep run study") as lease:
         _require_same_store(there.url, "study", lease.holder)
-        with pytest.raises(UnsharedStoreError, match="found the lease of: None"):
+        with pytest.raises(UnsharedStoreError, match="lease there, got None"):
             _require_same_store(here.url, "study", lease.holder)
         Lease.acquire(here, "study", "another day").release()
-        with pytest.raises(UnsharedStoreError, match=f"found the lease of: pid {os.getpid()} on"):
+        with pytest.raises(UnsharedStoreError, match=f"lease there, got pid {os.getpid()} on"):
             _require_same_store(here.url, "study", lease.holder)
 
 
