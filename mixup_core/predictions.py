@@ -66,7 +66,7 @@ class Predictions:
             splits = {name: _split(name, arrays) for name in names}
         except (ValueError, KeyError) as error:
             raise PredictionsError(
-                f"the bytes must be stored predictions, got ({len(content)} bytes: {error})."
+                f"damaged predictions: {len(content)} bytes that cannot be read ({error})."
             ) from error
         return cls(splits=splits)
 

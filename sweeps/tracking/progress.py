@@ -16,7 +16,7 @@ _UNENDED: frozenset[Outcome] = frozenset({"partial", "missing"})
 
 
 class Row(NamedTuple):
-    """One value of a metric. MLflow's table shows the largest row of each metric."""
+    """One value of a metric. MLflow's table shows the row that is largest by step, time, value."""
 
     name: str
     step: int

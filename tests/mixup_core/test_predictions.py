@@ -38,7 +38,7 @@ def test_bytes_give_the_same_predictions_and_equal_ones_equal_bytes(num_classes:
 
 @pytest.mark.parametrize("content", [b"", b"no archive", _predictions().to_bytes()[:-40]])
 def test_other_bytes_are_refused(content: bytes) -> None:
-    with pytest.raises(PredictionsError, match="the bytes must be stored predictions"):
+    with pytest.raises(PredictionsError, match="damaged predictions"):
         Predictions.from_bytes(content)
 
 

@@ -220,7 +220,9 @@ def _bundled(name: str) -> Path:
     package, file = _BUNDLES[name].package, _BUNDLES[name].file()
     if file is None:
         way_out = f"install it with `pip install {package}`"
-        raise DataError(f"{name}: part of the package {package}; {way_out}.")
+        raise DataError(
+            f"{name}: the package {package}, which has its images, is missing; {way_out}."
+        )
     return file
 
 
