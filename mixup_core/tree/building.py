@@ -62,7 +62,8 @@ def parsed(hint: Any, value: Any) -> Any:
     """
     if known := words(hint):
         if value not in known or isinstance(value, bool) != isinstance(known[0], bool):
-            raise SpellingError(expected(hint), value, tuple(map(str, known)), noun=noun_of(hint))
+            noun = noun_of(hint) if isinstance(value, str) else ""
+            raise SpellingError(expected(hint), value, tuple(map(str, known)), noun=noun)
         return value
     hint = unmarked(hint)
     if get_origin(hint) is tuple:

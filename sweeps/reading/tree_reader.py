@@ -118,7 +118,9 @@ class TreeReader:
             is_scalar = isinstance(error.value, bool | int | float)
             quote = "; quote it" if is_scalar and "expected text" in str(error) else ""
             word = error.value if isinstance(error.value, str) else ""
-            self.report(at, f"{error}{quote}", word, error.names, error.noun or noun)
+            self.report(
+                at, f"{error}{quote}", word, error.names, error.noun or (noun if word else "")
+            )
         except RuleError as error:
             self.report(at, str(error))
         return REFUSED

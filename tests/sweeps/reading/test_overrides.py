@@ -79,7 +79,8 @@ BAD = {
     "seeds=[1": "seeds=[1: seeds: not valid YAML: while parsing a flow sequence, "
     "did not find expected ',' or ']' (column 1)",
     "seeds=\n3\n---\n4": "seeds=\\n3\\n---\\n4: seeds: expected one document",
-    "problem=image": "problem=image: problem: expected one of images, *(did you mean images?)",
+    "problem=image": "problem=image: problem: expected one of images, *(did you mean images?)"
+    "; if a plugin defines this problem, add --plugin FILE",
 }
 
 

@@ -39,7 +39,10 @@ def test_a_file_of_any_problem_is_refused_with_line_and_rule(tmp_path: Path) -> 
 def test_an_unknown_problem_is_refused_with_those_there_are(tmp_path: Path) -> None:
     (line,) = refusals(tmp_path, SMALL + "problem: image\n")
     assert line.startswith("4: problem: expected one of images, ")
-    assert line.endswith("got text 'image' (did you mean images?)")
+    assert line.endswith(
+        "got text 'image' (did you mean images?); if a plugin defines this problem, "
+        "add --plugin FILE"
+    )
 
 
 def test_without_its_problem_nothing_else_is_judged_of_a_base(tmp_path: Path) -> None:
