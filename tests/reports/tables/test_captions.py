@@ -72,7 +72,7 @@ def test_a_difference_that_the_metric_cannot_have_is_not_named(study: Study) -> 
     metric = study.problem.metric("test/error")
     few = compare({0: 0.1, 1: 0.9}, {0: 0.5, 1: 0.2})
     (said,) = spell_power({"uniform": few}, 1, metric)
-    assert said.endswith("sd, more than the largest possible one, 100.00 points")
+    assert said.endswith(" must be more than the largest possible one, 100.00 points")
     nats = study.problem.metric("test/nll")
     (said,) = spell_power({"uniform": few}, 1, nats)
     assert "largest possible" not in said
