@@ -235,8 +235,8 @@ def _parsed_tagged(hint: Any, options: Mapping[str, Any], value: Any) -> Any:
     options = {tag: kind for tag, kind in options.items() if tag}
     if isinstance(value, Mapping) and isinstance(name := value.get("name"), str):
         if name not in options:
-            known = tuple(options)
-            raise SpellingError(f"one of {', '.join(known)}", name, known, "name", noun_of(hint))
+            names = tuple(options)
+            raise SpellingError(f"one of {', '.join(names)}", name, names, "name", noun_of(hint))
         return _parsed_fields(options[name], {key: value[key] for key in value if key != "name"})
     if isinstance(value, str) and value in options:
         return built(options[value], {})

@@ -15,7 +15,6 @@ from mixup_core.images.epoch import Epoch
 from mixup_core.images.evaluation_size import images_per_batch
 from mixup_core.images.forward import Forward, HiddenMix, forward
 from mixup_core.images.losses.loss import Loss
-from mixup_core.images.probes.probe import Probe
 from mixup_core.images.saliency import gradient_norms
 from mixup_core.images.views import EvaluationImages, TrainingImages
 
@@ -105,11 +104,11 @@ class Subject:
         found: dict[str, float] = {}
         for probe in self.config.probes:
             if (self.epoch + 1) % (probe.every or self.config.eval_every) == 0:
-                found |= _numbers(probe, probe.measure(self))
+                found |= _numbers(probe.tag, probe.measure(self))
         return found
 
 
-def _numbers(probe: Probe, values: object) -> Mapping[str, float]:
+def _numbers(tag: str, values: object) -> Mapping[str, float]:
     """Return the values that a probe measured.
 
     Raises:
@@ -117,14 +116,14 @@ def _numbers(probe: Probe, values: object) -> Mapping[str, float]:
     """
     if not isinstance(values, Mapping):
         raise TypeError(
-            f"`measure` of the probe {probe.tag} must return a dict of numbers, "
+            f"`measure` of the probe {tag} must return a dict of numbers, "
             f"got {type(values).__name__}"
         )
     for name, value in values.items():
-        if not isinstance(value, Real) or isinstance(value, bool):
+        if isinstance(value, bool) or not isinstance(value, Real):
             shape = f" of shape {tuple(value.shape)}" if isinstance(value, Tensor) else ""
             raise TypeError(
-                f"`measure` of the probe {probe.tag} must return numbers, got {name} as "
+                f"`measure` of the probe {tag} must return numbers, got {name} as "
                 f"{type(value).__name__}{shape}; convert a tensor of one value with float()"
             )
     return values
