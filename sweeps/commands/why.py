@@ -83,7 +83,7 @@ def _trainers(request: Request, launched: Sequence[Launch]) -> Mapping[str, str]
 
 
 def _others(request: Request, launched: Sequence[Launch]) -> Mapping[str, str]:
-    """Return what to add to `this run` where other studies have launched the same run, by run key.
+    """Return the words "which is also ..." by run key, for runs that other studies launched too.
 
     The store does not say which of several studies trained a run that they share.
     """

@@ -69,7 +69,7 @@ def teacher(digits: Splits) -> Teacher:
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class _Trained:
-    """What a run on the second device gives, and what the device counted."""
+    """Results of a run on the second device, and the counts of the device."""
 
     device: SecondDevice
     records: list[Any]

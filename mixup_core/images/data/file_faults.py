@@ -27,7 +27,7 @@ class FileFault:
     name: str
     """Path relative to the image-folder, with `/`."""
     text: str
-    """What is wrong and what to do, as a sentence."""
+    """The fault and its remedy, as a sentence."""
 
     @classmethod
     def of(cls, error: Exception, file: Path, folder: Path) -> Self:

@@ -53,7 +53,7 @@ class FolderFacts:
     unreadable: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Images that cannot be used, judged by their file headers: the reason, by SPLIT/CLASS/FILE."""
     decoder: str = ""
-    """What read the images: `mixup_core.images.data.pictures.picture_reader`."""
+    """Name and version of the code that read the images, by `pictures.picture_reader`."""
 
     def names(self, data: DataConfig, split: SplitName) -> list[str]:
         """Return the names of a split's images as CLASS/FILE, in the order of loading."""
