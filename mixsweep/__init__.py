@@ -90,9 +90,12 @@ class Results:
 
     def to_latex(self) -> str:
         """Return the main table as LaTeX source, equal to `table.tex` of the report."""
-        from reports.tables.table import tabulate
+        from reports.pages.build import report_table
 
-        return tabulate(self.study, self.stored).latex()
+        read = partial(read_predictions, store=self._store)
+        history = self._request.weighed_history
+        table = report_table(self.study, self.stored, history=history, predictions=read)
+        return table.latex()
 
     @cached_property
     def runs(self) -> "pd.DataFrame":

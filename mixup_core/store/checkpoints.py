@@ -83,6 +83,11 @@ class Store:
         self.predictions = PredictionStore(self.files)
         self.failures = FailureStore(self.files)
 
+    @property
+    def is_absent(self) -> bool:
+        """True if the store is on a local disk and its folder does not exist."""
+        return self.folder is not None and not self.folder.is_dir()
+
     def keys(
         self, *, proven: Collection[str] = (), proven_states: Collection[str] = ()
     ) -> Mapping[str, bool]:

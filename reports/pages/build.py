@@ -157,9 +157,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
     ]
     parts = _parts(study, ordered, history)
     arranged = arrange(parts.study, parts.results)
-    predicted = None
-    if predictions is not None and any(map(_predicts, parts.study.arms.values())):
-        predicted = gather_predictions(arranged, parts.study.readout, predictions)
+    predicted = _predicted(parts, predictions)
     read = _read_of(predicted, arranged)
     provenance = describe(
         study,
@@ -234,6 +232,27 @@ def draft_report(  # noqa: PLR0913  what a report is made from
     )
 
 
+def report_table(
+    study: Study,
+    results: Sequence[RunResult],
+    *,
+    history: SearchHistory | None = None,
+    predictions: ReadPredictions | None = None,
+) -> Table:
+    """Return the main table of the report of a study, with its whole caption.
+
+    The arguments are those of `draft_report`.
+    """
+    ordered = [
+        result for by_seed in arrange(study, results).values() for result in by_seed.values()
+    ]
+    parts = _parts(study, ordered, history)
+    origin = spell_origin(
+        describe(study, ordered, selection_rule="", data_checksums={}, command="", history=history)
+    )
+    return _tabulated(parts, origin, _predicted(parts, predictions))
+
+
 def draw_report(
     study: Study, results: Sequence[RunResult], history: SearchHistory | None = None
 ) -> tuple[Figure, ...]:
@@ -264,6 +283,14 @@ def _drawn(parts: "_Parts", table: Table, predicted: Predicted | None) -> tuple[
         draw_ensembles(predicted, looks) if predicted else None,
     )
     return tuple(figure for figure in figures if figure is not None)
+
+
+def _predicted(parts: "_Parts", predictions: ReadPredictions | None) -> Predicted | None:
+    """Return the measures computed from predictions; None if there are none to read."""
+    if predictions is None or not any(map(_predicts, parts.study.arms.values())):
+        return None
+    arranged = arrange(parts.study, parts.results)
+    return gather_predictions(arranged, parts.study.readout, predictions)
 
 
 def _predicts(config: Config) -> bool:

@@ -126,9 +126,15 @@ def spell_unpaired(configs: Iterable[Config]) -> str:
     return " and ".join(found) or "the data that they are measured on"
 
 
+SAME_AT_EVERY_SEED = "each difference is the same at every seed, which shows no spread"
+"""Reason why there are no tests although there are several seeds."""
+
+
 def spell_family(family: Family) -> str:
     """Return a phrase on how intervals and p values are adjusted for the number of comparisons."""
     if family.size == 0:
+        if any(member.comparison.is_constant for member in family.members.values()):
+            return f"{SAME_AT_EVERY_SEED}, so no tests"
         return "no two seeds to pair, so no tests"
     if family.size == 1:
         return "one comparison"
@@ -241,6 +247,8 @@ def _spell_comparisons(table: Captioned, shown: Metric) -> list[str]:
         if has_differing_populations(study):
             unpaired = spell_unpaired(study.arms.values())
             return [f"arms differ in {unpaired}, which no seed pairs, so no differences"]
+        if any(comparison.is_constant for comparison in compared.values()):
+            return [f"{SAME_AT_EVERY_SEED}, so no tests"]
         return [f"no two seeds to pair with {study.baseline}, so no tests"]
     parts = [f"differences from {study.baseline} paired by seed, {spell_family(table.family)}"]
     if any(comparison.effect is not None for comparison in tested.values()):

@@ -1,12 +1,13 @@
 """Head to head: table of two arms compared on one metric, paired by seed; from one study or two."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mixup_core.problem import Metric
 from reports.numbers.comparison import Comparison, compare
 from reports.numbers.runs import arrange, complete_runs, measures_of, values_of
+from reports.numbers.shares import Measure
 from reports.numbers.spelling import DASH, spell_heading, spell_interval, spell_number, spell_p
 from reports.numbers.summary import summarise
 from reports.tables.captions import spell_unpaired
@@ -39,6 +40,8 @@ class HeadToHead:
     shown: Metric
     values: tuple[Mapping[int, float], Mapping[int, float]]
     """Values by seed of the first arm, and of the second."""
+    measures: tuple[Measure, Measure]
+    """Bounds and sample size of the metric of each arm, for the interval of its mean."""
     comparison: Comparison
     """First arm minus second, over the seeds that both have."""
 
@@ -75,7 +78,10 @@ class HeadToHead:
             effect = spell_number(c.effect, 1) + interval
         signs = () if c.sign_flip_p is None else (spell_p(c.sign_flip_p),)
         told = (spell_difference(c, shown), spell_p(c.p), *signs, effect)
-        ours, theirs = (summarise(list(values.values())) for values in self.values)
+        ours, theirs = (
+            summarise(list(values.values()), measure)
+            for values, measure in zip(self.values, self.measures, strict=True)
+        )
         heading = spell_heading(f"minus {second}", shown)
         comparison = Listing(
             name="head_to_head",
@@ -151,23 +157,16 @@ def head_to_head(first: StudyArm, second: StudyArm, metric: str) -> HeadToHead:
         raise ValueError(f"{first.arm} and {second.arm} share no seed that is finished in both")
     is_one = first.study.name == second.study.name
     names = [side.arm if is_one else f"{side.study.name}/{side.arm}" for side in sides]
+    own, other = (measures_of(s.study, metric, s.study.readout)[s.arm] for s in sides)
+    ours, theirs = ({seed: of[seed] for seed in sorted(shared)} for of in values)
     return HeadToHead(
         names=(names[0], names[1]),
         metric=metric,
         shown=problem.metric(metric),
         values=(values[0], values[1]),
-        comparison=_compared(sides, metric, values),
+        measures=(own, other),
+        comparison=compare(ours, theirs, own, other),
     )
-
-
-def _compared(
-    sides: tuple[StudyArm, StudyArm], metric: str, values: Sequence[Mapping[int, float]]
-) -> Comparison:
-    """Return the comparison of two arms over the seeds that both have."""
-    shared = values[0].keys() & values[1].keys()
-    ours, theirs = ({seed: of[seed] for seed in sorted(shared)} for of in values)
-    own, other = (measures_of(s.study, metric, s.study.readout)[s.arm] for s in sides)
-    return compare(ours, theirs, own, other)
 
 
 def _why_none(side: StudyArm, metric: str) -> str:

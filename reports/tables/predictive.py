@@ -271,7 +271,7 @@ def class_differences(
         ),
         caption=f"From the {predicted.counts}, {predicted.weights}: test error of the images of "
         f"each class minus that of {baseline} at the same seed, in points. All classes and arms "
-        f"are one family: {spell_family(family)}. In bold: told from 0 "
+        f"are one family: {spell_family(family)}. In bold: significantly different from 0 "
         f"({len(told)} of {family.size})."
         + (f" The first {_MOST_CLASSES} classes." if len(sizes) > _MOST_CLASSES else ""),
         records=tuple(

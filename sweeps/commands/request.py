@@ -21,7 +21,7 @@ from sweeps.commands.options import (
     store_option,
 )
 from sweeps.commands.recorded_line import program
-from sweeps.machine.arguments import OPTUNA, STORE, TRACKING
+from sweeps.machine.arguments import TRACKING
 from sweeps.machine.databases import database_address
 from sweeps.machine.home import Home
 from sweeps.machine.sqlite_files import require_search, require_tracking
@@ -124,18 +124,8 @@ class Request:
         Args:
             verb: The other command, for example `report`.
         """
-        home = self.home
-        line = [program(), verb, self.reference, *self.changes(), "--home", str(home.folder)]
-        spelled = shlex.join(line)
-        for (option, variable), place, shown in (
-            (STORE, home.store_url, home.shown_store),
-            (TRACKING, home.tracking, home.shown_tracking),
-            (OPTUNA, home.optuna, home.shown_optuna),
-        ):
-            if place is not None:
-                value = shlex.quote(place) if shown.is_whole else f'"${variable}"'
-                spelled += f" {option} {value}"
-        return spelled
+        line = [program(), verb, self.reference, *self.changes()]
+        return f"{shlex.join(line)} {self.home.options}"
 
     def changes(self) -> list[str]:
         """Return the options that change the study, `--set` and `--plugin`, as arguments."""
@@ -149,21 +139,8 @@ class Request:
             edits_alone: If True, consider only launches with another version of a plugin, whose
                 results no longer belong to the study.
         """
-        others = [
-            launch
-            for launch in launches(self.store, self.study.name)
-            if launch.settings != self.study.settings
-            and not (edits_alone and same_plugins(launch.arms, self.study))
-        ]
-        if not others:
-            return
-        own = {stage_keys(run.config)[-1] for run in self.grown.runs()}
-        stored = set(self.store.keys()) - own
-        for launch in others:
-            if finished := launch.num_finished(stored):
-                told = spell_differences(launch.arms, self.study) or "other settings"
-                runs = "1 finished run" if finished == 1 else f"{finished} finished runs"
-                click.echo(f"{runs} stored here with {told}", err=True)
+        for sentence in stored_elsewhere(self.study, self.grown, self.store, edits_alone):
+            click.echo(sentence, err=True)
 
     def require_stored(self) -> None:
         """Check that the store contains something of the study; if not, its address may be wrong.
@@ -218,6 +195,35 @@ class Request:
                 for name, checksums in needs.checksums(config).items():
                     merged.setdefault(name, {}).update(checksums)
         return merged
+
+
+def stored_elsewhere(
+    study: Study, grown: Study, store: Store, edits_alone: bool = False
+) -> list[str]:
+    """Return a sentence for each launch of a study whose finished runs belong to other settings.
+
+    Args:
+        study: The study as its file defines it.
+        grown: The study with the arms that it has so far.
+        store: The store of its results.
+        edits_alone: If True, consider only launches with another version of a plugin.
+    """
+    others = [
+        launch
+        for launch in launches(store, study.name)
+        if launch.settings != study.settings
+        and not (edits_alone and same_plugins(launch.arms, study))
+    ]
+    if not others:
+        return []
+    stored = set(store.keys()) - {stage_keys(run.config)[-1] for run in grown.runs()}
+    found = []
+    for launch in others:
+        if finished := launch.num_finished(stored):
+            told = spell_differences(launch.arms, study) or "other settings"
+            runs = "1 finished run" if finished == 1 else f"{finished} finished runs"
+            found.append(f"{runs} stored here with {told}")
+    return found
 
 
 def on_study(command: Callable[..., int]) -> Callable[..., int]:

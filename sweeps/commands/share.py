@@ -8,7 +8,7 @@ import click
 from mixup_core.store.checkpoints import Store
 from mixup_core.temporary import temporary_folder
 from sweeps.commands.options import home_option, loading_option, store_option
-from sweeps.commands.recorded_line import command_line
+from sweeps.commands.recorded_line import command_line, program
 from sweeps.commands.request import DONE, SOME_FAILED, RefusedError, Request, on_study
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
@@ -51,6 +51,7 @@ def share(request: Request, out: Path | None) -> int:
         report if report.is_dir() else None,
     )
     click.echo(f"{file}: {runs} of {len(results)} runs, {size / 1e6:,.1f} MB")
+    _say_plugins(launch)
     return DONE if runs == len(results) else SOME_FAILED
 
 
@@ -81,5 +82,15 @@ def add(file: Path, home: Path, store_url: str | None) -> int:
     click.echo(f"{study}: {added.new} runs added, {added.known} already here with the same records")
     for key in added.other:
         click.echo(f"stage {key} has different records here, which are kept", err=True)
-    click.echo(f"next      mixsweep report {study} --home {home}", err=True)
+    _say_plugins(launch)
+    # Not the recorded options: the file is another's, and this line is copied into a shell.
+    plugins = " --plugin FILE" if launch.plugins else ""
+    click.echo(f"next      {program()} report {study} {place.options}{plugins}", err=True)
     return SOME_FAILED if added.other else DONE
+
+
+def _say_plugins(launch: Launch) -> None:
+    """Print which plugin files a study needs besides its archive."""
+    if launch.plugins:
+        told = f"launched with {' '.join(launch.plugins)}"
+        click.echo(f"needs     a plugin, which the archive does not contain: {told}", err=True)

@@ -1,7 +1,7 @@
 """Store commands: list and check the checkpoint store, and free disk space."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from sweeps.commands.options import (
     store_option,
 )
 from sweeps.commands.recorded_line import command_line
-from sweeps.commands.request import DONE, SOME_FAILED, RefusedError, Request
+from sweeps.commands.request import DONE, SOME_FAILED, RefusedError, Request, stored_elsewhere
 from sweeps.leasing.claims import Claims
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
@@ -78,15 +78,22 @@ def _require_content(store: Store) -> None:
         raise RefusedError(f"{store_address(store.url)}: nothing is stored there")
 
 
-def _launched(store: Store) -> Iterator[Study]:
-    """Yield the studies that were launched in a store, by their newest settings.
+def _launched(store: Store) -> tuple[tuple[Study, ...], tuple[str, ...]]:
+    """Return the studies that were launched in a store, by their newest settings.
 
-    A study that cannot be read on this machine is left out.
+    Returns:
+        The studies, and for each one that cannot be read on this machine a sentence with the
+            reason.
     """
     newest = {launch.study: launch for launch in launches(store)}
+    studies, unread = [], []
     for name, launch in sorted(newest.items()):
-        with contextlib.suppress(StudyError, PluginError):
-            yield load_study(f"{name}@{launch.settings}", (), store.url)
+        try:
+            studies.append(load_study(f"{name}@{launch.settings[:8]}", (), store.url))
+        except (StudyError, PluginError) as error:
+            *_, reason = str(error).splitlines()
+            unread.append(f"{name} is counted in (others), for it cannot be read: {reason}")
+    return tuple(studies), tuple(unread)
 
 
 @store_commands.command("list")
@@ -97,13 +104,20 @@ def list_store(store: Store, studies: Sequence[Study]) -> int:
     Without STUDIES it shows every study that was launched in this store, with its newest settings.
     """
     _require_content(store)
-    studies = studies or tuple(_launched(store))
+    studies, unread = (studies, ()) if studies else _launched(store)
     size = screen()
     click.echo(
         spell_stock(
             take_stock(studies, store), len(store.quarantined()), size.columns if size else None
         )
     )
+    elsewhere = [
+        f"{study.name}: {sentence}; counted in (others)"
+        for study in studies
+        for sentence in stored_elsewhere(study, study, store)
+    ]
+    for sentence in (*unread, *elsewhere):
+        click.echo(sentence, err=True)
     return DONE
 
 

@@ -49,6 +49,8 @@ def why(request: Request, arm: str | None, seed: int | None) -> int:
             click.echo(fitted_text(line))
         if cut is not None and (result.run.arm, result.run.seed) in at_end:
             click.echo(fitted_text(f"  killed    {cut.spell_death()}"))
+    if any(result.outcome == "missing" for result in found):
+        request.say_elsewhere()
     return DONE
 
 

@@ -2,10 +2,12 @@
 
 import errno
 import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from mixup_core.addresses import Address, local_path, store_address
+from sweeps.machine.arguments import OPTUNA, STORE, TRACKING
 from sweeps.machine.databases import database_address, sqlite_url
 
 _LONGEST = 490
@@ -74,6 +76,23 @@ class Home:
     def optuna_url(self) -> str:
         """Address of Optuna's storage of searches."""
         return self.optuna or sqlite_url(self.folder.resolve() / "optuna.db")
+
+    @property
+    def options(self) -> str:
+        """The options that name these places on a command line.
+
+        An address with secrets is replaced by the name of its environment variable.
+        """
+        spelled = shlex.join(("--home", str(self.folder)))
+        for (option, variable), place, shown in (
+            (STORE, self.store_url, self.shown_store),
+            (TRACKING, self.tracking, self.shown_tracking),
+            (OPTUNA, self.optuna, self.shown_optuna),
+        ):
+            if place is not None:
+                value = shlex.quote(place) if shown.is_whole else f'"${variable}"'
+                spelled += f" {option} {value}"
+        return spelled
 
     @property
     def shown_store(self) -> Address:

@@ -1,14 +1,13 @@
 """Study files: read YAML into a checked `Study`; all faults of a file are reported at once."""
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from mixup_core.addresses import local_path
+from mixup_core.addresses import local_path, store_address
 from mixup_core.plugins.installed import load_installed
 from mixup_core.problem import KnownData
 from mixup_core.store.checkpoints import Store
@@ -16,8 +15,8 @@ from sweeps.reading.named_words import words_of
 from sweeps.reading.overrides import override
 from sweeps.reading.strict_yaml import MAX_BYTES, Mistake, Place, read_yaml, write_yaml
 from sweeps.reading.study_reader import StudyReader
-from sweeps.reading.tree_reader import did_you_mean
-from sweeps.state.ledger import known_data, stored_launch
+from sweeps.reading.tree_reader import did_you_mean, named
+from sweeps.state.ledger import Launch, known_data, launches, stored_launch
 from sweeps.study.study import Study
 
 
@@ -67,32 +66,24 @@ def load_study(
         PluginError: If an installed plugin that the study names cannot be loaded.
         StoreError: If the store cannot be read.
     """
-    launch = None
-    if store_url is not None and not _is_file(reference):
-        launch = stored_launch(Store(store_url), reference)
+    launch, store = None, None if store_url is None else Store(store_url)
+    if store is not None and not _is_file(reference):
+        launch = stored_launch(store, reference)
     if launch is not None:
         content, name, folder = launch.source.encode(), reference, Path(launch.folder)
     else:
-        try:
-            content, name, folder = _content_of(reference)
-        except StudyError as error:
-            if store_url is None:
-                raise
-            raise StudyError((f"{error}; none of this name was launched in this store",)) from None
-    known = None if store_url is None else partial(known_data, Store(store_url))
+        content, name, folder = _content_of(reference, store)
+    known = None if store is None else partial(known_data, store)
     try:
         return _study(content, name, folder, overrides, known, only_known=launch is not None)
     except StudyError as error:
-        plugins = () if launch is None else _plugins_of(launch.command)
-        if not plugins:
+        if launch is None or not launch.plugins:
             raise
-        told = f"{name}: was launched with {' '.join(plugins)}; give this option here too"
+        told = (
+            f"{name}: was launched with {' '.join(launch.plugins)}; give this option here too "
+            "(in Python: mixsweep.plugins.use(FILE))"
+        )
         raise StudyError((*error.faults, told)) from None
-
-
-def _plugins_of(command: str) -> tuple[str, ...]:
-    """Return the options `--plugin FILE` of a recorded command line."""
-    return tuple(re.findall(r"--plugin(?:=| )(?:'[^']*'|\S+)", command))
 
 
 def _study(  # noqa: PLR0913  what a study is read from
@@ -136,8 +127,27 @@ def bundled_names() -> list[str]:
     return sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
 
 
-def _content_of(reference: str) -> tuple[bytes, str, Path]:
+def _spell_launched(reference: str, launched: Sequence[Launch], store: Store) -> str:
+    """Return which studies were launched in a store, none of which is the one named."""
+    place = store_address(store.url)
+    if store.is_absent:
+        return f"the store {place} does not exist"
+    if not launched:
+        return f"no study was launched in the store {place}"
+    name = reference.partition("@")[0]
+    settings = [launch.settings[:8] for launch in launched if launch.study == name]
+    if settings:
+        return f"{name} was launched in the store {place} with the settings {', '.join(settings)}"
+    known = dict.fromkeys(launch.study for launch in launched)
+    return f"launched in the store {place} are {named(name, known)}"
+
+
+def _content_of(reference: str, store: Store | None) -> tuple[bytes, str, Path]:
     """Return the bytes of a study file, its name for messages, and its folder.
+
+    Args:
+        reference: Name of a bundled study, or the path of a file.
+        store: A store that has no study of this name, for the message; None for no store.
 
     Raises:
         StudyError: If the file does not exist or cannot be read.
@@ -154,9 +164,11 @@ def _content_of(reference: str) -> tuple[bytes, str, Path]:
         what = "is a folder" if path.is_dir() else "is no regular file" if path.exists() else ""
     except OSError as error:
         what = (error.strerror or str(error)).lower()
+    launched = [] if store is None else launches(store)
+    told = "" if store is None else f"; {_spell_launched(reference, launched, store)}"
     if what:
-        text = f"{what}; expected a study file"
+        text = f"{what}; expected a study file{told}"
     else:
-        hint = did_you_mean(path.stem, bundled)
-        text = f"no such file or bundled study{hint}; bundled are {', '.join(bundled)}"
+        hint = did_you_mean(path.stem, [*(launch.study for launch in launched), *bundled])
+        text = f"no such file or bundled study{hint}{told}; bundled are {named(path.stem, bundled)}"
     raise StudyError((str(Mistake(place=Place(source=reference), path="", text=text)),))

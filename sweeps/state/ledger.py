@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Self
 
 from mixup_core.keys import stage_keys
@@ -78,6 +79,11 @@ class Launch:
             source=study.source,
             folder=study.folder,
         )
+
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """The options `--plugin FILE` of the command line."""
+        return tuple(re.findall(r"--plugin(?:=| )(?:'[^']*'|\S+)", printable(self.command)))
 
     def num_finished(self, stored: Iterable[str]) -> int:
         """Return how many of the launch's runs are completely stored.
@@ -231,8 +237,10 @@ def spell_differences(
     asked = json.loads(json.dumps(settings_of(study)))
     shared = [arm for arm in asked if arm in stored]
     paths = dict.fromkeys(path for arm in shared for path in (*stored[arm], *asked[arm]))
-    told = []
-    for path in (path for path in paths if not path.endswith(".folder")):
+    told = _plugin_differences([stored[arm] for arm in shared], [asked[arm] for arm in shared])
+    for path in paths:
+        if path.endswith(".folder") or path.startswith(_PLUGIN):
+            continue
         pairs = {
             arm: (stored[arm].get(path), asked[arm].get(path))
             for arm in shared
@@ -241,15 +249,6 @@ def spell_differences(
         is_common = len(pairs) == len(shared) and len(set(map(json.dumps, pairs.values()))) == 1
         for arm, (old, new) in list(pairs.items())[: 1 if is_common else None]:
             place = f"base.{path}" if is_common else f"arms.{arm}.{path}"
-            if path.startswith(_PLUGIN):
-                place = path
-                told.append(
-                    (
-                        f"another version of the {path} (source {_plain(old)[:8]})",
-                        f"the version with source {_plain(new)[:8]}",
-                    )
-                )
-                continue
             if path.endswith(".digest"):
                 old, new = f"other files ({str(old)[:8]})", f"{str(new)[:8]}"
             told.append((f"{place}={_plain(old)}", _plain(new)))
@@ -264,6 +263,34 @@ def spell_differences(
     more = f" and {hidden} more" if hidden > 0 else ""
     have, wanted = zip(*told[:_MOST_NAMED], strict=True)
     return f"{', '.join(have)}{more}; you asked for {', '.join(wanted)}{more}"
+
+
+def _plugin_differences(
+    stored: Iterable[Mapping[str, Any]], asked: Iterable[Mapping[str, Any]]
+) -> list[tuple[str, str]]:
+    """Return the plugins of stored and of requested arms whose source is not in both.
+
+    A plugin with the same source under another file name is no difference.
+    """
+    before, now = (
+        {_plain(of): path for arm in arms for path, of in arm.items() if path.startswith(_PLUGIN)}
+        for arms in (stored, asked)
+    )
+    gone, come = (
+        sorted((path, of) for of, path in own.items() if of not in other)
+        for own, other in ((before, now), (now, before))
+    )
+    told = []
+    for old, new in zip_longest(gone, come):
+        have = "no plugin"
+        if old is not None:
+            have = f"another version of the {old[0]} (source {old[1][:8]})"
+        if new is None:
+            told.append((have, "no plugin"))
+        else:
+            what = "the version" if old is not None and old[0] == new[0] else f"the {new[0]}"
+            told.append((have, f"{what} with source {new[1][:8]}"))
+    return told
 
 
 def _launch(name: str, content: bytes | UnreadableError) -> Launch | None:

@@ -111,7 +111,9 @@ def test_a_study_is_run_in_this_process_once(
     assert header.startswith("arm ")
     assert [row.split()[0] for row in rows] == list(results.study.arms)
     assert list(results.runs["outcome"]) == ["complete"] * 2
-    assert (tmp_path / "reports" / "from-a-mapping" / "table.tex").is_file()
+    latex = (tmp_path / "reports" / "from-a-mapping" / "table.tex").read_text()
+    assert latex == results.to_latex()
+    assert "torch" in latex
     times = [result.facts[0].stored_at_ms for result in results.stored]
     again = mixsweep.run(STUDY, home=tmp_path)
     assert [result.facts[0].stored_at_ms for result in again.stored] == times

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reports.pages import build
-from reports.pages.build import Report, draft_report
+from reports.pages.build import Report, draft_report, report_table
 from reports.pages.page import Page
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
@@ -133,6 +133,7 @@ def test_a_report_says_how_many_runs_have_predictions(
             predictions=reader(without=without),
         ).write(tmp_path / str(without))
         assert counts in report.table.caption
+        assert report.table == report_table(study, results, predictions=reader(without=without))
         assert "Error of each class" not in report.markdown
 
 

@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import pytest
+
 from mixup_core.problem import problem_named
 from mixup_core.tree.building import with_values
 from reports.numbers.comparison import compare
@@ -76,3 +78,20 @@ def test_a_difference_that_the_metric_cannot_have_is_not_named(study: Study) -> 
     nats = study.problem.metric("test/nll")
     (said,) = spell_power({"uniform": few}, 1, nats)
     assert "largest possible" not in said
+
+
+@pytest.mark.parametrize(("errors", "has_spread"), [((0.2, 0.2), False), ((0.2, 0.3), True)])
+def test_a_caption_without_tests_names_seeds_only_where_they_lack(
+    errors: tuple[float, float], has_spread: bool
+) -> None:
+    study = make_study(("erm", "uniform"), seeds=(0, 1))
+    ends = {
+        (arm, s): {"error": 0.2 if arm == "erm" else errors[s]}
+        for arm in study.arms
+        for s in (0, 1)
+    }
+    table = tabulate(study, ended(study, ends))
+    same = "each difference is the same at every seed, which shows no spread, so no tests"
+    assert "no two seeds to pair" not in table.caption
+    assert (same in table.caption) is not has_spread
+    assert (spell_family(table.family) == same) is not has_spread

@@ -12,6 +12,8 @@ import scipy.stats
 
 from mixup_core.tree.building import with_values
 from reports.tables.head_to_head import HeadToHead, StudyArm, head_to_head
+from reports.tables.listings import spell_summary
+from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
@@ -310,3 +312,14 @@ def test_arms_that_share_no_seed_are_refused() -> None:
     first, second = (StudyArm(study=study, arm=arm, results=results) for arm in ("uniform", "erm"))
     text = "uniform and erm share no seed that is finished in both"
     assert refusal(first, second) == text
+
+
+def test_intervals_of_the_arms_are_those_of_the_table_also_at_the_bounds_of_the_metric() -> None:
+    study = make_study(("erm", "uniform"), seeds=(0, 1))
+    results = ended(study, {("erm", 0): {"error": 0.0}, ("erm", 1): {"error": 0.9}})
+    (listing, _) = against(study, results).listings()
+    cells = {cells[0]: cells[1] for cells in listing.cells}
+    table = tabulate(study, results)
+    shown = study.problem.metric(ERROR)
+    assert cells == {row.arm: spell_summary(row.summaries[ERROR], shown) for row in table.rows}
+    assert cells["erm"].endswith("100.0]")

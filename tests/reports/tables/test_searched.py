@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.pages.build import draft_report
+from reports.pages.build import draft_report, report_table
 from reports.tables.searched import gather, points_table, winner_table
 from reports.tables.table import Table, tabulate
 from sweeps.state.results import RunResult
@@ -110,9 +110,9 @@ def confirmed_table(grown: Study, grown_results: tuple[RunResult, ...]) -> Table
 def test_no_figure_of_a_confirmation_says_that_its_arms_were_fixed_in_advance(
     grown: Study, grown_results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
-    draft_report(grown, grown_results, data_checksums={}, command="x", history=HISTORY).write(
-        tmp_path / "r"
-    )
+    draft = draft_report(grown, grown_results, data_checksums={}, command="x", history=HISTORY)
+    assert draft.table == report_table(grown, grown_results, history=HISTORY)
+    draft.write(tmp_path / "r")
     for name in ("learning_curves", "final_values"):
         caption = (tmp_path / "r" / "figures" / f"{name}.txt").read_text()
         assert "point 1 is the best of 4 points tried" in caption

@@ -18,6 +18,7 @@ from sweeps.cli import commands
 from sweeps.commands.request import DONE, SOME_FAILED, RefusedError
 from sweeps.reading.study_file import load_study
 from sweeps.state.archives import StudyArchiveError, unpack
+from sweeps.state.ledger import enter
 from tests.sweeps.commands.test_stored_studies import _forget, launched, type_in
 from tests.sweeps.commands.trained import train
 
@@ -184,3 +185,22 @@ def test_an_unfinished_study_is_shared_with_the_runs_that_it_has(
         commands, ["add", str(file), "--home", str(tmp_path / "b")], standalone_mode=False
     )
     assert added.stdout.startswith("digits: 5 runs added")
+
+
+def test_an_archive_says_which_plugin_it_needs_and_puts_no_words_of_it_into_a_command(
+    launched: Path, tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    store = Store(str(launched / "store"))
+    study = load_study("signs", (), store.url)
+    enter(study, store, "mixsweep run signs.yaml --plugin 'mine;reboot.py'")
+    said = type_in("share", "signs", "--out", str(tmp_path / "signs.zip"))
+    needs = (
+        "needs     a plugin, which the archive does not contain: "
+        "launched with --plugin 'mine;reboot.py'\n"
+    )
+    assert said.stderr == needs
+    other = tmp_path / "an other"
+    said = type_in("add", str(tmp_path / "signs.zip"), "--home", str(other))
+    first, second = said.stderr.splitlines(keepends=True)
+    assert first == needs
+    assert second.endswith(f"report signs --home '{other}' --plugin FILE\n")

@@ -1,6 +1,7 @@
 """store: messages, deleted files, refusals and exit codes."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -264,3 +265,31 @@ def test_the_states_of_a_run_that_is_shared_are_freed_for_both(
     assert store.keys() == dict(zip(keys, (False, True, True), strict=True))
     assert "freed 1.0 MB" in mixsweep("prune", file, "--yes").stdout
     assert store.keys() == dict(zip(keys, (False, False, True), strict=True))
+
+
+def test_a_study_that_cannot_be_read_is_named_where_its_files_are_counted(
+    store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
+) -> None:
+    store_stage(store, study.runs()[0], 6, None)
+    unknown = study.source.replace("digits}", "corners}").replace("name: digits", "name: corners")
+    enter(replace(study, source=unknown), store, "mixsweep run x.yaml --plugin mine.py")
+    said = mixsweep("list")
+    assert said.return_value == DONE
+    assert said.stdout.splitlines()[1].split()[:2] == ["(others)", "1"]
+    assert said.stderr.startswith("digits is counted in (others), for it cannot be read: digits@")
+    assert "was launched with --plugin mine.py; give this option here too" in said.stderr
+    assert mixsweep("list", file).stderr == ""
+
+
+def test_runs_of_a_study_with_other_settings_are_named_where_they_are_counted(
+    store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
+) -> None:
+    longer = load_study(file, ["base.epochs=7"])
+    for each in (study, longer):
+        enter(each, store, "mixsweep run x.yaml")
+    store_stage(store, longer.runs()[0], 7, None)
+    assert mixsweep("list").stderr == ""
+    assert mixsweep("list", file).stderr == (
+        "digits: 1 finished run stored here with base.epochs=7; you asked for 6; "
+        "counted in (others)\n"
+    )

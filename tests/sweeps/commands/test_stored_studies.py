@@ -127,11 +127,31 @@ def test_photos_that_are_here_again_with_other_contents_are_another_study(
     assert load_study(file, (), store).settings != before.settings
 
 
-def test_a_name_that_nothing_has_is_refused(launched: Path, type_in: Type) -> None:
-    with pytest.raises(StudyError, match="none of this name was launched in this store"):
-        load_study("none", (), str(launched / "store"))
+def test_a_name_that_nothing_has_is_refused_with_the_studies_of_the_store(
+    launched: Path, type_in: Type
+) -> None:
+    store = str(launched / "store")
+    settings = launches(Store(store))[-1].settings[:8]
+    for name, told in {
+        "none": f"bundled study; launched in the store {store} are signs; bundled are",
+        "sign": "(did you mean signs?); launched",
+        "signs@ffff": f"signs was launched in the store {store} with the settings {settings};",
+    }.items():
+        with pytest.raises(StudyError) as caught:
+            load_study(name, (), store)
+        assert told in str(caught.value)
     for name in ("none", "signs@ffffffffffff", "../signs"):
         assert isinstance(type_in("status", name).exception, StudyError)
+
+
+@pytest.mark.parametrize("reference", ["signs", "signs@e9", "signs.yaml"])
+def test_a_home_that_does_not_exist_is_named(reference: str, tmp_path: Path, type_in: Type) -> None:
+    place = tmp_path / "away" / "store"
+    with pytest.raises(StudyError, match=f"; the store {place} does not exist; bundled are"):
+        mixsweep.load(reference, home=tmp_path / "away")
+    place.mkdir(parents=True)
+    said = type_in("status", reference, "--home", str(place.parent))
+    assert f"; no study was launched in the store {place}; bundled" in str(said.exception)
 
 
 def test_a_folder_that_is_called_like_a_stored_study_does_not_hide_it(

@@ -162,3 +162,41 @@ def test_other_images_are_a_difference_and_another_path_is_none() -> None:
     for values in stored.values():
         values["data.digest"] = "0" * 64
     assert spell_differences(stored, _study()).startswith("base.data.digest=other files (00000000)")
+
+
+def test_another_source_of_a_plugin_is_a_difference_and_another_name_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def plugins(**names: str) -> dict[str, dict[str, Any]]:
+        return {arm: {f"plugin {n}.py": of for n, of in names.items()} for arm in ("erm", "mid")}
+
+    other = "another version of the plugin mine.py (source aaaaaaaa); you asked for "
+    cases = {
+        "": (plugins(mine="a" * 64), plugins(theirs="a" * 64)),
+        f"{other}the version with source bbbbbbbb": (
+            plugins(mine="a" * 64),
+            plugins(mine="b" * 64),
+        ),
+        f"{other}the plugin theirs.py with source bbbbbbbb": (
+            plugins(mine="a" * 64),
+            plugins(theirs="b" * 64),
+        ),
+        f"{other}no plugin": (
+            plugins(mine="a" * 64, more="c" * 64),
+            plugins(more="c" * 64),
+        ),
+        "no plugin; you asked for the plugin mine.py with source aaaaaaaa": (
+            plugins(),
+            plugins(mine="a" * 64),
+        ),
+    }
+    for told, (stored, asked) in cases.items():
+        monkeypatch.setattr("sweeps.state.ledger.settings_of", lambda _, asked=asked: asked)
+        assert spell_differences(stored, _study()) == told
+
+
+def test_plugin_options_are_read_from_the_recorded_command_line() -> None:
+    command = "mixsweep run s.yaml --plugin 'my methods/p.py' --set seeds=3 --plugin=more.py"
+    launch = Launch.of(_study(), command)
+    assert launch.plugins == ("--plugin 'my methods/p.py'", "--plugin=more.py")
+    assert Launch.of(_study(), "mixsweep run s.yaml").plugins == ()
