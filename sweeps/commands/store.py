@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from mixup_core.addresses import store_address
+from mixup_core.keys import stage_keys
 from mixup_core.plugins.source import PluginError
 from mixup_core.store.checkpoints import Store
 from sweeps.commands.housekeeping import prune, spell_stock, take_stock
@@ -23,6 +24,7 @@ from sweeps.commands.request import DONE, SOME_FAILED, RefusedError, Request, st
 from sweeps.leasing.claims import Claims
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
+from sweeps.machine.sqlite_files import DatabaseError
 from sweeps.machine.terminal_text import screen
 from sweeps.reading.study_file import StudyError, load_study
 from sweeps.state.ledger import launches
@@ -56,7 +58,7 @@ def _on_store(command: Callable[..., int]) -> Callable[..., int]:
             for reference in studies
         ]
         by_name = {request.study.name: request.grown for request in requests}
-        return command(Store(place.store), tuple(by_name.values()), **options)
+        return command(place, tuple(by_name.values()), **options)
 
     with_store.__name__, with_store.__doc__ = command.__name__, command.__doc__
     wrapped: Any = with_store
@@ -78,47 +80,75 @@ def _require_content(store: Store) -> None:
         raise RefusedError(f"{store_address(store.url)}: nothing is stored there")
 
 
-def _launched(store: Store) -> tuple[tuple[Study, ...], tuple[str, ...]]:
+def _launched(place: Home) -> tuple[tuple[Study, ...], tuple[str, ...]]:
     """Return the studies that were launched in a store, by their newest settings.
+
+    Searches have their proposed points.
 
     Returns:
         The studies, and for each one that cannot be read on this machine a sentence with the
             reason.
     """
+    store = Store(place.store)
     newest = {launch.study: launch for launch in launches(store)}
     studies, unread = [], []
     for name, launch in sorted(newest.items()):
+        reference = f"{name}@{launch.settings[:8]}"
         try:
-            studies.append(load_study(f"{name}@{launch.settings[:8]}", (), store.url))
-        except (StudyError, PluginError) as error:
+            study = load_study(reference, (), store.url)
+            grown = Request(reference=reference, overrides=(), study=study, home=place).grown
+        except (StudyError, PluginError, DatabaseError) as error:
             *_, reason = str(error).splitlines()
             unread.append(f"{name} is counted in (others), for it cannot be read: {reason}")
+        else:
+            studies.append(grown)
     return tuple(studies), tuple(unread)
 
 
 @store_commands.command("list")
 @_on_store
-def list_store(store: Store, studies: Sequence[Study]) -> int:
+def list_store(place: Home, studies: Sequence[Study]) -> int:
     """Show how much the store has of STUDIES and of all others, and how much could be freed.
 
     Without STUDIES it shows every study that was launched in this store, with its newest settings.
     """
+    store = Store(place.store)
     _require_content(store)
-    studies, unread = (studies, ()) if studies else _launched(store)
+    studies, unread = (studies, ()) if studies else _launched(place)
     size = screen()
     click.echo(
         spell_stock(
             take_stock(studies, store), len(store.quarantined()), size.columns if size else None
         )
     )
-    elsewhere = [
-        f"{study.name}: {sentence}; counted in (others)"
-        for study in studies
-        for sentence in stored_elsewhere(study, study, store)
-    ]
-    for sentence in (*unread, *elsewhere):
+    for sentence in unread:
         click.echo(sentence, err=True)
+    _say_elsewhere(studies, place)
     return DONE
+
+
+def _say_elsewhere(studies: Sequence[Study], place: Home) -> None:
+    """Print which finished runs of the studies are counted in the last row of the table.
+
+    They have other settings, or are points of a search whose history is not in this home.
+    """
+    store = Store(place.store)
+    for study in studies:
+        own = {stage_keys(run.config)[-1] for run in study.runs()}
+        points = {
+            end
+            for launch in launches(store, study.name)
+            if study.search is not None and launch.settings == study.settings
+            for end in launch.ends
+        }
+        if lost := len(points & set(store.keys()) - own):
+            click.echo(
+                f"{study.name}: {lost} finished runs of its search are counted in (others), for "
+                f"its history is not in {place.shown_optuna}; add --home or --optuna",
+                err=True,
+            )
+        for sentence in stored_elsewhere(study, study, store):
+            click.echo(f"{study.name}: {sentence}; counted in (others)", err=True)
 
 
 @store_commands.command("verify")
@@ -148,7 +178,7 @@ def verify_store(home: Path, store_url: str | None) -> int:
     is_flag=True,
     help="Free predictions too: reports then lack calibration, ensembles and errors per class.",
 )
-def prune_store(store: Store, studies: Sequence[Study], yes: bool, with_predictions: bool) -> int:
+def prune_store(place: Home, studies: Sequence[Study], yes: bool, with_predictions: bool) -> int:
     """Delete the states (checkpoints) that no run of STUDIES will resume from.
 
     Records are never deleted; predictions only with `--predictions`.
@@ -157,6 +187,7 @@ def prune_store(store: Store, studies: Sequence[Study], yes: bool, with_predicti
         raise RefusedError(
             "no study is named; add the studies whose states (checkpoints) may be deleted"
         )
+    store = Store(place.store)
     _require_content(store)
     with contextlib.ExitStack() as leases:
         if yes:
@@ -184,4 +215,5 @@ def prune_store(store: Store, studies: Sequence[Study], yes: bool, with_predicti
             click.echo(f"freed {freed / 1e6:,.1f} MB")
         elif any(h.prunable or (h.predictions and with_predictions) for h in own):
             click.echo("nothing was removed; add --yes", err=True)
+    _say_elsewhere(studies, place)
     return DONE

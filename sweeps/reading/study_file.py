@@ -170,5 +170,8 @@ def _content_of(reference: str, store: Store | None) -> tuple[bytes, str, Path]:
         text = f"{what}; expected a study file{told}"
     else:
         hint = did_you_mean(path.stem, [*(launch.study for launch in launched), *bundled])
-        text = f"no such file or bundled study{hint}{told}; bundled are {named(path.stem, bundled)}"
+        text = (
+            f"no such file or bundled study{hint}{told}; bundled are {named(path.stem, bundled)} "
+            "(`mixsweep studies` lists all)"
+        )
     raise StudyError((str(Mistake(place=Place(source=reference), path="", text=text)),))

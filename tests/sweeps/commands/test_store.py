@@ -11,13 +11,15 @@ from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from sweeps.cli import commands
 from sweeps.commands.housekeeping import take_stock
-from sweeps.commands.request import DONE, SOME_FAILED, RefusedError
+from sweeps.commands.request import DONE, SOME_FAILED, RefusedError, Request
 from sweeps.leasing.holders import StudyBusyError
 from sweeps.leasing.lease import Lease
+from sweeps.machine.home import Home
 from sweeps.reading.study_file import StudyError, load_study
 from sweeps.state.ledger import enter
 from sweeps.study.study import Run, Study
 from tests.sweeps.commands.trained import store_stage
+from tests.sweeps.small_searches import asked, read
 
 MB = bytes(1_000_000)
 
@@ -293,3 +295,34 @@ def test_runs_of_a_study_with_other_settings_are_named_where_they_are_counted(
         "digits: 1 finished run stored here with base.epochs=7; you asked for 6; "
         "counted in (others)\n"
     )
+
+
+def test_points_of_a_search_belong_to_it_where_its_history_is_known(
+    store: Store, tmp_path: Path, mixsweep: Callable[..., Result]
+) -> None:
+    study, home = read(tmp_path), Home(folder=tmp_path)
+    asked(study, home.optuna_url, 3, reopened=False)
+    grown = Request(reference="s.yaml", overrides=(), study=study, home=home).grown
+    enter(grown, store, "mixsweep run s.yaml")
+    runs, arms = grown.runs(), study.runs()
+    for run in runs:
+        store_stage(store, run, run.config.epochs, None)
+    assert len(runs) > len(arms)
+
+    def counts(*words: str, at: Path = tmp_path) -> tuple[list[str], str]:
+        said = mixsweep(*words, "--store", store.url, home=at)
+        assert said.return_value == DONE
+        return [line.split()[1] for line in said.stdout.splitlines()[1:3]], said.stderr
+
+    file = str(tmp_path / "s.yaml")
+    lost = len(runs) - len(arms)
+    for words in (["list"], ["list", file], ["prune", file]):
+        assert counts(*words) == ([f"{len(runs)}/{len(runs)}", "0"], "")
+        found, said = counts(*words, at=tmp_path / "other")
+        assert found == [f"{len(arms)}/{len(arms)}", str(lost)]
+        assert said.startswith(f"{study.name}: {lost} finished runs of its search are counted in")
+        assert "add --home or --optuna" in said
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "optuna.db").write_text("no database")
+    said = mixsweep("list", "--store", store.url, home=tmp_path / "damaged")
+    assert said.stderr.startswith(f"{study.name} is counted in (others), for it cannot be read: ")
