@@ -82,7 +82,9 @@ class DataConfig(Checked):
     the centre. None: the dataset's own size. An `image-folder` needs a value.
     """
     skip: Annotated[tuple[str, ...], Distinct()] | None = None
-    """Only for `image-folder`: files to leave out, as `train/cat/3.jpg` or with `*` and `?`."""
+    """Only for `image-folder`: files and classes to leave out, as `train/cat/3.jpg`, `train/owl` or
+    with `*` and `?`.
+    """
     test_folder: Literal["test", "val", "valid", "validation"] | None = None
     """Only for `image-folder`: name of the folder of test images. None: `test`, or if it is
     missing, the first of `val`, `valid` and `validation` that exists.

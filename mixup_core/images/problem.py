@@ -6,11 +6,11 @@ from dataclasses import replace
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.needs import (
     ImageData,
+    data_remarks,
     described,
     facts_of,
     memory,
     num_available,
-    shared_images,
 )
 from mixup_core.images.feasibility import at_seed, infeasible, infeasible_at, lacking_classes
 from mixup_core.images.losses.cross_entropy import CrossEntropy
@@ -154,7 +154,7 @@ def examples(config: TrainConfig, split: str) -> Sequence[str]:
 
 def remarks(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
     """Yield remarks on the images of runs, for plans and captions (see `Presentation.remarks`)."""
-    yield from shared_images(config.data)
+    yield from data_remarks(config.data)
     yield from lacking_classes(config, seeds)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from mixup_core.images.data.needs import ImageData, described, memory, shared_images
+from mixup_core.images.data.needs import ImageData, data_remarks, described, memory
 from mixup_core.images.data_config import DataConfig
 from mixup_core.images.feasibility import transparent
 from mixup_core.laws import Beta, Law
@@ -109,7 +109,7 @@ SUFFICIENCY = Problem(
     presentation=Presentation(
         beside=("*/train_average", "*/test_smallest", "*/test_average"),
         setting=setting,
-        remarks=lambda config, _: shared_images(config.data),
+        remarks=lambda config, _: data_remarks(config.data),
     ),
     cost=Cost(
         work=lambda config: config.data.size_of_subset(described(config.data).num_train),

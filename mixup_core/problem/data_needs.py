@@ -1,6 +1,6 @@
 """DataNeeds: finding, fetching and checking the datasets that the runs of a problem need."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -78,6 +78,9 @@ class DataNeeds(Protocol):
         Raises:
             DataError: If the data cannot be used.
         """
+
+    def notes(self, config: Any) -> Iterable[str]:
+        """Return notes for plans on how a prepared configuration's data are used."""
 
     def open(self, config: Any) -> None:
         """Open data that were not opened before, so that errors appear before the first run.

@@ -1,12 +1,14 @@
 """Data commands: list, fetch and check datasets."""
 
 from pathlib import Path
+from typing import get_args
 
 import click
 
+from mixup_core.images.data.facts import SplitName
 from mixup_core.images.data.fetching import data_root
-from mixup_core.images.data.folder_facts import FolderFacts, examine, scan_folder
-from mixup_core.images.data.folders import TEST_FOLDERS, Layout
+from mixup_core.images.data.folder_facts import Examined, FolderFacts, examine, scan_folder
+from mixup_core.images.data.folders import TEST_FOLDERS, Layout, spell_unused, unused_folders
 from mixup_core.images.data.spelling import spelled_alike
 from mixup_core.problem import DataError, all_data_needs
 from mixup_core.rules import printable
@@ -78,6 +80,17 @@ def check_data(
         click.echo(f"{number:,} {what}{hint}", err=True)
         return BAD_INPUT
     facts = scan_folder(folder, data_root(), layout)
+    _report(facts, examined, layout)
+    if unused := unused_folders(folder, layout):
+        click.echo(spell_unused(unused))
+    if len(facts.classes) < 2:
+        click.echo("training needs two classes or more", err=True)
+        return BAD_INPUT
+    return DONE
+
+
+def _report(facts: FolderFacts, examined: Examined, layout: Layout) -> None:
+    """Print the number of images of each class, and what is odd about the images."""
     for name in facts.classes:
         held = f", {len(facts.test.get(name, ()))} test" if facts.test else ""
         click.echo(f"{printable(name)}: {len(facts.train[name])} training{held} images")
@@ -96,19 +109,19 @@ def check_data(
             "training images have the bytes of another",
             [f"{one}, like {other}" for one, other in facts.equal_images()],
         ),
+        *(
+            (
+                f"images are in two classes of {layout.place(split)}/, so that a label is wrong",
+                [f"{one}, like {other}" for one, other in facts.in_two_classes(split)],
+            )
+            for split in get_args(SplitName)
+        ),
         ("names differ only in capitals or in how an accent is written", _alike(facts)),
     ):
         if names:
             click.echo(f"{len(names)} {what}; the first: {printable(names[0])}")
     if not facts.test:
         click.echo("no test images; data.test_fraction: 0.2 holds out a fifth of each class")
-    beside = sorted(p.name for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
-    if unused := [f"{printable(n)}/" for n in beside if n not in {"train", layout.test_folder}]:
-        click.echo(f"not used: {', '.join(unused)}; data.val_size holds out images of train/")
-    if len(facts.classes) < 2:
-        click.echo("training needs two classes or more", err=True)
-        return BAD_INPUT
-    return DONE
 
 
 def _alike(facts: FolderFacts) -> list[str]:

@@ -44,10 +44,12 @@ def plan(
     as_json: bool,
 ) -> int:
     """Show which runs a launch would train and what they would cost; change nothing."""
+    notes: dict[str, None] = {}
     if request.study.problem.data is not None:
         needs = request.study.problem.data()
         for config in request.study.arms.values():
             needs.check(config)
+            notes |= dict.fromkeys(needs.notes(config))
     from sweeps.running.run_memory import RunMemory, has_gpu
 
     study, cpus = request.grown, usable_cpus()
@@ -62,6 +64,7 @@ def plan(
         gpus_per_run=gpus_per_run,
         price=price,
     )
+    summary["remarks"] += notes
     if memory is not None:
         summary["run_memory"] = asdict(memory) | {"says": memory.says(study)}
     click.echo(

@@ -10,7 +10,7 @@ from typing import Self
 from mixup_core.images.data.facts import DataError
 from mixup_core.rules import printable
 
-EMPTY_CLASS = "an empty class; each class needs an image."
+EMPTY_CLASS = "an empty class; add an image, or leave the class out with data.skip."
 _ADVICE = "convert or remove these files, or leave them out with data.skip"
 _NAMED = 3
 """Number of files that a line about many files names; so many equal faults have lines of their

@@ -48,6 +48,8 @@ class FolderFacts:
     """Test images, as CLASS/FILE, whose bytes equal those of a training image."""
     copies: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """sha256 of images in `train/` that have the same bytes as another one, by CLASS/FILE."""
+    test_copies: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """sha256 of test images that have the same bytes as another test image, by CLASS/FILE."""
     transparent: tuple[str, ...] = ()
     """Images with pixels that are not fully opaque, as SPLIT/CLASS/FILE."""
     unreadable: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -67,6 +69,20 @@ class FolderFacts:
         for name, digest in self.copies.items():
             first.setdefault(digest, name)
         return [(name, first[of]) for name, of in self.copies.items() if first[of] != name]
+
+    def in_two_classes(self, split: SplitName) -> list[tuple[str, str]]:
+        """Return pairs (image, an earlier one with the same bytes in another class) of a folder.
+
+        Args:
+            split: `train` for the images in `train/`, `test` for those in the test folder.
+        """
+        first: dict[str, str] = {}
+        pairs = []
+        for name, digest in (self.copies if split == "train" else self.test_copies).items():
+            earlier = first.setdefault(digest, name)
+            if earlier.partition("/")[0] != name.partition("/")[0]:
+                pairs.append((name, earlier))
+        return pairs
 
     def shared_by(self, held_out: Sequence[str], trained: Sequence[str]) -> list[str]:
         """Return the held-out images of `train/` whose bytes equal those of a training image."""
@@ -90,7 +106,7 @@ def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> Folde
     layout = layout or Layout()
     digests = file_digests(folder, root, layout)
     digest = content_digest(digests)
-    kept = root / "digests" / f"folder-{digest}.json"
+    kept = root / "digests" / f"facts-{digest}.json"
     known = filled(FolderFacts, read_note(kept))
     if known is not None and (known.digest, known.decoder) == (digest, picture_reader()):
         return known
@@ -218,8 +234,6 @@ def _scanned(
                         transparent.append(name)
             except DataError as error:
                 unreadable[name] = FileFault.of(error, file, folder).text
-    trained = [name for name in digests if name.startswith(b"train/")]
-    counts = Counter(digests[name] for name in trained)
     seen = {of_file for name, of_file in digests.items() if name.startswith(b"train/")}
     names = {
         split: {kind: tuple(file.name for file in files) for kind, files in of_classes.items()}
@@ -236,12 +250,17 @@ def _scanned(
             for name in files
             if digests[os.fsencode(f"{layout.test_folder}/{kind}/{name}")] in seen
         ),
-        copies={
-            os.fsdecode(name).removeprefix("train/"): digests[name]
-            for name in sorted(trained)
-            if counts[digests[name]] > 1
-        },
+        copies=_copies(digests, "train/"),
+        test_copies=_copies(digests, f"{layout.test_folder}/"),
         transparent=tuple(transparent),
         unreadable=unreadable,
         decoder=picture_reader(),
     )
+
+
+def _copies(digests: Mapping[bytes, str], place: str) -> dict[str, str]:
+    """Return the sha256 of each file in a folder that has the same bytes as another one there."""
+    here = {os.fsdecode(name): digest for name, digest in sorted(digests.items())}
+    inside = {name: digest for name, digest in here.items() if name.startswith(place)}
+    counts = Counter(inside.values())
+    return {n.removeprefix(place): digest for n, digest in inside.items() if counts[digest] > 1}

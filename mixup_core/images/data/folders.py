@@ -3,10 +3,11 @@
 import hashlib
 import math
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from functools import cache
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -30,7 +31,7 @@ class Layout:
 
     test_folder: str = "test"
     skip: tuple[str, ...] = ()
-    """Files to leave out, relative to the folder; `*` and `?` are wildcards."""
+    """Files and class folders to leave out, relative to the folder; `*` and `?` are wildcards."""
 
     @classmethod
     def of(cls, data: DataConfig) -> Self:
@@ -42,8 +43,19 @@ class Layout:
         return self.test_folder if split == "test" else split
 
     def has(self, name: str) -> bool:
-        """Return whether a file is used: no pattern of `skip` matches it."""
-        return not any(fnmatchcase(name, pattern) for pattern in self.skip)
+        """Return whether a file or folder is used: no pattern of `skip` leaves it out.
+
+        The patterns `train/owl`, `train/owl/` and `train/owl/*` leave out a folder with its files.
+        """
+        return not self.skip or _skipped(self.skip).match(name) is None
+
+
+@cache
+def _skipped(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """Return the regular expression of names that patterns of `skip` leave out."""
+    folders = [pattern.rstrip("*").rstrip("/") for pattern in patterns]
+    everything = [*patterns, *folders, *(f"{folder}/*" for folder in folders)]
+    return re.compile("|".join(map(translate, everything)))
 
 
 _USUAL = Layout()
@@ -119,8 +131,12 @@ def unequal_classes(train: Iterable[str], test: Iterable[str], layout: Layout) -
         for place, names in (("train", own - others), (layout.test_folder, others - own))
         if names
     ]
+    if not found:
+        return ""
     rule = f"train/ and {layout.test_folder}/ must have the same classes"
-    return f"{rule}; {'; '.join(found)}.{spelling_hint(own ^ others)}" if found else ""
+    place, names = ("train", own - others) if own - others else (layout.test_folder, others - own)
+    advice = f" data.skip leaves out a class, such as {printable(f'{place}/{min(names)}')}."
+    return f"{rule}; {'; '.join(found)}.{spelling_hint(own ^ others) or advice}"
 
 
 _Files = TypeVar("_Files", Path, str)
@@ -208,6 +224,8 @@ def class_files_and_faults(
                 faults.append(FileFault(name=f"{place}/{class_folder.name}", text=text))
             continue
         head = f"{place}/{class_folder.name}"
+        if not layout.has(head):
+            continue
         files = [f for f in _entries(class_folder) if layout.has(f"{head}/{f.name}")]
         wrong = {file: fault for file in files if (fault := _fault(file))}
         faults += [FileFault(name=f"{head}/{file.name}", text=t) for file, t in wrong.items()]
@@ -217,6 +235,18 @@ def class_files_and_faults(
     if not classes and not faults:
         raise DataError(f"{folder / place}: no class folders; images lie in {place}/<class>/.")
     return classes, faults
+
+
+def unused_folders(folder: Path, layout: Layout) -> list[str]:
+    """Return the names of the folders beside `train/` and the test folder that nothing reads."""
+    names = [entry.name for entry in _entries(folder) if entry.is_dir() and layout.has(entry.name)]
+    return [name for name in names if name not in {"train", layout.test_folder}]
+
+
+def spell_unused(names: Iterable[str]) -> str:
+    """Return a note that names folders which nothing reads."""
+    listed = ", ".join(f"{printable(name)}/" for name in names)
+    return f"not used: {listed}; data.val_size holds out images of train/"
 
 
 def _without(folder: Path, split: SplitName) -> str:

@@ -4,7 +4,6 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -15,8 +14,20 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DataError, DatasetInfo, SplitName
 from mixup_core.images.data.fetching import checksums, data_root, fetch, is_present, statuses
 from mixup_core.images.data.file_faults import FileFault, FileFaultsError
-from mixup_core.images.data.folder_facts import FolderFacts, file_faults, scan_folder
-from mixup_core.images.data.folders import Layout, describe, file_digests, folder_info
+from mixup_core.images.data.folder_facts import (
+    FolderFacts,
+    file_faults,
+    scan_folder,
+)
+from mixup_core.images.data.folders import (
+    TEST_FOLDERS,
+    Layout,
+    describe,
+    file_digests,
+    folder_info,
+    spell_unused,
+    unused_folders,
+)
 from mixup_core.images.data_config import DataConfig
 from mixup_core.problem import DataSet, KnownData
 from mixup_core.rules import printable
@@ -123,6 +134,14 @@ class ImageData:
         if faults:
             raise FileFaultsError(Path(data.folder), faults)
 
+    def notes(self, config: TrainConfig) -> Iterator[str]:
+        """Yield a note that names the folders of an image-folder that a run does not use."""
+        data = config.data
+        folder = Path(data.folder or "")
+        is_here = data.folder is not None and folder.is_dir()
+        if is_here and (names := unused_folders(folder, Layout.of(data))):
+            yield spell_unused(names)
+
     def open(self, config: TrainConfig) -> None:
         """Decode an image-folder once for all runs of this machine.
 
@@ -164,6 +183,35 @@ def described(data: DataConfig) -> DatasetInfo:
 def facts_of(data: DataConfig) -> FolderFacts | None:
     """Return the facts about an image-folder scanned by this process; None for other datasets."""
     return None if data.digest is None else _KNOWN.get(data.digest)
+
+
+def data_remarks(data: DataConfig) -> Iterator[str]:
+    """Yield remarks on the images of a configuration, for plans and captions."""
+    yield from of_test_folder(data)
+    yield from shared_images(data)
+    yield from in_two_classes(data)
+
+
+def of_test_folder(data: DataConfig) -> Iterator[str]:
+    """Yield a remark that names the folder of the test images if it is not `test`."""
+    if data.test and data.test_folder not in {None, "test"}:
+        yield f"the test images are those in {data.test_folder}/"
+
+
+def in_two_classes(data: DataConfig) -> Iterator[str]:
+    """Yield remarks that count equal images of different classes, if any."""
+    facts = facts_of(data)
+    if facts is None:
+        return
+    splits: tuple[SplitName, ...] = ("train", "test") if data.test else ("train",)
+    for split in splits:
+        if pairs := facts.in_two_classes(split):
+            one, other = map(printable, pairs[0])
+            what = "image is" if len(pairs) == 1 else "images are"
+            yield (
+                f"WARNING, {len(pairs)} {what} in two classes of {Layout.of(data).place(split)}/ "
+                f"(the first: {one}, like {other}), so that a label is wrong"
+            )
 
 
 def shared_images(data: DataConfig) -> Iterator[str]:
@@ -264,11 +312,16 @@ def _check_layout(placed: DataConfig) -> None:
         )
     if placed.skip:
         names = [os.fsdecode(name) for name in file_digests(folder, data_root())]
-        names += [f"{k}/" for k in ("val", "valid", "validation") if (folder / k).is_dir()]
+        names += [
+            f"{split}/{entry.name}"
+            for split in ("train", "test")
+            if (folder / split).is_dir()
+            for entry in os.scandir(folder / split)
+        ]
+        others = {name for name in TEST_FOLDERS if name != "test" and (folder / name).is_dir()}
         for pattern in placed.skip:
-            head = pattern.partition("/")[0]
-            is_met = any(fnmatchcase(name, pattern) for name in names) or f"{head}/" in names
-            if not is_met:
+            alone = Layout(skip=(pattern,))
+            if pattern.partition("/")[0] not in others and all(map(alone.has, names)):
                 raise DataError(f"{folder}: the pattern {pattern!r} of data.skip matches no file.")
 
 

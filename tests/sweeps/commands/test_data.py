@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 from PIL import Image
 
+from mixup_core.images.data.file_faults import EMPTY_CLASS
 from sweeps.cli import commands
 from sweeps.commands.request import BAD_INPUT, DONE
 
@@ -98,7 +99,8 @@ def test_a_folder_without_test_images_is_told_how_to_get_some(folder: Path) -> N
 
 def test_skipping_is_advised_only_where_it_helps(folder: Path) -> None:
     (folder / "train" / "owl").mkdir()
-    assert "data.skip" not in check(folder).stderr
+    assert "leave the class out with data.skip" in check(folder).stderr
+    assert check(folder, "--skip", "train/owl").return_value == DONE
     (folder / "train" / "labels.csv").write_text("x")
     assert "2 faults; data.skip of a study file" in check(folder).stderr
     (folder / "train" / "owl").rmdir()
@@ -107,6 +109,15 @@ def test_skipping_is_advised_only_where_it_helps(folder: Path) -> None:
 
 def test_equal_images_and_names_that_are_one_on_some_disks_are_named_in_pairs(folder: Path) -> None:
     cats = folder / "train" / "cat"
+    dog = folder / "train" / "dog" / "0.png"
+    original = dog.read_bytes()
+    dog.write_bytes((cats / "1.png").read_bytes())
+    assert check(folder).stdout.splitlines()[2:] == [
+        "1 training images have the bytes of another; the first: dog/0.png, like cat/1.png",
+        "1 images are in two classes of train/, so that a label is wrong; "
+        "the first: dog/0.png, like cat/1.png",
+    ]
+    dog.write_bytes(original)
     (cats / "2.png").write_bytes((cats / "1.png").read_bytes())
     (cats / "1.PNG").write_bytes((cats / "1.png").read_bytes())
     assert check(folder).stdout.splitlines()[2:] == [
@@ -151,5 +162,5 @@ def test_an_empty_class_is_one_fault_for_each_empty_folder(places: list[str], fo
     for place in places:
         (folder / place).mkdir()
     *lines, last = check(folder).stderr.splitlines()
-    assert lines == [f"{folder / p}: an empty class; each class needs an image." for p in places]
+    assert lines == [f"{folder / place}: {EMPTY_CLASS}" for place in places]
     assert last == ("1 fault" if len(places) == 1 else "2 faults")

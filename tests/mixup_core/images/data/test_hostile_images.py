@@ -45,7 +45,9 @@ def test_an_image_is_taken_or_refused_in_one_line_that_names_it(
     with pytest.raises(DataError) as refused:
         _load(tmp_path / "photos")
     assert str(refused.value).startswith(f"{file}: ")
-    assert str(refused.value).isprintable()
+    fault, advice = str(refused.value).split("\n")
+    assert fault.isprintable()
+    assert advice.isprintable()
 
 
 @pytest.mark.parametrize("turn", range(1, 9))
@@ -80,7 +82,9 @@ def test_a_name_that_commands_a_terminal_is_shown_on_one_line(name: str, tmp_pat
         put(tmp_path / "photos", hostile, name)
         with pytest.raises(DataError) as refused:
             _load(tmp_path / "photos")
-        assert str(refused.value).isprintable()
+        fault, advice = str(refused.value).split("\n")
+        assert fault.isprintable()
+        assert advice.isprintable()
         assert name.encode("unicode_escape").decode() in str(refused.value)
 
 

@@ -12,7 +12,7 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DataError
 from mixup_core.images.data.datasets import load
 from mixup_core.images.data.mapped import load_mapped
-from mixup_core.images.data.needs import ImageData, described, shared_images
+from mixup_core.images.data.needs import ImageData, data_remarks, described, shared_images
 from mixup_core.images.data_config import DataConfig
 from mixup_core.images.feasibility import infeasible
 from mixup_core.images.problem import IMAGES
@@ -122,6 +122,35 @@ def test_files_that_are_skipped_are_as_if_they_were_not_there(pets: Path) -> Non
         config_of(pets, test=False, skip=("train/owl/0.png",))
 
 
+@pytest.mark.parametrize(
+    "skip",
+    [("train/owl/*", "test/owl/*"), ("train/owl", "test/owl"), ("*/owl/",), ("*/owl/**",)],
+)
+def test_a_class_that_is_skipped_is_as_if_it_were_not_there(
+    skip: tuple[str, ...], pets: Path
+) -> None:
+    fill(pets / "test", first=60, cat=2, dog=1)
+    plain = config_of(pets)
+    loaded = reds(plain)
+    fill(pets / "train", first=80, owl=3)
+    fill(pets / "test", first=90, owl=1, owlet=1)
+    (pets / "train" / "owl" / "notes.txt").write_text("x")
+    with pytest.raises(DataError, match=r"leaves out a class, such as test/owlet"):
+        config_of(pets, skip=skip)
+    fill(pets / "train", first=100, owlet=1)
+    skipping = config_of(pets, skip=(*skip, "*/owlet"))
+    assert described(skipping.data).classes == ("cat", "dog")
+    assert run_key(skipping) == run_key(plain)
+    assert reds(skipping) == loaded
+    assert described(config_of(pets, skip=skip).data).classes == ("cat", "dog", "owlet")
+    (pets / "train" / "void").mkdir()
+    with pytest.raises(DataError, match="leave the class out with"):
+        config_of(pets, skip=(*skip, "*/owlet"))
+    assert config_of(pets, skip=(*skip, "*/owlet", "train/void")).data.digest == plain.data.digest
+    with pytest.raises(DataError, match="the pattern 'train/ow' of"):
+        config_of(pets, skip=("train/ow",))
+
+
 def test_faults_of_the_layout_and_of_files_in_both_folders_are_named_together(pets: Path) -> None:
     fill(pets / "test", cat=1, dog=1)
     for name in ("train/cat/notes.txt", "train/dog/bad.png", "test/dog/worse.png"):
@@ -172,6 +201,38 @@ def test_copies_among_held_out_images_are_said(pets: Path) -> None:
     (said,) = shared_images(config_of(pets, test=False, folds=4).data)
     num_trained = sum(1 for _ in (pets / "train").glob("*/*"))
     assert f"10 of the {num_trained} validation images are among the training images" in said
+
+
+def test_equal_images_of_two_classes_are_said(pets: Path) -> None:
+    fill(pets / "val", first=60, cat=2, dog=2)
+    (pets / "val" / "dog" / "1.png").write_bytes((pets / "val" / "cat" / "0.png").read_bytes())
+    usual = "the test images are those in val/"
+    of_test = (
+        "WARNING, 1 image is in two classes of val/ (the first: dog/1.png, like cat/0.png), "
+        "so that a label is wrong"
+    )
+    assert list(data_remarks(config_of(pets).data)) == [usual, of_test]
+    for index in range(2):
+        content = (pets / "train" / "cat" / f"{index}.png").read_bytes()
+        (pets / "train" / "dog" / f"{index}.png").write_bytes(content)
+    assert list(data_remarks(config_of(pets).data))[1].startswith(
+        "WARNING, 2 images are in two classes of train/ (the first: dog/0.png, like cat/0.png)"
+    )
+    (said,) = data_remarks(config_of(pets, test=False).data)
+    assert "2 images are in two classes of train/" in said
+
+
+def test_folders_that_no_run_reads_are_noted(pets: Path) -> None:
+    fill(pets / "val", first=60, cat=1, dog=1)
+    (pets / ".hidden").mkdir()
+    needs = ImageData()
+    assert list(needs.notes(config_of(pets))) == []
+    fill(pets / "test", first=70, cat=1, dog=1)
+    unused = "not used: val/; data.val_size holds out images of train/"
+    for config in (config_of(pets), config_of(pets, test=False)):
+        assert list(needs.notes(config)) == [unused]
+    assert list(needs.notes(config_of(pets, skip=("val/*",)))) == []
+    assert list(needs.notes(TrainConfig(epochs=1, batch_size=2))) == []
 
 
 @pytest.mark.parametrize("pool", [1, 2])
