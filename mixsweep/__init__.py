@@ -30,6 +30,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from mixup_core.addresses import local_path
 from mixup_core.problem import problem_of
 from mixup_core.records import EpochRecord
 from sweeps.commands.request import Request
@@ -257,5 +258,5 @@ def train(
         )
     if device.partition(":")[0] not in {"cpu", "cuda"}:
         raise ValueError(f"device must be cpu, cuda or cuda:NUMBER, got ({device=}).")
-    root = None if data is None else Path(data)
+    root = None if data is None else local_path(data)
     return iter(problem_of(run.config).start(run.config, root, device))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
+from mixup_core.addresses import local_path
 from mixup_core.tree.catalogue import Origin
 
 _MAX_BYTES = 1_000_000
@@ -59,7 +60,7 @@ def read_source(path: str | Path) -> Source:
     Raises:
         PluginError: If the file cannot be read, is too large, or its name does not end in .py.
     """
-    file = Path(path)
+    file = local_path(path)
     if file.suffix != ".py":
         raise PluginError(f"plugin {path}: expected a Python file, whose name ends in .py")
     try:

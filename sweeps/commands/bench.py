@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from sweeps.commands.options import LocalPath
 from sweeps.commands.request import DONE
 
 _REHEARSED = (
@@ -23,7 +24,7 @@ def bench() -> None:
 @bench.command()
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=LocalPath(file_okay=False),
     default=Path(),
     help="Folder for bench-gpu.json and bench-gpu.md; default: the working directory.",
 )

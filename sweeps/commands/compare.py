@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from mixup_core.addresses import store_address
-from sweeps.commands.options import json_option, loading_option, set_option
+from sweeps.commands.options import LocalPath, json_option, loading_option, set_option
 from sweeps.commands.recorded_line import command_line
 from sweeps.commands.request import DONE, SOME_FAILED, RefusedError, Request
 from sweeps.machine.concealed import conceal
@@ -34,7 +34,7 @@ from sweeps.state.results import read_predictions
 @click.option(
     "--home",
     "homes",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=LocalPath(file_okay=False),
     multiple=True,
     help="Folder that holds all results, MIXSWEEP_HOME or runs if none is given; repeatable: two "
     "machines side by side.",
@@ -47,7 +47,7 @@ from sweeps.state.results import read_predictions
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=LocalPath(file_okay=False),
     help="Folder for the columns as Markdown, LaTeX and CSV, with runs and provenance.",
 )
 @json_option

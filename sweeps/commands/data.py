@@ -12,7 +12,7 @@ from mixup_core.images.data.folders import TEST_FOLDERS, Layout, spell_unused, u
 from mixup_core.images.data.spelling import spelled_alike
 from mixup_core.problem import DataError, all_data_needs
 from mixup_core.rules import printable
-from sweeps.commands.options import loading_option
+from sweeps.commands.options import LocalPath, loading_option
 from sweeps.commands.request import BAD_INPUT, DONE
 from sweeps.running.console import still
 
@@ -48,7 +48,7 @@ def fetch_data(name: str) -> int:
 
 
 @data.command("check")
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.argument("folder", type=LocalPath(file_okay=False, exists=True))
 @click.option("--size", type=click.IntRange(min=4), default=224, show_default=True,
               help="Side in pixels that the images will get.")  # fmt: skip
 @click.option("--test-folder", help="Folder of test images; default: test, or else val.")

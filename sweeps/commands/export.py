@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mixup_core.temporary import temporary_folder
+from sweeps.commands.options import LocalPath
 from sweeps.commands.request import DONE, SOME_FAILED, RefusedError, Request, on_study
 from sweeps.state.results import read_predictions
 
@@ -23,7 +24,7 @@ _KINDS = {".csv", ".parquet"}
 @on_study
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=LocalPath(),
     help="A .parquet or .csv file; default: exports/STUDY.parquet in the home, "
     "STUDY-predictions.parquet of predictions.",
 )

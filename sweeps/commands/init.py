@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from sweeps.commands.options import LocalPath
 from sweeps.commands.recorded_line import program
 from sweeps.commands.request import DONE, RefusedError
 
@@ -14,7 +15,7 @@ _SCHEMA = "study.schema.json"
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
+@click.argument("folder", type=LocalPath(file_okay=False), default=".")
 def init(folder: Path) -> int:
     """Write study.yaml, plugin.py and test_plugin.py into FOLDER, ready to check and run.
 

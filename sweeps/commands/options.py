@@ -1,20 +1,38 @@
 """Options: command-line options that several commands share."""
 
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 
-from mixup_core.addresses import Address, store_address
+from mixup_core.addresses import Address, local_path, store_address
 from sweeps.machine.arguments import OPTUNA, STORE
 from sweeps.machine.concealed import conceal
 from sweeps.machine.databases import database_address
 
+
+class LocalPath(click.Path):
+    """A path on the command line; `~` is expanded, which no shell does in `--out=~/x`."""
+
+    def __init__(self, **rules: bool) -> None:
+        super().__init__(path_type=Path, **rules)
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
+        """Return the path, checked."""
+        return super().convert(local_path(os.fspath(value)), param, ctx)
+
+
 home_option = click.option(
     "--home",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=LocalPath(file_okay=False),
     default=Path("runs"),
     envvar="MIXSWEEP_HOME",
     show_default=True,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from sweeps.commands.options import home_option, loading_option
+from sweeps.commands.options import LocalPath, home_option, loading_option
 from sweeps.commands.request import DONE, RefusedError
 from sweeps.machine.home import Home
 
@@ -14,7 +14,7 @@ from sweeps.machine.home import Home
 @loading_option
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=LocalPath(file_okay=False),
     required=True,
     help="Folder to write the site to.",
 )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sweeps.commands.ending import Ending
+from sweeps.commands.options import LocalPath
 from sweeps.commands.recorded_line import command_line, program
 from sweeps.commands.request import DONE, SOME_FAILED, Request, on_study
 from sweeps.commands.terminal_table import show_table
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 @on_study
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=LocalPath(file_okay=False),
     help="Folder to write to; default: reports/STUDY in the home.",
 )
 @click.option(

@@ -7,7 +7,7 @@ import click
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.temporary import temporary_folder
-from sweeps.commands.options import home_option, loading_option, store_option
+from sweeps.commands.options import LocalPath, home_option, loading_option, store_option
 from sweeps.commands.recorded_line import command_line, program
 from sweeps.commands.request import DONE, SOME_FAILED, RefusedError, Request, on_study
 from sweeps.leasing.lease import Lease
@@ -20,7 +20,7 @@ from sweeps.state.ledger import Launch, known_data, launches, note
 @on_study
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=LocalPath(dir_okay=False),
     help="The file; default: exports/STUDY.mixsweep.zip in the home.",
 )
 def share(request: Request, out: Path | None) -> int:
@@ -56,7 +56,7 @@ def share(request: Request, out: Path | None) -> int:
 
 
 @click.command()
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, exists=True))
+@click.argument("file", type=LocalPath(dir_okay=False, exists=True))
 @home_option
 @store_option
 @loading_option

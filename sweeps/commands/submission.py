@@ -14,6 +14,7 @@ from typing import Any, Literal
 import click
 import yaml
 
+from mixup_core.addresses import local_path
 from mixup_core.problem import all_data_needs
 from mixup_core.rules import printable
 from mixup_core.temporary import temporary_folder
@@ -188,7 +189,7 @@ def _uploaded(name: str, upload: Upload) -> str:
     Raises:
         RefusedError: If the file is outside of the working directory, or is not uploaded.
     """
-    file, here = Path(name).resolve(), Path.cwd()
+    file, here = local_path(name).resolve(), Path.cwd()
     if not file.is_relative_to(here):
         raise RefusedError(
             f"{name}: outside of the working directory, and a job gets no other files; "
@@ -236,7 +237,7 @@ def _variables(job: str, data: str | None) -> dict[str, str]:
     return {
         JOB_VARIABLE: job,
         **({} if code is None else code_variables(code)),
-        **({} if data is None else {"MIXSWEEP_DATA": str(Path(data).absolute())}),
+        **({} if data is None else {"MIXSWEEP_DATA": str(local_path(data).absolute())}),
     }
 
 

@@ -43,6 +43,9 @@ class Home:
             PlaceError: If a path is too long, not UTF-8, or has a control character.
         """
         object.__setattr__(self, "folder", local_path(self.folder))
+        for name in ("store_url", "tracking", "optuna"):
+            if (place := getattr(self, name)) is not None and place.startswith("~"):
+                object.__setattr__(self, name, str(local_path(place)))
         places = {"--home": str(self.folder), "--store": self.store_url,
                   "--tracking-uri": self.tracking, "--optuna": self.optuna}  # fmt: skip
         for option, place in places.items():

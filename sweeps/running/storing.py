@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Self, cast
 
+from mixup_core.addresses import local_path
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.numeric_settings import BEGAN_IN, differences
 from mixup_core.problem import Config, Predicting, Process, StateError, problem_of
@@ -85,7 +85,7 @@ class Assignment:
             store=store.url,
             teacher=planned.run.teacher,
             start=planned.start,
-            data_root=str(Path(own_data).absolute()) if own_data else None,
+            data_root=str(local_path(own_data).absolute()) if own_data else None,
             **given,
         )
 

@@ -10,6 +10,14 @@ import pytest
 from mixup_core.plugins.source import PluginError, package_digest, package_source, read_source
 
 
+def test_a_leading_tilde_is_the_home_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "own.py").write_text("x = 1\n")
+    assert read_source("~/own.py") == read_source(tmp_path / "own.py")
+
+
 def test_the_bytes_of_a_file_are_kept_with_their_digest(tmp_path: Path) -> None:
     file = tmp_path / "tiny.py"
     file.write_bytes(b"x = 1\n")

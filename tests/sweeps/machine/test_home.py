@@ -53,6 +53,15 @@ def test_a_folder_that_is_not_there_yet_is_a_home(tmp_path: Path) -> None:
     assert home.store == str(tmp_path / "elsewhere" / "store")
 
 
+@pytest.mark.parametrize("name", ["store_url", "tracking", "optuna"])
+def test_a_leading_tilde_of_every_address_that_is_a_path_is_the_home_folder(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert getattr(Home(folder=tmp_path, **{name: "~/x"}), name) == str(tmp_path / "x")
+    assert getattr(Home(folder=tmp_path, **{name: "s3://~/x"}), name) == "s3://~/x"
+
+
 def test_a_leading_tilde_is_the_home_folder_and_that_of_no_user_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
