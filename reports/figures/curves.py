@@ -30,11 +30,13 @@ from reports.figures.canvas import (
     wrapped,
 )
 from reports.figures.colours import Look
-from reports.numbers.runs import counted_runs
+from reports.numbers.runs import counted_runs, measure_of
+from reports.numbers.shares import Measure
 from reports.numbers.spelling import spell_csv, spell_interval, spell_number, upper_first
 from reports.numbers.summary import Summary, summarise
 from reports.tables.table import Table
 from sweeps.state.results import RunResult
+from sweeps.study.readouts import Last
 from sweeps.study.study import Study
 
 _MOST_CHANGES = 3
@@ -121,7 +123,10 @@ def draw_curves(
     left_out = metrics[1:] if has_many else []
     metrics = metrics[:1] if has_many else metrics
     curves = {
-        metric: {arm: _curve(arranged[arm], metric, problem.axis) for arm in arms}
+        metric: {
+            arm: _curve(arranged[arm], metric, problem.axis, measure_of(study, arm, metric, Last()))
+            for arm in arms
+        }
         for metric in metrics
     }
     marks = {arm: _marks(study, arm) for arm in arms}
@@ -292,7 +297,7 @@ def _marks(study: Study, arm: str) -> tuple[int, ...]:
     return marks if len(marks) <= _MOST_CHANGES else ()
 
 
-def _curve(by_seed: Mapping[int, RunResult], metric: str, axis: Axis) -> _Curve:
+def _curve(by_seed: Mapping[int, RunResult], metric: str, axis: Axis, measure: Measure) -> _Curve:
     seeds, known = {}, dict[tuple[float, ...], dict[float, int]]()
     for seed, result in by_seed.items():
         values = {
@@ -308,7 +313,7 @@ def _curve(by_seed: Mapping[int, RunResult], metric: str, axis: Axis) -> _Curve:
     return _Curve(
         seeds=seeds,
         summaries={
-            place: summarise([values[place] for values in counted])
+            place: summarise([values[place] for values in counted], measure)
             for place in places
             if all(place in values for values in counted)
         },

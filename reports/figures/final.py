@@ -23,15 +23,18 @@ from reports.figures.canvas import (
 )
 from reports.figures.colours import Look
 from reports.numbers.families import Member
-from reports.numbers.runs import values_of
+from reports.numbers.runs import measure_of, values_of
+from reports.numbers.shares import Measure
 from reports.numbers.spelling import spell_csv, spell_heading, upper_first
 from reports.numbers.summary import summarise
 from reports.tables.captions import spell_family
 from reports.tables.table import Table
 from sweeps.state.results import RunResult
+from sweeps.study.study import Study
 
 
 def draw_finals(
+    study: Study,
     arranged: Mapping[str, Mapping[int, RunResult]],
     table: Table,
     looks: Mapping[str, Look],
@@ -39,6 +42,7 @@ def draw_finals(
     """Return the figure of final values; None if no run is complete.
 
     Args:
+        study: Defines the arms, hence the bounds and sample sizes of the metric.
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
         table: The main table of the same results.
         looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).
@@ -58,7 +62,11 @@ def draw_finals(
     }
     shown = table.shown
     means = {
-        "value": {arm: _mean_of(values) for arm, values in finals.items() if values},
+        "value": {
+            arm: _mean_of(values, measure_of(study, arm, table.metric, table.readout))
+            for arm, values in finals.items()
+            if values
+        },
         "difference": {arm: _mean_of_pairs(member) for arm, member in compared.items()},
     }
     panels = {"value": finals, "difference": differences}
@@ -105,8 +113,8 @@ class _Mean:
     ci_high: float | None
 
 
-def _mean_of(values: Mapping[int, float]) -> _Mean:
-    s = summarise(list(values.values()))
+def _mean_of(values: Mapping[int, float], measure: Measure) -> _Mean:
+    s = summarise(list(values.values()), measure)
     return _Mean(n=s.n, mean=s.mean, ci_low=s.ci_low, ci_high=s.ci_high)
 
 

@@ -147,9 +147,15 @@ def _draw_line(
 ) -> None:
     colour, dashes = look
     heights = [shown.scale * summary.mean for summary in means.values()]
-    halves = [shown.scale * (summary.half_width or 0.0) for summary in means.values()]
+    ends = [
+        (s.mean - s.ci_low, s.ci_high - s.mean)
+        if s.ci_low is not None and s.ci_high is not None
+        else (0.0, 0.0)
+        for s in means.values()
+    ]
+    reach = [[shown.scale * width for width in side] for side in zip(*ends, strict=True)]
     line, _, _ = axes.errorbar(
-        list(means), heights, yerr=halves, color=colour, linestyle=dashes, marker="o", ms=4,
+        list(means), heights, yerr=reach, color=colour, linestyle=dashes, marker="o", ms=4,
         capsize=2.5, elinewidth=0.9, label=label,
     )  # fmt: skip
     line.set_clip_on(False)  # markers at 0 or 100 % would be cut in half

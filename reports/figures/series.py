@@ -23,6 +23,7 @@ from reports.figures.canvas import (
 )
 from reports.figures.colours import Look
 from reports.numbers.runs import complete_runs, counted_runs
+from reports.numbers.shares import Measure
 from reports.numbers.spelling import spell_csv, upper_first
 from reports.numbers.summary import summarise
 from reports.tables.table import Table
@@ -127,6 +128,8 @@ def _along_parts(
             }
     if not values:
         return None
+    least, most = series.metric.bounds
+    measure = Measure(least=least, most=most)
     numbers: list[dict[str, Any]] = []
     with styled():
         canvas = Canvas(figsize=(PANEL_INCHES * 1.3, 3.2), layout="constrained")
@@ -139,7 +142,8 @@ def _along_parts(
                 axes.plot(list(parts), heights, color=colour, alpha=0.3, linewidth=0.6)
             means = {}
             for place in next(iter(by_seed.values())):
-                means[place] = summarise([p[place] for p in by_seed.values() if place in p])
+                at_place = [p[place] for p in by_seed.values() if place in p]
+                means[place] = summarise(at_place, measure)
                 numbers.append(
                     {"arm": arm, "part": place, "mean": means[place].mean}
                     | {"ci_low": means[place].ci_low, "ci_high": means[place].ci_high}

@@ -272,7 +272,7 @@ def _drawn(parts: "_Parts", table: Table, predicted: Predicted | None) -> tuple[
     arranged = arrange(study, parts.results)
     figures = (
         draw_curves(study, arranged, table, looks),
-        draw_finals(arranged, table, looks),
+        draw_finals(study, arranged, table, looks),
         *draw_responses(study, table, looks),
         *draw_series(arranged, table, looks),
         draw_decisions(arranged, table),

@@ -21,7 +21,7 @@ from jinja2 import Environment, StrictUndefined
 
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from reports.numbers.runs import arrange, counted_runs, values_of
+from reports.numbers.runs import arrange, counted_runs, measure_of, values_of
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
 from reports.numbers.summary import Summary, summarise
 from reports.pages.manuscript_cells import (
@@ -42,6 +42,7 @@ from reports.tables.searched import spell_winner
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.state.results import RunResult, read_results
+from sweeps.study.readouts import Last
 from sweeps.study.study import Study
 
 _KEPT = ("table.csv", "runs.csv", "verdicts.csv", "points.csv", "provenance.json")
@@ -192,7 +193,7 @@ class Manuscript:
                 most = max(most, ours.n)
                 mark = mark_of(ours, word, printed_seeds)
                 counts[mark] += 1
-                cells.append(f"{spell_mean(ours.mean, ours.half_width)} ({word}) {mark}")
+                cells.append(f"{spell_mean(ours.mean, ours.ci_low, ours.ci_high)} ({word}) {mark}")
             grid.append([arm, f"{most}/{len(measured.seeds_of(arm))}", *cells])
         table = markdown_grid([[escaped(cell) for cell in line] for line in grid])
         told = ", ".join(f"{counts[mark]} {mark}" for mark in (SAME, NEAR, OTHER))
@@ -275,15 +276,23 @@ class Manuscript:
         part = _study(study)
         if column.place is None:
             found = values_of({arm: arranged[arm]}, column.metric, part.readout)[arm]
-            values = list(found.values())
+            values, readout = list(found.values()), part.readout
         else:
+            readout = Last()
             values = [
                 record.metrics[column.metric]
                 for result in counted_runs(arranged[arm]).values()
                 for record in result.records
                 if abs(_place_of(part, record) / column.place - 1) < 1e-6
             ]
-        return summarise([column.scale * value for value in values]) if values else None
+        if not values:
+            return None
+        own = summarise(values, measure_of(part, arm, column.metric, readout))
+        sd, low, high = (
+            None if value is None else column.scale * value
+            for value in (own.sd, own.ci_low, own.ci_high)
+        )
+        return Summary(n=own.n, mean=column.scale * own.mean, sd=sd, ci_low=low, ci_high=high)
 
     def _arranged(self, study: str) -> Mapping[str, Mapping[int, RunResult]]:
         self.used.add(study)

@@ -1,6 +1,7 @@
 """Manuscript cells: our numbers as text, compared with those that a paper printed."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -52,13 +53,13 @@ def mark_of(ours: Summary, printed: str, seeds: int | None) -> str:
 
 
 def spell_summary(row: Mapping[str, str], metric: str, problem: Problem) -> str:
-    """Return a metric's mean ± half of its 95 % interval, from a row of a report's CSV."""
+    """Return a metric's mean and 95 % interval as text, from a row of a report's CSV."""
     scale = problem.metric(metric).scale
     mean, low, high = (row.get(f"{metric}_{name}", "") for name in ("mean", "ci_low", "ci_high"))
     if not mean:
         return DASH
-    half = scale * (float(high) - float(low)) / 2 if low and high else None
-    return spell_mean(scale * float(mean), half, row["n"])
+    least, most = (scale * float(end) if end else None for end in (low, high))
+    return spell_mean(scale * float(mean), least, most, row["n"])
 
 
 def read_cell(cell: str) -> Any:
@@ -74,16 +75,19 @@ def spell_number(value: float) -> str:
     return f"{value:.4g}"
 
 
-def spell_mean(mean: float, half: float | None, n: str = "") -> str:
-    """Return `0.3312 ± 0.0021`, or `100 (all 5)` if all n values are equal.
+def spell_mean(mean: float, low: float | None, high: float | None, n: str = "") -> str:
+    """Return `0.3312 ± 0.0021`, `0.33 [0.02, 0.71]` if asymmetric, `100 (all 5)` if all are equal.
 
     An interval without width would claim that further seeds give the same value, which is unknown.
     """
-    if half is None:
+    if low is None or high is None:
         return spell_number(mean)
-    if half <= _ROUNDING * abs(mean):
+    below, above = mean - low, high - mean
+    if max(below, above) <= _ROUNDING * abs(mean):
         return f"{spell_number(mean)} (all {n})" if n else spell_number(mean)
-    return f"{spell_number(mean)} ± {half:.2g}"
+    if not math.isclose(below, above, rel_tol=1e-6):
+        return f"{spell_number(mean)} [{spell_number(low)}, {spell_number(high)}]"
+    return f"{spell_number(mean)} ± {above:.2g}"
 
 
 def spell_claim(study: Study, claim: Claim, reference: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from reports.numbers.runs import values_of
+from reports.numbers.runs import measure_of, values_of
 from reports.numbers.spelling import DASH, spell_amount, spell_interval, spell_number
 from reports.numbers.summary import summarise
 from reports.tables.listings import Listing, digits_of, spell_summary
@@ -30,7 +30,8 @@ def reference_table(
             shown = study.problem.metric(metric)
             runs = {arm: arranged.get(arm, {})}
             values = list(values_of(runs, metric, study.readout)[arm].values())
-            ours = summarise(values) if values else None
+            measure = measure_of(study, arm, metric, study.readout)
+            ours = summarise(values, measure) if values else None
             difference, interval = DASH, ""
             record: dict[str, Any] = {"arm": arm, "metric": metric, "paper": paper}
             for name in ("n", "mean", "ci_low", "ci_high"):

@@ -9,7 +9,7 @@ from typing import Any
 from mixup_core.problem import Metric
 from reports.numbers.comparison import Comparison, compare
 from reports.numbers.families import record_of
-from reports.numbers.runs import arrange, counted_runs
+from reports.numbers.runs import arrange, counted_runs, measure_of
 from reports.numbers.spelling import DASH, spell_heading, spell_p
 from reports.numbers.summary import Summary, summarise
 from reports.tables.captions import Selection, spell_family
@@ -17,6 +17,7 @@ from reports.tables.listings import Listing, spell_difference, spell_member, spe
 from reports.tables.table import Table
 from sweeps.searching.selection import pareto_front, select_point
 from sweeps.state.results import RunResult
+from sweeps.study.readouts import Last
 from sweeps.study.search import START_UP, Point, Search, SearchHistory
 from sweeps.study.study import Study
 
@@ -105,8 +106,11 @@ class Searched:
 
         The result is None if no seed is complete.
         """
-        values = self.values[objective or self.objective].get(arm, {})
-        return summarise(list(values.values())) if values else None
+        metric = objective or self.objective
+        values = self.values[metric].get(arm, {})
+        if not values:
+            return None
+        return summarise(list(values.values()), measure_of(self.study, arm, metric, Last()))
 
     @property
     def known(self) -> str:

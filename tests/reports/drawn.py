@@ -17,7 +17,10 @@ def draw(study: Study, results: tuple[RunResult, ...]) -> dict[str, Figure]:
     """Return the figures that every study has, without those that lack results."""
     arranged, table = arrange(study, results), tabulate(study, results)
     looks = arm_looks(study.arms)
-    figures = draw_curves(study, arranged, table, looks), draw_finals(arranged, table, looks)
+    figures = (
+        draw_curves(study, arranged, table, looks),
+        draw_finals(study, arranged, table, looks),
+    )
     return {figure.name: figure for figure in figures if figure is not None}
 
 

@@ -3,7 +3,7 @@
 import csv
 import io
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mixup_core.images.config import TrainConfig
@@ -18,6 +18,8 @@ from sweeps.study.study import Run, Study
 EPOCHS = 10
 LAWS: dict[str, Law] = {"erm": Erm(), "midpoint": Midpoint(), "uniform": Beta(alpha=1.0)}
 FINAL_ERROR = {"erm": 0.225, "midpoint": 0.211, "uniform": 0.194}
+AT_A_BOUND = ((0.0, 0.002, 0.0, 0.011, 0.001), (0.0,) * 5, (0.999, 1.0, 0.98, 1.0, 1.0))
+"""Errors of five seeds whose t interval leaves [0, 1] or has no width."""
 NOISE = (0.001, -0.004, 0.006, -0.002, 0.003, 0.0, -0.005, 0.004)
 
 
@@ -95,6 +97,14 @@ def finish(
             attempts=2,
         )
     return RunResult(run=run, stage=stage if epochs else None, failure=ended)
+
+
+def at_a_bound(study: Study, errors: Sequence[float]) -> tuple[RunResult, ...]:
+    """Return results of which the baseline has these errors, by seed."""
+    return tuple(
+        finish(run, errors[run.seed] if run.arm == study.baseline else 0.4 + NOISE[run.seed])
+        for run in study.runs()
+    )
 
 
 def ended(study: Study, ends: Mapping[tuple[str, int], Mapping[str, Any]]) -> list[RunResult]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from mixsweep import read_study
 from tests.conftest import CommandLine
@@ -151,3 +152,29 @@ def test_the_report_shows_its_table_and_figures(finished: CommandLine, tmp_path:
     assert page.count("<img") + page.count("<svg") >= 2
     for shown in ("erm", "midpoint", "uniform", "1/1"):
         assert shown in page
+
+
+def test_a_figure_that_is_wider_than_a_phone_shows_that_it_can_be_scrolled(
+    finished: CommandLine, tmp_path: Path
+) -> None:
+    assert BROWSER is not None
+    file = finished.home / "reports" / "digits" / "report.html"
+    # A window of Chromium has at least 500 pixels; a frame may be narrower.
+    frame = f'<body style="margin:0"><iframe src="{file.as_uri()}" width="390" height="700">'
+    (tmp_path / "phone.html").write_text(frame)
+    picture = tmp_path / "phone.png"
+    for scheme in (0, 1):  # dark, light
+        subprocess.run(
+            [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+             "--window-size=500,720",
+             f"--user-data-dir={tmp_path / 'profile'}", f"--screenshot={picture}",
+             f"--blink-settings=preferredColorScheme={scheme}", (tmp_path / "phone.html").as_uri()],
+            capture_output=True, check=True, timeout=120,
+        )  # fmt: skip
+        with Image.open(picture) as opened:
+            seen = opened.convert("L")
+        # The picture ends 20 pixels before the frame; where it is white, the shadow is seen.
+        inner, edge = ([seen.getpixel((x, y)) for y in range(700)] for x in (330, 368))
+        rows = [y for y in range(120, 700) if inner[y] == 255]
+        assert len(rows) > 50
+        assert sum(edge[y] < 235 for y in rows) > 50

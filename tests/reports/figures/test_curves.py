@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -10,7 +11,7 @@ from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 from tests.reports.decay import RampConfig, decay_study, decayed
 from tests.reports.drawn import draw, numbers_of
-from tests.reports.synthetic import finish, make_study
+from tests.reports.synthetic import AT_A_BOUND, at_a_bound, finish, make_study
 
 
 def test_curve_numbers_are_the_summary_of_every_epoch(
@@ -26,6 +27,22 @@ def test_curve_numbers_are_the_summary_of_every_epoch(
     summary = tabulate(study, results).rows[2].summaries["test/error"]
     assert (float(last["mean"]), float(last["ci_low"])) == (summary.mean, summary.ci_low)
     assert sum(float(last[f"seed_{seed}"]) for seed in range(5)) / 5 == pytest.approx(summary.mean)
+
+
+@pytest.mark.parametrize("errors", AT_A_BOUND)
+def test_the_band_of_the_last_epoch_ends_at_the_limits_of_the_table(
+    errors: Sequence[float],
+) -> None:
+    study = make_study()
+    results = at_a_bound(study, errors)
+    lines = numbers_of(draw(study, results)["learning_curves"])
+    (last,) = [
+        line
+        for line in lines
+        if (line["metric"], line["arm"], line["epoch"]) == ("test/error", "erm", "10")
+    ]
+    summary = tabulate(study, results).rows[0].summaries["test/error"]
+    assert (float(last["ci_low"]), float(last["ci_high"])) == (summary.ci_low, summary.ci_high)
 
 
 @pytest.mark.parametrize("epochs", [10, 150])

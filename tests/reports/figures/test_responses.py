@@ -2,6 +2,7 @@ import csv
 import io
 import re
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -16,7 +17,7 @@ from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 from tests.reports.decay import decay_study, decayed
-from tests.reports.synthetic import finish, make_study
+from tests.reports.synthetic import AT_A_BOUND, at_a_bound, finish, make_study
 
 
 def draw(study: Study, results: tuple[RunResult, ...]) -> dict[str, Figure]:
@@ -181,3 +182,19 @@ def test_arms_that_differ_in_no_number_have_no_response(
 ) -> None:
     assert draw(study, results) == {}
     assert draw(make_study(), ()) == {}
+
+
+@pytest.mark.parametrize("errors", AT_A_BOUND)
+def test_every_interval_of_the_table_is_drawn(errors: Sequence[float], drawn: list[Canvas]) -> None:
+    plain = make_study(arms=("erm",))
+    arms = {
+        f"erm lr={rate}": with_values(plain.arms["erm"], {"optimizer.lr": rate})
+        for rate in (0.1, 0.2, 0.3)
+    }
+    study = replace(plain, arms=arms, baseline=next(iter(arms)))
+    results = at_a_bound(study, errors)
+    draw(study, results)
+    bars = drawn[0].axes[0].containers[0].lines[2][0].get_segments()
+    told = [row.summaries["test/error"] for row in tabulate(study, results).rows]
+    ends = [100 * end for s in told for end in (s.ci_low or 0.0, s.ci_high or 0.0)]
+    assert [height for bar in bars for height in bar[:, 1]] == pytest.approx(ends)

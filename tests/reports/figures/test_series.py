@@ -16,7 +16,7 @@ from sweeps.study.study import Run, Study
 from tests.reports.decay import DECAY, decay_study, decayed
 
 PARTS = Series(head="part", metric=Metric(label="weight of a part", unit="%"))
-PLACES = Series(head="edge/at", metric=Metric(label="edge"), along="height")
+PLACES = Series(head="edge/at", metric=Metric(label="edge", least=-3.0), along="height")
 
 
 def measured(run: Run) -> RunResult:
@@ -91,6 +91,7 @@ def test_parts_that_are_numbers_are_places_of_the_last_record(study: Study) -> N
     assert [(row["part"], float(row["mean"])) for row in rows[:3]] == [
         ("-1.0", -2.0), ("0.0", 1.0), ("1.0", 4.0),
     ]  # fmt: skip
+    assert float(rows[0]["ci_low"]) == -3, "the t interval would go below the least value"
     assert [float(rows[0][f"seed_{seed}"]) for seed in range(3)] == [-3, -2, -1]
     assert "height" in figures["series_edge_at"].caption
 

@@ -193,17 +193,18 @@ def test_a_number_of_one_seed_is_held_against_the_spread_of_single_seeds(
     assert ("prediction interval of a mean of 1000 seeds" in found) == (seeds == 1000)
 
 
-def test_results_that_are_the_same_at_every_seed_have_no_interval(tmp_path: Path) -> None:
+def test_results_are_printed_with_the_interval_of_the_report(tmp_path: Path) -> None:
     report = Home(folder=tmp_path).report_of("two-layer")
     report.mkdir(parents=True)
     name = "features/both"
     (report / "table.csv").write_text(
         f"arm,n,seeds_expected,{name}_mean,{name}_ci_low,{name}_ci_high\n"
         "midpoint,5,5,1.0,1.0,1.0\nerm,5,5,0.1,0.05,0.15\nlate,1,5,0.5,,\n"
+        "two,5,5,0.2,0.02,0.7\n"
     )
     found = Manuscript(home=Home(folder=tmp_path), out=tmp_path).results("two-layer", name)
     cells = [line.split("|")[3].strip() for line in found.splitlines()[2:]]
-    assert cells == ["100 (all 5)", "10 ± 5", "50"]
+    assert cells == ["100 (all 5)", "10 ± 5", "50", "20 [2, 70]"]
 
 
 def test_a_number_that_is_not_measured_is_no_agreement(home: Home, tmp_path: Path) -> None:

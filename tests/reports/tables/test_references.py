@@ -1,10 +1,13 @@
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from reports.numbers.runs import arrange
+from reports.tables.listings import spell_summary
 from reports.tables.references import reference_table
-from tests.reports.synthetic import ended, make_study
+from reports.tables.table import tabulate
+from tests.reports.synthetic import AT_A_BOUND, at_a_bound, ended, make_study
 
 
 def test_a_paper_s_value_stands_beside_ours_with_the_difference() -> None:
@@ -56,3 +59,13 @@ def test_an_arm_without_a_result_still_shows_what_the_paper_prints() -> None:
 def test_a_study_without_references_has_no_such_table() -> None:
     study = make_study()
     assert reference_table(study, arrange(study, [])) is None
+
+
+@pytest.mark.parametrize("errors", AT_A_BOUND)
+def test_the_interval_of_an_arm_is_that_of_the_main_table(errors: Sequence[float]) -> None:
+    study = replace(make_study(), references={"erm": {"test/error": 0.06}})
+    results = at_a_bound(study, errors)
+    listing = reference_table(study, arrange(study, results))
+    assert listing is not None
+    told = tabulate(study, results).rows[0].summaries["test/error"]
+    assert listing.cells[0][2] == spell_summary(told, study.problem.metric("test/error"))

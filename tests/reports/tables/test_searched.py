@@ -201,3 +201,16 @@ def test_points_whose_runs_the_store_has_lost_are_reported_as_missing(
     rows = (tmp_path / "r" / "points.md").read_text().splitlines()
     assert all(any(f"| {arm} " in row and " 0/3 " in row for row in rows) for arm in lost)
     assert "search_map" in {path.stem for path in report.files}
+
+
+def test_the_interval_of_a_point_stays_within_the_bounds_of_its_metric(
+    grown: Study, grown_results: tuple[RunResult, ...]
+) -> None:
+    searched = gather(grown, grown_results, HISTORY)
+    at_zero = {"val/error": {"point 1": {0: 0.0, 1: 0.01, 2: 0.0}, "point 3": {0: 0.0, 1: 0.0}}}
+    for arm in ("point 1", "point 3"):
+        summary = replace(searched, values=at_zero).summary(arm)
+        assert summary is not None
+        assert summary.ci_low is not None
+        assert summary.ci_high is not None
+        assert 0 <= summary.ci_low <= summary.mean < summary.ci_high < 0.1
