@@ -9,6 +9,7 @@ from typing import Literal
 import click
 
 from sweeps.commands.options import AtLeastZero, home_option, json_option, loading_option
+from sweeps.commands.preconditions import missing_data
 from sweeps.commands.request import DONE, Request, on_study
 from sweeps.commands.summaries import plan_summary, spell_plan, spell_status, status_summary
 from sweeps.machine.home import Home
@@ -70,6 +71,9 @@ def plan(
     click.echo(
         json.dumps(summary, indent=2) if as_json else fitted_text(spell_plan(summary, screen()))
     )
+    if summary["to_run"]:
+        for sentence in missing_data(request.study):
+            click.echo(sentence, err=True)
     request.say_elsewhere(edits_alone=bool(summary["stored"]))
     return DONE
 

@@ -14,7 +14,7 @@ from sweeps.machine.address_space import too_small_for_ray
 from sweeps.running.cluster_address import is_elsewhere
 from sweeps.running.console import still
 from sweeps.running.placement import PlacementError
-from sweeps.state.stages import Plan
+from sweeps.state.stages import Plan, plan_study
 from sweeps.study.study import Study
 
 _LEAST_FREE = 1_000_000
@@ -76,18 +76,23 @@ def is_installed(module: str) -> bool:
     return True
 
 
-def require_data(study: Study) -> None:
-    """Check that the datasets of all arms are on this machine.
+def require_data(request: Request) -> None:
+    """Check that the datasets of all arms are on this machine, if there are runs to train.
 
     Raises:
         RefusedError: If some are missing; the message names them and the commands that fetch them.
     """
-    if study.problem.data is None:
-        return
-    needs = study.problem.data()
-    missing = dict.fromkeys(filter(None, map(needs.missing, study.arms.values())))
-    if missing:
+    missing = missing_data(request.study)
+    if missing and (request.study.search or plan_study(request.grown, request.store).pending):
         raise RefusedError("\n".join(missing))
+
+
+def missing_data(study: Study) -> list[str]:
+    """Return a sentence for each dataset of a study that is not on this machine."""
+    if study.problem.data is None:
+        return []
+    needs = study.problem.data()
+    return [*dict.fromkeys(filter(None, map(needs.missing, study.arms.values())))]
 
 
 def require_address_space() -> None:

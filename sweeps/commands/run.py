@@ -111,7 +111,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
     )
     if not is_inline:
         choose_cluster(address)
-    require_data(request.study)
+    require_data(request)
     tracks = not is_inline or is_installed("mlflow")
     if tracks:
         request.require_databases()

@@ -111,6 +111,12 @@ class ImageData:
         model = _model(config)
         if model is not None and (message := model.missing()) is not None:
             return message
+        folder = config.data.folder
+        if folder is not None and not (Path(folder) / "train").exists():
+            return (
+                f"{printable(folder)}: these images are not on this machine, and training needs "
+                "them; if they are in another folder, add --set base.data.folder=FOLDER"
+            )
         for name in _needed(config.data):
             if not is_present(name, root):
                 return f"{name}: not found in {root}; get it with mixsweep data fetch {name}"

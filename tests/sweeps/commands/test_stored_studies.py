@@ -101,6 +101,45 @@ def test_a_finished_study_needs_neither_its_photos_nor_its_cache_nor_its_set(
     assert list(arms["n"]) == [3, 3]
 
 
+def test_a_plan_names_missing_photos_if_runs_need_them_and_they_may_be_elsewhere(
+    launched: Path, tmp_path: Path, type_in: Type
+) -> None:
+    del launched
+    photos, moved = tmp_path / "place" / "photos", tmp_path / "moved"
+    photos.rename(moved)
+    missing = f"{photos}: these images are not on this machine, and training needs them; "
+    for seeds, place, told in (
+        (3, None, ""),
+        (4, None, missing + "if they are in another folder, add --set base.data.folder=FOLDER"),
+        (4, moved, ""),
+    ):
+        _forget()
+        words = [] if place is None else ["--set", f"base.data.folder={place}"]
+        planned = type_in("plan", "signs", "--set", f"seeds={seeds}", *words)
+        assert planned.return_value == DONE
+        assert planned.stderr.strip() == told
+        assert f"{2 * (seeds - 3)} to run" in planned.stdout
+    _forget()
+    inline = ("--engine", "inline")
+    refused = type_in("run", "signs", "--set", "seeds=4", *inline)
+    assert str(refused.exception).startswith(missing)
+    finished = type_in("run", "signs", *inline)
+    assert finished.return_value == DONE, (finished.stderr, finished.exception)
+    assert "nothing to train" in finished.stderr
+
+
+def test_a_finished_study_of_a_dataset_that_is_gone_is_reported_by_run(
+    tmp_path: Path, type_in: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("reg-mixup", "--set", "seeds=1", "--home", str(tmp_path / "other"))
+    train(tmp_path / "other", "reg-mixup", "seeds=1")
+    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "empty"))
+    said = type_in("run", *words, "--engine", "inline")
+    assert said.return_value == DONE, (said.stderr, said.exception)
+    refused = type_in("run", *words, "--set", "seeds=2", "--engine", "inline")
+    assert "get it with mixsweep data fetch fashion-mnist" in str(refused.exception)
+
+
 def test_a_stored_study_is_the_one_it_was_at_another_place(
     launched: Path, tmp_path: Path, type_in: Type
 ) -> None:

@@ -1,5 +1,6 @@
 """ImageData: which data this machine lacks; each image folder is read only once."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,8 @@ def test_a_folder_is_found_from_the_study_and_digested_once(
     assert prepared.data.folder == str(pets)
     assert prepared.data.digest == folder_digest(pets, root)
     assert needs.missing(prepared) is None
+    elsewhere = replace(prepared, data=replace(prepared.data, folder=str(root / "none")))
+    assert str(needs.missing(elsewhere)).startswith(f"{root}/none: these images are not on this")
     assert needs.checksums(prepared) == {"image-folder": {"pets/": prepared.data.digest}}
     monkeypatch.setattr("mixup_core.images.data.needs.describe", None)
     monkeypatch.setattr("mixup_core.images.data.needs.scan_folder", None)
