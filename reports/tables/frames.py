@@ -94,7 +94,7 @@ def prediction_frames(
             if found is None:
                 continue
             run = {"study": study.name, "arm": arm, "seed": seed, "run_key": result.run.key}
-            config, problem = study.arms[arm], study.problem
+            config, problem = result.run.config, study.problem
             classes = dict(enumerate(problem.presentation.classes(config)))
             for name, split in found.splits.items():
                 found_files = list(problem.presentation.examples(config, name))

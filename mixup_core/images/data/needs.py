@@ -103,6 +103,12 @@ class ImageData:
             found = _recalled(placed, known)
             if found is not None:
                 return found
+            if not is_here and any(config.get("data.digest") for config in known.configs):
+                raise DataError(
+                    f"{printable(str(folder / 'train'))}: not found; this store has results of the "
+                    "study with images of another folder: to read them, write the name of the "
+                    "study instead of its file"
+                )
         return _found(placed)
 
     def missing(self, config: TrainConfig) -> str | None:

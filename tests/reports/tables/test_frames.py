@@ -3,18 +3,23 @@
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from mixup_core.images.choices.models import Mlp
-from mixup_core.predictions import AVERAGED, Predictions
+from mixup_core.images.data.datasets import load
+from mixup_core.images.data_config import DataConfig
+from mixup_core.predictions import AVERAGED, Predictions, Split, images_digest
 from mixup_core.records import EpochRecord
 from mixup_core.tree.building import with_values
 from reports.numbers.runs import runs_csv
 from reports.tables.frames import arms_frame, epochs_frame, prediction_frames, runs_frame
 from reports.tables.table import tabulate
+from sweeps.reading.study_file import study_of
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 from tests.reports.synthetic import ended, finish, make_study
@@ -207,3 +212,44 @@ def test_predictions_of_a_run_are_read_when_they_are_asked_for(study: Study) -> 
     assert asked == [("erm", 0)]
     next(frames)
     assert asked == [("erm", 0), ("erm", 1)]
+
+
+@pytest.mark.parametrize("held_out", [{"folds": 3, "test": False}, {"val_size": 4}, {"folds": 2}])
+def test_predicted_photos_are_named_by_the_files_that_their_run_held_out(
+    held_out: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
+    reds = {}
+    for number in range(14):
+        split, kind = ("test" if number > 10 else "train"), ("big dog" if number % 2 else "кот")
+        file = tmp_path / "pets" / split / kind / f"{number} #1.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 4), (number, 0, 0)).save(file)
+        reds[split, f"{kind}/{file.name}"] = number
+    data = {"name": "image-folder", "folder": str(tmp_path / "pets"), "image_size": 4}
+    base = {"data": data | held_out, "model": {"name": "linear"}, "epochs": 1, "batch_size": 2}
+    study = study_of(
+        {"study": "pets", "base": base, "arms": {"erm": {"mix.law": "erm"}}, "seeds": 3}
+    )
+    images = {run.seed: load(run.config.data).held_out(DataConfig()) for run in study.runs()}
+
+    def read(results: Sequence[RunResult]) -> list[Predictions]:
+        (result,) = results
+        splits = {
+            name: Split(
+                labels=of.labels.numpy(),
+                images=images_digest(of.pixels.numpy(), of.labels.numpy()),
+                logits={"": np.zeros((len(of), 2), np.float32)},
+            )
+            for name, of in images[result.run.seed].items()
+        }
+        return [Predictions(splits=splits)]
+
+    frames = list(prediction_frames(study, ended(study, {}), read))
+    assert {frame["seed"].iloc[0] for frame in frames} == {0, 1, 2}
+    for frame in frames:
+        seed, split = frame["seed"].iloc[0], frame["split"].iloc[0]
+        place = "test" if split == "test" else "train"
+        shown = images[seed][split].pixels[:, 0, 0, 0].tolist()
+        assert [reds[place, file] for file in frame["file"]] == shown
+        assert [file.partition("/")[0] for file in frame["file"]] == list(frame["class"])

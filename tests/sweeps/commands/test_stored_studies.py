@@ -101,6 +101,19 @@ def test_a_finished_study_needs_neither_its_photos_nor_its_cache_nor_its_set(
     assert list(arms["n"]) == [3, 3]
 
 
+def test_a_study_file_that_moved_away_from_its_photos_leads_to_the_name(
+    launched: Path, tmp_path: Path, type_in: Type
+) -> None:
+    del launched
+    shutil.rmtree(tmp_path / "place" / "photos")
+    file = (tmp_path / "place" / "signs.yaml").rename(tmp_path / "signs.yaml")
+    _forget()
+    refused = type_in("report", str(file), "--set", "seeds=3")
+    assert f"{tmp_path}/photos/train: not found; this store has results" in str(refused.exception)
+    assert "write the name of the study instead of its file" in str(refused.exception)
+    assert type_in("report", "signs", "--out", str(tmp_path / "after")).return_value == DONE
+
+
 def test_a_plan_names_missing_photos_if_runs_need_them_and_they_may_be_elsewhere(
     launched: Path, tmp_path: Path, type_in: Type
 ) -> None:
