@@ -5,7 +5,10 @@ from typing import Any
 from mixup_core.rules import RuleError
 from mixup_core.tree.catalogue import kind_name
 from mixup_core.tree.parts import REQUIRED, Part, parts
-from mixup_core.tree.spelling_errors import SpellingError
+from mixup_core.tree.spelling_errors import SpellingError, spelling_of
+
+_MOST_FORMS = 3
+"""Maximum number of notations that a message lists."""
 
 
 def chosen_kind(part: Part, name: object, path: str) -> type:
@@ -56,8 +59,10 @@ def check_owner(part: Part, kind: type, field: str, path: str, value: Any) -> No
     ]
     if owners and kind_name(kind) not in owners:
         at = path.rpartition(part.name)[0] + part.kind_path
+        forms = [spelling_of(part.options[name]) for name in owners] if at == path else []
         raise RuleError(
             f"{field} needs {at} to be {' or '.join(owners)}",
             {at: kind_name(kind), f"{path}.{field}": value},
             fields=(f"{path}.{field}", at),
+            hint=f"write {at}: {' or '.join(forms)}" if 0 < len(forms) <= _MOST_FORMS else "",
         )

@@ -52,7 +52,7 @@ def expected(hint: Any) -> str:
     if get_origin(hint) is tuple:
         return f"a list of {_plural(get_args(hint)[0])}"
     if hint in members(hint) and dataclasses.is_dataclass(hint):
-        return _spelling_of(hint)
+        return spelling_of(hint)
     spelled = ("null" if part is type(None) else expected(part) for part in members(hint))
     each = list(dict.fromkeys(spelled))
     return " or ".join([", ".join(each[:-1]), each[-1]] if each[:-1] else each)
@@ -62,7 +62,7 @@ def spellings_under(options: Mapping[str, Any], tag: str) -> str:
     """Return the notations that begin with a tag, for messages: `{beta: ALPHA}`."""
     forms = {kind: short_form(kind) for kind in options.values()}
     under = [kind for kind, form in forms.items() if isinstance(form, Under) and form.tag == tag]
-    return " or ".join(map(_spelling_of, [options[tag], *under]))
+    return " or ".join(map(spelling_of, [options[tag], *under]))
 
 
 def _plural(hint: Any) -> str:
@@ -70,7 +70,7 @@ def _plural(hint: Any) -> str:
     return plain.get(unmarked(hint), f"({expected(hint)})")
 
 
-def _spelling_of(kind: Any) -> str:
+def spelling_of(kind: Any) -> str:
     """Return the notation of a dataclass, for messages: `erm`, `{beta: ALPHA}`."""
     fields = [part.name for part in parts(kind)]
     if form := short_form(kind):

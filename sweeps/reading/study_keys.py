@@ -1,5 +1,6 @@
 """The keys of a study file as dataclasses: the type and meaning of each value, and their rules."""
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,22 @@ Integers = tuple[int, ...] | None
 SeedRange = Annotated[
     str, Matching(r"[0-9]{1,19}\.\.[0-9]{1,19}", "be a number, a list, or FIRST..LAST such as 0..9")
 ]
+_RANGE = re.compile(r"\s*([0-9]{1,19})\s*(?:\.{2,}|-|\u2013|:|to)\s*([0-9]{1,19})\s*")
+
+
+def range_hint(at: Sequence[str | int], text: str) -> str:
+    """Return how to write a range that stands in a list of seeds, for messages; else "".
+
+    Args:
+        at: Path of the range in the study file.
+        text: The range, as written.
+    """
+    found = _RANGE.fullmatch(text)
+    if found is None or len(at) < 2 or at[-2] != "seeds":
+        return ""
+    if len(at) > 2:
+        return "; this list names each seed"
+    return f"; write a range without brackets, seeds: {'..'.join(found.groups())}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -24,7 +24,7 @@ from sweeps.reading.claims_reader import ClaimsReader
 from sweeps.reading.grid_reader import GridReader
 from sweeps.reading.search_reader import SearchReader
 from sweeps.reading.sensitivity_reader import SensitivityReader
-from sweeps.reading.strict_yaml import REFUSED, At, Document, write_yaml
+from sweeps.reading.strict_yaml import REFUSED, At, Document, dotted, write_yaml
 from sweeps.reading.study_keys import StudyKeys
 from sweeps.reading.tree_paths import Settings, TreePaths, config_paths
 from sweeps.reading.tree_reader import TreeReader
@@ -153,19 +153,7 @@ class StudyReader:
         self._check_size("grid" if grid.num_points > 1 else "seeds", num_arms * num_seeds)
         if num_arms > MAX_RUNS:
             return {}
-        arms: dict[str, Config] = {}
-        names: dict[str, str] = {}
-        for name, config, at in self._named(grid):
-            key = run_key(with_named_teacher(config))
-            if key in names:
-                self._read.report(at, f"arms {names[key]!r} and {name!r} are the same run")
-            elif name in arms:
-                self._read.report(at, f"two grid points are named {name!r}")
-            elif len(name) > MAX_NAME:
-                rule = f"an arm's name has at most {MAX_NAME} characters"
-                self._read.report(at, f"{rule}, got {name!r}")
-            arms[name] = config
-            names[key] = name
+        arms = self._distinct(list(self._named(grid)))
         if not self._read.faults:
             self._check_teachers(arms, arms)
         if base is not REFUSED:
@@ -176,8 +164,39 @@ class StudyReader:
             self._check_size("base", 0, num_seeds * sum(config.epochs for config in arms.values()))
         return arms
 
-    def _named(self, grid: GridReader) -> Iterator[tuple[str, Config, At]]:
-        """Yield each valid arm at each grid point: name, configuration, place in the file.
+    def _distinct(self, named: Sequence[tuple[str, str, Config, At]]) -> dict[str, Config]:
+        """Return configurations by name; report arms that are the same run or have one name.
+
+        Args:
+            named: Arm, name, configuration and place of each arm at each grid point.
+        """
+        arms: dict[str, Config] = {}
+        names: dict[str, str] = {}
+        altered = self._altered()
+        for arm, name, config, at in named:
+            key = run_key(with_named_teacher(config))
+            if arm in altered:
+                key = f"{key} without the settings of {name} that were refused"
+            elif key in names:
+                self._read.report(at, f"arms {names[key]!r} and {name!r} are the same run")
+            elif name in arms:
+                self._read.report(at, f"two grid points are named {name!r}")
+            elif len(name) > MAX_NAME:
+                rule = f"an arm's name has at most {MAX_NAME} characters"
+                self._read.report(at, f"{rule}, got {name!r}")
+            arms[name] = config
+            names[key] = name
+        return arms
+
+    def _altered(self) -> frozenset[str]:
+        """Return the arms that lack a setting of the file, because it was refused."""
+        places = {arm: {dotted(("arms", arm)), "base", "grid", "zip"} for arm in self._overrides}
+        refused = {fault.path for fault in self._read.faults}
+        above = {path[: end.start()] for path in refused for end in re.finditer(r"[.\[]|$", path)}
+        return frozenset(arm for arm, own in places.items() if not own.isdisjoint(above))
+
+    def _named(self, grid: GridReader) -> Iterator[tuple[str, str, Config, At]]:
+        """Yield each valid arm at each grid point: arm, name, configuration, place in the file.
 
         An arm of which `exclude` leaves one grid point keeps the name of the study file.
         """
@@ -185,10 +204,10 @@ class StudyReader:
         num_points = Counter(arm for arm, *_ in points)
         for arm, values, config, at in points:
             if "arms" not in self._written:
-                yield arm_name("" if values else arm, values), config, at
+                yield arm, arm_name("" if values else arm, values), config, at
             else:
                 is_alone = num_points[arm] == 1 < grid.num_points
-                yield arm if is_alone else arm_name(arm, values), config, at
+                yield arm, arm if is_alone else arm_name(arm, values), config, at
 
     def _points(self, grid: GridReader) -> Iterator[tuple[str, Mapping[str, Any], Config, At]]:
         """Yield each valid arm at each grid point: arm, grid values, configuration, place."""

@@ -14,6 +14,7 @@ from mixup_core.tree.catalogue import kind_name
 from mixup_core.tree.parts import members, unmarked
 from mixup_core.tree.spelling_errors import SpellingError
 from sweeps.reading.strict_yaml import REFUSED, At, Document, Refused, holds_refused
+from sweeps.reading.study_keys import range_hint
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, blamed
 
 _MOST_NAMED = 8
@@ -118,6 +119,7 @@ class TreeReader:
             is_scalar = isinstance(error.value, bool | int | float)
             quote = "; quote it" if is_scalar and "expected text" in str(error) else ""
             word = error.value if isinstance(error.value, str) else ""
+            quote = quote or range_hint(at, word)
             self.report(
                 at, f"{error}{quote}", word, error.names, error.noun or (noun if word else "")
             )

@@ -187,6 +187,13 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "seed twice": (SMALL.replace("seeds: 2", "seeds: [1, 1]"),
                    "3: seeds: items of seeds must be distinct, at least one, got "
                    "(seeds=[1])."),
+    "range in a list": (SMALL.replace("seeds: 2", "seeds: [1, 3..5]"),
+                        "3: seeds[1]: expected an integer, got text '3..5'; "
+                        "write a range without brackets, seeds: 3..5"),
+    "range with a hyphen in a list": (SMALL.replace("seeds: 2", "seeds: [3-5]"),
+                                      "3: seeds[0]: *, seeds: 3..5"),
+    "text in a list": (SMALL.replace("seeds: 2", "seeds: [x]"),
+                       "3: seeds[0]: expected an integer, got text 'x'"),
     "seed true": (SMALL.replace("seeds: 2", "seeds: [true]"),
                   "3: seeds[0]: expected an integer, *"),
     "seeds by the billion": (SMALL.replace("seeds: 2", f"seeds: {2**64}"),
@@ -211,7 +218,12 @@ BAD: dict[str, tuple[str | bytes, str]] = {
                                   "6: arms.b.mix.switch_epoch: `mix.switch_epoch <= epochs` *"),
     "alpha of no Beta": (SMALL + "arms: {a: {mix.law.alpha: 2}}\n",
                          "4: arms.a.mix.law.alpha: alpha needs mix.law to be beta or truncated"
-                         ", got (mix.law='erm', mix.law.alpha=2.0)."),
+                         ", got (mix.law='erm', mix.law.alpha=2.0); write mix.law: "
+                         "{beta: ALPHA} or {truncated: {alpha: ALPHA, low: LOW, high: HIGH}}."),
+    "second parameter of a Beta with one": (
+        SMALL + "arms: {a: {mix.law: {beta: 1}, mix.law.a: 2}}\n",
+        "4: arms.a.mix.law.a: a needs mix.law to be beta-ab, *; write mix.law: "
+        "{beta: {a: A, b: B}}."),
     "the same arm twice": (SMALL + "arms: {a: {mix.law: {beta: 1}}, b: {mix.law: {beta: 1.0}}}\n",
                            "4: arms.b.mix.law: arms 'a' and 'b' are the same run"),
     "grid empty": (SMALL + "grid: {}\n", "4: grid: needs at least one path"),

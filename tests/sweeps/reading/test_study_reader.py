@@ -151,3 +151,29 @@ def test_a_read_out_of_more_evaluations_than_a_run_has_is_refused(tmp_path: Path
     text = ARMS.replace("epochs: 4", "data: {val_size: 100}, epochs: 12, eval_every: 3") + claims
     assert refusals(tmp_path, text) == [f"8: claims[0]: {said} erm has 4"]
     assert read(tmp_path, text.replace("eval_every: 3", "eval_every: 2")).claims
+
+
+@pytest.mark.parametrize(
+    "arms",
+    [
+        "{a: {}, b: {mix.lawn: erm}}",
+        "{a: {mix.lawn: erm}, b: {}}",
+        "{a: {}, b: {mix: {lawn: erm}}, c: {optimizer.rate: 1}}",
+    ],
+)
+def test_an_arm_that_lacks_a_refused_setting_is_not_called_the_same_as_another(
+    tmp_path: Path, arms: str
+) -> None:
+    problem = "study: s\nbase: {epochs: 1, batch_size: 5}\nseeds: 1\n"
+    lines = refusals(tmp_path, f"{problem}arms: {arms}\n")
+    assert len(lines) == arms.count("law") + arms.count("rate")
+    assert not any("same run" in line for line in lines)
+
+
+def test_equal_arms_are_named_beside_the_fault_of_another(tmp_path: Path) -> None:
+    problem = "study: s\nbase: {epochs: 1, batch_size: 5}\nseeds: 1\n"
+    lines = refusals(
+        tmp_path, f"{problem}arms: {{a: {{}}, b: {{}}, c: {{mix.lawn: erm}}, d: {{}}}}\n"
+    )
+    assert sum("same run" in line for line in lines) == 2
+    assert len(lines) == 3
