@@ -1,4 +1,7 @@
-"""Curves: the epochs of runs in the formats of TensorBoard and Weights & Biases."""
+"""Curves: the epochs of runs in the formats of TensorBoard and Weights & Biases.
+
+The step of a value is the number of epochs trained, as in MLflow and in the table of epochs.
+"""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,7 +29,7 @@ def to_tensorboard(study: Study, results: Sequence[RunResult], folder: Path) -> 
             for record, facts in zip(result.records, result.facts, strict=True):
                 for name, value in record.metrics.items():
                     at = facts.stored_at_ms / 1000
-                    writer.add_scalar(name, value, record.epoch, walltime=at)
+                    writer.add_scalar(name, value, record.epoch + 1, walltime=at)
 
 
 def to_wandb(study: Study, results: Sequence[RunResult], folder: Path) -> None:
@@ -55,7 +58,7 @@ def to_wandb(study: Study, results: Sequence[RunResult], folder: Path) -> None:
         )
         for record, facts in zip(result.records, result.facts, strict=True):
             at = facts.stored_at_ms / 1000
-            run.log({**record.metrics, "_timestamp": at}, step=record.epoch)
+            run.log({**record.metrics, "_timestamp": at}, step=record.epoch + 1)
         run.finish()
 
 

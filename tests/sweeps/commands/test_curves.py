@@ -45,7 +45,7 @@ def test_every_epoch_of_every_run_is_an_event_of_tensorboard(study: Study, tmp_p
             events = found.Scalars(name)
             values = [record.metrics[name] for record in result.records]
             assert [event.value for event in events] == pytest.approx(values)
-            assert [event.step for event in events] == [0, 1, 2]
+            assert [event.step for event in events] == [1, 2, 3]
             times = [facts.stored_at_ms / 1000 for facts in result.facts]
             assert [event.wall_time for event in events] == pytest.approx(times)
 
@@ -80,6 +80,7 @@ def test_every_epoch_of_every_run_is_in_an_offline_run_of_wandb(
             for r in records
             if r.WhichOneof("record_type") == "history"
         ]
+        assert [int(row["_step"]) for row in rows] == [1, 2, 3]
         assert [
             {name: float(row[name]) for name in record.metrics}
             for row, record in zip(rows, result.records, strict=True)
