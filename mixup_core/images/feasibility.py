@@ -134,7 +134,8 @@ def lacking_classes(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
             if after:
                 found.setdefault(_spell_classes(config.data, after), []).append(seed)
     for names, at in found.items():
-        where = "every seed" if len(at) == len(seeds) else f"seed {', '.join(map(str, at))}"
+        some = f"{'seeds' if len(at) > 1 else 'seed'} {', '.join(map(str, at))}"
+        where = "every seed" if len(at) == len(seeds) else some
         yield f"WARNING, no training image is labelled {names} at {where}"
 
 

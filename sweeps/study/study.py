@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -123,13 +123,18 @@ class Study:
         return self.problem.presentation.tags(self.arms[arm])
 
     def remarks(self) -> tuple[str, ...]:
-        """Return remarks on the data of the runs, for plans and captions, each once."""
-        found = (
-            remark
-            for arm, config in self.arms.items()
-            for remark in self.problem.presentation.remarks(config, self.seeds_of(arm))
+        """Return remarks on the data of the runs, for plans and captions, each once.
+
+        A remark that does not hold for every arm names its arms.
+        """
+        found: dict[str, list[str]] = {}
+        for arm, config in self.arms.items():
+            for remark in self.problem.presentation.remarks(config, self.seeds_of(arm)):
+                found.setdefault(remark, []).append(arm)
+        return tuple(
+            remark if len(arms) == len(self.arms) else f"{remark} ({_listed(arms)})"
+            for remark, arms in found.items()
         )
-        return tuple(dict.fromkeys(found))
 
     def seeds_of(self, arm: str) -> tuple[int, ...]:
         """Return the seeds at which an arm is trained."""
@@ -314,3 +319,13 @@ class Study:
             for path in paths
             if path != "seed" and len({json.dumps(flat.get(path)) for flat in flats}) > 1
         )
+
+
+_MOST_NAMED = 5
+"""Maximum number of arms that a remark names."""
+
+
+def _listed(arms: Sequence[str]) -> str:
+    """Return the names of the first arms, and the number of the others."""
+    more = f" and {len(arms) - _MOST_NAMED} more" if len(arms) > _MOST_NAMED else ""
+    return ", ".join(arms[:_MOST_NAMED]) + more

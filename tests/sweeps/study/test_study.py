@@ -47,6 +47,22 @@ def test_no_field_varies_in_a_study_of_one_arm() -> None:
     assert study(a=BASE).varying() == ()
 
 
+def test_a_remark_names_its_arms_unless_it_holds_for_all() -> None:
+    whole = with_values(BASE, {"data.name": "digits", "model.name": "mlp"})
+    few = {
+        law: with_values(whole, {"data.num_train": 8, "mix.law": law})
+        for law in ("erm", "midpoint")
+    }
+    of_all = study(**few).remarks()
+    assert of_all
+    assert "(" not in "".join(of_all)
+    assert study(whole=whole, **few).remarks() == tuple(f"{r} (erm, midpoint)" for r in of_all)
+    many = {f"b{size}": with_values(few["erm"], {"batch_size": size}) for size in range(1, 8)}
+    assert study(whole=whole, **many).remarks() == tuple(
+        f"{r} (b1, b2, b3, b4, b5 and 2 more)" for r in of_all
+    )
+
+
 def test_a_part_of_a_study_has_the_runs_that_the_whole_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
     arms = {

@@ -133,7 +133,7 @@ def test_a_class_that_a_subset_leaves_out_is_named_with_its_seeds(folder: Path) 
     }
     without_bee = ", ".join(str(seed) for seed in seeds if lacking[seed] == [1])
     said = list(lacking_classes(config, seeds))
-    assert f"WARNING, no training image is labelled bee at seed {without_bee}" in said
+    assert f"WARNING, no training image is labelled bee at seeds {without_bee}" in said
 
 
 def test_predicted_images_are_named_by_their_files_in_the_order_of_the_logits(
@@ -216,8 +216,8 @@ def test_a_class_that_one_fold_takes_whole_is_named_with_its_seed(folder: Path) 
     config = replace(config_of(folder, folds=3), model=Mlp())
     found = list(lacking_classes(config, range(6)))
     assert len(found) == 1
-    assert "no training image is labelled bee at seed" in found[0]
-    seeds = [int(seed) for seed in found[0].partition("at seed ")[2].split(", ")]
+    assert "no training image is labelled bee at seeds" in found[0]
+    seeds = [int(seed) for seed in found[0].partition("at seeds ")[2].split(", ")]
     assert seeds[1] == seeds[0] + 3
 
 
