@@ -95,5 +95,7 @@ def _as(kind: Any, plain: Any) -> Any:
 
 
 def _field(field: dataclasses.Field[Any], plain: dict[str, Any]) -> Any:
+    if field.name not in plain and field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
     otherwise = None if field.default is dataclasses.MISSING else field.default
     return _as(field.type, plain.get(field.name, otherwise))

@@ -28,6 +28,7 @@ class Whole:
     parts: tuple[Part, ...]
     by_name: Mapping[str, Mapping[str, Any]]
     title: str = "untitled"
+    remarks: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 WHOLE = Whole(
@@ -91,7 +92,8 @@ def test_a_dataclass_comes_back_from_json_with_its_types() -> None:
 
 
 def test_a_missing_field_has_its_default_or_is_none_where_that_is_of_its_type() -> None:
-    without = {key: value for key, value in PLAIN.items() if key not in {"title", "share"}}
+    left_out = {"title", "share", "remarks"}
+    without = {key: value for key, value in PLAIN.items() if key not in left_out}
     assert filled(Whole, without) == dataclasses.replace(WHOLE, share=None)
     for name in ("count", "parts", "by_name"):
         assert filled(Whole, {key: value for key, value in PLAIN.items() if key != name}) is None

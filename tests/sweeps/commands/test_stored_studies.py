@@ -101,6 +101,21 @@ def test_a_finished_study_needs_neither_its_photos_nor_its_cache_nor_its_set(
     assert list(arms["n"]) == [3, 3]
 
 
+def test_the_record_of_photos_of_an_earlier_version_is_read(
+    launched: Path, tmp_path: Path, type_in: Type
+) -> None:
+    shutil.rmtree(tmp_path / "place")
+    (record,) = (launched / "store" / "data").glob("*.json")
+    facts = json.loads(record.read_text())
+    required = {"digest", "classes", "train", "test"}
+    added = {"shared", "copies", "test_copies", "transparent", "unreadable", "decoder"}
+    assert facts.keys() == required | added, "a field that is added has a default"
+    record.write_text(json.dumps({name: facts[name] for name in required}))
+    _forget()
+    said = type_in("status", "signs")
+    assert said.return_value == DONE, said.exception
+
+
 def test_a_study_file_that_moved_away_from_its_photos_leads_to_the_name(
     launched: Path, tmp_path: Path, type_in: Type
 ) -> None:
