@@ -30,15 +30,22 @@ def spell_interval(low: float | None, high: float | None, scale: float, digits: 
     """Return ` [low, high]`, scaled and rounded; an empty text if there is no interval.
 
     If both ends would round to the same number, they get more digits, so that no interval looks
-    empty.
+    empty. Ends with many zeros after the point are written with an exponent.
     """
     if low is None or high is None:
         return ""
+    if low < high and _is_tiny(scale * max(-low, high), digits):
+        return f" [{scale * low:z.1g}, {scale * high:z.1g}]"
     for more in range(digits, _MOST_DIGITS):
         ends = spell_number(low * scale, more), spell_number(high * scale, more)
         if ends[0] != ends[1]:
             return f" [{ends[0]}, {ends[1]}]"
     return ""
+
+
+def _is_tiny(value: float, digits: int) -> bool:
+    """Return True if a number needs more than three further digits to show that it is not 0."""
+    return value < 0.5 * 10.0 ** -(digits + 3)
 
 
 def spell_estimate(record: Mapping[str, Any], name: str, scale: float, digits: int) -> str:
@@ -56,10 +63,12 @@ def spell_estimate(record: Mapping[str, Any], name: str, scale: float, digits: i
 def spell_half(half: float, scale: float, digits: int) -> str:
     """Return half the width of an interval, scaled and rounded.
 
-    More digits if it would round to 0.
+    More digits if it would round to 0, and an exponent if these would be many.
     """
     if half <= 0:
         return DASH
+    if _is_tiny(scale * half, digits):
+        return f"{scale * half:.1g}"
     while digits < _MOST_DIGITS and float(text := spell_number(half * scale, digits)) == 0:
         digits += 1
     return text

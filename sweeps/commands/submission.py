@@ -75,9 +75,9 @@ def submit(  # noqa: PLR0913  each is an option
 ) -> int:
     """Run a study as a job of a Ray cluster, and exit with the job's exit code.
 
-    The working directory is uploaded, without results, datasets, files that .gitignore or
-    .rayignore exclude, and files that look like credentials. Paths in
-    options are paths on the cluster; relative ones are made absolute on this machine.
+    The working directory is uploaded, without results folders, downloaded datasets, files that
+    .gitignore or .rayignore exclude, and files that look like credentials. Paths in options are
+    paths on the cluster; relative ones are made absolute on this machine.
     """  # noqa: DOC501
     places = _places(request)
     environment = _shipped_environment()

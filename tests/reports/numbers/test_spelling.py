@@ -43,6 +43,15 @@ def test_no_interval_is_printed_without_a_width() -> None:
     assert spell_half(0.0, 100.0, 2) == "—"
 
 
+def test_ends_with_many_zeros_have_an_exponent() -> None:
+    assert spell_interval(0.0, 4.4e-16, 1.0, 3) == " [0, 4e-16]"
+    assert spell_interval(-3e-9, 2e-9, 100.0, 2) == " [-3e-07, 2e-07]"
+    assert spell_interval(0.25, 0.25 + 1e-9, 1.0, 3) == " [0.250000000, 0.250000001]"
+    assert spell_interval(0.0, 0.0, 1.0, 3) == ""
+    assert spell_half(4.4e-16, 1.0, 3) == "4e-16"
+    assert spell_half(1e-6, 1.0, 3) == "0.000001"
+
+
 def test_csv_keeps_every_digit_and_no_cell_starts_a_formula() -> None:
     text = spell_csv(
         [{"arm": "=1+1", "mean": 0.1 + 0.2, "note": None}, {"arm": "@x", "mean": 1, "note": "a,b"}]
