@@ -35,7 +35,12 @@ def list_launched(home: Path, store_url: str | None, as_json: bool) -> int:
         click.echo(json.dumps({"studies": rows}, indent=2))
         return DONE
     if not rows:
-        click.echo(f"{place.store}: no study was launched here", err=True)
+        why = (
+            "this store does not exist"
+            if Store(place.store).is_absent
+            else "no study was launched here"
+        )
+        click.echo(f"{place.shown_store}: {why}", err=True)
         return DONE
     header = {
         "study": "study", "settings": "settings", "done": "done", "state": "state",

@@ -153,6 +153,11 @@ class Request:
         if any(result.outcome != "missing" for result in self.results()):
             return
         place = self.home.shown_store
+        if self.store.is_absent:
+            raise RefusedError(
+                f"{place}: this store does not exist, so nothing of the study {self.study.name} is "
+                "stored there"
+            )
         if not self._launches:
             raise RefusedError(f"{place}: nothing of the study {self.study.name} is stored there")
         stored = "; ".join(map(self._told, self._launches))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @on_study
 def sync(request: Request) -> int:
     """Make MLflow equal to the store, even from an empty database."""  # noqa: DOC501
+    request.require_stored()
     request.require_databases()
     with Lease.acquire(request.store, request.study.name, command_line()) as lease:
         results = request.results()

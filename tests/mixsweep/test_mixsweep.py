@@ -54,7 +54,7 @@ def test_epochs_are_what_each_run_measured(home: Path) -> None:
 
 
 def test_a_home_that_holds_nothing_of_a_study_is_refused(home: Path, tmp_path: Path) -> None:
-    with pytest.raises(RefusedError, match="none/store: nothing of the study digits is stored"):
+    with pytest.raises(RefusedError, match="none/store: this store does not exist"):
         mixsweep.load("digits", home=tmp_path / "none")
     assert not (tmp_path / "none").exists()
     with pytest.raises(RefusedError, match="nothing of the study digits is stored there"):

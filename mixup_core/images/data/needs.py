@@ -103,7 +103,7 @@ class ImageData:
             found = _recalled(placed, known)
             if found is not None:
                 return found
-            if not is_here and any(config.get("data.digest") for config in known.configs):
+            if self._looks_here and any(config.get("data.digest") for config in known.configs):
                 raise DataError(
                     f"{printable(str(folder / 'train'))}: not found; this store has results of the "
                     "study with images of another folder: to read them, write the name of the "

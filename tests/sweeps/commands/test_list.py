@@ -105,8 +105,10 @@ def test_a_study_that_was_never_run_is_not_listed_as_stopped(tmp_path: Path) -> 
 def test_an_empty_home_holds_no_study(tmp_path: Path) -> None:
     said = _mixsweep(tmp_path / "none", "list")
     assert (said.return_value, said.stdout) == (0, "")
-    assert "no study was launched here" in said.stderr
+    assert "this store does not exist" in said.stderr
     assert not (tmp_path / "none").exists()
+    (tmp_path / "none" / "store").mkdir(parents=True)
+    assert "no study was launched here" in _mixsweep(tmp_path / "none", "list").stderr
 
 
 def test_a_store_alone_is_listed_without_the_reports_of_the_default_home(

@@ -127,6 +127,9 @@ def test_a_study_file_that_moved_away_from_its_photos_leads_to_the_name(
     assert f"{tmp_path}/photos/train: not found; this store has results" in str(refused.exception)
     assert "write the name of the study instead of its file" in str(refused.exception)
     assert type_in("report", "signs", "--out", str(tmp_path / "after")).return_value == DONE
+    _forget()
+    refused = type_in("status", "signs", "--set", f"base.data.folder={tmp_path}/none")
+    assert "none/train: not found; an image-folder holds" in str(refused.exception)
 
 
 def test_a_plan_names_missing_photos_if_runs_need_them_and_they_may_be_elsewhere(
@@ -219,6 +222,16 @@ def test_a_home_that_does_not_exist_is_named(reference: str, tmp_path: Path, typ
     place.mkdir(parents=True)
     said = type_in("status", reference, "--home", str(place.parent))
     assert f"; no study was launched in the store {place}; bundled" in str(said.exception)
+
+
+@pytest.mark.parametrize("command", ["report", "share", "sync", "list"])
+def test_a_command_on_a_home_that_does_not_exist_says_so_and_creates_nothing(
+    command: str, tmp_path: Path, type_in: Type
+) -> None:
+    said = type_in(command, *([] if command == "list" else ["digits"]))
+    told = f"{tmp_path}/runs/store: this store does not exist"
+    assert (said.stderr if command == "list" else str(said.exception)).startswith(told)
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_folder_that_is_called_like_a_stored_study_does_not_hide_it(
