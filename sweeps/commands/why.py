@@ -44,7 +44,7 @@ def why(request: Request, arm: str | None, seed: int | None) -> int:
         for line in (
             *_outcome(result, ended if is_left_out else None, request),
             *_stages(result, request.store, stored, trainers, others.get(result.run.key, "")),
-            *_next(planned.get(result.run.key), trainers, is_left_out=is_left_out),
+            *_next(result, planned.get(result.run.key), trainers, is_left_out=is_left_out),
         ):
             click.echo(fitted_text(line))
         if cut is not None and (result.run.arm, result.run.seed) in at_end:
@@ -147,7 +147,7 @@ def _stages(
         following = stages[place] if place < len(stages) else None
         if following is not None and _trainer(stage) == _trainer(following):
             continue
-        epochs = f"epoch {first}" if first == stage.epochs else f"epochs {first}-{stage.epochs}"
+        epochs = _spell_epochs(first, stage.epochs)
         by = _trainer(stage)
         own = f"this run{others}"
         who = own if by == result.run.key else trainers.get(by, f"run {by}" if by else "")
@@ -159,17 +159,28 @@ def _stages(
         first = stage.epochs + 1
 
 
+def _spell_epochs(first: int, last: int) -> str:
+    return f"epoch {first}" if first == last else f"epochs {first}-{last}"
+
+
 def _trainer(stage: Stage) -> str:
     return stage.environment.get(TRIED, "").partition(" ")[0]
 
 
 def _next(
-    planned: PlannedRun | None, trainers: Mapping[str, str], *, is_left_out: bool
+    result: RunResult,
+    planned: PlannedRun | None,
+    trainers: Mapping[str, str],
+    *,
+    is_left_out: bool,
 ) -> Iterator[str]:
     if planned is None or is_left_out:
         return
-    last = planned.run.config.epochs
-    yield f"  next      a launch trains epochs {planned.first_epoch + 1}-{last}"
+    last, first, stored = planned.run.config.epochs, planned.first_epoch + 1, len(result.records)
+    yield f"  next      a launch trains {_spell_epochs(first, last)}"
+    if first <= stored:
+        again = _spell_epochs(first, stored)
+        yield f"  again     {again}, because the store has no state after epoch {stored}"
     for need in planned.needs:
         what = "learns from it" if need.use == "teacher" else f"shares its first {need.epoch}"
         yield f"  waits for {trainers.get(need.run, need.run)}: {what}"
