@@ -9,6 +9,7 @@ import pytest
 
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import Lease
+from sweeps.state.ledger import enter
 from tests.conftest import CommandLine
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task, wait_for
@@ -95,9 +96,11 @@ def test_a_tracking_password_is_used_and_never_written(
     with running(server, lambda: listens(port), **environment):
         user = {"MLFLOW_TRACKING_USERNAME": "admin"}
         welcome = command_line(**user, MLFLOW_TRACKING_PASSWORD=password)
+        stranger = command_line(**user, MLFLOW_TRACKING_PASSWORD="another-canary")
+        for home in {welcome.home, stranger.home}:
+            enter(TWO_LAWS.study, Store(str(home / "store")), "mixsweep run")
         said = welcome("sync", *study)
         assert "0 finished runs of 4 are in MLflow" in said.stdout
-        stranger = command_line(**user, MLFLOW_TRACKING_PASSWORD="another-canary")
         refused = stranger("sync", *study, code=2)
         assert "You are not authenticated" in refused.stderr
     written = [path.read_bytes() for path in welcome.home.rglob("*") if path.is_file()]
