@@ -49,6 +49,9 @@ def why(request: Request, arm: str | None, seed: int | None) -> int:
             click.echo(fitted_text(line))
         if cut is not None and (result.run.arm, result.run.seed) in at_end:
             click.echo(fitted_text(f"  killed    {cut.spell_death()}"))
+    for one in dict.fromkeys(result.run.arm for result in found):
+        if seed is None and (reason := _pruned(request, one)):
+            click.echo(fitted_text(reason))
     if any(result.outcome == "missing" for result in found):
         request.say_elsewhere()
     return DONE
@@ -70,8 +73,22 @@ def chosen_results(request: Request, arm: str | None, seed: int | None) -> list[
     ]  # fmt: skip
     if not found:
         seeds = ", ".join(map(str, study.seeds_of(arm or study.baseline)))
-        raise RefusedError(f"{study.name}: no seed {seed}; its seeds are {seeds}")
+        reason = _pruned(request, arm) if arm is not None and seed in study.seeds else ""
+        more = f"; {reason}" if reason else ""
+        raise RefusedError(f"{study.name}: no seed {seed}; its seeds are {seeds}{more}")
     return found
+
+
+def _pruned(request: Request, arm: str) -> str:
+    """Return why a point of a search was trained at some seeds only; "" if it was not pruned."""
+    study = request.grown
+    if arm not in {point.arm for point in request.history.points if point.state == "pruned"}:
+        return ""
+    own = len(study.seeds_of(arm))
+    return (
+        f"{arm}: pruned by the search after {own} of {len(study.seeds)} seeds, because it was "
+        "clearly worse than the best point"
+    )
 
 
 def _trainers(request: Request, launched: Sequence[Launch]) -> Mapping[str, str]:

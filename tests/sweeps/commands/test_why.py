@@ -18,6 +18,7 @@ from sweeps.reading.study_file import load_study
 from sweeps.reading.tree_reader import named
 from sweeps.state.ledger import enter
 from sweeps.state.results import TRIED
+from sweeps.study.search import Point, SearchHistory
 from sweeps.study.study import Run
 
 
@@ -102,6 +103,39 @@ def test_epochs_whose_states_are_lost_are_said_to_be_trained_again(home: Path) -
         "  next      a launch trains epochs 1-3",
         "  again     epochs 1-2, because the store has no state after epoch 2",
     ]
+
+
+SEARCH = """
+study: searched
+base: {data: {name: digits, val_size: 200}, model: {name: mlp}, epochs: 1, batch_size: 64}
+arms: {erm: {}}
+search:
+  space: {optimizer.lr: {log_uniform: [0.001, 0.1]}}
+  points: 2
+  objective: val/error
+  prune: {after: 2}
+seeds: 3
+"""
+
+
+def test_seeds_that_a_search_left_out_of_a_pruned_point_are_explained(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = home / "searched.yaml"
+    file.write_text(SEARCH)
+    pruned = Point(number=0, values={"optimizer.lr": 0.01}, state="pruned", num_seeds=2)
+    whole = Point(number=1, values={"optimizer.lr": 0.02}, state="open")
+    history = SearchHistory(points=(pruned, whole))
+    monkeypatch.setattr(Request, "history", property(lambda request: history))
+    why = "point 0: pruned by the search after 2 of 3 seeds, because it was clearly worse than"
+    lines = said("why", str(file))
+    assert [line.startswith(why) for line in lines if "pruned" in line] == [True]
+    assert not any("pruned" in line for line in said("why", str(file), "point 1"))
+    assert not any("pruned" in line for line in said("why", str(file), "point 0", "1"))
+    with pytest.raises(RefusedError, match=f"its seeds are 0, 1; {why}"):
+        said("why", str(file), "point 0", "2")
+    with pytest.raises(RefusedError, match=r"no seed 7; its seeds are 0, 1$"):
+        said("why", str(file), "point 0", "7")
 
 
 def test_a_run_that_other_studies_have_is_named_with_them(home: Path) -> None:
