@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any, assert_never
 
+from mixup_core.rules import printable
 from mixup_core.store.checkpoints import Store
 from sweeps.commands.claim_power import claim_powers, spell_powers
 from sweeps.commands.costs import (
@@ -75,6 +76,7 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
         "prediction_bytes": bytes_of_predictions(p.run.config for p in planned.pending),
         "last_state_bytes": len(planned.pending) * spare_bytes(len(results)),
         "memory_bytes": _memory(study),
+        "codes": dict(study.codes),
         "remarks": list(study.remarks()),
         "claims": (powers := claim_powers(study, results)),
         "claims_decide": spell_powers(study, powers),
@@ -250,6 +252,7 @@ def spell_plan(summary: dict[str, Any], size: os.terminal_size | None = None) ->
                 if summary["diverged"]
                 else []
             ),
+            *(f"name      {code} is {printable(text)}" for code, text in summary["codes"].items()),
             *(f"data      {remark}" for remark in summary["remarks"]),
             *(f"claim     {line}" for line in summary["claims_decide"]),
         ]

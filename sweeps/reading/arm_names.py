@@ -35,6 +35,22 @@ def arm_name(arm: str, point: Mapping[str, Any]) -> str:
     return " ".join(words)
 
 
+def coded_values(point: Mapping[str, Any]) -> dict[str, str]:
+    """Return the texts that the names of arms contain as a code, by code: `{"5cea44": "фото"}`.
+
+    Args:
+        point: Values of a grid point, by dotted path of the configuration.
+    """
+    texts = [value for value in map(spelled, point.values()) if isinstance(value, str)]
+    return {
+        name: text for text in texts if (name := _value_name(text)) != text and not _is_plain(text)
+    }
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and len(text) <= _MOST_LETTERS
+
+
 def _value_name(value: Any) -> str:
     match value:
         case None:
@@ -51,7 +67,7 @@ def _value_name(value: Any) -> str:
         case _:
             text = str(value)
             plain = re.sub(r"[^A-Za-z0-9._+-]", "-", text)
-            if text.isascii() and len(text) <= _MOST_LETTERS:
+            if _is_plain(text):
                 return plain
             # All other letters become `-`; a hash keeps such values distinct.
             digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -19,7 +19,7 @@ from mixup_core.problem import (
 )
 from mixup_core.rules import RuleError
 from mixup_core.tree.written_forms import flatten
-from sweeps.reading.arm_names import ARM_NAME, MAX_NAME, arm_name
+from sweeps.reading.arm_names import ARM_NAME, MAX_NAME, arm_name, coded_values
 from sweeps.reading.claims_reader import ClaimsReader
 from sweeps.reading.grid_reader import GridReader
 from sweeps.reading.search_reader import SearchReader
@@ -90,6 +90,7 @@ class StudyReader:
             return None
         self._problem = problem_named(keys.problem)
         self._read = TreeReader(self._read.document, config_paths(self._problem))
+        self._codes: dict[str, str] = {}
         self._needs = None if self._problem.data is None else self._problem.data()
         if self._needs is not None and self._known is not None:
             self._needs.recall(partial(self._known, keys.study), only=self._only_known)
@@ -139,6 +140,7 @@ class StudyReader:
             budget=keys.budget or Budget(),
             until=keys.seeds if isinstance(keys.seeds, UntilDecided) else None,
             folder=str(self._folder),
+            codes=self._codes,
         )
 
     def _arms(self) -> dict[str, Config]:
@@ -220,6 +222,7 @@ class StudyReader:
                 config = self._config(levels)
                 if config is not None:
                     values = {path: setting.value for path, setting in point.items()}
+                    self._codes |= coded_values(values)
                     given = [setting.at for setting in (*point.values(), *override.values())]
                     yield arm, values, config, [*given, (listed,)][0]
 

@@ -99,6 +99,8 @@ class Study:
     """Arms that its search added, in that order: points, and arms of the confirmation."""
     folder: str = field(default="", compare=False)
     """Folder that relative paths of the study file start from."""
+    codes: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Values of a grid that names of arms contain as a code, by code."""
     outside: Mapping[str, Config] = field(default_factory=dict)
     """Other arms of the full study, if this is a part of it (`part`); they may be teachers."""
 

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mixup_core.laws import Beta, Law, Midpoint
-from sweeps.reading.arm_names import ARM_NAME, MAX_NAME, arm_name
+from sweeps.reading.arm_names import ARM_NAME, MAX_NAME, arm_name, coded_values
 
 
 def test_a_grid_point_is_named_by_as_few_last_parts_as_tell_its_paths_apart() -> None:
@@ -52,3 +52,11 @@ def test_values_of_other_letters_and_long_ones_are_told_apart_and_keep_their_end
     assert len(set(long)) == 2
     assert all(re.fullmatch(rf"folder={ARM_NAME}", name) for name in names + long)
     assert all(len(name) < 50 for name in long)
+
+
+def test_values_that_names_contain_as_a_code_can_be_looked_up() -> None:
+    long = "x/" * 40
+    point = {"data.folder": "фото", "data.name": "digits", "model.weights": long, "epochs": 3}
+    codes = coded_values(point)
+    assert set(codes.values()) == {"фото", long}
+    assert all(f"={code}" in arm_name("erm", point) for code in codes)
