@@ -30,7 +30,7 @@ _RANGE = re.compile(r"\s*([0-9]{1,19})\s*(?:\.{2,}|-|\u2013|:|to)\s*([0-9]{1,19}
 
 
 def range_hint(at: Sequence[str | int], text: str) -> str:
-    """Return how to write a range that stands in a list of seeds, for messages; else "".
+    """Return a hint for a range that stands in a list of seeds, for messages; else "".
 
     Args:
         at: Path of the range in the study file.
