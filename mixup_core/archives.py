@@ -35,7 +35,8 @@ def require_unpacked(stream: IO[bytes]) -> None:
     stated = sum(member.file_size for member in members)
     if any(member.compress_type != zipfile.ZIP_STORED for member in members) or stated > size:
         raise ArchiveError(
-            f"damaged or unsafe: its members declare {stated:,} bytes, and the file has {size:,}"
+            f"damaged or unsafe: its uncompressed contents claim {stated:,} bytes, "
+            f"but the file has only {size:,}"
         )
     stream.seek(0)
 

@@ -1,1 +1,1 @@
-"""Benchmarks of image training: its cost on a device, beside a pipeline like that of the papers."""
+"""Benchmarks of image training on a device, compared with a conventional training loop."""

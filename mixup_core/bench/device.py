@@ -126,7 +126,7 @@ def ceilings(size: Size, device: torch.device) -> Figures:
 
 
 def reference_pipeline(size: Size, device: torch.device) -> Figures:
-    """Return the images per second of a pipeline like that of the papers, after a warm-up epoch."""
+    """Return the images per second of a conventional training loop, after a warm-up epoch."""
     data, _ = images_of(size, size.data[0])
     views = reference.ConcatenatedViews(data.train, data.info, seed=0)
     network = size.model.initialised(

@@ -1,4 +1,4 @@
-"""Reference: a pipeline like that of the papers, rewritten here from its published description.
+"""Reference: a conventional training loop, written from the description in papers on mixup.
 
 It builds the concatenated images of a run beforehand, fetches each through a `DataLoader` without
 workers, scales the two views at each access, fetches the partners as a second batch, mixes, and

@@ -123,7 +123,7 @@ def _mps(device: torch.device) -> Iterator[dict[str, str]]:
         RuntimeError: If there is no GPU.
     """
     if device.type != "cuda":
-        raise RuntimeError("MPS needs a GPU, got (device=cpu).")
+        raise RuntimeError("NVIDIA's Multi-Process Service (MPS) needs a GPU, got (device=cpu).")
     with tempfile.TemporaryDirectory(prefix="mps-") as folder:
         names = ("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY")
         variables = dict.fromkeys(names, folder)

@@ -155,7 +155,7 @@ class TrainConfig(Checked):
         last = 0 if mix.schedule is None else mix.schedule.last_change
         if last >= self.epochs:
             raise RuleError(
-                "mix.schedule.phases until < epochs",
+                "until < epochs for every phase of mix.schedule",
                 {"mix.schedule.phases": last, "epochs": self.epochs},
             )
         for path, operation in (("operation", mix.operation), ("second", mix.second)):

@@ -113,8 +113,8 @@ class Law(Checked, ABC):
             E[-lam ln lam - (1 - lam) ln(1 - lam)]
 
         Args:
-            digamma: Digamma function for closed forms; None means SciPy's. Records of image runs
-                need PyTorch's function, whose last bits differ.
+            digamma: Digamma function for closed forms; None means SciPy's. Image runs pass
+                PyTorch's, because their stored records contain its last bits, which differ.
         """
         del digamma
         from scipy.special import entr
@@ -174,7 +174,7 @@ class ConstantLaw(Law):
 
     @property
     def is_symmetric(self) -> bool:
-        """True if the constant is 1/2."""
+        """True if the constant weight is 1/2."""
         return self.constant == 0.5
 
     def label_entropy(self, digamma: object = None) -> float:

@@ -199,7 +199,10 @@ def _keyed(config: TrainConfig, path: str, member: Any) -> str:
             continue
         pairs = list(_pairs(config, path, member, field))
         if not pairs:
-            raise BrokenError(f"found no second valid value of `{field}` to test; widen its limits")
+            raise BrokenError(
+                f"found no second valid value of `{field}`, so its effect cannot be checked; "
+                "widen its limits"
+            )
         same = [pair for pair in pairs if len({stage_keys(each)[-1] for each in pair}) == 1]
         if len(same) == len(pairs) or any(run_key(one) == run_key(other) for one, other in pairs):
             raise BrokenError(f"changing `{field}` does not change the last stage key")

@@ -34,10 +34,10 @@ class BaselessError(BrokenError):
 
 
 def findings(entry: str, checks: Checks) -> Iterator[Finding]:
-    """Run the checks of an entry and yield the result of each.
+    """Run the checks of a catalogue entry, such as a law, and yield the result of each.
 
-    Any other exception breaks the contract too and ends the checks, because later checks would
-    raise it again.
+    A check fails with `BrokenError`. Any other exception is a failure too, and ends the checks:
+    later ones would raise it again.
     """
     for statement, check in checks:
         contract, broken, goes_on = statement, "", True

@@ -95,7 +95,10 @@ def _keyed(problem: Problem, config: Any) -> str:
         tried = ((base, list(_others(base, path))) for base in bases)
         base, others = next((pair for pair in tried if pair[1]), (config, []))
         if not others and len(set(map(repr, values(known[path].part.hint)))) > 1:
-            raise BrokenError(f"found no second valid value of `{path}` to test; widen its limits")
+            raise BrokenError(
+                f"found no second valid value of `{path}`, so its effect cannot be checked; "
+                "widen its limits"
+            )
         if any(run_key(other) == run_key(base) for other in others):
             raise BrokenError(f"changing `{path}` does not change the run key")
         _compare(problem, base, path, others)
@@ -113,7 +116,7 @@ def _compare(problem: Problem, config: Any, path: str, others: list[Any]) -> Non
         if _trained(problem, other)[shared - 1] != _trained(problem, config)[shared - 1]:
             raise BrokenError(
                 f"changing `{path}` changes the results of epoch {shared} but not its stage key: "
-                "`of_epoch` of the Keying must return every setting of an epoch"
+                "`Keying.of_epoch` must return every setting that an epoch depends on"
             )
 
 

@@ -74,8 +74,8 @@ class ArrayProcess:
             found = read_arrays(content)
         except ArchiveError as error:
             raise StateError(
-                "a stored state must be an archive of arrays, "
-                f"got ({len(content)} bytes: {type(error).__name__})."
+                f"a stored state of {len(content)} bytes is not a readable archive of arrays "
+                f"({type(error).__name__})."
             ) from error
         if _forms(found) != _forms(self.state):
             raise StateError(

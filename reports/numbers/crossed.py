@@ -80,7 +80,7 @@ def indices(first: Sequence[float], second: Sequence[float], moved: Sequence[flo
     if n < LEAST_CONTEXTS:
         raise ValueError(f"`contexts >= {LEAST_CONTEXTS}` must hold, got (contexts={n}).")
     if np.ptp(np.concatenate([a, b])) == 0:
-        raise ValueError("the metric must vary over contexts.")
+        raise ValueError("the metric is the same in every context (one draw of all other sources).")
     estimates = _estimates(a, b, m)
     kept = ~np.eye(n, dtype=bool)
     a, b, m = (np.broadcast_to(x, (n, n))[kept].reshape(n, n - 1) for x in (a, b, m))

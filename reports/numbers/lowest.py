@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 
 def expected_lowest(values: Sequence[float]) -> tuple[float, ...]:
-    """Return, for each n, the mean of the lowest of n values, over all choices of n of them.
+    """Return, for each n, the expected lowest of n of the values, drawn without replacement.
 
     With N values in rising order, the i-th (i from 1) is the lowest in C(N - i, n - 1) of the C(N,
     n) choices. This is the mean result of a search with n random points. It does not describe

@@ -92,7 +92,10 @@ def calibration_table(
 
 
 def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) -> Listing | None:
-    """Return the table of the ensemble of all seeds of each arm; None if no arm has two runs."""
+    """Return a table of ensembles: per arm, the metrics of the mean prediction of all its seeds.
+
+    None if no arm has two runs.
+    """
     arms = {arm: of_arm for arm, of_arm in predicted.arms.items() if len(of_arm.runs) > 1}
     if not arms:
         return None

@@ -199,7 +199,7 @@ def _arm(name: str, requests: Sequence[Request]) -> tuple[Request, str]:
     ]
     if not found:
         arms = "; ".join(f"{r.study.name} has {named(name, r.grown.arms)}" for r in requests)
-        raise RefusedError(f"no arm {name!r}: {arms}")
+        raise RefusedError(f"no arm is named {name!r}: {arms}")
     if len(found) > 1:
         spelled = " or ".join(f"{request.study.name}/{arm}" for request, arm in found)
         raise RefusedError(f"{name!r} is ambiguous; write {spelled}")

@@ -172,18 +172,19 @@ class Claims:
     def train(
         self, run: str, stages: Sequence[str], start: Callable[[bool], int]
     ) -> Granted | None:
-        """Claim the stages that a run still has to train.
+        """Reserve the stages that a run still has to train, so that no other driver trains them.
 
         Args:
             run: Key of the run.
             stages: All stage keys of the run, one per epoch.
-            start: Returns the number of epochs from which training can start. Its argument is True
-                if the store must be read again, because another driver may have stored or deleted
-                states.
+            start: Returns the number of epochs after which training can start, which is that of the
+                latest stored state. Its argument is True if the store must be read again, because
+                another driver may have stored or deleted states.
 
         Returns:
-            The epoch to start from and the states to keep. None while another driver trains one of
-                these stages or deletes a state that the run needs; call again later.
+            The epoch to start from, and the epochs whose states must be kept. None while another
+                driver trains one of these stages or deletes a state that the run needs; call again
+                later.
         """
         if self.clock() < self._again_at.get(run, 0.0):
             return None

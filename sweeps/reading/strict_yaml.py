@@ -306,7 +306,8 @@ def _resolved(text: str) -> str | int | float | bool | None:
     if kind == "bool":
         meaning = "true" if text.lower() in {"yes", "on", "true"} else "false"
         raise ValueError(
-            f"expected a name, got the boolean {meaning}; quote {text!r} or write {meaning}"
+            f"YAML reads {text} as the boolean {meaning}; quote a name as {text!r}, "
+            f"or write a boolean as {meaning}"
         )
     if kind in _KINDS:
         raise ValueError(f"expected a name or a decimal number, got {_KINDS[kind]}; quote {text!r}")

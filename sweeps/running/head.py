@@ -36,7 +36,9 @@ class HeadLostError(Exception):
 
 
 class Head:
-    """Watches a cluster's control process (GCS), and the raylet of our own cluster, in a thread.
+    """Watches the control process (GCS) of a Ray cluster in a thread.
+
+    If this process started the cluster, the raylet is watched too.
 
     After the GCS has died, Ray itself waits for a minute and then ends the process from C++ at any
     point. This class instead interrupts the main thread as Ctrl-C does. If the main thread does not

@@ -82,7 +82,7 @@ class FixedSource:
         return pending
 
     def end(self, run: Run, *, failed: bool) -> None:
-        """Do nothing, because no run depends on the result of another."""
+        """Called when a run has ended. Does nothing: no other run of the study waits for it."""
 
     def outlook(self, slots: int) -> Outlook:
         """Return the number of runs that `more` has not returned yet."""

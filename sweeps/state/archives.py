@@ -171,7 +171,7 @@ def unpack(file: Path, folder: Path) -> Launch:
         members = {member.filename: member for member in archive.infolist()}
         if len(members) != len(archive.infolist()) or SUMS not in members:
             raise StudyArchiveError(
-                f"{file}: no archive of a study (it has no {SUMS}, or a file twice)"
+                f"{file}: not an archive of a study ({SUMS} is missing, or a file occurs twice)"
             )
         size = sum(member.file_size for member in members.values())
         most = min(_MOST_BYTES, _SMALL + _MOST_GROWTH * file.stat().st_size)
@@ -215,7 +215,7 @@ def _launch_in(file: Path) -> Launch:
         with zipfile.ZipFile(file) as archive:
             found = filled(Launch, parse_note(_read(archive, archive.getinfo("launch.json"))))
     except (*_DAMAGES, OSError) as error:
-        raise StudyArchiveError(f"{file}: no archive of a study ({error})") from error
+        raise StudyArchiveError(f"{file}: not an archive of a study ({error})") from error
     is_named = found is not None and _STUDY.fullmatch(f"{found.study}/{found.settings}")
     if found is None or not is_named or not found.source or not is_printable(found):
         raise StudyArchiveError(f"{file}: launch.json describes no study")

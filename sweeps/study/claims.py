@@ -144,7 +144,7 @@ class StatedComparison(Checked):
 
     @property
     def number(self) -> float | None:
-        """The right side if it is a number, otherwise None."""
+        """The right side of the comparison if it is a number, otherwise None."""
         return float(self.right) if isinstance(self.right, float | int) else None
 
     @property

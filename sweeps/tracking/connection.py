@@ -24,7 +24,9 @@ def load() -> None:
         DatabaseError: If MLflow rejects an environment variable.
     """
     if reason := refused_setting():
-        raise DatabaseError(f"MLflow refuses its settings: {reason}; correct or unset it")
+        raise DatabaseError(
+            f"MLflow refuses an environment variable: {reason}; correct or unset it"
+        )
 
 
 def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:

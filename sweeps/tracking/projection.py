@@ -44,10 +44,10 @@ _logger = logging.getLogger(__name__)
 
 
 class Projection:
-    """One study in MLflow. Each method calls MLflow and raises `MlflowException` on failure.
+    """Writes one study to MLflow. Each method calls MLflow; on failure it raises `MlflowException`.
 
-    Repeating a call changes nothing. Each study must have one projection at a time: that of the
-    driver, or of a command that holds the study's lease.
+    Repeating a call changes nothing. Only one process at a time may write a study: its driver, or a
+    command that holds the study's lease.
     """
 
     uri: str
@@ -95,7 +95,7 @@ class Projection:
         self._names = LoggedNames(study)
 
     def forget(self) -> None:
-        """Read MLflow again before the next write, because a failed write may have succeeded."""
+        """Read MLflow again before the next write: one that raised an error may have arrived."""
         self._opened = None
 
     def reconcile_run(self, progress: RunProgress) -> None:

@@ -1,4 +1,4 @@
-"""Cost of assembling the batches of an epoch, compared with a pipeline like that of the papers.
+"""Cost of assembling the batches of an epoch, compared with a conventional training loop.
 
     python -m tests.bench.assembly [--rounds N] [--images N]
 

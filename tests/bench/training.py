@@ -1,4 +1,4 @@
-"""Time of whole epochs of training, compared with a pipeline like that of the papers.
+"""Time of whole epochs of training, compared with a conventional training loop.
 
     python -m tests.bench.training [NAMES ...] [--rounds N]
 

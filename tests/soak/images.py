@@ -28,6 +28,8 @@ from tests.soak.warm import Warm
 
 SLOW_AFTER = 2.0
 """CPU seconds that reading a folder with one such file may take."""
+_MOST_LINES = 2
+"""Lines of a refusal: the file with its fault, then what to do."""
 PATIENCE = 60.0
 """Seconds after which a launch that has to refuse a file counts as hanging."""
 LARGEST_MB = 500.0
@@ -74,8 +76,10 @@ def _read(folder: Path) -> Look:
 def wrong_with(hostile: Hostile, file: Path, seen: Look, of_sound: Look) -> list[str]:
     """Return the guarantees that reading a file broke."""
     right = "" if hostile.is_taken else f"{file}: "
-    is_line = seen.told is not None and seen.told.startswith(right) and seen.told.isprintable()
-    wrong = [] if is_line and bool(seen.told) != hostile.is_taken else [f"told {seen.told!r}"]
+    lines = [] if seen.told is None else seen.told.split("\n")
+    is_clear = 0 < len(lines) <= _MOST_LINES and lines[0].startswith(right)
+    is_clear &= all(map(str.isprintable, lines)) and bool(seen.told) != hostile.is_taken
+    wrong = [] if is_clear else [f"told {seen.told!r}"]
     wrong += [f"took {seen.seconds:.1f} s"] if seen.seconds > SLOW_AFTER else []
     beyond = seen.mb - of_sound.mb
     wrong += [f"took {beyond:.0f} MB"] if beyond > LARGEST_MB else []

@@ -190,7 +190,7 @@ def test_a_setting_that_mlflow_refuses_is_named_before_anything_is_trained(
         done = ran("open", *arguments, home=home, **{name: "junk"})
         assert done.returncode == 2
         (line,) = (line for line in done.stderr.splitlines() if name in line)
-        assert line.startswith("MLflow refuses its settings: ")
+        assert line.startswith("MLflow refuses an environment variable: ")
         assert "correct or unset it" in line
     assert not list(home.glob("store/stages/*/*"))
 

@@ -13,7 +13,7 @@ def plain(name: str) -> str:
 
 
 def spelled_alike(names: Iterable[str]) -> list[list[str]]:
-    """Return the groups of different names that are one name on some disks."""
+    """Return the groups of names that some file systems treat as the same name, such as a and A."""
     groups: dict[str, list[str]] = defaultdict(list)
     for name in sorted(set(names)):
         groups[plain(name)].append(name)

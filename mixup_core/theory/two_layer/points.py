@@ -99,12 +99,14 @@ def _drawn_shares(data: PatchData, points: int, rng: np.random.Generator) -> Flo
 
 
 def mixed(points: PatchSet, pairs: NDArray[np.int64], lam: Floats) -> PatchSet:
-    """Return `lam x_i + (1 - lam) x_j` patch by patch, with targets mixed in the same way.
+    """Return the mixed examples `lam x_i + (1 - lam) x_j` and their mixed targets.
+
+    All patches of a pair are mixed with the weight of the pair.
 
     Args:
-        points: Points of the pairs.
-        pairs: (2, pairs), the indices i and j.
-        lam: (pairs,), weights of the i, in [0, 1].
+        points: The examples to mix.
+        pairs: (2, pairs), the indices i and j of the examples of each pair.
+        lam: (pairs,), weights of the examples i, in [0, 1].
     """
     own, partner = pairs
     weight = lam[:, None]

@@ -67,7 +67,8 @@ def test_all_numbers_are_measured_and_mps_says_why_it_is_absent(
     assert found == {
         "large network, 1": 1.0, "small network, 1": 1.0,
         "large network, 2": 2.0, "small network, 2": 2.0,
-        "MPS: absent": "RuntimeError: MPS needs a GPU, got (device=cpu).",
+        "MPS: absent": "RuntimeError: NVIDIA's Multi-Process Service (MPS) needs a GPU, "
+        "got (device=cpu).",
     }  # fmt: skip
 
 

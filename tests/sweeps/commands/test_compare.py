@@ -85,7 +85,7 @@ def test_arms_that_no_seed_pairs_are_refused_by_what_differs(home: Path, tmp_pat
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("--arms", "erm", "mild"), "no arm 'mild'"),
+        (("--arms", "erm", "mild"), "no arm is named 'mild'"),
         (("--arms", "erm", "uniform", "--metric", "val/error"), "no finished run with val/error"),
         (("--arms", "erm", "uniform", "--set", "base.epochs=9"), "no finished run with test/error"),
     ],

@@ -131,7 +131,7 @@ def test_an_archive_that_was_cut_is_refused(
     shared.write_bytes(shared.read_bytes()[:length])
     said = type_in("add", str(shared), "--home", str(tmp_path / "other"))
     assert isinstance(said.exception, RefusedError)
-    assert "no archive of a study" in str(said.exception)
+    assert "not an archive of a study" in str(said.exception)
     assert not (tmp_path / "other").exists()
 
 

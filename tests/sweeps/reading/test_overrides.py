@@ -59,8 +59,8 @@ BAD = {
     "base.epoch=6": "base.epoch=6: base.epoch: unknown key 'epoch' (did you mean epochs?)",
     "base.epochs=six": "base.epochs=six: base.epochs: expected an integer, got text 'six'",
     "base.epochs=2=3": "base.epochs=2=3: base.epochs: expected an integer, got text '2=3'",
-    "base.epochs=no": "base.epochs=no: base.epochs: expected a name, got the boolean false; "
-    "quote 'no' or write false",
+    "base.epochs=no": "base.epochs=no: base.epochs: YAML reads no as the boolean false; quote a "
+    "name as 'no', or write a boolean as false",
     "base.epochs.x=1": "base.epochs.x=1: base.epochs.x: unknown key 'epochs.x' (did you mean "
     "epochs?)",
     "base..epochs=1": "base..epochs=1: base..epochs: unknown key '.epochs' (did you mean epochs?)",

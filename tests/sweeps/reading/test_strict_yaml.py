@@ -95,8 +95,10 @@ _NO_NUMBER = "expected a name or a decimal number, got a non-decimal number; quo
         (b"x:\n  a: 1\n  a: 2", "f:3: x: key 'a' appears twice (lines 2 and 3)"),
         (b"x:\n- 1\n- 0777\n", f"f:3: x[1]: {_NO_NUMBER}"),
         (b"x: {y: [0777]}", f"f:1: x.y[0]: {_NO_NUMBER}"),
-        (b"x: No", "f:1: x: expected a name, got the boolean false; quote 'No' or write false"),
-        (b"x: on", "f:1: x: expected a name, got the boolean true; quote 'on' or write true"),
+        (b"x: No", "f:1: x: YAML reads No as the boolean false; quote a name as 'No', "
+         "or write a boolean as false"),
+        (b"x: on", "f:1: x: YAML reads on as the boolean true; quote a name as 'on', "
+         "or write a boolean as true"),
         (b"x: -.INF", "f:1: x: must be a finite number, got -.INF"),
         (b"x: .nan", "f:1: x: must be a finite number, got .nan"),
         (b"x: 1e999", "f:1: x: must be a finite number, got 1e999"),
