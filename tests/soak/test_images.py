@@ -20,7 +20,7 @@ SOUND = Look(told="", seconds=0.1, mb=20.0)
         (TAKEN, f"{FILE}: is no image", 0.1, 20.0, 1),
         (REFUSED, "", 0.1, 20.0, 1),
         (REFUSED, "is too large", 0.1, 20.0, 1),
-        (REFUSED, f"{FILE}: is\ntoo large", 0.1, 20.0, 1),
+        (REFUSED, f"{FILE}: is\ntoo\nlarge", 0.1, 20.0, 1),
         (REFUSED, None, 0.1, 20.0, 1),
         (TAKEN, None, 0.1, 20.0, 1),
         (TAKEN, "", 2.5, 600.0, 2),

@@ -86,5 +86,5 @@ def test_an_interval_that_noise_brings_below_0_is_moved_to_0() -> None:
 def test_too_few_contexts_and_a_constant_metric_are_refused() -> None:
     with pytest.raises(ValueError, match="contexts >= 3"):
         indices([1.0, 2.0], [1.0, 2.0], [1.0, 2.0])
-    with pytest.raises(ValueError, match="must vary"):
+    with pytest.raises(ValueError, match="the same in every context"):
         indices([1.0] * 3, [1.0] * 3, [1.0, 2.0, 3.0])

@@ -103,7 +103,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
         lambda f: f.update({"../x": b"x", "SHA256SUMS": f["SHA256SUMS"] + b"0  ../x\n"}),
         "does not belong in an archive",
     ),
-    "no sums": (lambda f: f.pop("SHA256SUMS"), "has no SHA256SUMS"),
+    "no sums": (lambda f: f.pop("SHA256SUMS"), "SHA256SUMS is missing"),
 }  # fmt: skip
 
 

@@ -164,7 +164,7 @@ def test_every_claim_is_checked_although_one_is_wrong(tmp_path: Path) -> None:
 def test_a_claim_with_a_side_that_was_refused_is_passed_over(tmp_path: Path) -> None:
     text = f"{ARMS}claims:\n{CLAIM}".replace("uniform, erm", "No, erm")
     (line,) = refusals(tmp_path, text)
-    assert line.startswith("10: claims[0].that.less[0]: YAML reads no as the boolean false")
+    assert line.startswith("10: claims[0].that.less[0]: YAML reads No as the boolean false")
 
 
 def test_names_of_arms_are_not_judged_while_an_arm_is_wrong(tmp_path: Path) -> None:

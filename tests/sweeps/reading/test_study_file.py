@@ -83,7 +83,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "merge key": (SMALL + "arms: {a: {<<: {}}}\n", "4: arms.a: merge keys are not allowed, got <<"),
     "list as key": (SMALL + "? [a]\n: 1\n", "4: keys must be text, got a collection"),
     "number as key": (SMALL + "1: 1\n", "4: keys must be text, got 1; quote it"),
-    "boolean as key": (SMALL + "arms: {a: {}, no: {}}\n", "4: arms: expected a name, got *"),
+    "boolean as key": (SMALL + "arms: {a: {}, no: {}}\n", "4: arms: YAML reads no as the *"),
     "duplicate key": (SMALL + "seeds: 3\n", "4: key 'seeds' appears twice (lines 3 and 4)"),
     "duplicate inner key": (base("mix: {law: erm,\n law: erm}"),
                             "3: base.mix: key 'law' appears twice (lines 2 and 3)"),
