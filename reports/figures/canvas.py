@@ -101,6 +101,13 @@ class Figure:
     """Areas with a tooltip, for web pages."""
 
     @property
+    def width(self) -> float:
+        """Width of the SVG in points."""
+        found = re.search(rb'<svg [^>]*?width="([0-9.]+)pt"', self.svg)
+        assert found is not None
+        return float(found[1])
+
+    @property
     def frame(self) -> "pd.DataFrame":
         """The numbers as a DataFrame."""
         import pandas as pd

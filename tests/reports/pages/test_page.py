@@ -1,5 +1,6 @@
 import base64
 import csv
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -174,7 +175,7 @@ def test_a_page_holds_no_figure_whole_and_can_be_read_twice() -> None:
     study = make_study()
     table = tabulate(study, ())
     found = describe(study, (), selection_rule="none", data_checksums={}, command="mixsweep run x")
-    svg = bytes(range(256)) * 4096
+    svg = b'<svg width="9pt">' + bytes(range(256)) * 4096
     figure = Figure(name="f", title="f", caption="c", svg=svg, png=b"", numbers="")
     page = render_page(study, table, (figure,), found, files={"runs.csv": "ü" * 100_000})
     pieces = list(page)
@@ -184,3 +185,20 @@ def test_a_page_holds_no_figure_whole_and_can_be_read_twice() -> None:
     plain = base64.b64encode(("ü" * 100_000).encode()).decode()
     assert f'href="data:text/plain;charset=utf-8;base64,{plain}"' in text
     assert "".join(page) == text
+
+
+def test_figures_of_one_and_of_more_panels_have_letters_of_one_size(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
+    found = describe(
+        study, results, selection_rule="none", data_checksums={}, command="mixsweep run x"
+    )
+    figures = tuple(draw(study, results).values())
+    single = replace(
+        figures[0], svg=b'<svg width="250.5pt" height="9pt" viewBox="0 0 250.5 9"/>', strips=()
+    )
+    table = tabulate(study, results)
+    page = "".join(render_page(study, table, (*figures, single), found, files={}))
+    widest = [int(width) for width in re.findall(r'class="drawn" style="max-width:(\d+)pt"', page)]
+    assert sorted(widest) == sorted(round(1.7 * f.width) for f in (*figures, single))
+    assert min(widest) == round(1.7 * 250.5)
