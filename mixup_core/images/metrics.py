@@ -1,7 +1,7 @@
 """METRICS: what image training records. PREDICTED: what reports compute from predictions."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
@@ -9,7 +9,7 @@ from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.probes.scores import Scores
 from mixup_core.problem import Metric
-from mixup_core.tree.catalogue import cached_until_growth
+from mixup_core.tree.catalogue import CatalogueError, cached_until_growth
 from mixup_core.tree.parts import members
 
 
@@ -77,6 +77,24 @@ _MEASURED = {
         note="Excess: above the entropy of the mixed labels, the least that any network can reach.",
     ),
 }
+
+
+def require_own_metrics(kinds: Iterable[type]) -> None:
+    """Check that no objective or probe of some classes declares a metric that exists already.
+
+    Raises:
+        CatalogueError: If a name is that of a built-in metric or of another class.
+    """
+    declaring = (*members(Objective), *members(Probe))
+    for kind in kinds:
+        if issubclass(kind, (Objective, Probe)):
+            others = [other.metrics for other in declaring if other is not kind]
+            taken = set().union(_MEASURED, PREDICTED, *others)
+            if shared := sorted(taken & kind.metrics.keys()):
+                raise CatalogueError(
+                    f"`metrics` of {kind.__name__} declares {', '.join(shared)}, "
+                    "which another measurement records; choose another name"
+                )
 
 
 @cached_until_growth

@@ -24,6 +24,7 @@ from mixup_core.images.epoch import Epoch
 from mixup_core.images.evaluation import corrupted_means, evaluate, logits_of
 from mixup_core.images.forward import Forward, forward
 from mixup_core.images.losses.loss import Loss
+from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.precision import arithmetic, kernels, repeatable
 from mixup_core.images.predicting import PREDICTED_SPLITS, predict
 from mixup_core.images.probes.subject import Subject
@@ -314,6 +315,7 @@ def _train_epoch(  # noqa: PLR0913  each is a thing of its own
 
     Raises:
         DivergedError: If a loss is not finite.
+        ValueError: If the objective measures a value that its `metrics` do not declare.
     """
     draws = Draws.for_training(config, epoch, how, images)
     student = partial(forward, state.network, precision=config.precision)
@@ -329,10 +331,19 @@ def _train_epoch(  # noqa: PLR0913  each is a thing of its own
         factor = config.lr_schedule.factor(step, num_steps, config.epochs)
         state.step(config.optimizer.lr * factor, config.optimizer.clip_norm)
         measured["loss"].append(minimised.loss.detach())
+        _require_declared(how.objective, minimised.measured)
         for name, value in minimised.measured.items():
             measured[name].append(value)
         yield len(measured["loss"]) / num_steps
     return _means(measured, draws.sizes, epoch, how.law, config.optimizer.lr)
+
+
+def _require_declared(objective: Objective, measured: Mapping[str, Tensor]) -> None:
+    if unknown := sorted({f"train/{name}" for name in measured} - objective.metrics.keys()):
+        raise ValueError(
+            f"the objective {objective.tag} measures {', '.join(unknown)}, which its `metrics` do "
+            "not declare"
+        )
 
 
 def _means(

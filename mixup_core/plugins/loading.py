@@ -17,6 +17,7 @@ from typing import Any
 
 from mixup_core.images.data.catalog import PUBLISHED
 from mixup_core.images.data.facts import Dataset
+from mixup_core.images.metrics import require_own_metrics
 from mixup_core.plugins.failures import failure_of_plugin, what_happened
 from mixup_core.plugins.fields import UnreadableFieldError, check_fields
 from mixup_core.plugins.source import PluginError, Source, package_digest, read_source
@@ -84,10 +85,12 @@ def load(source: Source) -> Plugin:
     _take_out(before)
     try:
         add_all(found, source.origin)
-        check_fields(found)
     except CatalogueError as error:
         raise PluginError(f"plugin {source.name}: {error}") from error
-    except UnreadableFieldError as error:
+    try:
+        check_fields(found)
+        require_own_metrics(entry for _, entry in found if isinstance(entry, type))
+    except (UnreadableFieldError, CatalogueError) as error:
         _take_out(Plugin(source=source, entries=found))
         raise PluginError(f"plugin {source.name}: {error}") from error
     _loaded[source.place] = plugin = Plugin(source=source, entries=found)

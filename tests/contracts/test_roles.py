@@ -20,8 +20,13 @@ CODE = [
 ]
 PREFIXES = tuple(name.removesuffix("0") for name in (name_of_point(0), name_of_confirmation("0")))
 QUESTIONS = {"startswith", "removeprefix", "partition", "split", "index", "find"}
-LEGENDS = {"reports/numbers/responses.py": ["arm.split"]}
-"""Questions about names that find the words which the names of several arms share, for a legend."""
+LEGENDS = {
+    "reports/numbers/responses.py": ["arm.split"],
+    "sweeps/reading/claims_reader.py": ["arm.partition"],
+}
+"""Questions about names that find the words which the names of several arms share, for a legend or
+a hint.
+"""
 
 
 def _of_names(code: str) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Subject: the network and images that probes measure, after an epoch."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Real
@@ -100,19 +100,21 @@ class Subject:
 
         Raises:
             TypeError: If a probe returns something else than numbers by name.
+            ValueError: If a probe returns a value that its `metrics` do not declare.
         """
         found: dict[str, float] = {}
         for probe in self.config.probes:
             if (self.epoch + 1) % (probe.every or self.config.eval_every) == 0:
-                found |= _numbers(probe.tag, probe.measure(self))
+                found |= _numbers(probe.tag, probe.metrics.keys(), probe.measure(self))
         return found
 
 
-def _numbers(tag: str, values: object) -> Mapping[str, float]:
+def _numbers(tag: str, declared: Set[str], values: object) -> Mapping[str, float]:
     """Return the values that a probe measured.
 
     Raises:
         TypeError: If they are not numbers by name; a tensor is not a number.
+        ValueError: If the `metrics` of the probe do not declare one of them.
     """
     if not isinstance(values, Mapping):
         raise TypeError(
@@ -126,4 +128,9 @@ def _numbers(tag: str, values: object) -> Mapping[str, float]:
                 f"`measure` of the probe {tag} must return numbers, got {name} as "
                 f"{type(value).__name__}{shape}; convert a tensor of one value with float()"
             )
+    if unknown := sorted(values.keys() - declared):
+        raise ValueError(
+            f"`measure` of the probe {tag} returns {', '.join(unknown)}, "
+            "which its `metrics` do not declare"
+        )
     return values

@@ -22,7 +22,7 @@ from mixup_core.images.training import Training, TrainingState, fit
 from mixup_core.images.views import TrainingImages
 from mixup_core.keys import stage_keys
 from mixup_core.predictions import AVERAGED, Predictions
-from mixup_core.problem import DivergedError, StateError
+from mixup_core.problem import DivergedError, Metric, StateError
 from mixup_core.records import EpochRecord
 from mixup_core.seeding import stream
 from mixup_core.tree.building import with_values
@@ -94,6 +94,9 @@ def test_metrics_of_an_objective_are_recorded_per_image(
         return Minimised(loss=loss, measured={"twice": 2 * loss.detach()})
 
     monkeypatch.setattr(Plain, "on", measuring)
+    with pytest.raises(ValueError, match="plain measures train/twice, which its `metrics` do not"):
+        _trained(config, splits)
+    monkeypatch.setattr(Plain, "metrics", {"train/twice": Metric(label="twice")})
     for record in _trained(config, splits)[0]:
         assert record.metrics["train/twice"] == pytest.approx(2 * record.metrics["train/loss"])
 

@@ -35,6 +35,14 @@ class Late(Objective):
 """
 
 
+PROBE_OF = """
+@value
+class Of(Probe):
+    tag = "of"
+    metrics = {{"{}": Metric(label="of")}}
+    def measure(self, subject):
+        return {{}}
+"""
 UNTOLD = """
 class Untold(Exception):
     def __str__(self):
@@ -199,6 +207,18 @@ def test_an_edit_takes_the_place_of_what_was_there(plugin: Write) -> None:
             "the dataset dots has no checksum of a.npy; write `sha256:`",
         ),
         ((TINY.replace("def network", "def net"),), "does not define network"),
+        (
+            (PROBE_OF.format("test/error"),),
+            "`metrics` of Of declares test/error, which another measurement records",
+        ),
+        ((PROBE_OF.format("train/excess_loss"),), "declares train/excess_loss, which another"),
+        ((PROBE_OF.format("predicted/brier"),), "declares predicted/brier, which another"),
+        ((PROBE_OF.format("test/auroc"),), "declares test/auroc, which another"),
+        ((PROBE_OF.format("train/margin"),), "declares train/margin, which another"),
+        (
+            (LATE.replace("start:", "metrics = {'train/loss': Metric(label='loss')}\n    start:"),),
+            "`metrics` of Late declares train/loss, which another",
+        ),
     ],
 )
 def test_a_plugin_that_cannot_be_used_says_why_and_adds_nothing(
