@@ -113,6 +113,8 @@ def _head_to_head(
     from reports.tables.head_to_head import StudyArm, head_to_head
 
     first, second = (_arm(name, requests) for name in arms)
+    for request, _ in (first, second):
+        request.require_store()
     sides = [
         StudyArm(study=request.grown, arm=arm, results=request.results())
         for request, arm in (first, second)
@@ -148,6 +150,8 @@ def _side_by_side(
             "one study in one home is one column: name another STUDY or --home, or two arms with "
             "--arms A B"
         )
+    for request in requests:
+        request.require_store()
     columns = [
         JoinedColumn(
             study=request.study,

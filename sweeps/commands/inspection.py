@@ -87,7 +87,9 @@ def status(request: Request, as_json: bool) -> int:
     click.echo(
         json.dumps(summary, indent=2) if as_json else fitted_text(spell_status(summary, screen()))
     )
-    if not any(arm["finished"] for arm in summary["arms"].values()):
+    if request.store.is_absent and not as_json:
+        click.echo(f"{request.home.shown_store}: this store does not exist", err=True)
+    elif not any(arm["finished"] for arm in summary["arms"].values()):
         request.say_elsewhere()
     return DONE
 

@@ -22,6 +22,7 @@ def logs(request: Request, arm: str | None, seed: int | None) -> int:
     Shows all runs of STUDY, those of one ARM, or those of one SEED. Epochs that are not stored yet
     are not shown; `mixsweep status` shows the running ones.
     """
+    request.require_store()
     shown = ("train/loss", *request.study.problem.headline)
     for result in chosen_results(request, arm, seed):
         run = result.run

@@ -142,22 +142,30 @@ class Request:
         for sentence in stored_elsewhere(self.study, self.grown, self.store, edits_alone):
             click.echo(sentence, err=True)
 
+    def require_store(self) -> None:
+        """Check that the store exists; if not, its address may be wrong.
+
+        Raises:
+            RefusedError: If there is no store.
+        """
+        if self.store.is_absent:
+            raise RefusedError(
+                f"{self.home.shown_store}: this store does not exist, so nothing of the study "
+                f"{self.study.name} is stored there"
+            )
+
     def require_stored(self) -> None:
         """Check that the store contains something of the study; if not, its address may be wrong.
 
         Raises:
             RefusedError: If the store has no epoch, no failure and no launch of the study.
         """
+        self.require_store()
         if any(launch.settings == self.study.settings for launch in self._launches):
             return
         if any(result.outcome != "missing" for result in self.results()):
             return
         place = self.home.shown_store
-        if self.store.is_absent:
-            raise RefusedError(
-                f"{place}: this store does not exist, so nothing of the study {self.study.name} is "
-                "stored there"
-            )
         if not self._launches:
             raise RefusedError(f"{place}: nothing of the study {self.study.name} is stored there")
         stored = "; ".join(map(self._told, self._launches))

@@ -161,6 +161,8 @@ def test_mixed_protocols_are_refused_by_what_differs(tmp_path: Path) -> None:
         (("--home", "b", "--arms", "erm", "uniform"), "--arms needs a single --home"),
         (("--home", "b", "--metric", "test/nll"), "--metric needs --arms"),
         (("--home", "b", "--store", "c"), "--store allows at most one --home"),
+        (("--home", "b"), "a/store: this store does not exist"),
+        (("--arms", "erm", "uniform"), "a/store: this store does not exist"),
     ],
 )
 def test_columns_that_make_no_sense_are_refused(arguments: tuple[str, ...], text: str) -> None:

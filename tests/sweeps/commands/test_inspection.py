@@ -53,7 +53,8 @@ def test_looking_creates_nothing_and_ends_with_0(
     tmp_path: Path, look: Look, arguments: list[str]
 ) -> None:
     said = look(*arguments)
-    assert (said.return_value, said.stderr) == (DONE, "")
+    absent = f"{tmp_path}/runs/store: this store does not exist\n"
+    assert (said.return_value, said.stderr) == (DONE, absent * (arguments[0] == "status"))
     assert said.stdout
     assert list(tmp_path.iterdir()) == []
 

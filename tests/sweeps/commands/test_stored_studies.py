@@ -224,7 +224,7 @@ def test_a_home_that_does_not_exist_is_named(reference: str, tmp_path: Path, typ
     assert f"; no study was launched in the store {place}; bundled" in str(said.exception)
 
 
-@pytest.mark.parametrize("command", ["report", "share", "sync", "list"])
+@pytest.mark.parametrize("command", ["report", "share", "sync", "list", "logs"])
 def test_a_command_on_a_home_that_does_not_exist_says_so_and_creates_nothing(
     command: str, tmp_path: Path, type_in: Type
 ) -> None:
