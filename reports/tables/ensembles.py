@@ -130,7 +130,7 @@ def spread_table(predicted: Predicted) -> Listing | None:
             for digits in (digits_of(spread.n, 2),)
         ),
         caption=f"From the {predicted.counts}, {predicted.weights}: the standard deviation over "
-        "seeds of the test error. Its square is noise^2 + (1 - 1 / images) * distribution^2. "
+        "seeds of the test error. Its square is noise^2 + (1 - 1 / images) times distribution^2. "
         "The noise comes from the limited number of test images. The other part is the spread of "
         "the error on the distribution that the images are drawn from (Jordan 2023, "
         "arXiv:2304.01910). It is 0 if the noise explains the whole spread, and has no interval if "
