@@ -1,4 +1,4 @@
-"""Connection: an MLflow client for a tracking address, and the checks of its answers."""
+"""Connection: create an MLflow client for a tracking address; check that the server is MLflow."""
 
 import logging
 from collections.abc import Mapping
@@ -14,23 +14,25 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 PAGE = 1000
-"""Number of runs requested per call."""
+"""Largest number of runs or experiments that one call to MLflow returns."""
 
 
 def load() -> None:
-    """Import MLflow in this thread, because simultaneous imports in two threads can fail.
+    """Import MLflow, and check the environment variables that it reads.
+
+    Call this while no other thread imports MLflow, because simultaneous imports can fail.
 
     Raises:
         DatabaseError: If MLflow rejects an environment variable.
     """
     if reason := refused_setting():
         raise DatabaseError(
-            f"MLflow refuses an environment variable: {reason}; correct or unset it"
+            f"MLflow refuses an environment variable: {reason}; correct or unset this variable"
         )
 
 
 def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
-    """Return the id and the tags of each experiment, by name; empty without a database."""
+    """Return id and tags of each MLflow experiment, by name; empty if no database file exists."""
     database = database_file(uri)
     if database is not None and not database.exists():
         return {}
@@ -46,11 +48,14 @@ def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
 
 
 class NotMlflowError(Exception):
-    """The server at a tracking address is not MLflow."""
+    """The server at the tracking address answers, but is not an MLflow server."""
 
 
 def is_refusal(error: Exception) -> bool:
-    """Return True if MLflow was reached and rejected the data."""
+    """Return True if the same call would fail again: MLflow rejected it, or is not at the address.
+
+    After any other error, for example a lost connection, the call may succeed later.
+    """
     from mlflow.exceptions import MlflowException
 
     if isinstance(error, NotMlflowError):
@@ -63,25 +68,32 @@ def is_refusal(error: Exception) -> bool:
 
 
 def require_name(found: str, wanted: str) -> None:
-    """Check an answer, because other web servers may answer any request with status 200.
+    """Check that the server is MLflow: its answer must have the name that was asked for.
+
+    Other web servers may answer any request with status 200.
+
+    Args:
+        found: Name or id in the answer.
+        wanted: Name or id that MLflow would return.
 
     Raises:
-        NotMlflowError: If it is not the answer of an MLflow server.
+        NotMlflowError: If the two differ.
     """
     if found != wanted:
         raise NotMlflowError(
-            f"the server at this address is not MLflow: expected {wanted!r}, got {found!r}"
+            "the server at the tracking address is not MLflow: its answer must have the name "
+            f"{wanted!r}, got {found!r}; correct MLFLOW_TRACKING_URI"
         )
 
 
 def connect(uri: str) -> "MlflowClient":
-    """Return a client of a tracking address; a database is created first if there is none."""
+    """Return an MLflow client for a tracking address; a missing database file is created first."""
     import mlflow
     from mlflow import MlflowClient
 
     for name in ("alembic", "mlflow"):  # both print a line for each table of a new database
         logging.getLogger(name).setLevel(logging.WARNING)
-    # It warns at every retry; the outbox prints one message for an outage.
+    # urllib3 warns at every retry; the outbox prints one message for an outage.
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     database = database_file(uri)
     with alone(database):
@@ -91,7 +103,7 @@ def connect(uri: str) -> "MlflowClient":
 
 
 def _create(database: Path) -> None:
-    """Let MLflow create its tables in a database that does not exist."""
+    """Create a database file with MLflow's tables."""
     from mlflow import MlflowClient
 
     MlflowClient(tracking_uri=sqlite_url(database))

@@ -1,4 +1,4 @@
-"""Database: changes to an SQLite file of MLflow that MLflow's interface does not offer."""
+"""Database: direct access to MLflow's SQLite file, where MLflow's own interface is not enough."""
 
 import hashlib
 import os
@@ -23,22 +23,22 @@ _PATIENCE = 20.0
 """Seconds to wait for another process that writes."""
 _FOLDER = "artifacts"
 _LARGEST = 2**26
-"""Largest blank database that is read, in bytes; the real one has half a million."""
+"""Largest size of a blank database that is read, in bytes; a usual one has half a million."""
 
 
 def artifacts_beside(database: Path) -> str:
-    """Return the folder of artifacts in the home of a database, as a URL."""
+    """Return the URL of the artifact folder that is in the same home as a database file."""
     return (database.parent.resolve() / _FOLDER).as_uri()
 
 
 def require_artifacts(location: str | None) -> None:
-    """Check that MLflow can write to its folder of artifacts, if that is on this machine.
+    """Check that MLflow can write to its artifact folder, if that folder is on this machine.
 
     Args:
-        location: A URL; None if a server chooses the folder.
+        location: URL of the folder; None if an MLflow server chooses the folder.
 
     Raises:
-        DatabaseError: If it cannot.
+        DatabaseError: If the path is not a folder, or this user cannot write to it.
     """
     if location is None or not location.startswith("file:"):
         return
@@ -46,21 +46,22 @@ def require_artifacts(location: str | None) -> None:
     if not os.path.lexists(place):
         return
     if not place.is_dir():
-        trouble = "is no folder"
+        trouble = "is not a folder"
     elif not os.access(place, os.W_OK | os.X_OK, effective_ids=True):
         trouble = "cannot be written by this user"
     else:
         return
     raise DatabaseError(
-        f"{place} {trouble}; MLflow keeps there its copies of reports and networks: move it away"
+        f"MLflow's artifact folder {place} {trouble}; MLflow must write reports and networks to "
+        "this path: move it away"
     )
 
 
 def blank_of(version: str) -> Path:
-    """Return the base path of the blank MLflow database that new homes are copied from.
+    """Return the path, without a hash, of the blank MLflow database that is copied into new homes.
 
-    The file name on disk also contains the sha256 of the content, so that damaged files and files
-    of other programs are not used.
+    The name of the real file also contains the sha256 of its content, so that damaged files and
+    files of other programs are recognised and not used.
     """
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache).absolute() / "mixsweep" / f"mlflow-{version}.db"
@@ -71,12 +72,13 @@ def begin(database: Path, blank: Path, create: Callable[[Path], None]) -> None:
 
     If the process is killed, the database is still empty. MLflow itself would run all migrations
     since its first version: 3 s of processor time, and a kill would leave tables of an old version.
-    They are therefore copied from the blank database, or made in a scratch file.
+    The tables are therefore copied from a blank database, or made in a temporary file first.
 
     Args:
-        database: The existing file; one that is not empty is not changed.
-        blank: See `blank_of`; a file that others can write to is not used.
-        create: Creates MLflow's tables in a database that does not exist.
+        database: The existing file; if it is not empty, it is not changed.
+        blank: Path of the blank database (`blank_of`). A file that other users can write to is not
+            used.
+        create: Function that creates a database file with MLflow's tables at a path.
     """
     if database.stat().st_size:
         return
@@ -93,7 +95,7 @@ def begin(database: Path, blank: Path, create: Callable[[Path], None]) -> None:
 
 
 def _fill(database: Path, content: bytes) -> bool:
-    """Copy a serialized database into an empty file; return False if it is no sound database."""
+    """Copy a serialized database into an empty file; return False if SQLite reports an error."""
     try:
         with (
             closing(sqlite3.connect(":memory:")) as source,
@@ -107,7 +109,7 @@ def _fill(database: Path, content: bytes) -> bool:
 
 
 def _without_experiments(database: Path) -> bytes:
-    """Return the serialized tables of a database that MLflow has just created."""
+    """Return a database that MLflow has just created, serialized and without its experiments."""
     with (
         closing(sqlite3.connect(database, timeout=_PATIENCE)) as source,
         closing(sqlite3.connect(":memory:")) as copy,
@@ -150,10 +152,13 @@ def _own_content(file: Path) -> bytes | None:
 
 
 def relocate(database: Path) -> None:
-    """Update the paths of artifacts in a database to the home that contains it.
+    """Update the artifact paths in an MLflow database after its home was moved or copied.
 
-    MLflow stores absolute addresses of artifacts, so a home that was moved or copied would still
-    write to the old folder. Experiments whose artifacts are outside of a home are not changed.
+    MLflow stores absolute paths of artifacts, so it would still write to the old folder. An
+    experiment is only changed if its artifacts are in a local folder named `artifacts`.
+
+    Args:
+        database: The database file in the home; nothing is done if it does not exist.
     """
     if not database.is_file():
         return
@@ -182,29 +187,34 @@ def relocate(database: Path) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Contents:
-    """The content of one experiment in an MLflow database."""
+    """One experiment in an MLflow database: a hash of its rows, and its folders of artifacts."""
 
     sha256: str
     """Hash of every row of the experiment and of its runs."""
     artifacts: tuple[Path, ...]
-    """Folders of its runs' artifacts on this machine."""
+    """Existing folders with artifacts of the runs."""
 
 
 def contents_of(database: Path, name: str) -> Contents | None:
-    """Return the content of an experiment, read without MLflow; None if it cannot be read.
+    """Return a hash of an experiment's rows and its artifact folders, read without MLflow.
+
+    The result is None if the experiment does not exist, its artifacts are not on this machine, or
+    the database cannot be read.
 
     Args:
-        database: The file; it is not changed.
+        database: MLflow's database file; it is not changed.
         name: Name of the experiment.
     """
     return _read(database, lambda connection: _contents_of(connection, name))
 
 
 def experiment_in(database: Path, name: str) -> str | None:
-    """Return the id of an experiment, read without MLflow; None if there is none or on an error.
+    """Return the id of an MLflow experiment by its name, read from the database without MLflow.
+
+    The result is None if the experiment does not exist or the database cannot be read.
 
     Args:
-        database: The file; it is not changed.
+        database: MLflow's database file; it is not changed.
         name: Name of the experiment.
     """
     query = "SELECT experiment_id FROM experiments WHERE name = ? AND lifecycle_stage = 'active'"
@@ -213,7 +223,7 @@ def experiment_in(database: Path, name: str) -> str | None:
 
 
 def _read(database: Path, read: Callable[[sqlite3.Connection], T]) -> T | None:
-    """Return what a function reads from a database; None if there is no file or on an error."""
+    """Open a database read-only and return the result of `read`; None without file or on error."""
     if not database.is_file():
         return None
     try:
@@ -256,7 +266,7 @@ def _contents_of(connection: sqlite3.Connection, name: str) -> Contents | None:
 
 
 def clear_metrics(database: Path, run_id: str) -> None:
-    """Delete all metrics of a run; its name and its address stay."""
+    """Delete all metrics of a run from MLflow's database; the run itself stays, with its id."""
     with closing(sqlite3.connect(database, timeout=_PATIENCE)) as connection, connection:
         for table in ("metrics", "latest_metrics"):
             connection.execute(f"DELETE FROM {table} WHERE run_uuid = ?", (run_id,))  # noqa: S608

@@ -1,8 +1,8 @@
-"""Experiment: the runs of a study in MLflow, written by one driver.
+"""Experiment: read and write the runs of one study in MLflow.
 
-An experiment is a study. A run of level `config` is an arm, its children of level `seed` are the
-runs of that arm, and one run of level `sweep` has the report. `sweeps.tracking.projection` decides
-what is written, and `sweeps.tracking.tracker` when.
+Each study is an experiment in MLflow. In this experiment, an arm is a run of level `config`, the
+runs of the arm are child runs of level `seed`, and one run of level `sweep` has the report.
+`sweeps.tracking.projection` decides what is written, and `sweeps.tracking.tracker` decides when.
 """
 
 import hashlib
@@ -38,38 +38,38 @@ _DIGEST = 32
 """Number of characters of a data set's digest; MLflow accepts up to 36."""
 
 Missing = Callable[[Sequence[Row]], Sequence[Row] | None]
-"""Function from the rows of a run in MLflow to the rows to add; None if some rows must not be
-there."""
+"""Function from the rows of a run in MLflow to the rows to add; None if MLflow has wrong rows, so
+that the run must be created again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Experiment:
-    """The runs of one study in MLflow. Each method raises `MlflowException` when a call fails.
+    """The runs of one study in MLflow. Each method raises `MlflowException` if MLflow fails.
 
-    After a failure it is unknown what was written: open the experiment again.
+    After a failure it is unknown which data MLflow has stored: open the experiment again.
     """
 
     client: "MlflowClient"
     experiment_id: str
     tags: dict[str, str]
     entries: dict[Identity, LoggedRun]
-    """Runs of this program by identity; runs of other programs are left out."""
+    """Runs that mixsweep wrote, by level and name; runs of other programs are left out."""
     is_deleted: bool = False
     """True if the experiment was in MLflow's trash."""
     owner: str = HOME
-    """Owner of the runs in `entries`."""
+    """Owner of the runs in `entries` (see `OWNER_TAG`)."""
     stray: Sequence[LoggedRun] = ()
-    """Runs of ours to delete: duplicates, created when a call was repeated after its answer was
+    """Runs of mixsweep to delete: duplicates, created when a call was repeated after its answer was
     lost, and runs that lost the tags that describe them."""
 
     @classmethod
     def find(cls, uri: str, name: str, owner: str | None = HOME) -> "Experiment | None":
-        """Return an experiment; None if there is none. Nothing is created.
+        """Return an existing experiment with its runs; None if MLflow has none of this name.
 
         Args:
             uri: The tracking address.
             name: Name of the experiment.
-            owner: Only runs of this owner are read; None for all.
+            owner: Only runs of this owner are read (see `OWNER_TAG`); None means all runs.
         """
         database = database_file(uri)
         if database is not None and not database.exists():
@@ -102,7 +102,7 @@ class Experiment:
     def open(
         cls, uri: str, name: str, *, artifact_location: str | None, owner: str = HOME
     ) -> "Experiment":
-        """Return an experiment to write to; create it, and its database, if needed.
+        """Return an experiment for writing; create the experiment and its database if needed.
 
         Args:
             uri: The tracking address.
@@ -127,21 +127,22 @@ class Experiment:
         return opened
 
     def tag(self, tags: Mapping[str, str]) -> None:
-        """Set those tags of the experiment that differ."""
+        """Set tags of the experiment in MLflow; tags with an unchanged value are not sent."""
         for name, value in tags.items():
             if self.tags.get(name) != value:
                 self.client.set_experiment_tag(self.experiment_id, name, value)
                 self.tags[name] = value
 
     def bring(self, wanted: Wanted, missing: Missing | None = None) -> LoggedRun:
-        """Find or create a run and update it to match `wanted`.
+        """Find or create a run in MLflow, update it to match `wanted`, and return it.
 
         MLflow's metrics cannot be changed, so a run with wrong rows is moved to MLflow's trash and
         created again.
 
         Args:
-            wanted: The run.
-            missing: Function from the rows of the run to the rows to add; None to add none.
+            wanted: The state that the run should have.
+            missing: Function from the rows in MLflow to the rows to add (`Missing`); None if no
+                rows are to be added.
         """
         entry = self.entries.get(wanted.identity)
         rows: Sequence[Row] | None = ()
@@ -167,20 +168,20 @@ class Experiment:
         return entry
 
     def rename(self, entry: LoggedRun, name: tuple[str, ...]) -> None:
-        """Give a run another name within its level."""
+        """Change the tags that name a run in MLflow; the level stays."""
         del self.entries[entry.identity]
         self.write(entry, tags=dict(zip(NAMED_BY[entry.level], name, strict=True)))
         self.entries[entry.identity] = entry
 
     def clear(self, entry: LoggedRun) -> None:
-        """Delete all metrics of a run if the database is a file; on a server they stay."""
+        """Delete all metrics of a run, if MLflow's database is a file; on a server they stay."""
         database = database_file(self.client.tracking_uri)
         if database is not None:
             clear_metrics(database, entry.run_id)
             entry.metric_names, entry.rows = (), []
 
     def children(self, parent: LoggedRun) -> list[LoggedRun]:
-        """Return the runs of an arm."""
+        """Return the child runs of an arm's run in MLflow, one per seed."""
         runs = (entry for entry in self.entries.values() if entry.level == "seed")
         return [entry for entry in runs if entry.tags.get(PARENT_TAG) == parent.run_id]
 
@@ -190,7 +191,7 @@ class Experiment:
         del self.entries[entry.identity]
 
     def rows(self, entry: LoggedRun) -> list[Row]:
-        """Return every row of every metric of a run."""
+        """Return all metric values of a run in MLflow; they are read once and then cached."""
         if entry.rows is None:
             entry.rows = [
                 Row(name, row.step + 1 - entry.first_step, row.timestamp, row.value)
@@ -207,7 +208,7 @@ class Experiment:
         tags: Mapping[str, str] | None = None,
         params: Mapping[str, str] | None = None,
     ) -> None:
-        """Send rows, changed tags and missing params of a run, in at most one call."""
+        """Send rows, changed tags and missing params of a run to MLflow, in at most one call."""
         tags = {
             name: value for name, value in (tags or {}).items() if entry.tags.get(name) != value
         }
@@ -232,7 +233,13 @@ class Experiment:
         entry.params |= params
 
     def set_status(self, entry: LoggedRun, status: Status, ended_at_ms: int | None = None) -> None:
-        """Set the status of a run; an end without a time means now."""
+        """Set the status of a run in MLflow.
+
+        Args:
+            entry: The run.
+            status: The new status; nothing is sent if the run has it already.
+            ended_at_ms: End of the run, Unix time in ms; None means now. Not used for `RUNNING`.
+        """
         if entry.status == status:
             return
         if status == "RUNNING":
@@ -242,12 +249,12 @@ class Experiment:
         entry.status = status
 
     def tell_data(self, entry: LoggedRun, name: str, checksums: Mapping[str, str]) -> None:
-        """Log the data files that a run was trained on, as an input of the run.
+        """Log the dataset of a run as an input of the run in MLflow, with checksums of its files.
 
         Args:
             entry: The run.
-            name: Name of the data set.
-            checksums: Checksum by file.
+            name: Name of the dataset.
+            checksums: Checksum of each data file, by its name.
         """
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
@@ -260,7 +267,7 @@ class Experiment:
             entry.data_digests = (*entry.data_digests, digest)
 
     def log_model(self, entry: LoggedRun, described: Any, folder: Path) -> None:
-        """Log a model for a run, and its address under the tag `model`.
+        """Upload the model of a run to MLflow, and write its address to the run's tag `model`.
 
         The model is complete before the run refers to it. A model from an interrupted attempt is
         used if it is complete, and deleted otherwise.

@@ -1,9 +1,9 @@
-"""Links: links to a study in MLflow's pages, and the views that they open.
+"""Links: links to the pages of a study in MLflow, and the views that these links open.
 
-By default MLflow's pages open on a page for another use (GenAI) and show no metric columns. A link
-can name a view: filter, sort order and columns, stored in a tag of the experiment. The format is
-internal to MLflow and may change with its version; `tests/smoke/test_pages.py` tests the pages in a
-browser.
+Without a view, MLflow opens a page for another use (GenAI) and shows no metric columns. A view is a
+filter, a sort order and columns, stored in a tag of the experiment; a link can name it. The format
+is internal to MLflow and may change with its version; `tests/smoke/test_pages.py` tests the pages
+in a browser.
 """
 
 import base64
@@ -18,7 +18,7 @@ ADDRESS = "http://127.0.0.1:5000"
 """Default address of `mixsweep ui`."""
 
 PRIMARY_TAG = "mlflow.experiment.primaryMetric.name"
-"""Tag of an experiment with the metric by which its runs are compared."""
+"""Tag of an experiment with the name of the metric by which its runs are compared."""
 PRIMARY_IS_GREATER_BETTER_TAG = "mlflow.experiment.primaryMetric.greaterIsBetter"
 
 _VIEW_TAG = "mlflow.sharedViewState."
@@ -46,10 +46,11 @@ class Links:
 def study_links(
     experiments: Mapping[str, tuple[str, Mapping[str, str]]], address: str = ADDRESS
 ) -> dict[str, Links]:
-    """Return the links to each study in MLflow, by name.
+    """Return the links to the MLflow pages of each study, by the study's name.
 
     Args:
-        experiments: Id and tags by name (`sweeps.tracking.experiment.experiments`).
+        experiments: Id and tags of each experiment, by name
+            (`sweeps.tracking.connection.experiments`). Experiments of other programs are left out.
         address: Address of MLflow's pages.
     """
     found = {}
@@ -72,7 +73,10 @@ def study_links(
 
 
 def links_of(experiment_id: str, address: str = ADDRESS) -> Links:
-    """Return the links to an experiment that has the tags of `view_tags`."""
+    """Return the links to the pages of a study in MLflow, from the id of its experiment.
+
+    The experiment must have the tags that `view_tags` returns.
+    """
     page = _page(address, experiment_id)
     shared = (f"{page}&viewStateShareKey={key}" for key in (_ARMS, _SEEDS))
     return Links(arms=next(shared), seeds=next(shared) + _CHARTS)
@@ -86,14 +90,14 @@ def view_tags(
     results: Sequence[str],
     params: Sequence[str],
 ) -> dict[str, str]:
-    """Return the tags of an experiment that store the views for its links.
+    """Return experiment tags that store two MLflow views: a table of arms, and curves of the runs.
 
     Args:
         metric: The metric by which arms are sorted.
         is_lower_better: If True, the lowest value comes first.
-        metrics: Metrics of the arms; means are drawn by default, others on request.
-        results: Tags of arms with results as text; that of `metric` first.
-        params: Paths in which the arms differ.
+        metrics: Metrics of the arms. Charts of the means are shown, others are hidden.
+        results: Tags of arms that have results as text; the tag of `metric` comes first.
+        params: Dotted paths of the settings in which the arms differ; each becomes a column.
     """
     columns = {
         **dict.fromkeys((_column("tags", name) for name in results[:1]), _WIDE),

@@ -1,4 +1,4 @@
-"""Logged names: the names and params in MLflow of the arms and runs of a study."""
+"""Logged names: the names and params that the arms and runs of a study have in MLflow."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -9,7 +9,7 @@ from sweeps.study.study import Study
 
 
 class LoggedNames:
-    """A study, with the names of its runs and arms in MLflow."""
+    """Names of a study's arms and runs in MLflow, computed from run keys and cached."""
 
     def __init__(self, study: Study) -> None:
         self.study = study
@@ -21,18 +21,24 @@ class LoggedNames:
         return {run.key: index for index, run in enumerate(self.study.runs())}
 
     def config_id(self, arm: str) -> str:
-        """Return the name of an arm's configuration, which does not depend on seeds."""
+        """Return an id of an arm's configuration that is the same for all seeds of the arm.
+
+        It is the run key of the arm at seed 0, even if the study does not use this seed.
+        """
         return self.keys_at(0)[arm]
 
     def keys_at(self, seed: int) -> Mapping[str, str]:
-        """Return the run key of each arm at a seed, which may be outside the study."""
+        """Return the run key of each arm at a seed; the study need not have this seed."""
         if seed not in self._keys:
             self._keys[seed] = self.study.keys_at(seed)
         return self._keys[seed]
 
 
 def params_of(config: Config) -> dict[str, str]:
-    """Return the params of a configuration, without those that do not affect results."""
+    """Return a configuration as MLflow params: values by dotted path, and its plugins.
+
+    Settings without a value and settings that do not affect results are left out.
+    """
     never = problem_of(config).keying.never
     params = {
         path: str(value)

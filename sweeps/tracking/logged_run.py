@@ -1,4 +1,4 @@
-"""Logged run: the wanted and the known state of one run in MLflow, and the tags that name it."""
+"""Logged run: the state that one run should have in MLflow, its present state, and its tags."""
 
 import re
 from collections.abc import Mapping
@@ -27,11 +27,12 @@ MODEL_TAG = "model"
 """Tag with the address of a run's trained network, for `mlflow.pytorch.load_model`."""
 
 STEP_TAG = "step"
-"""Tag with the unit of steps in a seed's run: epochs trained. In older runs without this tag a step
-is the 0-based epoch."""
+"""Tag of a run of level `seed` that says that its steps count trained epochs. In older runs, which
+lack this tag, a step is the 0-based epoch."""
 
 OWNER_TAG = "mixsweep.store"
-"""Tag with the owner of a run: the identity of its store, or `HOME` in the database of one home."""
+"""Tag with the owner of a run, because several stores can write to one MLflow server: the random id
+of the store, or `HOME` if the database belongs to a single home."""
 
 HOME = "home"
 
@@ -46,17 +47,17 @@ NAMED_BY: Mapping[str, tuple[str, ...]] = {
 """Tags that together name a run within an experiment, by level."""
 
 _OWN = {"run_key", "config_id"}
-"""Tags that only runs of this program have."""
+"""Tags that only runs of mixsweep have."""
 
 _NUMBER = re.compile(r"[0-9]{1,19}")
 
 Identity = tuple[str, tuple[str, ...]]
-"""Level and name of a run."""
+"""Level of a run (`sweep`, `config` or `seed`), and its name within the level."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """The state that a run in MLflow should have, without its metrics."""
+    """Name, tags, params and start that a run in MLflow should have; its metrics are separate."""
 
     level: Level
     name: tuple[str, ...]
@@ -68,22 +69,22 @@ class Wanted:
     params: Mapping[str, str] = field(default_factory=dict)
     """Params to add if they are missing; MLflow cannot change existing ones."""
     started_at_ms: int | None = None
-    """Start of the run, Unix time in ms; None for now."""
+    """Start of the run, Unix time in ms; None means now."""
 
     @property
     def identity(self) -> Identity:
-        """Level and name of the run."""
+        """Level of the run (`sweep`, `config` or `seed`), and its name within the level."""
         return self.level, self.name
 
     @property
     def created_tags(self) -> Mapping[str, str]:
-        """The tags of a new run."""
+        """The tags with which a run is created in MLflow: those kept up to date, and first ones."""
         steps = {STEP_TAG: "epochs trained"} if self.level == "seed" else {}
         return {**self.all_tags, **self.first_tags, **steps}
 
     @property
     def all_tags(self) -> Mapping[str, str]:
-        """The tags, including those that name the run."""
+        """The tags that a run in MLflow should have, including its level and its name."""
         names = dict(zip(NAMED_BY[self.level], self.name, strict=True))
         return {**self.tags, **names, "level": self.level}
 
@@ -104,19 +105,25 @@ class LoggedRun:
 
     @property
     def level(self) -> str:
-        """Level of the run; empty if another program created it."""
+        """Level of the run (`sweep`, `config` or `seed`); empty if another program created it."""
         return self.tags.get("level", "")
 
     @property
     def identity(self) -> Identity:
-        """Level and name of the run; in an older run without `config_id`, that part is empty."""
+        """Level and name of the run; a part of the name is empty if the run lacks its tag.
+
+        Older runs lack `config_id`.
+        """
         return self.level, tuple(self.tags.get(tag, "") for tag in NAMED_BY[self.level])
 
     def is_of(self, owner: str | None) -> bool:
-        """Return True if the run was written for an owner; for None, if any owner wrote it.
+        """Return True if the run belongs to an owner; for None, if it belongs to any owner.
 
-        Runs that were written before the owner tag existed are recognised by other tags of this
-        program.
+        Runs without the owner tag were written before that tag existed, or by another program.
+        Their other tags decide: if they are tags of mixsweep, the run may belong to any owner.
+
+        Args:
+            owner: Id of a store, or `HOME`, as in `OWNER_TAG`.
         """
         if OWNER_TAG in self.tags:
             return owner in {None, self.tags[OWNER_TAG]}
@@ -140,12 +147,12 @@ class LoggedRun:
 
     @property
     def first_step(self) -> int:
-        """The step in MLflow that means one trained epoch."""
+        """The step of a run's first epoch in MLflow: 1, or 0 in older runs (see `STEP_TAG`)."""
         return 0 if self.level == "seed" and STEP_TAG not in self.tags else 1
 
 
 def logged_run(run: "MlflowRun") -> LoggedRun:
-    """Return the state of a run from an answer of MLflow; its rows are read later."""
+    """Return the state of a run in MLflow, from MLflow's answer; metric values are read later."""
     metric_names = tuple(run.data.metrics)
     return LoggedRun(
         run_id=run.info.run_id,

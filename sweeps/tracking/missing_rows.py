@@ -1,4 +1,4 @@
-"""Missing rows: the rows of a run or of an arm that MLflow lacks."""
+"""Missing rows: metric values of a run or an arm that are to be sent to MLflow."""
 
 from collections.abc import Sequence
 
@@ -6,11 +6,17 @@ from sweeps.tracking.progress import Row
 
 
 def missing_rows(rows: Sequence[Row], is_live: bool, known: Sequence[Row]) -> list[Row] | None:
-    """Return the rows that MLflow lacks; sending existing ones again would be slow.
+    """Return the rows of a run that MLflow lacks; None if MLflow has a row that the store lacks.
 
-    None if MLflow has a value or a time that the store does not have. Damaged epochs that were
-    trained again have the same values with new times. For a run in training, extra rows are
-    allowed, because it may not have reported the epochs that it shares with other runs.
+    Rows that MLflow has are not returned, because sending them again would be slow. Epochs that
+    were damaged and trained again have the same values at new times, so their old rows are not in
+    the store. For a run in training, additional rows in MLflow are allowed, because the run may not
+    have reported yet the epochs that it shares with other runs.
+
+    Args:
+        rows: Rows of the run in the store.
+        is_live: True if the run is in training.
+        known: Rows of the run in MLflow.
     """
     if not is_live and not set(known) <= set(rows):
         return None
@@ -19,10 +25,14 @@ def missing_rows(rows: Sequence[Row], is_live: bool, known: Sequence[Row]) -> li
 
 
 def superseding_rows(rows: Sequence[Row], known: Sequence[Row]) -> list[Row] | None:
-    """Return the rows of a summary that MLflow lacks.
+    """Return the rows of an arm's summary that MLflow lacks; None if they cannot correct MLflow.
 
-    The result is None if MLflow would show a wrong value even with these rows, because it holds a
-    later row of a metric that the summary does not have.
+    MLflow shows the latest row of each metric. If MLflow has a later row with another value than
+    the summary, the new rows do not change the shown value, and the run must be created again.
+
+    Args:
+        rows: Rows of the summary: mean, sd and interval of each metric.
+        known: Rows of the arm in MLflow.
     """
     said = {(row.name, row.step, row.value) for row in known}
     new = [row for row in rows if (row.name, row.step, row.value) not in said]

@@ -8,9 +8,9 @@ from typing import Any
 
 
 def export_network(network: Any, example: Any, folder: Path) -> Any:
-    """Write a network as a traced graph with its signature; return MLflow's description of it.
+    """Write a network to a folder as a traced graph; return its MLflow description (`Model`).
 
-    Loading it runs no code of mixsweep and unpickles nothing (format `pt2`).
+    Loading the network runs no code of mixsweep and unpickles nothing (format `pt2`).
 
     Args:
         network: A torch module in evaluation mode.

@@ -1,4 +1,4 @@
-"""Outbox: a background thread delivers messages to a server, so that training never waits."""
+"""Outbox: a background thread sends items to a server, so that training never waits for it."""
 
 import logging
 import math
@@ -13,22 +13,24 @@ _RETRY_WHEN_CLOSING = 0.5
 """Seconds between two tries while the launch waits for the outbox to close."""
 
 _LOOK_EVERY = 0.5
-"""Seconds between two looks at whether a closing outbox still delivers."""
+"""Seconds between two checks of whether a closing outbox still delivers."""
 
 _MISTAKES = (AssertionError, AttributeError, LookupError, NameError, TypeError)
-"""Errors that can only come from bugs in this program, because callers wrap a server's errors."""
+"""Errors that can only come from bugs in mixsweep, because callers wrap a server's errors."""
 
 _logger = logging.getLogger(__name__)
 
 
 class Outbox(Generic[Item]):
-    """A queue of distinct items, delivered one by one in the order of their ranks, then of posting.
+    """Queue of distinct items that a background thread delivers to a server, one by one.
 
-    An item only names what has changed; its content is looked up at delivery, so an item that is
+    Items of a lower rank are delivered first, and items of equal rank in the order of posting. An
+    item only names the data that changed; the data is looked up at delivery, so an item that is
     posted again while it waits is delivered once. A failed delivery is repeated until it succeeds
     or the outbox is closed: an outage loses nothing, and one warning reports its start and one its
-    end. A bug in this program would fail again: it ends the outbox, is logged, and is raised by
-    `close`. If the process is killed, undelivered items are lost.
+    end. An error that only a bug in mixsweep can cause is not retried: it is logged, ends the
+    outbox, and is raised by `finish` and `close`. If the process is killed, undelivered items are
+    lost.
     """
 
     def __init__(
@@ -43,10 +45,10 @@ class Outbox(Generic[Item]):
         """Create the outbox; nothing is delivered before `start`.
 
         Args:
-            deliver: Delivers an item, or raises. It must be safe to repeat. Called from one thread
-                only.
+            deliver: Function that delivers an item, or raises an error. It is called in the
+                outbox's thread only, and called again after an error, so it must be safe to repeat.
             name: Name of the destination, for warnings.
-            describe: Returns the text of an error for a warning.
+            describe: Function that returns the text of an error for a warning.
             retry_after: Seconds between a failure and the next try; doubled after every failure.
             retry_at_most: Upper limit of that time, in seconds.
         """
@@ -71,15 +73,15 @@ class Outbox(Generic[Item]):
         self._thread = threading.Thread(target=self._run, name=f"outbox {name}", daemon=True)
 
     def start(self) -> None:
-        """Start to deliver."""
+        """Start the thread that delivers the items."""
         self._idle.clear()
         self._thread.start()
 
     def post(self, item: Item, *, rank: int = 0, delay: float = 0.0) -> None:
-        """Add an item; never waits for a delivery, never raises.
+        """Add an item to the queue, without waiting for its delivery; never raises.
 
         Args:
-            item: If it is waiting already, the lower rank and the earlier time apply.
+            item: If it is in the queue already, the lower rank and the earlier time apply.
             rank: Items of a lower rank are delivered first.
             delay: Seconds before the item is delivered, unless the outbox is closed.
         """
@@ -97,7 +99,7 @@ class Outbox(Generic[Item]):
             self._changed.notify()
 
     def replace(self, ranks: Mapping[Item, int]) -> None:
-        """Replace all waiting items by others, which are due at once.
+        """Replace all items of the queue by new ones, which are to be delivered at once.
 
         Args:
             ranks: Rank of each new item.
@@ -110,22 +112,22 @@ class Outbox(Generic[Item]):
 
     @property
     def waiting(self) -> tuple[Item, ...]:
-        """The items that are not delivered yet, without the one in delivery."""
+        """The items in the queue; an item that is being delivered is not among them."""
         with self._changed:
             return tuple(item for items in self._waiting.values() for item in items)
 
     def finish(self, timeout: float, patience: float = math.inf, stall: float = math.inf) -> bool:
-        """Deliver the waiting items, delayed ones too; return whether everything was delivered.
+        """Wait until all items, also delayed ones, are delivered; return True if they are.
 
-        If not, the thread goes on until `close`.
+        If the wait ends early, the thread goes on delivering until `close` is called.
 
         Args:
-            timeout: Seconds to wait at most.
+            timeout: Seconds after which the wait ends.
             patience: Seconds after which a delivery that keeps failing is not repeated.
             stall: Seconds without a delivery after which the wait ends.
 
         Raises:
-            Exception: The bug of this program that ended the outbox, if any.
+            Exception: The error that ended the outbox, if a bug in mixsweep caused one.
         """
         now = time.monotonic()
         until, stalled_at, seen = now + timeout, now + stall, self._num_delivered
@@ -146,17 +148,19 @@ class Outbox(Generic[Item]):
         return self._idle.is_set() and not (self._waiting or self._abandoned.is_set())
 
     def close(self, timeout: float, patience: float = math.inf) -> bool:
-        """Finish within a time, drop what is left, and end the thread, even during a delivery.
+        """Deliver items for a limited time, drop those that are left, and stop delivering.
+
+        This method does not wait for a delivery that is still in progress when the time is over.
 
         Args:
-            timeout: As for `finish`.
-            patience: As for `finish`.
+            timeout: Seconds after which the wait ends.
+            patience: Seconds after which a delivery that keeps failing is not repeated.
 
         Returns:
-            True if everything was delivered.
+            True if all items were delivered.
 
         Raises:
-            Exception: The bug of this program that ended the outbox, if any.
+            Exception: The error that ended the outbox, if a bug in mixsweep caused one.
         """
         arrived = self.finish(timeout, patience)
         self._abandoned.set()
@@ -168,7 +172,7 @@ class Outbox(Generic[Item]):
                 self._deliver_until_accepted(item)
         except _MISTAKES as mistake:
             self._mistake = mistake
-            _logger.exception("%s: nothing more is delivered: a mistake of ours", self._name)
+            _logger.exception("%s: a bug in mixsweep; nothing more is written", self._name)
         finally:
             self._idle.set()
 
@@ -205,7 +209,7 @@ class Outbox(Generic[Item]):
                 if not self.is_failing:
                     self.is_failing = True
                     reason = self._describe(error)
-                    _logger.warning("%s: does not accept, will retry: %s", self._name, reason)
+                    _logger.warning("%s: a write failed and is repeated: %s", self._name, reason)
                 now = time.monotonic()
                 failing_from = min(failing_from, now)
                 if now >= max(failing_from, self._patient_from) + self._patience:
@@ -216,7 +220,7 @@ class Outbox(Generic[Item]):
                 self._num_delivered += 1
                 if self.is_failing:
                     self.is_failing = False
-                    _logger.warning("%s: accepts again", self._name)
+                    _logger.warning("%s: writes succeed again", self._name)
                 return
 
     def _wait(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Progress: the latest known state of a run, and the rows that MLflow should have of it."""
+"""Progress: the latest known state of a run, and its metric values as rows for MLflow."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,10 @@ _UNENDED: frozenset[Outcome] = frozenset({"partial", "missing"})
 
 
 class Row(NamedTuple):
-    """One value of a metric. MLflow's table shows the row that is largest by step, time, value."""
+    """One value of a metric at one step of a run in MLflow.
+
+    MLflow's table shows, for each metric, the row with the largest step, then time, then value.
+    """
 
     name: str
     step: int
@@ -35,7 +38,7 @@ class RunProgress:
     epochs: tuple[LoggedEpoch, ...] = ()
     """Epochs in order. For a run in training, epochs shared with other runs may be missing."""
     failure: str = ""
-    """Cause, if the run ended early; otherwise empty."""
+    """Error message, if the run failed or diverged; otherwise empty."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment in which the last epochs were trained."""
     is_live: bool = False
@@ -64,10 +67,13 @@ class RunProgress:
         return self.outcome not in _UNENDED
 
     def trained(self, epochs: Iterable[LoggedEpoch]) -> "RunProgress":
-        """Return the progress with newly stored epochs; the same object if none is new.
+        """Return a copy of the progress with newly stored epochs added.
 
-        The run then counts as in training, because only the store knows whether all epochs are
-        there.
+        If no epoch is new, the result is this same object. Otherwise the run counts as in training,
+        because only the store shows whether the run is complete.
+
+        Args:
+            epochs: Record and facts of each stored epoch, in any order.
         """
         known = {record.epoch: (record, facts) for record, facts in self.epochs}
         merged = {record.epoch: (record, facts) for record, facts in epochs} | known
@@ -77,7 +83,7 @@ class RunProgress:
         return replace(self, epochs=in_order, outcome="partial", failure="", is_live=True)
 
     def rows(self) -> list[Row]:
-        """Return every value of the run; all times come from the store."""
+        """Return all metric values of the run as rows for MLflow, with times from the store."""
         return [
             Row(name, record.epoch + 1, facts.stored_at_ms, value)
             for record, facts in self.epochs
@@ -86,7 +92,7 @@ class RunProgress:
 
 
 def epochs_of(rows: Iterable[Row]) -> tuple[LoggedEpoch, ...]:
-    """Return the epochs of some rows; the duration of the epochs is unknown (NaN)."""
+    """Return the epochs of a run, rebuilt from its rows in MLflow; durations are unknown (NaN)."""
     metrics: dict[int, dict[str, float]] = {}
     times: dict[int, int] = {}
     for row in sorted(rows):

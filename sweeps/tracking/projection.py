@@ -1,7 +1,7 @@
-"""Projection: the representation of a study in MLflow.
+"""Projection: write a study to MLflow, as a copy of the results in the store.
 
-MLflow is a copy of the store. An empty MLflow is filled from the store, only missing rows are sent,
-and a run in MLflow that contradicts the store is replaced.
+An empty MLflow is filled from the store, only missing rows are sent, and a run in MLflow that
+contradicts the store is replaced.
 """
 
 import logging
@@ -37,23 +37,23 @@ from sweeps.tracking.progress import Row, RunProgress, epochs_of
 from sweeps.tracking.summaries import Summarise, curves, headline_name, headline_row, texts
 
 PREDICTIONS_TAG = "predictions"
-"""Tag with the place of a finished run's logits in the store; they may be deleted later."""
+"""Tag with the place of a finished run's predictions in the store; these may be deleted later."""
 _MAX_DIFFERENCES = 3
 
 _logger = logging.getLogger(__name__)
 
 
 class Projection:
-    """Writes one study to MLflow. Each method calls MLflow; on failure it raises `MlflowException`.
+    """Writes one study to MLflow; a method that writes raises `MlflowException` if MLflow fails.
 
     Repeating a call changes nothing. Only one process at a time may write a study: its driver, or a
-    command that holds the study's lease.
+    command that has the study's lease.
     """
 
     uri: str
     """The tracking address."""
 
-    def __init__(  # noqa: PLR0913  what a projection is of, and what it says beside
+    def __init__(  # noqa: PLR0913  a study, an address, and the facts logged beside results
         self,
         study: Study,
         uri: str,
@@ -64,17 +64,18 @@ class Projection:
         data_checksums: Mapping[str, Mapping[str, str]] | None = None,
         owner: str = HOME,
     ) -> None:
-        """Create the projection; MLflow is opened by the first method that needs it.
+        """Create the projection; the first method that needs MLflow connects to it.
 
         Args:
-            study: Decides which arms there are, and how many seeds each should have.
+            study: The study, with its arms and the seeds of each arm.
             uri: The tracking address.
-            summariser: (study, name of an arm) to the function that computes its metrics.
+            summariser: Function of a study and the name of an arm. It returns the function that
+                computes the metrics of the arm from those of its runs (`Summarise`).
             artifact_location: URL for artifacts if the address is a database; None if a server
                 chooses it.
-            tags: Set on each run when it is created: commit, dirty, submission_id.
-            data_checksums: Checksums by data set and file.
-            owner: Owner of the runs, where others write to the same server.
+            tags: Tags of each run that are set when it is created: commit, dirty, submission_id.
+            data_checksums: Checksum of each data file, by dataset and file name.
+            owner: Id of the store if several stores can write to the server (see `OWNER_TAG`).
         """
         self._owner = owner
         self.grow(study)
@@ -87,21 +88,31 @@ class Projection:
 
     @property
     def study(self) -> Study:
-        """The study with all arms that it has so far."""
+        """The study that is written, with all arms that a search has added so far."""
         return self._names.study
 
     def grow(self, study: Study) -> None:
-        """Use a study that has new arms from now on."""
+        """Replace the study by a copy of it that has more arms, because a search has added points.
+
+        Args:
+            study: The study with the new arms.
+        """
         self._names = LoggedNames(study)
 
     def forget(self) -> None:
-        """Read MLflow again before the next write: one that raised an error may have arrived."""
+        """Discard the cached state of MLflow, so that it is read again before the next write.
+
+        Called after a write raised an error, because MLflow may have stored the data nevertheless.
+        """
         self._opened = None
 
     def reconcile_run(self, progress: RunProgress) -> None:
-        """Update a run in MLflow to its known state; create its arm first if needed.
+        """Update a run in MLflow to its latest known state; create its arm first if needed.
 
         A run that has not started is not created in MLflow.
+
+        Args:
+            progress: The latest known state of the run.
         """
         experiment = self._experiment()
         parent = self._bring_arm(progress.run.arm)
@@ -121,14 +132,15 @@ class Projection:
             entry.rows = None  # frees memory; read again if needed
 
     def reconcile_arm(self, arm: str, seeds: Sequence[RunProgress]) -> None:
-        """Update an arm to the results of its seeds, including seeds that the study no longer has.
+        """Update the run of an arm in MLflow to the results of all its seeds.
 
-        Metrics of an arm are always over all of its seeds. Until all are complete, tags show
-        results so far, and metrics that were computed for earlier seeds stay.
+        Complete runs at seeds that the study no longer has are included. Metrics of an arm are
+        always over all of its seeds. Until all are complete, tags show the results so far, and
+        metrics that were computed earlier, over fewer seeds, stay.
 
         Args:
             arm: Name of the arm.
-            seeds: Known states of the runs of this arm in the study.
+            seeds: Latest known state of each run of this arm in the study.
         """
         experiment, study = self._experiment(), self.study
         entry = self._bring_arm(arm)
@@ -172,7 +184,10 @@ class Projection:
         experiment.tag(self._views(experiment))
 
     def settle(self) -> None:
-        """Mark every run of the study that is still RUNNING as ended."""
+        """Set the status of each run that is still RUNNING in MLflow to KILLED.
+
+        Called as the last write of a launch.
+        """
         experiment = self._experiment()
         for entry in experiment.entries.values():
             if entry.status == "RUNNING":
@@ -180,11 +195,13 @@ class Projection:
         experiment.tag(self._views(experiment))
 
     def log_model(self, run: Run, state: bytes) -> None:
-        """Log the trained network of a run, if the run is in MLflow without a network.
+        """Upload the trained network of a run, if the run is in MLflow without a network.
+
+        A network that cannot be exported is skipped with a warning.
 
         Args:
             run: A finished run of a problem that trains networks.
-            state: Its last state.
+            state: The stored training state after the last epoch of the run.
         """
         experiment = self._experiment()
         entry = experiment.entries.get(("seed", (run.key,)))
@@ -196,17 +213,21 @@ class Projection:
                 network, example = self.study.problem.trained(run.config, state)
                 described = export_network(network, example, folder)
             except Exception as error:  # a failed export must not block the rest
-                _logger.warning("no model of %s seed %s: %s", run.arm, run.seed, error)
+                _logger.warning(
+                    "MLflow gets no model of %s seed %s, for the network cannot be exported: %s",
+                    run.arm,
+                    run.seed,
+                    error,
+                )
                 return
             experiment.log_model(entry, described, folder)
 
     def log_report(self, folder: Path, note: str) -> None:
-        """Attach a report to the study.
+        """Upload the report of the study to MLflow, as artifacts of the run of level `sweep`.
 
         Args:
-            folder: All files in it become artifacts.
-            note: Markdown for the page of the run of level `sweep`, cut to the length that MLflow
-                accepts.
+            folder: Folder with the report; all its files are uploaded.
+            note: Markdown text for the page of that run, cut to the length that MLflow accepts.
         """
         experiment, study = self._experiment(), self.study
         flats = [params_of(study.arms[arm]) for arm in study.fixed]
@@ -243,17 +264,17 @@ class Projection:
 
     @property
     def _compared(self) -> str:
-        """The metric by which arms are sorted."""
+        """The metric by which MLflow sorts the arms: the objective of a search, or the headline."""
         search = self.study.search
         return self.study.headline if search is None else search.strategy.objectives[0]
 
     @property
     def _readout(self) -> Readout:
-        """Read-out to log; points of a search always use the last epoch."""
+        """The read-out of logged values; points of a search always use the last epoch."""
         return self.study.readout if self.study.search is None else Last()
 
     def _views(self, experiment: Experiment) -> dict[str, str]:
-        """Return the tags of the study's views; their columns are the settings that vary."""
+        """Return the tags that store the study's MLflow views; settings that vary are columns."""
         study, metric = self.study, self._compared
         headline = headline_name(metric, self._readout)
         is_lower_better = study.problem.metric(metric).is_lower_better

@@ -1,8 +1,8 @@
-"""Settings: the environment variables that MLflow reads, and our defaults for some.
+"""Settings: the environment variables that MLflow reads, and defaults of mixsweep for some.
 
-MLflow reads the first of these when it is imported, which takes seconds and may happen in the
-tracker's thread while Ray starts. MLflow's own seven retries would block one call for minutes, so
-they are turned off; the outbox retries instead.
+MLflow reads some variables when it is imported, which takes seconds and may happen in the tracker's
+thread while Ray starts. MLflow would repeat a failed call seven times, which can block for minutes.
+It therefore repeats a call only once, and the outbox repeats the write.
 """
 
 import os
@@ -19,7 +19,10 @@ for _name, _value in _DEFAULTS.items():
 
 
 def has_settings() -> bool:
-    """Return True if the user has set a variable of MLflow, which MLflow might reject."""
+    """Return True if the user has set an environment variable of MLflow (`MLFLOW_...`).
+
+    MLflow might reject its value, so it is worth a check before training (`refused_setting`).
+    """
     return any(
         name.startswith("MLFLOW_") and _DEFAULTS.get(name) != value
         for name, value in os.environ.items()
@@ -27,10 +30,10 @@ def has_settings() -> bool:
 
 
 def refused_setting() -> str | None:
-    """Return MLflow's reason to reject a variable; None if all are valid.
+    """Return the reason why MLflow rejects an environment variable; None if all are valid.
 
-    MLflow itself may read some variables only after training. Call this in one thread, because
-    simultaneous imports of MLflow in two threads can fail.
+    MLflow itself may read some variables only after training. Call this while no other thread
+    imports MLflow, because simultaneous imports can fail.
     """
     try:
         from mlflow import environment_variables

@@ -1,4 +1,4 @@
-"""Summaries: the results of an arm's seeds, as curves and as text for MLflow."""
+"""Summaries: the results over the seeds of an arm, as curves and as text for MLflow."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,12 +8,12 @@ from sweeps.study.readouts import Last, Readout
 from sweeps.tracking.progress import LoggedEpoch, Row
 
 Summarise = Callable[[Sequence[Mapping[str, float]]], Mapping[str, float]]
-"""Function from the metrics of some runs, at least one, to finite metrics of their arm:
-`test/error_mean`, and from two runs on `_sd`, `_ci_low` and `_ci_high`."""
+"""Function from the metrics of one or more runs to the metrics of their arm, all finite:
+`test/error_mean`, and with two or more runs also `_sd`, `_ci_low` and `_ci_high`."""
 
 MAIN_POINTS, OTHER_POINTS = 200, 10
-"""Largest number of epochs in the curve of a main metric of reports, and of any other metric: an
-arm then has fewer rows than its seeds."""
+"""Largest number of epochs in an arm's curve, for main metrics of reports and for other metrics. So
+the arm has fewer rows than its runs."""
 
 
 def curves(
@@ -22,17 +22,17 @@ def curves(
     summarise: Summarise,
     lead: str | None = None,
 ) -> Iterator[Row]:
-    """Yield mean, sd and interval over the complete runs of an arm, for each epoch.
+    """Yield mean, sd and interval over the complete runs of an arm, for each epoch, as rows.
 
-    The last step, which MLflow's table shows, is the result. Times come from the store and increase
-    with the number of seeds, so that a rebuilt MLflow has equal rows, and MLflow shows the rows
-    with most seeds.
+    MLflow's table shows the last step, which is the result. The time of a row is the time of the
+    epoch in the store plus one ms for each seed. So a rebuilt MLflow has equal rows, and MLflow
+    shows the row with the most seeds.
 
     Args:
         seeds: The epochs of each run, for at least one run.
-        problem: Decides which metrics are main metrics.
-        summarise: Computes the summary.
-        lead: The headline metric named in the study; None for the default.
+        problem: The problem of the study, which defines the main metrics of its reports.
+        summarise: Function that computes mean, sd and interval.
+        lead: The headline metric named in the study; None means the problem's default.
     """
     values: dict[str, dict[int, list[float]]] = {}
     times: dict[int, int] = {}
@@ -69,10 +69,14 @@ def _spell(metric: Metric, mean: float, low: float | None = None, high: float | 
 
 
 def headline_name(metric: str, readout: Readout) -> str:
-    """Return the name of the metric by which MLflow sorts the arms.
+    """Return the name of the metric in MLflow by which the arms are sorted.
 
-    For the last epoch it is the mean curve, whose end MLflow shows. Any other read-out has a metric
-    of its own.
+    If the read-out is the last epoch, this is the curve of means, `METRIC_mean`, because MLflow
+    shows its last value. Any other read-out has a metric of its own.
+
+    Args:
+        metric: The compared metric.
+        readout: The read-out of the arms.
     """
     if readout == Last():
         return f"{metric}_mean"
@@ -82,16 +86,18 @@ def headline_name(metric: str, readout: Readout) -> str:
 def headline_row(
     seeds: Sequence[Sequence[LoggedEpoch]], metric: str, readout: Readout, summarise: Summarise
 ) -> Row | None:
-    """Return the value of an arm for a read-out other than the last epoch, at its last step.
+    """Return the mean of an arm in its read-out, as a row at the last step.
+
+    The last epoch needs no such row, because the curve of means ends with its value.
 
     Args:
         seeds: The epochs of each complete run, for at least one run.
         metric: The compared metric.
         readout: The read-out of a run.
-        summarise: Computes the mean.
+        summarise: Function that computes the mean.
 
     Returns:
-        None for the last epoch, or if a run has no finite value.
+        The row; None if the read-out is the last epoch, or a run has no finite value.
     """
     read = [readout.of([record for record, _ in epochs], metric) for epochs in seeds]
     values = [value for value in read if value is not None and math.isfinite(value)]
@@ -103,7 +109,7 @@ def headline_row(
     return Row(headline_name(metric, readout), step, at_ms, mean)
 
 
-def texts(  # noqa: PLR0913  each is a thing of its own
+def texts(  # noqa: PLR0913  six independent inputs
     seeds: Sequence[Sequence[LoggedEpoch]],
     expected: int,
     problem: Problem,
@@ -117,10 +123,10 @@ def texts(  # noqa: PLR0913  each is a thing of its own
         seeds: The epochs of each complete run.
         expected: Number of seeds that the arm should have; with fewer, the texts include both
             numbers: `19.71 % (1/5)`.
-        problem: Decides which metrics are main metrics, and their units.
+        problem: The problem of the study, which defines the main metrics and their units.
         readout: The read-out of a run.
-        summarise: Computes mean and interval.
-        lead: The headline metric named in the study; None for the default.
+        summarise: Function that computes mean and interval.
+        lead: The headline metric named in the study; None means the problem's default.
     """
     records = [[record for record, _ in epochs] for epochs in seeds]
     measured = {name for of_run in records for name in of_run[-1].metrics}
@@ -143,7 +149,13 @@ def texts(  # noqa: PLR0913  each is a thing of its own
 def main_metrics(
     problem: Problem, measured: Mapping[str, object] | set[str], lead: str | None = None
 ) -> tuple[str, ...]:
-    """Return the main metrics of a report, of those that were measured."""
+    """Return the measured metrics that a report shows: headline, columns beside it, and curves.
+
+    Args:
+        problem: The problem of the study, which names these metrics.
+        measured: Names of the metrics that were measured.
+        lead: The headline metric named in the study; None means the problem's default.
+    """
     leads = problem.headline if lead is None else (lead,)
     heads = [name for name in leads if name in measured][:1]
     beside = [

@@ -27,7 +27,7 @@ CLOSED_AFTER = 600.0
 """Seconds that a launch waits for MLflow at its end, at most."""
 
 _TO_LEAVE_NONE_RUNNING = 30.0
-"""Further seconds for the writes that end the runs that are RUNNING in MLflow."""
+"""Further seconds for the writes that end all runs that are still RUNNING in MLflow."""
 
 _MAX_DESCRIPTION = 200
 _AT_ONCE, _TRAINED, _SUMMARY, _FOUND, _FOUND_SUMMARY, _LAST = range(6)
@@ -43,11 +43,11 @@ or `load` and the name of a module."""
 class Tracker:
     """Updates MLflow to the latest known state of a study's runs; the driver has one per study.
 
-    Each post replaces an earlier state of the same run that was not written yet, so a run that has
-    ended is written once. After a failure of the server, writes are repeated as long as the tracker
-    lives (see `Outbox`). Data that MLflow rejects are dropped with a warning, because MLflow would
-    reject them again; the store still has them. If the driver is killed, the next `start` writes
-    what is missing.
+    A newer state of a run replaces a state that is not written yet, so a run that has ended is
+    written once. If the server fails, a write is repeated until it succeeds or the tracker is
+    closed (see `Outbox`). Data that MLflow rejects is dropped with a warning, because MLflow would
+    reject it again; the store still has it. If the driver is killed, the next launch writes the
+    missing data.
     """
 
     def __init__(
@@ -57,13 +57,14 @@ class Tracker:
         may_write: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take over a projection: from now on only the tracker may call it.
+        """Create a tracker that is not started yet.
 
         Args:
-            projection: Writes to MLflow.
-            may_write: Called before each write; if it returns False, the write is tried again
-                later.
-            clock: Returns seconds, for `SUMMARISE_EVERY`.
+            projection: Object that writes the study to MLflow. From now on, only the tracker may
+                call it.
+            may_write: Function called before each write; if it returns False, the write is tried
+                again later.
+            clock: Function that returns seconds, for `SUMMARISE_EVERY`.
         """
         self._projection = projection
         self._may_write = may_write
@@ -77,8 +78,8 @@ class Tracker:
         self.refusal: str | None = None
         """MLflow's reason for rejecting a write; None if none was rejected."""
         self.backlog = 0
-        """Number of results of runs and arms that `close` did not wait for although MLflow could be
-        reached; `sync` writes them."""
+        """Number of results of runs and arms that were not written when `close` ended its wait,
+        although MLflow could be reached; `mixsweep sync` writes them."""
         self._outbox: Outbox[_Item] = Outbox(
             self._deliver,
             name=f"MLflow at {database_address(projection.uri)}",
@@ -89,57 +90,75 @@ class Tracker:
         return {}  # Tune pickles its callbacks, and a thread cannot be pickled.
 
     def start(self, results: Iterable[RunResult]) -> None:
-        """Start to write what the store has, unless newer states are posted.
+        """Queue the stored results of a study, and start the thread that writes to MLflow.
 
         Args:
-            results: Results of every run of the study.
+            results: Stored results of every run of the study.
         """
         for result in results:
             self._post(RunProgress.stored(result), rank=_FOUND)
         self._outbox.start()
 
     def grow(self, study: Study) -> None:
-        """Use a study that has new arms from now on; posts may refer to them."""
+        """Replace the study by a copy of it that has more arms, because a search has added points.
+
+        Args:
+            study: The study with the new arms. Their runs may be posted from now on.
+        """
         self._projection.grow(study)
 
     def post(self, run: Run, epochs: Sequence[LoggedEpoch]) -> None:
-        """Notify the tracker of newly stored epochs of a run; never waits, never raises."""
+        """Queue newly stored epochs of a run, to be written to MLflow; never waits, never raises.
+
+        Args:
+            run: The run.
+            epochs: Record and facts of each stored epoch.
+        """
         known = self._latest.get(run.key) or RunProgress(run=run, outcome="missing")
         self._post(known.trained(epochs))
 
     def reconcile(self, results: Iterable[RunResult]) -> None:
-        """Send the stored progress of runs that no driver is training."""
+        """Queue the stored results of runs that no driver is training, to be written to MLflow.
+
+        Args:
+            results: Results of these runs, as the store has them.
+        """
         for result in results:
             self._post(RunProgress.stored(result))
 
     def log_report(self, folder: Path, note: str) -> None:
-        """Attach a report to the study; its folder is read later, when it is written."""
+        """Queue a report, to be uploaded to MLflow.
+
+        Args:
+            folder: Folder with the report. Its files are read at the upload, not now.
+            note: Markdown text for the page of the run with the report.
+        """
         self._report = folder, note
         self._outbox.post(("report", ""), rank=_SUMMARY)
 
     def log_model(self, run: Run, state: bytes) -> None:
-        """Log the trained network of a finished run.
+        """Queue the trained network of a finished run, to be uploaded to MLflow.
 
         Args:
             run: A run of a problem that trains networks.
-            state: Its last state.
+            state: The stored training state after the last epoch of the run.
         """
         self._model = run, state
         self._outbox.post(("model", run.key), rank=_FOUND_SUMMARY)  # after its run was written
 
     def load_ahead(self, module: str, *, at_once: bool = False) -> None:
-        """Import a module that the launch needs, in the thread that imports MLflow.
+        """Queue the import of a module in the tracker's thread, so that the launch need not wait.
 
         Args:
             module: Name of the module.
-            at_once: If True, import it before MLflow; if False, after the stored results are
-                written.
+            at_once: If True, the module is imported before MLflow; if False, after the stored
+                results are written.
         """
         self._outbox.post(("load", module), rank=_AT_ONCE if at_once else _FOUND_SUMMARY)
 
     @property
     def num_waiting(self) -> int:
-        """Number of results of runs and arms that are not written yet."""
+        """Number of results of runs and arms that are queued and not yet written to MLflow."""
         return sum(kind in {"run", "arm"} for kind, _ in self._outbox.waiting)
 
     def close(
@@ -149,17 +168,20 @@ class Tracker:
         patience: float = 10.0,
         stall: float = CLOSED_AFTER,
     ) -> bool:
-        """Write what is waiting, leave no run RUNNING, and return whether everything was written.
+        """Write all queued results to MLflow, end every RUNNING run, and stop the tracker.
 
         Args:
-            results: As for `start`.
-            timeout: Seconds after which waiting writes are dropped, except those of runs that are
-                RUNNING in MLflow.
-            patience: Seconds after which failed writes are not repeated.
-            stall: Seconds without a write after which waiting writes are dropped too.
+            results: Stored results of every run of the study.
+            timeout: Seconds after which queued writes are dropped, except those that end runs that
+                are RUNNING in MLflow.
+            patience: Seconds after which a write that keeps failing is not repeated.
+            stall: Seconds without a successful write after which queued writes are dropped, too.
+
+        Returns:
+            True if everything was written and MLflow rejected nothing.
 
         Raises:
-            Exception: A bug of this program during writing (see `Outbox.finish`).
+            Exception: The error that ended the writes, if a bug in mixsweep caused one.
         """
         self.reconcile(results)
         self._outbox.post(("end", ""), rank=_LAST)
@@ -171,13 +193,14 @@ class Tracker:
         return arrived and self.refusal is None
 
     def settle(self, store: Store, timeout: float = 3.0) -> None:
-        """End within seconds after an interrupt: no run stays RUNNING; `sync` can write the rest.
+        """Stop within seconds after an interrupt, and leave no run RUNNING in MLflow.
 
-        The interrupt may have come at any time, also during `start` and `close`.
+        Other queued writes are dropped; `mixsweep sync` writes them later. The interrupt may have
+        come at any time, also during `start` and `close`.
 
         Args:
-            store: Stored results of the runs in training are read from it and written.
-            timeout: Seconds after which waiting writes are dropped.
+            store: Store of the study, from which the results of the runs in training are read.
+            timeout: Seconds after which the remaining writes are dropped.
         """
         with suppress(StoreError):  # a failing store may have ended the launch
             stored = map(RunProgress.stored, read_results(self._open_ones(), store))
@@ -228,7 +251,10 @@ class Tracker:
 
     def _attempt(self, item: _Item) -> None:
         if not self._may_write():
-            raise ConnectionError("the lease of the study is not confirmed")
+            raise ConnectionError(
+                "nothing is written to MLflow while it is not certain that this driver still has "
+                "the lease of the study"
+            )
         try:
             self._write(item)
         except Exception:
@@ -243,7 +269,10 @@ class Tracker:
             if not is_refusal(error):
                 raise
             self.refusal = self.refusal or self._describe(error)
-            _logger.warning("MLflow refuses a write, which is dropped: %s", self._describe(error))
+            _logger.warning(
+                "MLflow refuses a write, which is dropped; the store keeps the data: %s",
+                self._describe(error),
+            )
 
     def _write(self, item: _Item) -> None:
         match item:
@@ -275,36 +304,36 @@ class Tracker:
 
 
 class Untracked(Tracker):
-    """A tracker that writes nothing, for use without MLflow."""
+    """A tracker that writes nothing, for launches without MLflow."""
 
     def __init__(self) -> None:
-        """Create it without a projection."""
+        """Create a tracker without a projection, so without a connection to MLflow."""
         self.refusal, self.backlog = None, 0
 
     def start(self, results: Iterable[RunResult]) -> None:
-        """Do nothing."""
+        """Do nothing, because this tracker writes nothing to MLflow."""
 
     def grow(self, study: Study) -> None:
-        """Do nothing."""
+        """Do nothing, because this tracker writes nothing to MLflow."""
 
     def post(self, run: Run, epochs: Sequence[LoggedEpoch]) -> None:
-        """Do nothing."""
+        """Do nothing, because this tracker writes nothing to MLflow."""
 
     def reconcile(self, results: Iterable[RunResult]) -> None:
-        """Do nothing."""
+        """Do nothing, because this tracker writes nothing to MLflow."""
 
     def log_report(self, folder: Path, note: str) -> None:
-        """Do nothing."""
+        """Do nothing, because this tracker writes nothing to MLflow."""
 
     def log_model(self, run: Run, state: bytes) -> None:
-        """Do nothing."""
+        """Do nothing, because this tracker writes nothing to MLflow."""
 
     def load_ahead(self, module: str, *, at_once: bool = False) -> None:
         """Do nothing: the main thread imports what it needs."""
 
     @property
     def num_waiting(self) -> int:
-        """Zero, because nothing waits to be written."""
+        """Zero, because this tracker writes nothing to MLflow."""
         return 0
 
     def close(
@@ -314,9 +343,9 @@ class Untracked(Tracker):
         patience: float = 10.0,
         stall: float = CLOSED_AFTER,
     ) -> bool:
-        """Return False, because nothing is tracked."""
+        """Return False, because this tracker writes nothing to MLflow."""
         del results, timeout, patience, stall
         return False
 
     def settle(self, store: Store, timeout: float = 3.0) -> None:
-        """Do nothing."""
+        """Do nothing, because this tracker writes nothing to MLflow."""

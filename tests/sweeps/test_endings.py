@@ -191,7 +191,7 @@ def test_a_setting_that_mlflow_refuses_is_named_before_anything_is_trained(
         assert done.returncode == 2
         (line,) = (line for line in done.stderr.splitlines() if name in line)
         assert line.startswith("MLflow refuses an environment variable: ")
-        assert "correct or unset it" in line
+        assert "correct or unset this variable" in line
     assert not list(home.glob("store/stages/*/*"))
 
 

@@ -249,7 +249,7 @@ def test_a_damaged_tracking_database_is_refused_with_the_line_that_brings_it_bac
 
 def test_artifacts_are_in_a_folder(tmp_path: Path) -> None:
     (tmp_path / "artifacts").write_text("no folder")
-    with pytest.raises(DatabaseError, match="artifacts is no folder"):
+    with pytest.raises(DatabaseError, match="artifacts is not a folder"):
         request_of(tmp_path).require_databases()
 
 

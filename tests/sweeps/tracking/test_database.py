@@ -232,7 +232,7 @@ def test_a_file_in_the_place_of_the_artifact_folder_is_named(tmp_path: Path, dam
     require_artifacts(Home(folder=tmp_path).artifact_location)
     place.touch()
     DAMAGES[damage](place)
-    with pytest.raises(DatabaseError, match=r"artifacts is no folder; .* move it away$"):
+    with pytest.raises(DatabaseError, match=r"artifacts is not a folder; .* move it away$"):
         require_artifacts(Home(folder=tmp_path).artifact_location)
 
 

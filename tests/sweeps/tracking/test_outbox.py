@@ -101,8 +101,8 @@ def test_an_outage_loses_nothing_and_warns_once_when_it_begins_and_once_when_it_
     assert outbox.close(timeout=5)
     assert post.accepted == [0, 1, 2]
     assert [record.getMessage() for record in caplog.records] == [
-        "the post: does not accept, will retry: closed for lunch",
-        "the post: accepts again",
+        "the post: a write failed and is repeated: closed for lunch",
+        "the post: writes succeed again",
     ]
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
 

@@ -175,7 +175,7 @@ def test_a_network_that_is_posted_before_its_run_is_written_comes_after_it(
     is_open.set()
     assert tracker.close(results)
     assert len(runs_of(study, client, "seed")) == 4
-    assert "no model of midpoint seed 1" in caplog.text
+    assert "no model of midpoint seed 1, for the network" in caplog.text
 
 
 def test_a_run_deleted_while_it_is_written_is_written_anew(
@@ -299,8 +299,8 @@ def test_an_outage_loses_nothing(
     assert tracked[0].records == result_of(run, 2).records
     assert len(tracked) == 4
     began, ended = caplog.messages
-    assert "does not accept" in began
-    assert ended.endswith("accepts again")
+    assert "a write failed and is repeated" in began
+    assert ended.endswith("writes succeed again")
 
 
 def test_a_backlog_at_the_end_is_not_waited_for_and_is_written_by_the_next_tracker(
@@ -344,7 +344,7 @@ def test_an_unreachable_server_is_told_of_without_its_password(
     tracker.start(results_of(study, 1, 0, 0, 0))
     wait_until(lambda: caplog.messages)
     assert not tracker.close([], timeout=0.1)
-    assert f"MLflow at http://***@127.0.0.1:{port}: does not accept" in caplog.text
+    assert f"MLflow at http://***@127.0.0.1:{port}: a write failed" in caplog.text
     assert "secret" not in caplog.text
 
 
