@@ -1,7 +1,7 @@
 """Laws: distributions of the mixing weight lam, as frozen dataclasses. Plugins may add more.
 
-Each law has its own file and is registered here. `mixup_core.laws.schedules` changes the law during
-training.
+Each built-in law has its own file; this package registers them all. A schedule
+(`mixup_core.laws.schedules`) changes the law during training.
 """
 
 from mixup_core.laws.beta import Beta

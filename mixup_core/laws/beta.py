@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from mixup_core.arrays import Floats
 
 MIN_ALPHA = 1e-6
-"""Smallest allowed alpha. Below it, a weight in float32 is practically always 0 or 1: at 1e-6 only
-6 of 100,000 draws are neither, and the share is proportional to alpha. (In float64, the type that
-NumPy draws, this happens below 1e-102.)
+"""Smallest allowed alpha. Below it, practically every weight is 0 or 1 in float32: at 1e-6, only 6
+of 100,000 draws are neither, and this share is proportional to alpha. (In float64, the type that
+NumPy draws, practically every weight is 0 or 1 only below 1e-102.)
 """
 MAX_ALPHA = 1e6
-"""Largest allowed alpha. There the standard deviation of lam is below 4e-4: use `midpoint` instead.
+"""Largest allowed alpha. At this value the standard deviation of lam is below 4e-4, so `midpoint`
+is practically the same law.
 """
 
 Alpha = Annotated[
@@ -40,7 +41,7 @@ class Beta(Law):
     """Both shape parameters. At 1 the law is uniform on [0, 1]."""
 
     def quantiles(self, levels: "Floats") -> "Floats":
-        """Return the quantiles of lam at the levels; same shape."""
+        """Return the quantiles of lam at the probabilities `levels`, in the same shape."""
         from scipy.special import betaincinv
 
         found: Floats = betaincinv(self.alpha, self.alpha, levels)
@@ -76,7 +77,12 @@ class Beta(Law):
         return f"Beta({self.alpha:g}, {self.alpha:g})"
 
     def label_entropy(self, digamma: "Callable[[Floats], Floats] | None" = None) -> float:
-        """Return E[-2 lam ln lam] = psi(2 alpha + 1) - psi(alpha + 1), in nats."""
+        """Return the mean entropy of a mixed label of two different classes, in nats.
+
+            E[-2 lam ln lam] = psi(2 alpha + 1) - psi(alpha + 1)
+
+        psi is the digamma function.
+        """
         import numpy as np
         from scipy.special import psi
 
@@ -86,8 +92,8 @@ class Beta(Law):
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
         """Return P(low <= lam <= high) and E[lam 1(low <= lam <= high)].
 
-        With I(a, b) the mass that a Beta(a, b) law puts on [low, high], they are I(alpha, alpha)
-        and I(alpha + 1, alpha) / 2.
+        With I(a, b) the probability of [low, high] under a Beta(a, b) law, the two values are
+        I(alpha, alpha) and I(alpha + 1, alpha) / 2.
         """
         from scipy.special import betainc
 

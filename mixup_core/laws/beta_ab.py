@@ -27,7 +27,7 @@ class BetaAb(Law):
     """Second shape parameter. A larger value gives the partner more weight."""
 
     def quantiles(self, levels: "Floats") -> "Floats":
-        """Return the quantiles of lam at the levels; same shape."""
+        """Return the quantiles of lam at the probabilities `levels`, in the same shape."""
         from scipy.special import betaincinv
 
         found: Floats = betaincinv(self.a, self.b, levels)
@@ -75,8 +75,8 @@ class BetaAb(Law):
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
         """Return P(low <= lam <= high) and E[lam 1(low <= lam <= high)].
 
-        With I(a, b) the mass that a Beta(a, b) law puts on [low, high], they are I(a, b) and the
-        mean of lam times I(a + 1, b).
+        With I(a, b) the probability of [low, high] under a Beta(a, b) law, the two values are
+        I(a, b) and I(a + 1, b) a / (a + b).
         """
         from scipy.special import betainc
 

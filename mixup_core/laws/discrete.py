@@ -1,4 +1,4 @@
-"""Discrete: a mixing weight that takes one of a few values."""
+"""Discrete: a random mixing weight with a few possible values."""
 
 import math
 from dataclasses import dataclass
@@ -15,43 +15,47 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Discrete(Law):
-    """Random weight with a few values, written as value: probability, `{0.5: 0.7, 1.0: 0.3}`."""
+    """Random weight with a few possible values, written `{0.5: 0.7, 1.0: 0.3}` in a study file.
+
+    In this example, lam is 1/2 with probability 0.7 and 1 with probability 0.3.
+    """
 
     tag: ClassVar = "discrete"
     short: ClassVar = Pairs("values", "shares")
     example: ClassVar = {"values": (0.5, 1.0), "shares": (0.75, 0.25)}
 
     values: Annotated[tuple[Share, ...], Distinct()]
-    """Values that lam can take: at least two, increasing."""
+    """The possible values of lam: at least two, increasing."""
     shares: tuple[Annotated[float, Range(0, 1, "()")], ...]
-    """The probability of each value; they sum to 1."""
+    """The probability of each value; the probabilities sum to 1."""
 
     def check(self) -> None:
         """Check that values and probabilities fit together.
 
         Raises:
-            RuleError: If there are fewer than two values, they do not increase, their number
-                differs from that of the probabilities, or the probabilities do not sum to 1.
+            RuleError: If there are fewer than two values, the values do not increase, `values` and
+                `shares` have different lengths, or the shares do not sum to 1.
         """
-        require(len(self.values) >= 2, "a discrete law needs two values or more", self, "values")
+        require(len(self.values) >= 2, "a discrete law needs at least two values", self, "values")
         grows = list(self.values) == sorted(self.values)
-        require(grows, "values must increase", self, "values")
+        require(grows, "values of a discrete law must increase", self, "values")
         fits = len(self.values) == len(self.shares)
-        require(fits, "each value needs a share", self, "values", "shares")
+        rule = "values and shares must have equal lengths: each value needs one share"
+        require(fits, rule, self, "values", "shares")
         is_whole = abs(math.fsum(self.shares) - 1) < 1e-9
-        require(is_whole, "shares must add up to 1", self, "shares")
+        require(is_whole, "shares (probabilities of values) must add up to 1", self, "shares")
 
     def quantiles(self, levels: "Floats") -> "Floats":
-        """Return the quantiles of lam at the levels; same shape."""
+        """Return the quantiles of lam at the probabilities `levels`, in the same shape."""
         import numpy as np
 
         steps = np.cumsum(self.shares)[:-1]
         return np.asarray(self.values)[np.searchsorted(steps, levels, side="left")]
 
     def has_nodes(self, count: int) -> bool:
-        """Return whether `count` equally weighted nodes represent the law exactly.
+        """Return whether `count` equally weighted nodes (see `nodes`) represent the law exactly.
 
-        They do if each probability is a multiple of 1 / count.
+        The answer is True if each probability is a multiple of 1 / count.
         """
         return all(abs(share * count - round(share * count)) < 1e-9 for share in self.shares)
 
@@ -81,7 +85,7 @@ class Discrete(Law):
         return "lam = " + ", ".join(f"{v:g} with probability {share:g}" for v, share in pairs)
 
     def label_entropy(self, digamma: object = None) -> float:
-        """Return the mean entropy of a mixed label, in nats; exact."""
+        """Return the exact mean entropy of a mixed label of two different classes, in nats."""
         del digamma
         from scipy.special import entr
 
@@ -89,7 +93,7 @@ class Discrete(Law):
         return math.fsum(share * float(entr(v) + entr(1 - v)) for v, share in pairs)
 
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
-        """Return P(low <= lam <= high) and E[lam 1(low <= lam <= high)]; exact."""
+        """Return the exact values of P(low <= lam <= high) and E[lam 1(low <= lam <= high)]."""
         pairs = zip(self.values, self.shares, strict=True)
         inside = [(v, share) for v, share in pairs if low <= v <= high]
         return math.fsum(share for _, share in inside), math.fsum(v * share for v, share in inside)

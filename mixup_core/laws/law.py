@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mixup_core.arrays import Floats
 
 _NODES = 4096
-"""Number of quantiles over which expectations without a closed form are averaged.
+"""Number of quantiles of lam whose mean approximates an expectation without a closed form.
 
 With 4096, the label entropy of Beta(a, a) is within 5e-6 of its closed form for a in [0.05, 8].
 """
@@ -24,11 +24,12 @@ With 4096, the label entropy of Beta(a, a) is within 5e-6 of its closed form for
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Law(Checked, ABC):
-    """The distribution of the weight lam of an image, on [0, 1]; its partner has 1 - lam.
+    """Base class of laws: distributions of an image's mixing weight lam, on [0, 1].
 
-    A subclass must define `quantiles`. All other methods are computed from the quantiles; override
-    those that have a closed form. The file of a law is imported whenever a study is read, so import
-    NumPy and SciPy inside the methods.
+    The partner of the image has the weight 1 - lam. A subclass must define `quantiles`; all other
+    methods compute their results from the quantiles, so override those that have a closed form. The
+    file of a law is imported whenever a study file is read, so import NumPy and SciPy inside the
+    methods.
     """
 
     catalogue: ClassVar[Catalogue["Law"]] = Catalogue("law", meant={"mixup": "beta"})
@@ -47,15 +48,15 @@ class Law(Checked, ABC):
         """
 
     def draw(self, shape: int | tuple[int, ...], rng: "np.random.Generator") -> "Floats":
-        """Draw independent weights, an array of the given shape. A constant law ignores `rng`."""
+        """Draw an array of independent mixing weights lam; a constant law does not use `rng`."""
         return self.quantiles(rng.random(shape))
 
     def nodes(self, count: int) -> "Floats":
-        """Return equally weighted values that represent the law: (count,), (1,) if it is constant.
+        """Return values of lam whose plain mean stands for the mean over the law: (count,).
 
-        They are the quantiles at (i + 1/2) / count (midpoint rule). The mean of a function over
-        them approximates its expectation with an error of O(1 / count^2), if the function is smooth
-        in the quantile level.
+        The values are the quantiles at (i + 1/2) / count (midpoint rule). The mean of f over them
+        approximates E[f(lam)] with an error of O(1 / count^2), if f is smooth in the quantile
+        level. For a constant law, the shape is (1,).
         """
         import numpy as np
 
@@ -65,10 +66,11 @@ class Law(Checked, ABC):
         return self.quantiles(places)
 
     def nodes_of_pairs(self, count: int) -> "Floats":
-        """Return nodes that represent the law in a mean over all ordered pairs of points.
+        """Return values of lam that represent the law in a mean over all ordered pairs of points.
 
-        Mixing a pair with weight 1 - lam equals mixing the reversed pair with lam. For a symmetric
-        law and an even count, the nodes of at least 1/2 therefore suffice: (count / 2,).
+        Mixing a pair with weight 1 - lam equals mixing the reversed pair with lam. A symmetric law
+        with an even count therefore needs only the `nodes` of at least 1/2: (count / 2,). Other
+        laws need all `nodes`.
         """
         nodes = self.nodes(count)
         return nodes[nodes >= 0.5] if self.is_symmetric else nodes
@@ -114,7 +116,7 @@ class Law(Checked, ABC):
 
         Args:
             digamma: Digamma function for closed forms; None means SciPy's. Image runs pass
-                PyTorch's, because their stored records contain its last bits, which differ.
+                PyTorch's, whose last bits differ, because it computed their stored records.
         """
         del digamma
         from scipy.special import entr
@@ -128,10 +130,10 @@ class Law(Checked, ABC):
         return True
 
     def require_nodes(self, config: Any) -> None:
-        """Check that the nodes of a configuration (its field `nodes`) can represent this law.
+        """Check that `config.nodes` equally weighted values of lam can represent this law.
 
         Raises:
-            RuleError: If they cannot; it names the field `law`.
+            RuleError: If they cannot, because the law is discrete with other probabilities.
         """
         rule = "every share of a discrete law must be a multiple of 1/nodes"
         require(self.has_nodes(config.nodes), rule, config, "nodes", "law")
@@ -145,7 +147,7 @@ class Law(Checked, ABC):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConstantLaw(Law):
-    """Base class of laws whose lam is constant; the class variable `constant` is its value."""
+    """Base class of laws whose lam is always equal to the class variable `constant`."""
 
     constant: ClassVar[float]
 
@@ -187,5 +189,5 @@ class ConstantLaw(Law):
 
     @property
     def method(self) -> str | None:
-        """The law's own tag, for example `midpoint`."""
+        """Name of the method that this law defines: the tag of the law, for example `midpoint`."""
         return self.tag

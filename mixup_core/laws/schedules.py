@@ -2,8 +2,8 @@
 
 Each schedule has a class variable `tag`, its name in study files, and
 
-    last_change              first epoch (0-based) of the last phase; 0 without phases
-    law_at(epoch, epochs)    the law of a 0-based epoch of a run of `epochs`
+    last_change              first epoch (0-based) of the last law; 0 if the schedule is a formula
+    law_at(epoch, epochs)    law of a 0-based epoch in a run of `epochs` epochs
 """
 
 import math
@@ -20,7 +20,7 @@ from mixup_core.tree.limits import Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Phase:
-    """One law of a schedule of phases, and the epoch where its phase ends."""
+    """A law of the schedule `Phases`, and the epoch at which the next law begins."""
 
     law: Law
     until: int | None = None
@@ -29,13 +29,13 @@ class Phase:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Phases(Checked):
-    """A schedule of several laws, one after another: `[{law: midpoint, until: 10}, erm]`."""
+    """Schedule of several laws, one after another: `[{law: midpoint, until: 10}, erm]`."""
 
     tag: ClassVar = "phases"
 
     phases: tuple[Phase | Law, ...]
-    """The phases in order, at least one. A law without `until` lasts to the end, so it must be the
-    last.
+    """The laws in order, at least one. A law without the field `until` lasts to the end of the run,
+    so it must be the last.
     """
 
     def check(self) -> None:
@@ -43,7 +43,7 @@ class Phases(Checked):
 
         Raises:
             RuleError: If the list is empty, a phase before the last has no `until`, the last phase
-                has one, or `until` does not increase.
+                has an `until`, or `until` does not increase from phase to phase.
         """
         require(len(self.phases) >= 1, "phases must not be empty", self, "phases")
         ends = [part.until if isinstance(part, Phase) else None for part in self.phases]
@@ -51,13 +51,15 @@ class Phases(Checked):
         for index, end in enumerate(ends[:-1]):
             at = {f"phases.{index}.until": end}
             if end is None:
-                raise RuleError("every phase but the last needs an until", at)
+                raise RuleError("each phase except the last needs the field `until`", at)
             if end <= before:
-                raise RuleError("each phase must end after the one before", at)
+                rule = f"`until` must be above {before}, the epoch at which this phase begins"
+                raise RuleError(rule, at)
             before = end
         if ends[-1] is not None:
             raise RuleError(
-                "the last phase must have no until", {f"phases.{len(ends) - 1}.until": ends[-1]}
+                "the last phase must not have the field `until`, because it lasts to the end",
+                {f"phases.{len(ends) - 1}.until": ends[-1]},
             )
 
     @property
@@ -66,7 +68,7 @@ class Phases(Checked):
         return max((part.until or 0 for part in self.phases if isinstance(part, Phase)), default=0)
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch. `epochs` is not used."""
+        """Return the law of a 0-based epoch; the length of the run, `epochs`, is not used."""
         del epochs
         ends = [part.until for part in self.phases if isinstance(part, Phase)]
         part = self.phases[sum(end is not None and end <= epoch for end in ends)]
@@ -75,7 +77,9 @@ class Phases(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _PowerRamp(Checked):
-    """Base class: Beta(alpha) with alpha = base ** exponent and an exponent linear in the epoch.
+    """Base class of schedules of Beta(alpha, alpha) whose log alpha is piecewise linear in time.
+
+    alpha is base ** exponent, with an exponent between `low` and `high`.
 
     Source: the exponential alpha scheduler of slides on data valuation for mixup. With the
     defaults, alpha lies in [0.1, 10]; `Easy` and `Hard` reach alpha = 1 after half of the epochs.
@@ -86,9 +90,9 @@ class _PowerRamp(Checked):
     base: Annotated[float, Range(1, math.inf, "()")] = 10.0
     """Base of the power that gives alpha."""
     low: float = -1.0
-    """Exponent of the smallest alpha."""
+    """Exponent of the smallest alpha, which is base ** low."""
     high: float = 1.0
-    """Exponent of the largest alpha; above `low`."""
+    """Exponent of the largest alpha, which is base ** high; above `low`."""
 
     def check(self) -> None:
         """Check that the exponents are ordered and in range.
@@ -121,7 +125,7 @@ class Easy(_PowerRamp):
     tag: ClassVar = "easy"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch of a run of `epochs`, with u = epoch / epochs."""
+        """Return the law of a 0-based epoch in a run of `epochs` epochs; u = epoch / epochs."""
         return self._between(1 - epoch / epochs)
 
 
@@ -135,7 +139,7 @@ class Hard(_PowerRamp):
     tag: ClassVar = "hard"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch of a run of `epochs`, with u = epoch / epochs."""
+        """Return the law of a 0-based epoch in a run of `epochs` epochs; u = epoch / epochs."""
         return self._between(epoch / epochs)
 
 
@@ -149,20 +153,20 @@ class EasyHardEasy(_PowerRamp):
     tag: ClassVar = "easy-hard-easy"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch of a run of `epochs`, with u = epoch / epochs."""
+        """Return the law of a 0-based epoch in a run of `epochs` epochs; u = epoch / epochs."""
         return self._between(1 - abs(2 * epoch / epochs - 1))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _LogRamp(Checked):
-    """Base class: Beta(alpha) with alpha between `start` and `end`, interpolated in log alpha."""
+    """Base class of schedules of Beta(alpha, alpha) whose log alpha goes from `start` to `end`."""
 
     last_change: ClassVar = 0
 
     start: Alpha
     """Alpha of the first epoch."""
     end: Alpha
-    """Alpha that the epoch after the last one would have, which is never reached."""
+    """Alpha that the schedule reaches after the last epoch, so no epoch uses it."""
 
     def _between(self, share: float) -> Law:
         """Return the law at a fraction (0 to 1) of the way from `start` to `end`."""
@@ -171,18 +175,18 @@ class _LogRamp(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinearRamp(_LogRamp):
-    """Schedule of Beta(alpha) from `start` to `end`, linear in log alpha."""
+    """Schedule of Beta(alpha, alpha) with alpha from `start` to `end`, linear in log alpha."""
 
     tag: ClassVar = "linear"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch of a run of `epochs`."""
+        """Return the law of a 0-based epoch in a run of `epochs` epochs."""
         return self._between(epoch / epochs)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CosineRamp(_LogRamp):
-    """Schedule of Beta(alpha) from `start` to `end` along half a cosine in log alpha.
+    """Schedule of Beta(alpha, alpha) whose log alpha follows half a cosine from `start` to `end`.
 
     Alpha changes slowly at first, then fast, then slowly again.
     """
@@ -190,7 +194,7 @@ class CosineRamp(_LogRamp):
     tag: ClassVar = "cosine"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch of a run of `epochs`."""
+        """Return the law of a 0-based epoch in a run of `epochs` epochs."""
         return self._between((1 - math.cos(math.pi * epoch / epochs)) / 2)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mixup_core.arrays import Floats
 
 _LEAST_MASS = 1e-6
-"""Smallest allowed probability of the interval; below it the quantiles lose digits."""
+"""Smallest allowed probability of the interval; below, the quantiles are inaccurate."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +35,8 @@ class Truncated(Law):
         """Check the interval.
 
         Raises:
-            RuleError: If the interval is empty, or its probability under the law is below 1e-6.
+            RuleError: If `low` is not below `high`, or the probability of [low, high] under
+                Beta(alpha, alpha) is below 1e-6.
         """
         require(self.low < self.high, "low < high", self, "low", "high")
         first, last = self._levels()
@@ -43,7 +44,7 @@ class Truncated(Law):
         require(last - first >= _LEAST_MASS, rule, self, "alpha", "low", "high")
 
     def quantiles(self, levels: "Floats") -> "Floats":
-        """Return the quantiles of lam at the levels; same shape."""
+        """Return the quantiles of lam at the probabilities `levels`, in the same shape."""
         from scipy.special import betaincinv
 
         first, last = self._levels()

@@ -15,8 +15,8 @@ class Axis:
     """Name of one step along the axis, for messages."""
     scale: Literal["linear", "log"] = "linear"
     metric: str | None = None
-    """Metric that gives each record's position; None: the position is the number of finished
-    epochs.
+    """Name of the metric whose value is a record's position on the axis. None: the position is the
+    number of finished epochs.
     """
 
 
@@ -25,12 +25,12 @@ class Series:
     """Metrics of one kind for several parts of a run, named `HEAD/PART`."""
 
     head: str
-    """Common prefix of the metrics' names. Metrics that the problem declares by their full name are
-    excluded.
+    """The common `HEAD` of the metrics' names. A metric in `Problem.metrics` does not belong to the
+    series.
     """
     metric: Metric
     """Label and unit shared by all metrics of the series."""
     along: str | None = None
-    """Label of the x-axis if the parts are numbers: the last record's values are drawn against
-    them. None: each part is drawn as a curve along the axis of the problem.
+    """Label of the x-axis if each `PART` is a number: the figure then shows the values of the last
+    record over these numbers. None: the figure shows one curve per `PART` over the records.
     """

@@ -10,10 +10,12 @@ class Comparing:
     """Functions that say which runs may be compared: those with equal data and settings."""
 
     population: Callable[[Any], Hashable] = lambda config: None
-    """Returns a value that is equal for runs whose results may be compared: same test images, same
-    setting.
+    """Takes a configuration. The results of two runs may be compared only if this function returns
+    equal values for both, such as the names of their test images.
     """
     data_paths: frozenset[str] = frozenset()
-    """Paths that select the dataset. Studies with the same protocol may differ in these only."""
+    """Dotted names of the fields that select the dataset. A table that shows several studies side
+    by side allows different values of these fields.
+    """
     dataset: Callable[[Any], str] = lambda config: ""
-    """Returns the name of the dataset, by which MLflow's tables can be grouped."""
+    """Takes a configuration; returns the name of its dataset, by which MLflow can group runs."""

@@ -10,26 +10,29 @@ class Cost:
     """Functions that estimate the time, memory and disk that a run of a problem needs."""
 
     work: Callable[[Any], int] = lambda config: 1
-    """Returns the units of work in one epoch of a configuration, for rates and the remaining time.
+    """Takes a configuration; returns the number of work units in one epoch, such as images. Speed
+    and remaining time are computed from it.
     """
     work_unit: str = "epochs"
-    """Name of a unit of work, plural, for messages."""
+    """Name of the work units in messages, in the plural."""
     memory: Callable[[Any], Mapping[str, int]] = lambda config: {}
-    """Returns bytes by dataset name: memory that a machine needs once for all its runs."""
+    """Takes a configuration; returns the memory of each dataset in bytes, by name. All runs on a
+    machine share this memory.
+    """
     most_bytes: Callable[[Any], int] = lambda config: 0
-    """Returns an upper bound, in bytes, of a run's memory without its data.
+    """Takes a configuration; returns an upper bound of a run's memory without its data, in bytes.
 
-    It is computed from the configuration, without building the network.
+    The function must not build the network.
     """
     peak_bytes: Callable[[Any, str], int] | None = None
-    """Measures memory: takes configuration and device, runs one training step, and returns the peak
-    bytes of this process without the data. None: runs are small and need no measurement.
+    """Takes a configuration and a device, runs one training step, and returns the peak memory of
+    this process without the data, in bytes. None: runs are small and need no measurement.
     """
     evaluations: Callable[[Any], int] = lambda config: int(config.epochs)
-    """Returns the number of a run's records that contain its headline metric."""
+    """Takes a configuration; returns how many of its records contain the headline metric."""
     prediction_bytes: Callable[[Any], int] = lambda config: 0
-    """Returns the approximate bytes of the predictions that a finished run stores.
+    """Takes a configuration; returns the approximate size of a run's predictions, in bytes.
 
-    0 means that it stores none; otherwise its process must be a `Predicting`. Keys do not depend on
-    predictions: a run whose predictions are missing counts as finished.
+    0: the run stores no predictions. Otherwise its process must implement `Predicting`. A run whose
+    predictions are missing counts as finished, since its keys do not depend on them.
     """

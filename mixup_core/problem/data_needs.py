@@ -15,17 +15,20 @@ class DataSet:
     place: str
     """Folder of the files (it need not exist), or the package that contains them."""
     num_bytes: int | None
-    """Size in memory of all training and test images; None if it is part of another dataset."""
+    """Size in memory of all training and test images; None if the dataset is part of another one.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KnownData:
-    """Facts that a store keeps about the data of its runs, for reading results without the data."""
+    """Facts about data, kept in a store so that results can be read where the data are missing."""
 
     configs: Sequence[Mapping[str, Any]] = ()
-    """Configurations of the runs after `DataNeeds.prepare`, each flattened to path and value."""
+    """Configurations of the store's runs, as `DataNeeds.prepare` returned them: each maps the
+    dotted name of a field to its value.
+    """
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Results of `DataNeeds.facts`, by digest of the data."""
+    """Facts about data (see `DataNeeds.facts`), by digest of the data."""
 
 
 class DataNeeds(Protocol):
@@ -35,23 +38,26 @@ class DataNeeds(Protocol):
         """Return the folder that contains the datasets on this machine."""
 
     def sets(self) -> Sequence[DataSet]:
-        """Return the datasets that can be fetched, without opening a file."""
+        """Return the datasets that `fetch` can download; no file is opened."""
 
     def fetch(self, name: str) -> str:
-        """Download a dataset unless it is on this machine; return its source.
+        """Download a dataset unless it is on this machine; return its source as text.
 
         Raises:
             DataError: If every source failed; the message gives each reason and what to do by hand.
         """
 
     def prepare(self, config: Any, folder: Path) -> Any:
-        """Return the configuration with the fields that describe its data (a digest) filled in.
+        """Fill in the fields of a configuration that describe its data, such as a digest.
 
-        The method is called for each arm whenever a study is read, so slow results must be cached.
+        This method is called for each arm whenever a study file is read, so cache slow results.
 
         Args:
             config: The configuration, as read from the study file.
-            folder: Folder to which relative paths refer.
+            folder: Folder from which relative paths in the configuration start.
+
+        Returns:
+            A copy of the configuration with these fields filled in.
 
         Raises:
             DataError: If the data cannot be described.
@@ -59,35 +65,52 @@ class DataNeeds(Protocol):
         """
 
     def recall(self, known: Callable[[], KnownData], *, only: bool) -> None:
-        """Let `prepare` use a store's knowledge of data that are not on this machine.
+        """Let `prepare` use the facts in a store for data that are missing on this machine.
 
         Args:
-            known: Returns the store's knowledge; called only when it is needed.
-            only: True: use the store's knowledge even for data that are on this machine.
+            known: Reads the facts from the store; `prepare` calls it only when it needs them.
+            only: True: `prepare` uses the store's facts even for data that are on this machine.
         """
 
     def facts(self, config: Any) -> Mapping[str, Mapping[str, Any]]:
-        """Return facts about a prepared configuration's data, by digest, as JSON for the store."""
+        """Return facts about the data of a configuration, as JSON, for the store to keep.
+
+        `recall` gives them back to `prepare`, so that results can be read where the data are
+        missing.
+
+        Args:
+            config: A configuration returned by `prepare`.
+
+        Returns:
+            The facts by digest of the data; empty if there are none.
+        """
 
     def missing(self, config: Any) -> str | None:
-        """Return a line that names missing data and how to get them; None if none are missing."""
+        """Return a message that names missing data and how to get them; None if all are present."""
 
     def check(self, config: Any) -> None:
-        """Run the quick checks on data that this object has not checked yet; write nothing.
+        """Check quickly that a configuration's data can be used; write nothing to disk.
 
         Raises:
             DataError: If the data cannot be used.
         """
 
     def notes(self, config: Any) -> Iterable[str]:
-        """Return notes for plans on how a prepared configuration's data are used."""
+        """Return notes on how a run uses its data, which `mixsweep plan` prints.
+
+        Args:
+            config: A configuration returned by `prepare`.
+        """
 
     def open(self, config: Any) -> None:
-        """Open data that were not opened before, so that errors appear before the first run.
+        """Open the data of a configuration, so that errors appear before the first run starts.
 
         Raises:
             DataError: If the data cannot be used.
         """
 
     def checksums(self, config: Any) -> Mapping[str, Mapping[str, str]]:
-        """Return checksums by dataset and file, for provenance; empty if the data are missing."""
+        """Return a checksum per file, by dataset and file name; empty if the data are missing.
+
+        They are stored with the results, to show which data were used.
+        """

@@ -1,4 +1,4 @@
-"""Errors that end a run: numbers that diverge, unusable data, or the state of another run."""
+"""Errors that end a run: values that are not finite, unusable data, or an unusable stored state."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ class DivergedError(ArithmeticError):
     def __init__(self, message: str, epoch: int) -> None:
         super().__init__(message)
         self.epoch = epoch
-        """0-based epoch in which it happened."""
+        """Epoch (0-based) in which the value appeared."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Support pickling, so that the error can pass between processes."""
@@ -17,7 +17,7 @@ class DivergedError(ArithmeticError):
 
 
 class DataError(Exception):
-    """Error: data are missing, damaged or unexpected. The text says which, and what to do."""
+    """Error: data are missing, damaged or unexpected. The message names them and the remedy."""
 
     def __init__(self, message: str, fields: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -28,4 +28,4 @@ class DataError(Exception):
 
 
 class StateError(ValueError):
-    """Error: bytes are not a state of this run, or contain more than tensors and plain values."""
+    """Error: stored bytes are not a training state that this run can load."""

@@ -1,4 +1,4 @@
-"""Keying: rules that say which fields of a configuration enter the keys of its results."""
+"""Keying: rules that say which fields of a configuration enter its run key and its stage keys."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,42 +7,45 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Keying:
-    """Rules that say which fields of a configuration enter the run key and the stage keys.
+    """Rules that say which fields of a configuration enter its run key and its stage keys.
 
-    `mixup_core.keys` computes the keys. A path is the dotted name of a field, such as `mix.law`.
+    Keys are hashes that name stored results; `mixup_core.keys` computes them. A path is the dotted
+    name of a field, such as `mix.law`.
     """
 
     is_named: bool = True
-    """True if the problem's name enters the keys. It does not for images, which were the only
+    """True if the problem's name enters the keys. False only for `images`, which was the only
     problem when results were first stored.
     """
     numerics: int = 0
-    """Version of this problem's numerics. Raise it when the same configuration computes other
-    numbers, so that old results are not reused. 0 does not enter keys. `NUMERICS_VERSION` does the
-    same for all problems.
+    """Version of this problem's computations. Increase it when the same configuration gives other
+    numbers than before: the keys then change, and old results are not reused. Version 0 does not
+    enter keys. `NUMERICS_VERSION` is the version of the computations that all problems share.
     """
 
     first: Mapping[str, Any] = field(default_factory=dict)
-    """Paths that are in every key, with the value to use if the configuration lacks them. All other
-    paths enter a key only if they differ from their default; a new field thus leaves the keys of
-    stored results unchanged.
+    """Paths that enter every key, each with the value to use if the configuration has no such
+    field. Any other field enters a key only if its value differs from its default, so a new field
+    leaves the keys of stored results unchanged.
     """
     never: Mapping[str, str] = field(default_factory=dict)
-    """Exact paths that enter no key, each with the reason why it does not change the numbers."""
+    """Exact paths that enter no key, each with the reason why the field does not change results."""
     stands_for: Mapping[str, str] = field(default_factory=dict)
-    """Paths that are replaced in keys, each with the path that replaces it: `data.folder` with
-    `data.digest`. A configuration that sets the first has no key until the second is filled in.
+    """Paths that do not enter keys, each with the path that enters instead: `data.folder` with
+    `data.digest`. A configuration that sets `data.folder` has no key until `data.digest` is filled
+    in.
     """
     by_epoch: Mapping[str, str] = field(default_factory=dict)
-    """Exact paths that enter stage keys only through `of_epoch`, each with the reason.
+    """Exact paths whose values do not enter stage keys, each with the reason; the values that
+    `of_epoch` returns enter instead.
 
-    The path of a field with several options covers the fields of each option, and the path of a
-    list the fields of its items; but if some of these fields are listed too, only those are
-    covered. All other paths, and so every new field, enter the key of every stage.
+    A listed path also covers all fields below it: those of every option of a choice, and those of
+    every item of a list. If `by_epoch` lists some of the fields below it, only these are covered.
+    Every other path, and so every new field, enters all stage keys.
     """
     of_epoch: Callable[[Any, int], Any] = lambda config, epoch: None
-    """Function of configuration and 0-based epoch; returns the values of the `by_epoch` paths in
-    that epoch, as JSON. It must not depend on the seed. Computed real numbers are rounded to 12
+    """Takes a configuration and a 0-based epoch; returns the values of the `by_epoch` fields in
+    that epoch, as JSON. The result must not depend on the seed. Round computed real numbers to 12
     significant digits.
     """
 
@@ -55,23 +58,30 @@ class Keying:
         for path, reason in (*self.never.items(), *self.by_epoch.items()):
             if path.endswith("."):
                 raise ValueError(
-                    f"Keying: {path!r} ends in a dot, but must be the exact path of a field; list "
-                    "each field below it, with the reason why the keys leave it out."
+                    f"Keying: the path {path!r} in `never` or `by_epoch` ends in a dot, but must "
+                    "be the exact path of a field. List each field of the group instead, with the "
+                    "reason why keys leave the field out."
                 )
             if not reason.strip():
-                raise ValueError(f"Keying: {path!r} needs a reason why the keys leave it out.")
+                raise ValueError(
+                    f"Keying: the path {path!r} in `never` or `by_epoch` needs a reason why keys "
+                    f"leave the field out, got {reason!r}."
+                )
 
     def left_out(self) -> Iterator[tuple[str, str, str]]:
-        """Yield (path, keys, reason): each path left out of keys, which keys lack it, and why."""
+        """Yield (path, keys, reason) for each path that some keys leave out.
+
+        `keys` names these keys, for the documentation.
+        """
         for path, reason in self.never.items():
             yield path, "all keys", reason
         for path, stand_in in self.stands_for.items():
             yield path, "all keys", f"`{stand_in}` enters in its place."
         for path, reason in self.by_epoch.items():
-            yield path, "stage keys, but for the epochs it decides", reason
+            yield path, "stage keys, except those of epochs that the field affects", reason
 
     def covers(self, path: str) -> bool:
-        """Return whether a path enters stage keys only through `of_epoch`."""
+        """Return whether a path is in `by_epoch`, or covered by a path in `by_epoch`."""
         if path in self.by_epoch:
             return True
         above = path.rpartition(".")[0]
@@ -80,5 +90,5 @@ class Keying:
         return bool(above) and not self.names_below(above)
 
     def names_below(self, path: str) -> bool:
-        """Return whether `by_epoch` lists single fields below a path."""
+        """Return whether `by_epoch` lists a field below a path, such as `a.b` below `a`."""
         return any(named.startswith(f"{path}.") for named in self.by_epoch)

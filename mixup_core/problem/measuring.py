@@ -12,23 +12,24 @@ class Measuring:
     """Functions that say which metrics a run measures, and which fields decide this."""
 
     predicted: Mapping[str, Metric] = field(default_factory=dict)
-    """Metrics computed from the predictions of the last epoch (`reports.numbers.predicted`). Claims
-    can use them; records do not contain them.
+    """Metrics that `reports.numbers.predicted` computes from the predictions of the last epoch, by
+    name. Claims can use them; records do not contain them.
     """
     measures: Callable[[Any, str], bool] = lambda config, metric: True
-    """Takes a configuration and a `headline` metric; returns True if its run measures the metric.
+    """Takes a configuration and the name of a headline metric; returns True if a run of the
+    configuration measures the metric.
     """
     observed: Callable[[Any, str], Any] = lambda config, metric: config
-    """Takes a configuration and a metric; returns the configuration without the fields that only
-    decide which other metrics are measured. If the results are equal for two runs, both end with
-    the same value of the metric.
+    """Takes a configuration and the name of a metric; returns a copy in which fields that only
+    decide which other metrics are measured, and when, are set to fixed values. If the copies of two
+    runs are equal, both runs end with the same value of the metric.
     """
     lacks: Callable[[Any, str, int], str | None] = lambda config, metric, records: None
-    """Takes a configuration, a metric that a claim needs, and a number of records. Returns a phrase
-    that says what to set so that the run ends with that many records of the metric; None if it does
-    already.
+    """Takes a configuration, the name of a metric that a claim needs, and a number n. Returns a
+    phrase such as `set quantity to gap`: the setting with which at least n records of the run
+    contain the metric. Returns None if n records contain the metric already.
     """
     sample_size: Callable[[Any, str], int | None] = lambda config, metric: None
-    """Returns the number N of examples if the metric is a share of N independent examples, so that
-    its sampling error is sqrt(p (1 - p) / N). Otherwise it returns None.
+    """Takes a configuration and the name of a metric. Returns N if the metric is a fraction p of N
+    independent examples, with the sampling error sqrt(p (1 - p) / N); otherwise returns None.
     """

@@ -15,8 +15,8 @@ class Metric:
     note: str = ""
     """One sentence that explains the metric in captions of figures."""
     least: float | None = None
-    """Lower bound of all possible values. None: 0 if the unit is `%`, else no bound. A claim that
-    the bound alone decides is refused.
+    """Lower bound of all possible values. None: 0 if the unit is `%`, else no bound. A claim is
+    refused if the bounds alone make it true or false.
     """
     most: float | None = None
     """Upper bound of all possible values. None: 1 if the unit is `%`, else no bound."""
@@ -31,17 +31,17 @@ class Metric:
 
     @property
     def scale(self) -> float:
-        """Factor from the stored value to the printed one: 100 for `%`, else 1."""
+        """Factor by which the stored value is multiplied for printing: 100 for `%`, else 1."""
         return 100.0 if self.unit == "%" else 1.0
 
     @property
     def heading(self) -> str:
-        """Label and unit, for headings."""
+        """Label and unit, for column headings, such as `test error, %`."""
         return f"{self.label}, {self.unit}" if self.unit else self.label
 
     @property
     def difference_unit(self) -> str:
-        """Unit of a difference: `points` for percentages, else `unit`."""
+        """Unit of a difference of two values: `points` for percentages, else `unit`."""
         return "points" if self.unit == "%" else self.unit
 
     @property

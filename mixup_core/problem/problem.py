@@ -25,25 +25,26 @@ from mixup_core.tree.parts import places
 
 
 class _Problems(Register["str | Problem"]):
-    """Registry of problems: built-in ones as import paths, those of plugins as objects."""
+    """Registry of problems: built-in problems as import paths, problems of plugins as objects."""
 
     def check(self, entry: "str | Problem") -> None:
         """Check a plugin's problem before it is registered.
 
         Raises:
-            CatalogueError: If its name is taken, or its configuration class names another problem.
+            CatalogueError: If another problem has the same name, or the problem's configuration
+                class names another problem.
         """
         super().check(entry)
-        assert isinstance(entry, Problem), "ours are given when the register is made"
+        assert isinstance(entry, Problem), "built-in problems are given when the registry is made"
         named = getattr(entry.config, "problem", None)
         if named != entry.name:
             raise CatalogueError(
-                f"the problem {entry.name} has a configuration with the class variable `problem` "
-                f"{named!r}; both must be equal"
+                f"the problem is named {entry.name!r}, but the class variable `problem` of its "
+                f"configuration class {entry.config.__name__} is {named!r}; both must be equal"
             )
 
     def put(self, entry: "str | Problem", origin: Origin | None) -> None:
-        """Register a problem that passed `check`."""
+        """Register a problem; `check` must have passed."""
         super().put(entry, origin)
         if isinstance(entry, Problem) and origin is not None:
             note_origin(entry.config, origin)
@@ -76,9 +77,10 @@ DEFAULT_PROBLEM = "images"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Problem:
-    """A kind of run that studies can contain. Each part after `headline` has a default.
+    """A kind of run that studies can contain: its configuration class, its process, its metrics.
 
-    Importing a problem does not import torch; only workers import the module of its process.
+    All fields after `headline` have defaults. Importing a problem must not import torch; only the
+    workers that train import the module in `process`.
     """
 
     name: str
@@ -87,34 +89,39 @@ class Problem:
     config: type
     """Class of the configurations: a frozen, keyword-only dataclass (see `Config`)."""
     process: str
-    """Import path of the function that makes the `Process` of a run before its first epoch.
+    """Import path, written `module:function`, of the function that creates the `Process` of a run.
 
-    The path is written `module:function`. The function takes the configuration, `data_root` (Path
-    or None), `device` (str) and, if the problem has `teaching`, `teacher` (Teacher or None).
+    The function takes the configuration, `data_root` (Path or None), `device` (str) and, if the
+    problem has `teaching`, `teacher` (Teacher or None).
     """
     network: str | None = None
-    """Import path of the function that takes configuration and final state, and returns the trained
-    network (a torch module in evaluation mode) and an example input; written as for `process`.
-    None: runs train no network.
+    """Import path, written `module:function`, of the function that loads the network of a finished
+    run. It takes the configuration and the final state (bytes), and returns the network (a torch
+    module in evaluation mode) and an example input. None: runs train no network.
     """
     metrics: Mapping[str, Metric]
     """Metrics by name, in the order of table columns. Other recorded metrics are shown without a
     unit.
     """
     headline: tuple[str, ...]
-    """Metrics by which reports compare arms; the first one that the arms measure is used."""
+    """Names of the metrics by which reports can compare arms; the first one that some arm measures
+    is used.
+    """
     axis: Axis = field(default_factory=Axis)
-    """Axis along which the records of a run lie."""
+    """The x-axis of learning curves: epochs by default."""
     measuring: Measuring = field(default_factory=Measuring)
-    """Metrics from predictions, and which metrics a run measures. Default: all of `metrics`."""
+    """Rules that say which metrics a run measures. Default: all of `metrics`."""
     searching: Searching = field(default_factory=Searching)
     """Metrics that a search may minimise, and its limits. Default: the problem has no searches."""
     reading: Reading = field(default_factory=Reading)
-    """Rules by which a study file is read, beyond those of `config`."""
+    """Rules by which a study file is read, in addition to those of the class `config`."""
     keying: Keying = field(default_factory=Keying)
-    """Rules by which a configuration enters keys. Default: every field enters every key."""
+    """Rules that say which fields enter run keys and stage keys. Default: every field enters both.
+    """
     data: Callable[[], DataNeeds] | None = None
-    """Returns a new `DataNeeds`, with empty caches. None: the problem needs no data."""
+    """Returns a new `DataNeeds`, with empty caches, which finds the datasets of runs. None: the
+    problem needs no data.
+    """
     teaching: Teaching | None = None
     """Rules of distillation; None: no run learns from another run."""
     randomness: Randomness = field(default_factory=Randomness)
@@ -136,12 +143,13 @@ class Problem:
         unknown = {path for path, _, _ in keying.left_out()} - places(self.config)
         if unknown:
             raise ValueError(
-                f"Keying of the problem {self.name} names {', '.join(sorted(unknown))}, but no "
-                f"field of {self.config.__name__} takes a value there: name exact paths."
+                f"`keying` of the problem {self.name!r} names {', '.join(sorted(unknown))}, but "
+                f"{self.config.__name__} has no such field, or only a group of fields: list the "
+                "exact path of each field."
             )
 
     def metric(self, name: str) -> Metric:
-        """Return a metric by name; a metric that is not declared gets its name as label."""
+        """Return a metric by name; if the problem does not declare it, the label is the name."""
         return self.metrics.get(name) or self.measuring.predicted.get(name) or Metric(label=name)
 
     def start(
@@ -161,7 +169,7 @@ class Problem:
 
     def trained(self, config: Any, state: bytes) -> tuple[Any, Any]:
         """Return the trained network of a finished run, and an example input for it."""
-        assert self.network is not None, "asked of problems that train one"
+        assert self.network is not None, "only called for problems that train a network"
         found: tuple[Any, Any] = _found(self.network)(config, state)
         return found
 
@@ -183,9 +191,9 @@ def _of_ours(place: str) -> Problem:
 
 
 def all_data_needs() -> Mapping[str, DataNeeds]:
-    """Return one `DataNeeds` per group of datasets, by problem name.
+    """Return a new `DataNeeds` for each group of datasets, by the name of a problem that uses them.
 
-    Problems that use the same datasets appear once.
+    If several problems use the same datasets, the name is that of the first.
     """
     first: dict[Callable[[], DataNeeds], str] = {}
     for problem in map(problem_named, PROBLEMS):
@@ -200,10 +208,11 @@ def problem_of(config: Config) -> Problem:
 
 
 def with_named_teacher(config: Config) -> Config:
-    """Return a configuration in which the teacher's key is replaced by the name of its arm.
+    """Return a configuration with the name of the teacher's arm in place of the teacher's key.
 
-    The keys of the result exist before the teacher is trained. They tell the configurations of one
-    study apart; results are stored under other keys.
+    The teacher's key is unknown until the teacher's configuration has its own key. With the arm's
+    name instead, keys can be computed at once; they tell the configurations of one study apart.
+    Results are stored under the keys with the teacher's key.
     """
     teaching = problem_of(config).teaching
     arm = None if teaching is None else teaching.arm(config)

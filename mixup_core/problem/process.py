@@ -11,14 +11,14 @@ MAX_SEED = 2**63 - 1
 Seed = Annotated[int, Range(0, MAX_SEED)]
 """Seed of all random draws of a run."""
 
-OneRecord = Annotated[int, Range(1, 1, hint="there is one record")]
-"""Type of `epochs` for problems that compute everything at once: always 1."""
+OneRecord = Annotated[int, Range(1, 1, hint="a run of this problem has a single record")]
+"""Type of the field `epochs` for problems that compute everything at once: always 1."""
 
 
 class Config(Protocol):
     """Interface of the configuration of one run: a tree of frozen dataclasses.
 
-    It decides all numbers of the run.
+    The configuration, with its seed, determines all numbers of the run.
     """
 
     problem: ClassVar[str]
@@ -54,14 +54,17 @@ class Process(Protocol):
         """
 
     def to_bytes(self) -> bytes:
-        """Return the state that the next epoch needs. On a CPU, equal states give equal bytes."""
+        """Return the state with which training continues after the last record.
+
+        On a CPU, equal states give equal bytes.
+        """
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
         """Load a state that `to_bytes` returned, and the records of the epochs before it.
 
         Raises:
-            StateError: If the bytes are not a state of this run. This process must not be used
-                afterwards.
+            StateError: If the bytes are not a state of this run. Do not use this object after the
+                error.
         """
 
 
@@ -69,7 +72,7 @@ class Predicting(Process, Protocol):
     """Interface of a process that can return its predictions (see `Cost.prediction_bytes`)."""
 
     def predictions(self) -> bytes:
-        """Return the current predictions, in the format of `Predictions.to_bytes`."""
+        """Return the predictions of the network in its current state (`Predictions.to_bytes`)."""
 
 
 @runtime_checkable
@@ -77,7 +80,8 @@ class Gradual(Protocol):
     """Interface of a process that reports progress within an epoch, for long epochs."""
 
     def gradually(self) -> Iterator[EpochRecord | float]:
-        """Yield records like iteration does, and between them the finished fraction of the epoch.
+        """Yield the record of each remaining epoch, and before it numbers that increase to 1.
 
-        After a fraction was yielded, the state must not be stored.
+        Each number is the fraction of the epoch that is finished. The state may be stored only
+        after a record, not after a fraction.
         """

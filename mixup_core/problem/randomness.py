@@ -12,11 +12,12 @@ class Randomness:
     at_seed: Callable[[Any, int], Any] = lambda config, seed: replace(config, seed=seed)
     """Takes the configuration of an arm and a seed; returns the configuration of the run."""
     source: Callable[[Any], tuple[str, Any]] = lambda config: ("all", config)
-    """Returns the only source of randomness that differs between seeds, or `all`, with the
-    configuration in which all sources differ. It serves studies of one source of variance.
+    """For studies of one source of variance. Takes a configuration; returns the only source of
+    randomness that differs between its seeds (or `all`), and the configuration that is equal except
+    that all sources differ.
     """
     redrawn: Callable[[Any], tuple[str, Any]] = lambda config: ("nothing", config)
-    """Returns the source of randomness that the configuration's second seed controls (or `nothing`,
-    or `all`), with the configuration without the second seed. The source is the row of a crossed
-    design.
+    """For crossed designs, where a run has two seeds. Takes a configuration; returns the source of
+    randomness that the second seed controls (or `nothing`, or `all`), and the configuration that is
+    equal except that the second seed controls nothing.
     """

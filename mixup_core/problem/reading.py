@@ -12,20 +12,25 @@ class Reading:
     """Rules by which a study file is read, in addition to the rules of the configuration itself."""
 
     baseline: str = "erm"
-    """Arm that the others are compared with, or else its first grid point, if the study has one and
-    sets no baseline itself.
+    """Name of the arm that the others are compared with, if the study file names no baseline. If
+    this arm has a grid, its first grid point is the baseline; without such an arm, it is the first
+    arm of the study.
     """
     reserved: Mapping[str, str] = field(default_factory=dict)
-    """Paths that the program fills in, with the message for a user who sets them."""
+    """Paths that a study file must not set, because the program fills them in. Each path has the
+    message for a user who sets it.
+    """
     other_names: Mapping[str, str] = field(default_factory=dict)
-    """Names that other programs use for fields, with the path of the field here, for error
-    messages.
+    """Names of settings in other programs, each with the path of the same setting in this problem.
+    An error message about an unknown name suggests the path.
     """
     feasibility: Callable[[Any], Iterator[RuleError]] = lambda config: iter(())
-    """Yields the reasons why a run of a prepared configuration would fail on its data."""
+    """Takes a configuration returned by `DataNeeds.prepare`; yields the reasons why its run would
+    fail on the data.
+    """
     infeasible_at: Callable[[Any, Sequence[int]], Iterator[RuleError]] = lambda config, seeds: iter(
         ()
     )
-    """Takes a prepared configuration and seeds; yields the reasons why the random draws of a seed
-    would make its run fail.
+    """Takes a configuration returned by `DataNeeds.prepare`, and seeds; yields the reasons why the
+    run of one of the seeds would fail on its random draws.
     """

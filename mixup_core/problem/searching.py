@@ -7,12 +7,16 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeldOut:
-    """Hides from a search the numbers (test images) that only the confirmation may read."""
+    """Rules that hide test results from a search; only the confirmation of its winner sees them."""
 
     hidden: Callable[[Any], Any]
-    """Returns the configuration that a search trains; raises RuleError if it cannot be searched."""
+    """Takes a configuration; returns the one that a search trains, without test results. Raises
+    RuleError if a search cannot use the configuration.
+    """
     revealed: Callable[[Any], Any]
-    """Returns the configuration with which the winner of a search is confirmed."""
+    """Takes a configuration that a search trained; returns the one with which its confirmation
+    trains, with test results.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,8 +24,8 @@ class Searching:
     """The metrics that a search may minimise, and the fields and numbers that it must not use."""
 
     objectives: tuple[str, ...] = ()
-    """Metrics that a search can minimise."""
+    """Names of the metrics that a search can minimise."""
     unsearchable: tuple[str, ...] = ()
-    """Paths that a search must not vary, because results would not be comparable."""
+    """Paths of fields that a search must not vary, because results would not be comparable."""
     held_out: HeldOut | None = None
-    """Rules that hide numbers from a search; None: a search may read every number."""
+    """Rules that hide test results from a search; None: a search may use every metric."""

@@ -9,11 +9,11 @@ from mixup_core.rules import RuleError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Teacher:
-    """A finished run that another run learns from."""
+    """A finished run from whose network another run learns."""
 
     config: Any
     state: bytes
-    """Result of `Process.to_bytes` after the teacher's last epoch."""
+    """State of the finished run: the result of `Process.to_bytes` after its last epoch."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,12 +21,12 @@ class Teaching:
     """Rules by which a run learns from the run of another arm with the same seed."""
 
     arm: Callable[[Any], str | None]
-    """Returns the name of the arm that a configuration names as its teacher, or None."""
+    """Takes a configuration; returns the arm that it names as its teacher, or None."""
     taught: Callable[[Any, str], Any]
-    """Takes a configuration and the final stage key of its teacher's run; returns the configuration
-    with the key filled in. The key identifies the teacher in all keys of the run.
+    """Takes a configuration and the last stage key of its teacher's run; returns the configuration
+    with this key filled in, so that the keys of the run depend on the teacher.
     """
     unfit: Callable[[Any, Any], Iterator[RuleError]] = lambda config, teacher: iter(())
-    """Takes a configuration and that of its teacher; yields the reasons why the teacher does not
-    fit.
+    """Takes a configuration and the teacher's configuration; yields the reasons why a run cannot
+    learn from this teacher.
     """

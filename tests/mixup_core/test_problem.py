@@ -71,7 +71,7 @@ def test_every_data_set_of_a_problem_is_named_once_and_lies_under_its_root() -> 
     [
         ({"law.": "because"}, "ends in a dot"),
         ({"law": " "}, "needs a reason"),
-        ({"laws": "because"}, "names laws, but no field of RareFeaturesConfig takes a value there"),
+        ({"laws": "because"}, "names laws, but RareFeaturesConfig has no such field"),
     ],
 )
 @pytest.mark.parametrize("how", ["never", "by_epoch"])

@@ -175,10 +175,22 @@ def test_alpha_zero_names_the_laws_it_could_mean() -> None:
 @pytest.mark.parametrize(
     ("make", "rule"),
     [
-        (lambda: Discrete(values=(0.5,), shares=(0.5,)), "a discrete law needs two values or more"),
-        (lambda: Discrete(values=(1.0, 0.5), shares=(0.5, 0.5)), "values must increase"),
-        (lambda: Discrete(values=(0.5, 1.0), shares=(0.5,)), "each value needs a share"),
-        (lambda: Discrete(values=(0.5, 1.0), shares=(0.5, 0.4)), "shares must add up to 1"),
+        (
+            lambda: Discrete(values=(0.5,), shares=(0.5,)),
+            "a discrete law needs at least two values",
+        ),
+        (
+            lambda: Discrete(values=(1.0, 0.5), shares=(0.5, 0.5)),
+            "values of a discrete law must increase",
+        ),
+        (
+            lambda: Discrete(values=(0.5, 1.0), shares=(0.5,)),
+            "values and shares must have equal lengths: each value needs one share",
+        ),
+        (
+            lambda: Discrete(values=(0.5, 1.0), shares=(0.5, 0.4)),
+            "shares (probabilities of values) must add up to 1",
+        ),
         (lambda: Truncated(alpha=1.0, low=0.5, high=0.5), "low < high"),
         (lambda: Truncated(alpha=1e4, low=0.9), "P(low <= lam <= high) >= 1e-6"),
     ],
@@ -225,7 +237,7 @@ def test_a_law_with_a_short_form_keeps_its_tag_in_keys(spelling: object, law: La
         ({"beta": [2, 5]}, "expected {beta: ALPHA} or {beta: {a: A, b: B}}, got {'beta': "),
         ({"truncated": {"beta": 1}}, "expected {truncated: {alpha: ALPHA, low: LOW, high: HIGH}}"),
         ({"discrete": [0.5, 1]}, "expected {VALUE: SHARE, ...}, got {'discrete'"),
-        ({0.5: 0.7, 1.0: 0.4}, "shares must add up to 1"),
+        ({0.5: 0.7, 1.0: 0.4}, "shares (probabilities of values) must add up to 1"),
         ({"0.5": 0.7, ".5": 0.3}, "items of values must be distinct"),
         ({0.5: 0.7, 2.0: 0.3}, "`0 <= each of values <= 1` must hold"),
         ({0.5: "a", 1.0: 0.3}, "shares.0: expected a number"),

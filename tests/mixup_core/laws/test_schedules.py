@@ -53,12 +53,12 @@ def test_a_phase_ends_before_its_until_and_the_next_begins_there() -> None:
     ("phases", "rule", "field"),
     [
         ([], "phases must not be empty", "phases"),
-        (["erm", "midpoint"], "every phase but the last needs an until", "phases.0.until"),
-        ([{"law": "erm"}, "erm"], "every phase but the last needs an until", "phases.0.until"),
-        ([{"law": "erm", "until": 0}, "erm"], "each phase must end after", "phases.0.until"),
+        (["erm", "midpoint"], "each phase except the last needs the field", "phases.0.until"),
+        ([{"law": "erm"}, "erm"], "each phase except the last needs the field", "phases.0.until"),
+        ([{"law": "erm", "until": 0}, "erm"], "`until` must be above 0", "phases.0.until"),
         ([{"law": "erm", "until": 3}, {"law": "midpoint", "until": 3}, "erm"],
-         "each phase must end after", "phases.1.until"),
-        ([{"law": "erm", "until": 3}], "the last phase must have no until", "phases.0.until"),
+         "`until` must be above 3", "phases.1.until"),
+        ([{"law": "erm", "until": 3}], "the last phase must not have the field", "phases.0.until"),
     ],
 )  # fmt: skip
 def test_phases_leave_no_epoch_without_a_law_or_with_two(
