@@ -12,12 +12,12 @@ class Randomness:
     at_seed: Callable[[Any, int], Any] = lambda config, seed: replace(config, seed=seed)
     """Takes the configuration of an arm and a seed; returns the configuration of the run."""
     source: Callable[[Any], tuple[str, Any]] = lambda config: ("all", config)
-    """For studies of one source of variance. Takes a configuration; returns the only source of
-    randomness that differs between its seeds (or `all`), and the configuration that is equal except
-    that all sources differ.
+    """Takes a configuration; returns the only source of randomness that differs between its seeds
+    (or `all`), and the configuration that is equal except that all sources differ. Reports use it
+    to show the spread that each source causes.
     """
     redrawn: Callable[[Any], tuple[str, Any]] = lambda config: ("nothing", config)
-    """For crossed designs, where a run has two seeds. Takes a configuration; returns the source of
-    randomness that the second seed controls (or `nothing`, or `all`), and the configuration that is
-    equal except that the second seed controls nothing.
+    """Takes a configuration whose runs have two seeds; returns the source of randomness that the
+    second seed controls (or `nothing`, or `all`), and the configuration that is equal except that
+    the second seed controls nothing. Reports use it for crossed designs.
     """

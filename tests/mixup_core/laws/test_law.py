@@ -237,7 +237,7 @@ def test_a_law_with_a_short_form_keeps_its_tag_in_keys(spelling: object, law: La
         ({"beta": [2, 5]}, "expected {beta: ALPHA} or {beta: {a: A, b: B}}, got {'beta': "),
         ({"truncated": {"beta": 1}}, "expected {truncated: {alpha: ALPHA, low: LOW, high: HIGH}}"),
         ({"discrete": [0.5, 1]}, "expected {VALUE: SHARE, ...}, got {'discrete'"),
-        ({0.5: 0.7, 1.0: 0.4}, "shares (probabilities of values) must add up to 1"),
+        ({0.5: 0.7, 1.0: 0.4}, "must add up to 1, got"),
         ({"0.5": 0.7, ".5": 0.3}, "items of values must be distinct"),
         ({0.5: 0.7, 2.0: 0.3}, "`0 <= each of values <= 1` must hold"),
         ({0.5: "a", 1.0: 0.3}, "shares.0: expected a number"),
