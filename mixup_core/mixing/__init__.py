@@ -1,6 +1,7 @@
 """Mixing: draws mixing weights and partners, mixes pairs of images, and computes the mixed loss.
 
-Each operation (linear interpolation, CutMix, ...) has its own file and is registered here.
+Each built-in operation (linear interpolation, CutMix, ...) has its own file; this package registers
+them all.
 """
 
 from mixup_core.mixing.cutmix import CutMix

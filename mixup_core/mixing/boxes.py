@@ -10,23 +10,21 @@ if TYPE_CHECKING:
 
 
 def sides(share: NDArray[np.float64], size: tuple[int, int]) -> NDArray[np.int64]:
-    """Return height and width, in pixels, of boxes whose sides are fractions of the image's sides.
-
-    Results are rounded down.
+    """Return the height and width of boxes in pixels, rounded down.
 
     Args:
-        share: Fraction of each box, (boxes,), in [0, 1].
-        size: Height and width of the image.
+        share: Side of each box as a fraction of the image's side, (boxes,), in [0, 1].
+        size: Height and width of the image, in pixels.
 
     Returns:
-        (boxes, 2).
+        Height and width of each box, (boxes, 2).
     """
     lengths: NDArray[np.int64] = (share[:, None] * np.asarray(size)).astype(np.int64)
     return lengths
 
 
 def draw_centres(count: int, size: tuple[int, int], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw pixels uniformly from an image, as centres of boxes: (count, 2), row and column."""
+    """Draw random pixels of an image as centres of boxes: (count, 2), row and column of each."""
     return rng.integers(np.asarray(size), size=(count, 2))
 
 
@@ -36,12 +34,12 @@ def boxes(
     """Return first row, end row, first column and end column of each box: (boxes, 4).
 
     A box extends by half of its side (rounded down) in both directions from its centre and is
-    clipped at the borders. Ends are exclusive.
+    clipped at the borders of the image. The end row and the end column are outside the box.
 
     Args:
-        centres: Row and column, (boxes, 2).
-        lengths: Height and width, (boxes, 2).
-        size: Height and width of the image.
+        centres: Row and column of each centre, (boxes, 2).
+        lengths: Height and width of each box, in pixels, (boxes, 2).
+        size: Height and width of the image, in pixels.
     """
     half = lengths // 2
     limit = np.asarray(size)
@@ -54,7 +52,7 @@ def outside(drawn: "Tensor", own: "Tensor") -> "Tensor":
 
     Args:
         drawn: Result of `boxes`, (boxes, 4).
-        own: Images, (batch, channels, height, width). They set size, type and device of the mask.
+        own: Images, (batch, channels, height, width); the mask has their size, type and device.
     """
     import torch
 

@@ -1,15 +1,18 @@
-"""draw_kept: draws which parts of an image are kept and which its partner replaces."""
+"""draw_kept: draws which parts of an image are kept; the partner's parts replace the others."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 
 def draw_kept(lam: NDArray[np.float64], parts: int, rng: np.random.Generator) -> NDArray[np.bool_]:
-    """Draw which parts are kept, each independently with probability lam: (..., parts).
+    """Draw which parts of images are kept; each part is kept with probability lam, independently.
 
     Args:
-        lam: Probability that a part is kept, (...,), in [0, 1].
-        parts: Number of parts: cells of an image, or patches of a synthetic point.
+        lam: Mixing weights, one per image, of any shape, in [0, 1].
+        parts: Number of parts of each image: cells of a grid, or patches of a synthetic point.
         rng: Random generator.
+
+    Returns:
+        True for each part that is kept: (shape of `lam`, parts).
     """
     return rng.random((*lam.shape, parts)) < lam[..., None]

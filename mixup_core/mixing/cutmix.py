@@ -1,4 +1,4 @@
-"""CutMix: replaces a box of pixels by the same box of the partner."""
+"""CutMix: replaces a box of an image's pixels by the same box of the partner."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CutMix(Operation):
-    """Replaces a box of pixels by the partner's; the label weight is the share of kept pixels.
+    """Replaces a box of an image by the partner's pixels; the label weight is the share kept.
 
-    The sides of the box are sqrt(1 - lam) times those of the image. Its centre is uniform, and it
-    is clipped at the borders. No formula for the infimum of the expected loss is known.
+    The sides of the box are sqrt(1 - lam) times those of the image. The centre of the box is a
+    uniformly random pixel, and the box is clipped at the borders. No formula for the infimum of the
+    expected loss is known.
 
     Source: Yun et al. 2019, arXiv:1905.04899, section 3 and algorithm A1.
     """
@@ -26,7 +27,7 @@ class CutMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a box for each weight, (weights, 4): its first and end row, first and end column."""
+        """Draw a box per weight: (weights, 4), first row, end row, first column, end column."""
         import numpy as np
 
         from mixup_core.mixing.boxes import boxes, draw_centres, sides
@@ -36,7 +37,7 @@ class CutMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images and the share of pixels kept of each `own` image."""
+        """Return the mixed images, and the fraction of its own pixels that each image keeps."""
         from mixup_core.mixing.boxes import outside
         from mixup_core.mixing.masks import masked
 

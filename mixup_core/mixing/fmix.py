@@ -17,13 +17,13 @@ _MASKS_AT_A_TIME = 4096
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FMix(Operation):
-    """Takes each pixel from one of two images, by a random binary mask of low frequencies.
+    """Shows the image itself or its partner at each pixel, by a random mask of low frequencies.
 
     A random surface is drawn: Gaussian noise whose Fourier coefficients are divided by
-    frequency^decay. The fraction lam of pixels where the surface is highest shows the image itself,
-    the rest its partner. The label weight is lam. The authors' code mixes up the axes of the
-    coefficients, so that its surfaces have only the frequencies 0 and 1 along one side; surfaces of
-    this class are isotropic.
+    frequency^decay. The image itself is shown at the fraction lam of pixels where the surface is
+    highest, the partner at all others. The label weight is lam. The authors' code confuses the axes
+    of the coefficients, so that its surfaces have only the frequencies 0 and 1 along one side;
+    surfaces of this class are isotropic.
 
     Source: Harris et al. 2020, arXiv:2002.12047, section 4.
     """
@@ -31,14 +31,14 @@ class FMix(Operation):
     tag: ClassVar = "fmix"
 
     decay: NonNegative = 3.0
-    """Exponent of the frequency by which Fourier coefficients are divided; larger gives larger
+    """Fourier coefficients of the noise are divided by frequency^decay; a larger decay gives larger
     shapes.
     """
 
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a bool mask for each weight, (weights, height, width); True keeps the own pixel."""
+        """Draw a mask for each weight, (weights, height, width); True keeps the image's own pixel."""
         import numpy as np
 
         masks = np.empty((len(lam), *size), dtype=bool)
@@ -53,7 +53,7 @@ class FMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images and lam."""
+        """Return the mixed images, and lam as the label weights."""
         from mixup_core.mixing.masks import masked
 
         return masked(own, beside, drawn.to(own.dtype))[0], lam
@@ -64,8 +64,8 @@ def low_frequency(noise: "NDArray[np.float64]", decay: float) -> "NDArray[np.flo
 
     Args:
         noise: (surfaces, height, width).
-        decay: Exponent of the frequency, which is in periods per pixel. Frequencies below one
-            period per image are set to one period per image.
+        decay: Exponent of the frequency. The unit of frequency is periods per pixel; frequencies
+            below one period per image count as one period per image.
     """
     import numpy as np
 
@@ -76,7 +76,7 @@ def low_frequency(noise: "NDArray[np.float64]", decay: float) -> "NDArray[np.flo
 
 
 def highest(surface: "NDArray[np.float64]", count: "NDArray[Any]") -> "NDArray[np.bool_]":
-    """Return a mask of the `count` highest values of each surface; same shape.
+    """Return a mask that is True at the `count` highest values of each surface; same shape.
 
     Args:
         surface: (surfaces, height, width).

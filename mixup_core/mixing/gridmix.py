@@ -1,4 +1,4 @@
-"""GridMix: takes each cell of a regular grid from one of two images."""
+"""GridMix: replaces cells of a regular grid by the partner's cells."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GridMix(Operation):
-    """Keeps each grid cell with probability lam; the label weight is the share of kept pixels.
+    """Keeps each grid cell with probability lam; the partner's cells replace the others.
 
-    The grid has `cells` x `cells` cells, of sizes as equal as the pixels allow. In the problem
-    rare-features, where cells are patches, the same operation is called `cutmix`. The source's
-    second loss, which classifies each cell, is not implemented.
+    The label weight is the share of kept pixels. The grid has `cells` x `cells` cells, of sizes as
+    equal as the pixels allow. In the problem rare-features, where points consist of patches, the
+    same operation is called `cutmix`. The source's second loss, which classifies each cell, is not
+    implemented.
 
     Source: Baek, Bang and Shim 2021, Pattern Recognition 109, 107594; only its abstract was read.
     """
@@ -26,12 +27,12 @@ class GridMix(Operation):
     tag: ClassVar = "gridmix"
 
     cells: Count = 4
-    """Number of cells along each side of the image, limited to one per pixel."""
+    """Number of cells along each side of the image; if above the side, each pixel is a cell."""
 
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw which cells are kept for each weight, (weights, cells, cells), bool."""
+        """Draw which cells are kept for each weight: (weights, cells, cells), bool."""
         from mixup_core.mixing.cells import draw_kept
 
         del size
@@ -40,7 +41,7 @@ class GridMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images and the share of pixels kept of each `own` image."""
+        """Return the mixed images, and the fraction of its own pixels that each image keeps."""
         import torch
 
         from mixup_core.mixing.masks import masked

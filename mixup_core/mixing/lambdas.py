@@ -1,4 +1,4 @@
-"""draw_lambdas: draws weights lam as a tensor."""
+"""draw_lambdas: draws mixing weights lam as a tensor."""
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ def draw_lambdas(law: Law, count: int, rng: np.random.Generator) -> Tensor:
 
     Args:
         law: Distribution of the weights; a constant law does not use the generator.
-        count: Number of weights: one per batch of the epoch or one per image (`mix.lam_scope`).
+        count: Number of weights: one per batch or one per image of an epoch (`mix.lam_scope`).
         rng: Random generator.
     """
     return torch.from_numpy(law.draw(count, rng).astype(np.float32))

@@ -1,4 +1,4 @@
-"""least_cost_labels: labels the cells of a grid at the lowest total cost, by a minimum cut."""
+"""least_cost_labels: labels the cells of a grid at minimal total cost, by a minimum graph cut."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,20 +12,22 @@ _NEVER = 2**30
 def least_cost_labels(
     costs: NDArray[np.float64], below: NDArray[np.float64], beside: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Return the label of each cell of a grid that minimises the total cost: (rows, columns).
+    """Return the labels of a grid's cells that minimise the total cost: (rows, columns).
 
         sum of costs[cell, label] + sum of weight ((label - label') / (labels - 1))^2
 
-    The second sum runs over pairs of neighbours, with labels `label` and `label'`. The minimum is
-    exact up to the rounding of costs. Among labellings of equal cost, the one with the lowest
-    labels is returned.
+    The first sum runs over cells, the second over pairs of neighbouring cells with the labels
+    `label` and `label'`. The minimum is exact up to the rounding of costs. Among labellings of
+    equal cost, the one with the lowest labels is returned.
 
     Source: Ishikawa 2003, IEEE TPAMI 25(10), the cut for convex functions of ordered labels.
 
     Args:
         costs: Cost of each label in each cell, (rows, columns, labels).
-        below: Weight of each cell and the cell below it, (rows - 1, columns), non-negative.
-        beside: Weight of each cell and the cell to its right, (rows, columns - 1), non-negative.
+        below: Weight of the pair of a cell and the cell below it, (rows - 1, columns),
+            non-negative.
+        beside: Weight of the pair of a cell and the cell to its right, (rows, columns - 1),
+            non-negative.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import breadth_first_order, maximum_flow

@@ -23,7 +23,7 @@ class Linear(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the interpolated images and lam."""
+        """Return the interpolated images, and lam as the label weights."""
         del drawn
         return mix(own, beside, lam), lam
 

@@ -1,4 +1,4 @@
-"""loss_floor: the lowest possible mean loss on linearly mixed images."""
+"""loss_floor: the lowest possible expected loss on linearly mixed images."""
 
 import math
 from typing import Literal
@@ -13,21 +13,22 @@ from mixup_core.laws import Law
 def loss_floor(
     law: Law, labels: Tensor, partner: Literal["dataset", "permutation"], batch_size: int
 ) -> float:
-    """Return the infimum of the expected mixed loss over all classifiers, in nats.
+    """Return the infimum of the expected mixed cross entropy over all classifiers, in nats.
 
-    It is `P(y != y') h`, where h is the mean entropy of a mixed label (`Law.label_entropy`), y the
-    label and y' the partner's label. This assumes that no two mixed inputs with different soft
-    labels coincide. Losses under different laws are comparable only after their infimum is
-    subtracted.
+    The infimum is `P(y != y') h`, where h is the mean entropy of a mixed label of two different
+    classes (`Law.label_entropy`), y the label and y' the partner's label. The formula assumes that
+    no two mixed inputs with different soft labels coincide. Losses under different laws are
+    comparable only after their infimum is subtracted.
 
     Source: Liu et al. 2023, arXiv:2303.01475, lemma 1, for any Beta law and any class balance.
 
     Args:
         law: The law of the mixing weight.
         labels: Labels of all training images, (images,), int64.
-        partner: How partners are drawn: from the whole dataset, or as a permutation of the batch.
-        batch_size: Images per batch. It matters only with `permutation`, where one image of each
-            batch on average is its own partner.
+        partner: Rule for drawing partners: from the whole `dataset`, or as a `permutation` of each
+            batch.
+        batch_size: Images per batch; used only with `permutation`, where on average one image of
+            each batch is its own partner.
     """
     counts = torch.bincount(labels).double()
     total = counts.sum()
@@ -41,6 +42,6 @@ def loss_floor(
 
 
 def _digamma(values: Floats) -> Floats:
-    """Return PyTorch's digamma function of an array; recorded numbers depend on its last bits."""
+    """Return PyTorch's digamma function of an array; stored records depend on its last bits."""
     found: Floats = torch.digamma(torch.from_numpy(values)).numpy()
     return found

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manifold(Operation):
-    """Manifold mixup: linear interpolation of activations at a layer drawn for each batch.
+    """Manifold mixup: linear interpolation of activations at a random layer, drawn for each batch.
 
     The layers before the drawn one process images and partners separately. The label weight is lam.
-    No formula for the infimum of the expected loss is known, since those layers can move the points
-    that are mixed.
+    No formula for the infimum of the expected loss is known, since training changes these layers
+    and so the activations that are mixed.
 
     Source: Verma et al. 2019, arXiv:1806.05236, section 2.
     """
@@ -37,7 +37,7 @@ class Manifold(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a layer for each weight, (weights, 1); a batch uses its first weight's layer."""
+        """Draw a layer for each weight, (weights, 1); a batch uses the layer of its first weight."""
         import numpy as np
 
         del size
@@ -46,7 +46,7 @@ class Manifold(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the interpolated images and lam; called only for batches whose layer is 0."""
+        """Return the interpolated images, and lam; called only for batches whose drawn layer is 0."""
         from mixup_core.mixing.linear import mix
 
         del drawn

@@ -1,4 +1,4 @@
-"""masked: combines two images by a mask."""
+"""masked: combines the pixels of two images by a mask of weights."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ def masked(own: "Tensor", beside: "Tensor", mask: "Tensor") -> "tuple[Tensor, Te
 
     Args:
         own: Images, (batch, channels, height, width).
-        beside: Their partners, as `own`.
+        beside: Partners of the images, as `own`.
         mask: Weight of each pixel of `own`, (batch or 1, height, width), in [0, 1].
     """
     import torch

@@ -15,8 +15,8 @@ def mixed_cross_entropies(  # noqa: PLR0913  each is a thing of its own
 ) -> Tensor:
     """Return the cross entropy of each image of a mixed batch: nats, (batch,).
 
-    Each target is lam on the label and 1 - lam on the partner's label. Cross entropy is linear in
-    its target, so the sum of two hard-label terms is exact, not an approximation.
+    The target of an image has the weight lam on its label and 1 - lam on the partner's label. Cross
+    entropy is linear in the target, so the sum of two hard-label terms is exact.
 
         loss = lam * CE(logits, labels) + (1 - lam) * CE(logits, partner_labels)
 
@@ -27,7 +27,7 @@ def mixed_cross_entropies(  # noqa: PLR0913  each is a thing of its own
         labels: (batch,), int64, each in [0, classes).
         partner_labels: Labels of the partners, (batch,), as `labels`.
         lam: Weight of `labels`, in [0, 1]; () for one weight per batch, (batch,) for one each.
-        smoothing: Label smoothing: share of each target that is spread evenly over all classes.
+        smoothing: Label smoothing: fraction of each target that is spread evenly over all classes.
         class_weights: Weight of each class, (classes,); None means 1 for all.
     """
     own, partner = (
@@ -42,7 +42,7 @@ def mixed_squared_errors(
 ) -> Tensor:
     """Return the squared error of each image of a mixed batch, (batch,).
 
-    It is the squared distance between the logits (without softmax) and the mixed one-hot target:
+    The error is the squared distance between logits (without softmax) and mixed one-hot target:
 
         loss = sum over classes of (logit - (lam e_y + (1 - lam) e_y'))^2
 
@@ -54,7 +54,8 @@ def mixed_squared_errors(
         partner_labels: Labels of the partners, (batch,), as `labels`.
         lam: Weight of `labels`, in [0, 1]; () for one weight per batch, (batch,) for one each.
     """
-    classes = torch.arange(logits.shape[1], device=labels.device)  # one_hot would look at labels
+    # Not one_hot, which reads the labels and so makes the host wait for the GPU.
+    classes = torch.arange(logits.shape[1], device=labels.device)
     own, partner = (
         (part.unsqueeze(1) == classes).to(logits.dtype) for part in (labels, partner_labels)
     )

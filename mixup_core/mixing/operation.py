@@ -1,4 +1,4 @@
-"""Operation: base class of operations that mix two images; plugins may subclass it."""
+"""Operation: base class of operations that mix pairs of images; plugins may subclass it."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Operation(Checked, ABC):
-    """Base class of operations that mix two images and weight the label of the first.
+    """Base class of operations that mix pairs of images and weight the label of the first.
 
-    A weight lam applies to a batch or to a single image (`mix.lam_scope`). `draw` is called once
-    per epoch with all weights, `mix` once per batch. Both must use no other source of randomness,
-    so that a resumed run has the same bits. The file of an operation is imported whenever a study
-    is read, so import torch inside the methods.
+    A weight lam applies to a batch or to a single image (`mix.lam_scope`). Training calls `draw`
+    once per epoch with all weights, and `mix` once per batch. All randomness must come from the
+    generator that `draw` gets, so that a resumed run has the same bits. The file of an operation is
+    imported whenever a study file is read, so import torch inside the methods.
     """
 
     catalogue: ClassVar[Catalogue["Operation"]] = Catalogue("operation", meant={"mixup": "linear"})
@@ -28,26 +28,29 @@ class Operation(Checked, ABC):
     tag: ClassVar[str]
     """Name of the operation in study files."""
     is_linear: ClassVar[bool] = False
-    """True if the result is lam times the image plus 1 - lam times its partner. Batches are then
-    assembled in one pass, and `mix` is not called.
+    """True if the mixed image is lam times the image plus 1 - lam times its partner. Training then
+    computes this itself and does not call `mix`.
     """
     has_linear_floor: ClassVar[bool] = False
-    """True if the infimum of the expected loss is that of linear interpolation
-    (`mixup_core.mixing.loss_floor`). If False, runs record neither the infimum nor the excess of
-    the loss over it.
+    """True if the infimum of the expected loss is the same as for linear interpolation
+    (`mixup_core.mixing.loss_floor`). If False, runs do not record the excess of the loss over the
+    infimum.
     """
     needs_saliency: ClassVar[bool] = False
-    """True if `mix_salient` is to be called instead of `mix`."""
+    """True if training computes the saliency of each pixel and calls `mix_salient`, not `mix`."""
 
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw the random values that mixing needs besides the weights: (weights, ...).
+        """Draw the random values that `mix` needs; called once per epoch.
 
         Args:
-            lam: Mixing weights, (weights,), in [0, 1].
+            lam: All mixing weights of the epoch, (weights,), in [0, 1].
             size: Height and width of the images.
-            rng: Random generator that is used for nothing else.
+            rng: Random generator for this call only.
+
+        Returns:
+            Random values, one row per weight, (weights, ...). By default the rows are empty.
         """
         del size, rng
         import numpy as np
@@ -58,37 +61,40 @@ class Operation(Checked, ABC):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images and the weight of the label of `own`, in [0, 1].
+        """Mix a batch of images with their partners; called once per batch.
 
         Args:
             own: Images, (batch, channels, height, width), float32; must not be modified.
-            beside: The partners, as `own`.
+            beside: Partners of the images, as `own`; must not be modified.
             lam: Mixing weights, (batch,), float32.
-            drawn: Rows returned by `draw`, on the device of the images; one for the batch or one
-                for each image.
+            drawn: Rows returned by `draw`, on the device of the images: one row for the batch, or
+                one for each image.
 
         Returns:
-            Images, as `own`; weights, (batch,) or (1,), float32.
+            The mixed images, as `own`, and the weights of the labels of `own`, in [0, 1], (batch,)
+            or (1,), float32.
         """
 
     def mix_salient(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor", saliency: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Mix as `mix` does, given how strongly the loss depends on each pixel.
+        """Mix a batch as `mix` does, but with the saliency of each pixel.
+
+        Training calls this method instead of `mix` if `needs_saliency` is True.
 
         Args:
             own: Images, as for `mix`.
-            beside: The partners, as for `mix`.
+            beside: Partners of the images, as for `mix`.
             lam: Mixing weights, as for `mix`.
             drawn: Rows returned by `draw`, as for `mix`.
-            saliency: Absolute gradient of the loss at each pixel of the images (index 0) and of
-                their partners (index 1), (2, batch, height, width), float32, non-negative.
+            saliency: Root mean square over channels of the loss gradient at each pixel, for the
+                images (index 0) and their partners (index 1): (2, batch, height, width), float32.
         """
         del saliency
         return self.mix(own, beside, lam, drawn)
 
     def layer(self, drawn: "Tensor") -> int:
-        """Return the hidden layer whose outputs are mixed in a batch; 0: `mix` mixes the images.
+        """Return the hidden layer whose outputs are mixed in a batch; 0 means that `mix` is called.
 
         Args:
             drawn: Rows returned by `draw` for this batch, on the CPU.
@@ -98,5 +104,5 @@ class Operation(Checked, ABC):
 
     @property
     def deepest_layer(self) -> int:
-        """The deepest layer that `layer` may return; networks with fewer layers are refused."""
+        """The largest number that `layer` may return; networks with fewer layers are refused."""
         return 0

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     Shown = Callable[[Tensor], Tensor]
-    """Indices of images, (images,), to these images, (images, ...), not augmented."""
+    """Function that takes indices, (images,), and returns the training images at these indices,
+    (images, ...), without augmentation.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,14 +23,14 @@ class EpochOrder:
     """The images of an epoch, in the order in which they are used as inputs."""
 
     indices: "Tensor"
-    """Index of each image, (images,), int64, on the CPU."""
+    """Index of each image in the training set, (images,), int64, on the CPU."""
     batch_sizes: Sequence[int]
-    """Length of each batch along `indices`."""
+    """Number of images in each batch, in the order of `indices`."""
     shown: "Shown"
-    """Function from indices to images, for rules that depend on pixels."""
+    """Function that returns the images at given indices, for rules that depend on pixels."""
 
     def batches(self) -> Sequence["Tensor"]:
-        """Return the indices of each batch."""
+        """Return the indices of the images of each batch."""
         import torch
 
         return torch.split(self.indices, list(self.batch_sizes))
@@ -47,7 +49,15 @@ class PartnerRule(ABC):
 
     @abstractmethod
     def draw(self, order: "EpochOrder", rng: "np.random.Generator") -> "Tensor":
-        """Draw the partner of each image of an epoch: indices, (images,), int64, on the CPU."""
+        """Draw the partner of each image of an epoch; training calls this once per epoch.
+
+        Args:
+            order: The images of the epoch.
+            rng: Random generator.
+
+        Returns:
+            Index of each partner in the training set, (images,), int64, on the CPU.
+        """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +71,7 @@ class FromDataset(PartnerRule):
     pairing: ClassVar = "dataset"
 
     def draw(self, order: "EpochOrder", rng: "np.random.Generator") -> "Tensor":
-        """Draw partners from all images; see `PartnerRule.draw`."""
+        """Draw partners from the whole training set; see `PartnerRule.draw`."""
         import torch
 
         count = len(order.indices)
@@ -72,14 +82,14 @@ class FromDataset(PartnerRule):
 class FromBatch(PartnerRule):
     """Draws partners as a random permutation of the batch.
 
-    On average, one image of each batch is its own partner.
+    On average, one image of each batch is paired with itself.
     """
 
     tag: ClassVar = "permutation"
     pairing: ClassVar = "permutation"
 
     def draw(self, order: "EpochOrder", rng: "np.random.Generator") -> "Tensor":
-        """Draw a permutation of each batch; see `PartnerRule.draw`."""
+        """Draw a random permutation of each batch; see `PartnerRule.draw`."""
         import torch
 
         return torch.cat(
@@ -105,7 +115,7 @@ class Similar(PartnerRule, Checked):
     """Width of the kernel, in units of the root mean squared distance of the batch."""
 
     def draw(self, order: "EpochOrder", rng: "np.random.Generator") -> "Tensor":
-        """Draw similar images of each batch; see `PartnerRule.draw`."""
+        """Draw partners within each batch, similar ones more often; see `PartnerRule.draw`."""
         import torch
 
         places = torch.from_numpy(rng.random(len(order.indices)))
@@ -119,25 +129,27 @@ class Similar(PartnerRule, Checked):
         return order.indices[torch.cat(found).cpu()]
 
     def chosen(self, square: "Tensor", place: "Tensor") -> "Tensor":
-        """Return the index of each image's partner in the batch, (batch,).
+        """Return the index in the batch of each image's partner, (batch,).
 
-        The image of a batch of one is its own partner.
+        If the batch has a single image, the image is its own partner.
 
         Args:
             square: Squared distances between the images, (batch, batch), double.
-            place: Uniform random numbers in [0, 1), (batch,).
+            place: Uniform random number in [0, 1) for each image, which selects its partner,
+                (batch,).
         """
         import torch
 
         count = len(square)
         if count == 1:
             return torch.zeros(1, dtype=torch.int64, device=square.device)
-        # All but the diagonal, row by row; a mask would be read from its device for their number.
+        # All entries but the diagonal. Indexing by a mask would make the host wait for the GPU.
         others = square.flatten()[1:].view(count - 1, count + 1)[:, :-1].flatten()
         mean = others.mean().clamp(min=torch.finfo(square.dtype).tiny)
         is_self = torch.eye(count, dtype=torch.bool, device=square.device)
         square = square.masked_fill(is_self, torch.inf)
-        nearest = square.amin(dim=1, keepdim=True)  # its chance is 1 before they are normalised
+        # Subtracted, so that the nearest image has the weight exp(0) = 1 and not all are 0.
+        nearest = square.amin(dim=1, keepdim=True)
         below = torch.exp((nearest - square) / (2 * self.bandwidth**2 * mean)).cumsum(dim=1)
         wanted = place[:, None] * below[:, -1:]
         return torch.searchsorted(below, wanted, right=True).squeeze(1)

@@ -7,11 +7,11 @@ if TYPE_CHECKING:
 
 
 def patch_means(values: "Tensor", grid: tuple[int, int]) -> "Tensor":
-    """Return the mean over each patch, (..., rows, columns).
+    """Return the mean value of each patch of a regular grid, (..., rows, columns).
 
     Args:
         values: (..., height, width).
-        grid: Numbers of rows and columns of patches; they divide height and width.
+        grid: Numbers of rows and of columns of patches; they must divide height and width.
     """
     rows, columns = grid
     split = values.reshape(*values.shape[:-2], rows, values.shape[-2] // rows, columns, -1)
@@ -23,8 +23,9 @@ def arranged(images: "Tensor", sources: "Tensor", grid: tuple[int, int]) -> "Ten
 
     Args:
         images: (batch, channels, height, width).
-        sources: Index of the patch to show at each position, (batch, positions), row by row.
-        grid: Numbers of rows and columns of patches.
+        sources: Index of the patch to show at each position, (batch, positions); patches and
+            positions are counted row by row.
+        grid: Numbers of rows and of columns of patches; they must divide height and width.
     """
     rows, columns = grid
     count, channels = images.shape[:2]

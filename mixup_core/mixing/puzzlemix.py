@@ -14,20 +14,22 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 GRIDS = (2, 4, 8, 16)
-"""Possible numbers of blocks along a side. One that divides the side is drawn at random."""
+"""Possible numbers of blocks along a side of the image. `PuzzleMix.draw` draws one of those that
+divide both sides.
+"""
 _TINY = 1e-8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PuzzleMix(Operation):
-    """Combines blocks of two images: a mask chosen by saliency, and blocks moved to be visible.
+    """Combines blocks of two images: the mask keeps salient blocks, which move to visible places.
 
-    The mask minimises a cost per block: the saliency that it hides, differences of mask and pixels
-    between neighbouring blocks, and its distance from lam. Then the blocks of each image are moved
-    so that salient ones are visible. The label weight is the mean of the mask. The saliency of a
-    pixel is the root mean square over channels of the loss gradient, for the network in evaluation
-    mode, which takes two more passes per batch. No formula for the infimum of the expected loss is
-    known.
+    The mask minimises a cost: the saliency that the mask hides, the differences of mask and pixels
+    between neighbouring blocks, and the distance of the mask from lam. Then the blocks of each
+    image are moved so that salient ones are visible. The label weight is the mean of the mask. The
+    saliency of a pixel is the root mean square over channels of the loss gradient, for the network
+    in evaluation mode; it needs two more passes per batch. No formula for the infimum of the
+    expected loss is known.
 
     Differences from the authors' code: both minima are exact (theirs are approximate); pixel
     differences count in the units of the network's input and never lower the cost; adversarial
@@ -41,41 +43,48 @@ class PuzzleMix(Operation):
     needs_saliency: ClassVar = True
 
     levels: Annotated[int, Range(2, 4)] = 3
-    """Number of values that the mask can take; 3 means 0, 1/2 and 1."""
+    """Number of possible values of the mask; 3 means 0, 1/2 and 1."""
     mask_smoothness: NonNegative = 1.2
-    """Weight of mask differences between neighbouring blocks (beta of the source)."""
+    """Weight of mask differences between neighbouring blocks (beta in the source)."""
     pixel_smoothness: NonNegative = 0.125
     """Weight of pixel differences between neighbouring blocks, as a multiple of `mask_smoothness`
-    (gamma of the source). The authors' 0.5 is for pixels in [0, 1]; the normalised inputs here have
-    about four times the spread.
+    (gamma in the source). The authors use 0.5 for pixels in [0, 1]; the normalised inputs of this
+    class have about four times their spread.
     """
     prior: NonNegative = 0.2
-    """Weight of the mask's distance from lam (eta of the source)."""
+    """Weight of the distance between mask and lam (eta in the source)."""
     neighbourhood: Count = 4
-    """Side, in pixels, of the squares whose means are compared across the borders of blocks."""
+    """Side, in pixels, of the squares on both sides of a border between blocks, whose mean pixels
+    are compared.
+    """
     moves: bool = True
     """True: move the blocks of both images after the mask is chosen."""
     transport_cost: NonNegative = 0.8
     """Cost of moving a block by the whole side of the image; it grows with the squared distance."""
     transport_size: Count = 4
-    """Side, in pixels, of the moved blocks. If it does not divide the blocks of the mask, those
-    move.
+    """Side, in pixels, of the moved blocks. If it does not divide the side of the mask's blocks,
+    the mask's blocks are moved.
     """
 
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw the number of blocks along a side for each weight, (weights, 1)."""
+        """Draw the number of blocks along a side of the image for each weight, (weights, 1).
+
+        Raises:
+            RuleError: If the height or the width of the images is odd.
+        """
         import numpy as np
 
         known = [count for count in GRIDS if all(side % count == 0 for side in size)]
-        require(bool(known), "images need even sides for puzzlemix", _Size(size), "size")
+        rule = "`puzzlemix` needs images with an even height and an even width"
+        require(bool(known), rule, _Size(size), "size")
         return np.asarray(known)[rng.integers(len(known), size=(len(lam), 1))]
 
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images and the mean of each mask, with saliency computed from pixels."""
+        """Return the mixed images, and the mean of each mask; saliency is computed from pixels."""
         import torch
 
         from mixup_core.mixing.saliency import fine_grained
@@ -86,7 +95,7 @@ class PuzzleMix(Operation):
     def mix_salient(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor", saliency: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images and the mean of each mask, with the given saliency."""
+        """Return the mixed images, and the mean of each mask as label weight."""
         import torch
 
         counts = drawn[:, 0].expand(len(own)).tolist()
@@ -140,7 +149,7 @@ class PuzzleMix(Operation):
     def _costs(
         self, pair: "Tensor", shares: "Tensor", count: int
     ) -> "tuple[Tensor, Tensor, Tensor]":
-        """Return the cost of showing either image in each block, and of mask changes in between.
+        """Return the costs of showing either image in each block, and of mask differences.
 
         Args:
             pair: Images and partners, (2, batch, channels, height, width).
@@ -149,8 +158,8 @@ class PuzzleMix(Operation):
 
         Returns:
             Cost of showing only the image itself or only the partner, (batch, 2, count, count);
-            weights of a change to the block below, (batch, count - 1, count), and to the block on
-            the right, (batch, count, count - 1).
+            weight of the mask difference to the block below, (batch, count - 1, count), and to the
+            block on the right, (batch, count, count - 1).
         """
         import torch
 
@@ -159,7 +168,7 @@ class PuzzleMix(Operation):
         weights = []
         for axis in (0, 1):
             jumps = beta * self.pixel_smoothness * _jumps(pair, count, self.neighbourhood, axis)
-            # jumps[a, b]: image a before the border, image b behind it
+            # jumps[a, b]: difference with image a before the border and image b behind the border.
             before = costs.narrow(2 + axis, 0, count - 1)
             before += jumps.mean(dim=1)
             behind = costs.narrow(2 + axis, 1, count - 1)
@@ -180,8 +189,8 @@ class PuzzleMix(Operation):
         Args:
             lam: Weight of the image itself, ().
             costs: Cost of showing only the image itself or only the partner, (2, count, count).
-            below: Weight of changes to the block below, (count - 1, count).
-            beside: Weight of changes to the block on the right, (count, count - 1).
+            below: Weight of the mask difference to the block below, (count - 1, count).
+            beside: Weight of the mask difference to the block on the right, (count, count - 1).
         """
         import numpy as np
 
@@ -203,10 +212,7 @@ class _Size:
 
 
 def _on_host(*parts: "Tensor") -> "list[NDArray[np.float64]]":
-    """Copy tensors to the CPU in one transfer and return them as arrays.
-
-    All must have the same first length.
-    """
+    """Copy tensors of equal first length to the CPU in one transfer; return them as arrays."""
     import numpy as np
     import torch
 
@@ -233,8 +239,8 @@ def _jumps(pair: "Tensor", count: int, neighbourhood: int, axis: int) -> "Tensor
     """Return the mean absolute pixel difference across each border between blocks, along an axis.
 
     Returns:
-        (2, 2, batch, ...): image before the border, image behind the border, batch, and rows and
-        columns of blocks, with one less along `axis`.
+        (2, 2, batch, rows, columns): image shown before the border, image shown behind the border
+        (0: the image itself, 1: the partner), batch, and position of the border.
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""ResizeMix: pastes the whole partner, scaled down, into a box."""
+"""ResizeMix: pastes the whole partner, scaled down, into a box of the image."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -17,12 +17,12 @@ Scale = Annotated[float, Range(0, 1, "(]")]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResizeMix(Operation):
-    """Scales the partner down into a box; the label weight is the share of pixels outside it.
+    """Scales the partner down into a box of the image; the label weight is the share outside.
 
     The sides of the box are `smallest + (largest - smallest) (1 - lam)` times those of the image.
     With the uniform law this factor is uniform in [smallest, largest], as in the source. The centre
-    is uniform. A box that crosses the border is clipped and still shows the whole partner
-    (nearest-neighbour sampling).
+    of the box is a uniformly random pixel. A box that crosses the border is clipped and still shows
+    the whole partner (nearest-neighbour sampling).
 
     Source: Qin et al. 2020, arXiv:2012.11101, section 3.
     """
@@ -38,14 +38,14 @@ class ResizeMix(Operation):
         """Check that `smallest` is not above `largest`.
 
         Raises:
-            RuleError: If it is.
+            RuleError: If `smallest` is above `largest`.
         """
         require_order(self, "smallest", "largest")
 
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a box for each weight, (weights, 4): its first and end row, first and end column."""
+        """Draw a box per weight: (weights, 4), first row, end row, first column, end column."""
         from mixup_core.mixing.boxes import boxes, draw_centres, sides
 
         share = self.smallest + (self.largest - self.smallest) * (1 - lam)
@@ -54,7 +54,7 @@ class ResizeMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images and the share of pixels kept of each `own` image."""
+        """Return the mixed images, and the fraction of its own pixels that each image keeps."""
         import torch
 
         from mixup_core.mixing.boxes import outside

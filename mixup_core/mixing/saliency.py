@@ -1,20 +1,21 @@
-"""fine_grained: saliency from pixels alone, how much each differs from its surroundings."""
+"""fine_grained: saliency from pixels alone: the difference between a pixel and its surroundings."""
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 REACHES = (12, 24, 28, 48, 56, 112)
-"""Half the sides, in pixels, of the squares around a pixel with which it is compared."""
+"""Half the side, in pixels, of each square of surroundings with which a pixel is compared."""
 
 
 def fine_grained(images: Tensor) -> Tensor:
     """Return the saliency of each pixel, at most 1: (batch, height, width).
 
-    The intensity is the mean over channels, smoothed twice by [1 2 1] / 4 along both sides. It is
-    compared with the mean of the other pixels in squares around the pixel, clipped at the borders.
-    Positive differences are summed over the squares and divided by their maximum, and so are
-    negative ones. The two maps are added and divided by the maximum of the sum.
+    The intensity of a pixel is the mean over channels, smoothed twice by [1 2 1] / 4 along both
+    sides. It is compared with the mean intensity of the other pixels in each square around the
+    pixel; squares are clipped at the borders. Positive differences are summed over the squares and
+    divided by their maximum over the image, and so are negative ones. The two results are added and
+    divided by the maximum of the sum.
 
     Source: Montabone and Soto 2010, Image and Vision Computing 28(3), with the constants of OpenCV,
     which rounds every step to 8 bits.

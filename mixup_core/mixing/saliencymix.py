@@ -1,4 +1,4 @@
-"""SaliencyMix: pastes a box around the most salient pixel of the partner."""
+"""SaliencyMix: pastes a box around the partner's most salient pixel into the image."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -26,7 +26,10 @@ class SaliencyMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Return height and width of each weight's box, in pixels, (weights, 2), without `rng`."""
+        """Return the size of the box for each weight: (weights, 2), height and width in pixels.
+
+        `rng` is not used: saliency determines the position of the box.
+        """
         import numpy as np
 
         from mixup_core.mixing.boxes import sides
@@ -37,7 +40,7 @@ class SaliencyMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images and the share of pixels kept of each `own` image."""
+        """Return the mixed images, and the fraction of its own pixels that each image keeps."""
         import torch
 
         from mixup_core.mixing.boxes import outside

@@ -1,4 +1,4 @@
-"""SmoothMix: blends the partner in through a round spot with a soft edge."""
+"""SmoothMix: blends the partner into a round spot of the image with a soft edge."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,11 +18,11 @@ class SmoothMix(Operation):
     """Gives the partner the weight exp(-d^2 / (2 sigma^2)) at distance d from a random pixel.
 
     sigma is `widest - (widest - narrowest) lam` times the image's height. With the uniform law,
-    sigma is uniform between both ends, as in the source. The label weight is the mean weight of the
-    image's own pixels.
+    sigma is uniform between its two ends, as in the source. The label weight is the mean weight of
+    the image's own pixels.
 
-    Source: Lee et al. 2020, CVPR workshops, SmoothMix with circles, in the ranges of OpenMixup's
-    code (which gives that weight to the partner's label instead).
+    Source: Lee et al. 2020, CVPR workshops, SmoothMix with circles. The range of sigma is that of
+    OpenMixup's code, which however gives the mean weight to the partner's label.
     """
 
     tag: ClassVar = "smoothmix"
@@ -36,14 +36,14 @@ class SmoothMix(Operation):
         """Check that `narrowest` is not above `widest`.
 
         Raises:
-            RuleError: If it is.
+            RuleError: If `narrowest` is above `widest`.
         """
         require_order(self, "narrowest", "widest")
 
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw row, column and sigma of the spot for each weight, (weights, 3), in pixels."""
+        """Draw a spot for each weight: (weights, 3), its centre (row, column) and sigma, in pixels."""
         import numpy as np
 
         from mixup_core.mixing.boxes import draw_centres
@@ -54,7 +54,7 @@ class SmoothMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images and the mean weight of each image's own pixels."""
+        """Return the mixed images, and the mean weight of each image's own pixels."""
         import torch
 
         from mixup_core.mixing.masks import masked

@@ -9,14 +9,15 @@ def least_cost_transport(
 ) -> NDArray[np.int64]:
     """Return the index of the patch to show at each position, (positions,), row by row.
 
-    The result is a permutation. It minimises the sum over patches of `cost` times the squared
-    distance of the move (in units of the longer side of the grid), minus the saliency of the
-    patches at visible positions.
+    The result is a permutation of the patches with minimal total cost. Each move costs `cost` times
+    its squared distance, in units of the longer side of the grid. The saliency of each patch that
+    ends at a visible position is subtracted.
 
     Args:
         shares: Share of each patch in the saliency of the image, (rows, columns).
-        shown: Weight of the image at each position, (rows, columns); above 0 it is visible there.
-        cost: Cost of a move over the whole side.
+        shown: Weight of the image at each position, (rows, columns); positions with a weight above
+            0 are visible.
+        cost: Cost of a move along the whole longer side.
     """
     from scipy.optimize import linear_sum_assignment
 

@@ -120,5 +120,5 @@ def test_grids_that_divide_the_sides_are_drawn_alike() -> None:
     assert set(operation.draw(np.full(99, 0.5), (32, 32), stream(0, "mixing", 0)).flat) == {
         2, 4, 8, 16,
     }  # fmt: skip
-    with pytest.raises(RuleError, match="images need even sides for puzzlemix"):
+    with pytest.raises(RuleError, match="`puzzlemix` needs images with an even height"):
         operation.draw(np.ones(1), (7, 8), stream(0, "mixing", 0))
