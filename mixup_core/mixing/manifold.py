@@ -37,7 +37,7 @@ class Manifold(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a layer for each weight, (weights, 1); a batch uses the layer of its first weight."""
+        """Draw a layer for each weight, (weights, 1); each batch uses its first weight's layer."""
         import numpy as np
 
         del size
@@ -46,7 +46,7 @@ class Manifold(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the interpolated images, and lam; called only for batches whose drawn layer is 0."""
+        """Return the interpolated images, and lam; called only if the drawn layer is 0."""
         from mixup_core.mixing.linear import mix
 
         del drawn

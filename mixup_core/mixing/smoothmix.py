@@ -43,7 +43,7 @@ class SmoothMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a spot for each weight: (weights, 3), its centre (row, column) and sigma, in pixels."""
+        """Draw a spot for each weight: (weights, 3), row and column of its centre, and sigma."""
         import numpy as np
 
         from mixup_core.mixing.boxes import draw_centres
