@@ -355,7 +355,24 @@ def _declared(config: TrainConfig, member: Any) -> str:
     # The run of these checks has neither validation images nor averaged weights.
     if lost := [name for name in absent if not _is_of_more(name)]:
         raise BrokenError(f"{', '.join(lost)} is declared in `metrics`, but never recorded")
+    if isinstance(member, Probe) and not member.is_of_evaluation:
+        _require_every_epoch(config, member)
     return f" ({', '.join(getattr(member, 'metrics', ())) or 'nothing of its own'})"
+
+
+def _require_every_epoch(config: TrainConfig, probe: Probe) -> None:
+    """Check that a probe measures the same in epochs without an evaluation of held-out images.
+
+    Raises:
+        BrokenError: If it records fewer metrics in such an epoch.
+    """
+    often = replace(config, probes=(replace(probe, every=1),), eval_every=config.epochs)
+    first, *_, last = _trained(often)[-1][1]
+    if lost := sorted((last.metrics.keys() - first.metrics.keys()) & probe.metrics.keys()):
+        raise BrokenError(
+            f"{', '.join(lost)} is recorded only in epochs in which held-out images are "
+            "evaluated; if `measure` uses `subject.evaluated`, set `is_of_evaluation = True`"
+        )
 
 
 def _is_of_more(metric: str) -> bool:

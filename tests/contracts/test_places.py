@@ -2,7 +2,10 @@
 
 import ast
 import dataclasses
+import inspect
+from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ from mixsweep import plugins
 from mixup_core.images.data.catalog import PUBLISHED
 from mixup_core.plugins.registers import REGISTERS
 from mixup_core.problem import PROBLEMS, Problem
-from mixup_core.tree.catalogue import Catalogue
+from mixup_core.tree.catalogue import Catalogue, kind_name
 
 ROOT = Path(__file__).parents[2]
 CODE = [
@@ -75,6 +78,28 @@ def test_no_code_outside_of_its_folder_names_an_entry(noun: str) -> None:
     assert {
         (place, name) for place, name in found if name not in allowed | MEASURED.get(place, set())
     } == set()
+
+
+def _written(noun: str) -> Iterator[type]:
+    """Yield the classes of a kind from all files of its folder, except abstract ones."""
+    kinds = list(REGISTERS[noun].values())
+    (base,) = {b for kind in kinds for b in kind.__mro__ if "catalogue" in vars(b)}
+    folders = {kind.__module__.rpartition(".")[0] for kind in kinds}
+    for module in sorted(map(_module, CODE)):
+        if module.rpartition(".")[0] in folders:
+            for each in vars(import_module(module)).values():
+                if not inspect.isclass(each) or each.__module__ != module:
+                    continue
+                is_abstract = inspect.isabstract(each) or not kind_name(each)
+                if issubclass(each, base) and not is_abstract:
+                    yield each
+
+
+@pytest.mark.parametrize("noun", CHOICES)
+def test_every_class_of_a_kind_is_registered(noun: str) -> None:
+    found = set(_written(noun))
+    assert found
+    assert found - set(REGISTERS[noun].values()) == set()
 
 
 def test_a_dataset_is_named_by_the_catalogue_alone() -> None:

@@ -316,6 +316,13 @@ def test_a_probe_of_the_evaluation_passes_and_must_work_without_test_images(plug
     assert "KeyError: 'test'" in broken["it trains without test images"]
 
 
+def test_a_probe_that_does_not_say_that_it_is_of_the_evaluation_is_found(plugin: Write) -> None:
+    silent = OF_EVALUATION.replace("    is_of_evaluation = True\n", "")
+    assert silent != OF_EVALUATION
+    (broken,) = _broken(plugin(silent)).values()
+    assert "is recorded only in epochs in which held-out images are evaluated" in broken
+
+
 @pytest.mark.parametrize(
     ("fault", "contract", "message"),
     [
