@@ -50,7 +50,7 @@ def temporary_folder(place: Path, prefix: str = PREFIX) -> Iterator[Path]:
         yield folder
     finally:
         with suppress(OSError):
-            _clear(folder)
+            clear(folder)
         os.close(lock)
         collect(place, prefix)
 
@@ -64,7 +64,7 @@ def collect(place: Path, prefix: str = PREFIX) -> None:
     """
     for folder in left_folders(place, prefix):
         with suppress(OSError):
-            _clear(folder)
+            clear(folder)
 
 
 def left_folders(place: Path, prefix: str = PREFIX) -> Iterator[Path]:
@@ -85,6 +85,31 @@ def left_folders(place: Path, prefix: str = PREFIX) -> Iterator[Path]:
                     yield folder
             finally:
                 os.close(lock)
+
+
+def clear(folder: Path) -> None:
+    """Remove a temporary folder whose lock this process holds.
+
+    The lock file is removed last, so that a later process can finish an aborted removal.
+
+    Args:
+        folder: Folder that `temporary_folder` or `left_folders` has yielded.
+
+    Raises:
+        OSError: If the folder or an entry of it cannot be read or removed.
+    """
+    for entry in folder.iterdir():
+        if entry.name != _LOCK:
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)
+    if [entry.name for entry in folder.iterdir()] == [_LOCK]:
+        (folder / _LOCK).unlink()
+        try:
+            folder.rmdir()
+        except OSError:  # its last processes still write into it: the next one removes that
+            os.close(_lock(folder))
 
 
 def _locked_folder(place: Path, prefix: str) -> tuple[Path, int]:
@@ -119,22 +144,3 @@ def _is_of(lock: int, folder: Path) -> bool:
         return bool(json.loads(os.pread(lock, _LARGEST, 0)) == _record(folder))
     except ValueError:
         return False
-
-
-def _clear(folder: Path) -> None:
-    """Remove a folder whose lock is held.
-
-    The lock file is removed last, so that a later process can finish an aborted removal.
-    """
-    for entry in folder.iterdir():
-        if entry.name != _LOCK:
-            if entry.is_dir() and not entry.is_symlink():
-                shutil.rmtree(entry, ignore_errors=True)
-            else:
-                entry.unlink(missing_ok=True)
-    if [entry.name for entry in folder.iterdir()] == [_LOCK]:
-        (folder / _LOCK).unlink()
-        try:
-            folder.rmdir()
-        except OSError:  # its last processes still write into it: the next one removes that
-            os.close(_lock(folder))

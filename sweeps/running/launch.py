@@ -2,16 +2,16 @@
 
 import gc
 import os
-import shutil
 import sys
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
+from mixup_core.temporary import clear
 from sweeps.leasing.lease import Lease
 from sweeps.machine.scratch import end_members, scratch
 from sweeps.running.autoscaler import growth_of
@@ -89,4 +89,5 @@ def _leave(tracker: Tracker, store: Store, lease: Lease, folder: Path) -> None:
     tracker.settle(store)
     lease.release()
     end_members(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        clear(folder)

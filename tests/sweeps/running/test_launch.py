@@ -1,5 +1,6 @@
 """Launch: its output and files if there is nothing to train, or if its cluster does not start."""
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -73,3 +74,32 @@ def test_a_cluster_that_does_not_start_is_reported_and_leaves_nothing(
         train(study, store, home)
     (folder,) = seen
     assert not folder.exists()
+
+
+def test_a_launch_that_ends_while_ray_still_writes_leaves_a_folder_that_the_next_one_removes(
+    study: Study, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[str] = []
+    usual = shutil.rmtree
+
+    def and_written_again(path: Path, **options: Any) -> None:
+        usual(path, **options)
+        path.mkdir(exist_ok=True)  # by a process of Ray that has not ended yet
+
+    @contextmanager
+    def lost(
+        placement: Placement, runs: int, folder: Path, leave: Callable[[], None]
+    ) -> Iterator[None]:
+        (folder / "ray").mkdir()
+        with monkeypatch.context() as patched:
+            patched.setattr(shutil, "rmtree", and_written_again)
+            leave()
+        left.extend(path.name for path in folder.iterdir())  # the process may end now
+        raise HeadLostError("Ray is gone")
+        yield
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(launch, "cluster", lost)
+    with pytest.raises(HeadLostError, match="gone"):
+        train(study, Store(str(tmp_path / "store")), home)
+    assert sorted(left) == ["lock", "ray"]
