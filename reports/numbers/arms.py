@@ -14,7 +14,7 @@ from sweeps.study.study import Study
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArmRow:
-    """The row of one arm in a table."""
+    """The row of one arm in a table: seeds, summaries and the difference from the baseline."""
 
     arm: str
     n: int
@@ -27,8 +27,8 @@ class ArmRow:
     summaries: Mapping[str, Summary]
     """Mean, sd and interval over the `n` seeds, by metric. Empty if n is 0 or a seed diverged."""
     compared: Member | None = None
-    """Headline metric minus that of the baseline, over the seeds that both have; None if they share
-    none.
+    """Difference of the headline metric from the baseline, paired by seed; None for the baseline
+    itself, or if arm and baseline share no seed.
     """
     tags: tuple[str, ...] = ()
     """Remarks printed beside the arm, such as `oracle`. An arm with a tag is never marked as best
@@ -48,16 +48,17 @@ class ArmRow:
 
     @property
     def seeds(self) -> str:
-        """The number of complete seeds: `5/5`, or `4/5, 1 diverged`."""
+        """The number of complete seeds of the arm, as text: `5/5`, or `4/5, 1 diverged`."""
         counted = f"{self.n}/{self.seeds_expected}"
         return f"{counted}, {self.diverged} diverged" if self.diverged else counted
 
 
 def equals(study: Study) -> dict[str, str]:
-    """Return, for each arm, the first arm that computes exactly the same at the same seeds.
+    """Return, for each arm, the first arm of the study that computes exactly the same results.
 
-    The baseline comes before all other arms. Runs with the same final stage key have bit-identical
-    results, so arms that compute the same are one arm under several names.
+    The baseline comes before all other arms. Two arms compute the same if they have the same seeds
+    and their runs end with the same stage key, because such runs have bit-identical results. An arm
+    that differs from all others is mapped to itself.
     """
     computed = {
         arm: (study.seeds_of(arm), stage_keys(study.runs_of(arm)[0].config)[-1])
@@ -72,7 +73,16 @@ def equals(study: Study) -> dict[str, str]:
 def summarise_arm(
     study: Study, arm: str, by_seed: Mapping[int, RunResult], metrics: Sequence[str]
 ) -> ArmRow:
-    """Return the row of an arm, not yet compared: its counts, and a summary of each metric."""
+    """Return the table row of an arm: numbers of seeds, and mean, sd and interval of each metric.
+
+    The row has no comparison with the baseline yet.
+
+    Args:
+        study: Study with the arm.
+        arm: Name of the arm.
+        by_seed: Results of the arm's runs, by seed.
+        metrics: Metrics to summarise.
+    """
     readout = study.readout
     counted = counted_runs(by_seed).values()
     outcomes = Counter(result.outcome for result in by_seed.values())
@@ -103,12 +113,19 @@ def mark_best(
     family: Family,
     study: Study,
 ) -> list[ArmRow]:
-    """Return the rows with marks at the best arm and at arms that are not significantly worse.
+    """Return table rows in which the best arm, and all arms not significantly worse, are marked.
 
     Two arms differ significantly if the interval of their difference, at the level of the table's
     family, excludes 0. The family has at least one comparison for each arm but one, so the marked
     arms include the truly best one with probability 95 % (Hsu 1984, multiple comparisons with the
     best).
+
+    Args:
+        rows: One row per arm.
+        values: Values of the headline metric, by arm and seed.
+        equal: For each arm, the first arm that computes the same (`equals`).
+        family: The comparisons of the table.
+        study: Study with the arms.
     """
     metric = study.headline
     ranked = [row for row in rows if not row.tags]

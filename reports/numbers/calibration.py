@@ -23,12 +23,13 @@ Labels = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Reliability:
-    """Counts of images by their confidence in the predicted class.
+    """Test images of a run, counted in bins of the confidence in the predicted class.
 
-    Each array has one entry per bin.
+    Each array has one value per bin.
     """
 
     count: Array
+    """Number of images in the bin."""
     confidence: Array
     """Sum of the confidences of the images in the bin."""
     correct: Array
@@ -46,7 +47,7 @@ class Reliability:
 
 
 def probabilities(logits: NDArray[np.floating], temperature: float = 1.0) -> Array:
-    """Return the softmax of logits divided by a temperature."""
+    """Return the softmax of logits divided by a temperature: class probabilities, (B, C)."""
     scaled = logits.astype(np.float64) / temperature
     scaled -= scaled.max(1, keepdims=True)
     np.exp(scaled, out=scaled)
@@ -57,7 +58,7 @@ def probabilities(logits: NDArray[np.floating], temperature: float = 1.0) -> Arr
 def negative_log_likelihood(
     logits: NDArray[np.floating], labels: Labels, temperature: float = 1.0
 ) -> float:
-    """Return the mean cross entropy of logits divided by a temperature, in nats."""
+    """Return the mean cross entropy, in nats, of logits that are divided by a temperature."""
     scaled = logits.astype(np.float64) / temperature
     own = scaled[np.arange(len(labels)), labels]
     return float((logsumexp(scaled, axis=1) - own).mean())
@@ -84,7 +85,12 @@ def fitted_temperature(logits: NDArray[np.floating], labels: Labels) -> float:
 
 
 def reliability(chances: Array, labels: Labels) -> Reliability:
-    """Return number of images, confidence and correct predictions in each confidence bin."""
+    """Return number of images, summed confidence and correct predictions in each confidence bin.
+
+    Args:
+        chances: Predicted probabilities, (B, C).
+        labels: (B,), each in [0, C).
+    """
     predicted = chances.argmax(1)
     confidence = chances[np.arange(len(predicted)), predicted]
     bins = np.maximum(np.ceil(confidence * NUM_BINS).astype(np.int64), 1) - 1

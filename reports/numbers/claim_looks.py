@@ -1,4 +1,4 @@
-"""Claim looks: verdicts and seeds of a study that adds seeds at planned looks.
+"""Claim looks: verdicts, and numbers of seeds, of a study that adds seeds at planned looks.
 
 A look tests all open claims on the seeds so far (`reports.numbers.course`).
 """
@@ -32,7 +32,7 @@ Ends = Mapping[str, Mapping[int, Outcome]]
 
 
 def ends_of(arranged: Mapping[str, Mapping[int, RunResult]]) -> Ends:
-    """Return the outcome of each run, by arm and seed."""
+    """Return the outcome of each run, such as `complete`, by arm and seed."""
     return {
         arm: {seed: result.outcome for seed, result in by_seed.items()}
         for arm, by_seed in arranged.items()
@@ -40,7 +40,14 @@ def ends_of(arranged: Mapping[str, Mapping[int, RunResult]]) -> Ends:
 
 
 def ends_if_measured(study: Study, numbers: Numbers) -> Ends:
-    """Return outcomes in which every run with a number for some claim counts as `complete`."""
+    """Return outcomes by arm and seed in which each run with a value for any claim is `complete`.
+
+    Used where values are known but outcomes are not. Runs without a value are left out.
+
+    Args:
+        study: Study with the claims.
+        numbers: Function that returns the values of a claim's metric, by arm and seed.
+    """
     ends: dict[str, dict[int, Outcome]] = {}
     for claim in study.claims:
         for arm, by_seed in numbers(claim).items():
@@ -54,7 +61,14 @@ def verdicts_by_looks(
     ends: Ends,
     statements: Mapping[Claim, Statement],
 ) -> tuple[Verdict, ...]:
-    """Return the verdict of each claim after the looks taken so far (`reports.numbers.course`)."""
+    """Return the verdict of each claim after all looks that were taken so far.
+
+    Args:
+        study: Study with planned looks (`until`).
+        numbers: Function that returns the values of a claim's metric, by arm and seed.
+        ends: Outcome of each run.
+        statements: When each claim was stated, as in `reports.numbers.verdicts.verdicts_of`.
+    """
     answers = _answers(study, numbers, ends, statements)
     return tuple(
         replace(
@@ -71,9 +85,15 @@ def verdicts_of_looks(
     ends: Ends,
     statements: Mapping[Claim, Statement],
 ) -> list[tuple[Verdict | None, ...]]:
-    """Return the verdict of each claim at each look that was taken.
+    """Return, for each look that was taken, the verdict of each claim at this look.
 
-    The verdict is None at looks after the end of the claim.
+    A claim that an earlier look decided or gave up has None instead of a verdict.
+
+    Args:
+        study: Study with planned looks (`until`).
+        numbers: Function that returns the values of a claim's metric, by arm and seed.
+        ends: Outcome of each run.
+        statements: When each claim was stated, as in `reports.numbers.verdicts.verdicts_of`.
     """
     taken = _taken(study, numbers, ends, statements)
     return [
@@ -116,7 +136,7 @@ def _taken(
 def _question(
     study: Study, claim: Claim, numbers: Mapping[str, Mapping[int, float]], ends: Ends
 ) -> Question:
-    """Return a claim as a `Question`, which can be asked at any number of seeds."""
+    """Return a claim as a `Question`, which can be tested at any number of seeds."""
 
     def has_ended(num: int) -> bool:
         outcomes = [ends.get(arm, {}).get(s) for arm in claim.that.arms for s in study.seeds[:num]]
@@ -186,17 +206,17 @@ def reached(
     ends: Ends,
     statements: Mapping[Claim, Statement] | None = None,
 ) -> Study:
-    """Return the study with the seeds that each arm needs so far, until its claims are decided.
+    """Return a copy of a study with planned looks that has only the seeds needed up to now.
 
     While a claim is open, its arms get the seeds of the next look. An arm that is in no claim gets
-    the seeds of the first look, an arm trained for a variant gets those of the arm that it varies,
-    and a teacher gets those of its pupils.
+    the seeds of the first look, an arm trained for a variant gets at least those of the arm that it
+    varies, and a teacher at least those of its pupils.
 
     Args:
-        study: Study with `until`, and with every seed that it may use.
-        numbers: Function that returns the numbers of its runs.
-        ends: Outcomes of its runs.
-        statements: When each claim was stated, as in `verdicts_of`.
+        study: Study with planned looks (`until`), and with every seed that it may use.
+        numbers: Function that returns the values of a claim's metric, by arm and seed.
+        ends: Outcome of each run.
+        statements: When each claim was stated, as in `reports.numbers.verdicts.verdicts_of`.
     """
     assert study.until is not None
     answers = _answers(study, numbers, ends, statements or {})
@@ -211,7 +231,15 @@ def reached(
 
 
 def with_companions(study: Study, wanted: Mapping[str, int]) -> dict[str, int]:
-    """Return the number of seeds of each arm, raised where its variants or pupils need more."""
+    """Return the number of seeds of each arm, raised for the arms that depend on other arms.
+
+    An arm of a variant gets at least the seeds of the arm that it varies, and a teacher at least
+    those of its pupils.
+
+    Args:
+        study: Study with variants or teachers.
+        wanted: Number of seeds of each arm, before it is raised.
+    """
     wanted = dict(wanted)
     for variant in study.variants:
         for arm, varied in variant.arms.items():
@@ -226,16 +254,21 @@ def with_companions(study: Study, wanted: Mapping[str, int]) -> dict[str, int]:
 
 
 def open_claims(study: Study, store: Store) -> tuple[Claim, ...]:
-    """Return the claims that need more seeds; of claims with the same test, one."""
+    """Return the claims of a study with planned looks that need more seeds.
+
+    Of several claims with the same test, for example a claim and its opposite, only the first is
+    returned.
+    """
     answers = _answers(study, *_stored(study, store))
     tested = {claim_test(study, claim): claim for claim in reversed(study.claims)}
     return tuple(claim for test, claim in tested.items() if answers[test].ending == "open")
 
 
 def reached_study(study: Study, store: Store) -> Study:
-    """Return a study with the seeds that its arms need so far, according to stored results.
+    """Return a copy of a study with planned looks that has only the seeds needed up to now.
 
-    The study must have `until` (seeds until its claims are decided); see `reached`.
+    The stored results decide how many these are (`reached`). The study must have planned looks
+    (`until`).
     """
     return reached(study, *_stored(study, store))
 
@@ -252,9 +285,10 @@ def _stored(study: Study, store: Store) -> tuple[Numbers, Ends, dict[Claim, Stat
 
 
 def outcome_of(study: Study, claim: Claim, low: float, high: float) -> VerdictName:
-    """Return the verdict on a claim for an interval of its value.
+    """Return the verdict on a claim, given the interval from `low` to `high` of its value.
 
-    It is `equivalent` if the interval lies within the study's margin of equivalence.
+    The verdict is `equivalent` if the claim is otherwise undecided, is about the headline metric
+    and has no margin of its own, and the interval lies within the study's margin of equivalence.
     """
     that, margin = claim.that, study.equivalence
     said: VerdictName = that.judge(low, high)

@@ -37,7 +37,7 @@ effect is unbounded.
 
 
 class IncompleteStudyError(ValueError):
-    """Two arms cannot be paired by seed, because one of them lacks a seed of the other."""
+    """Two arms cannot be paired by seed, because one arm lacks a seed of the other arm."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,9 +52,9 @@ class WeightedArm:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """A weighted sum of arms minus a number, paired by seed.
+    """A comparison of arms at equal seeds: a weighted sum of their values, minus a number.
 
-    In the simplest case, arm minus baseline.
+    In the simplest case, this is one arm minus the baseline.
 
     Fields that need a spread are None if there is one seed, or two seeds with equal differences.
     They are also None if all differences are equal up to rounding and the number of test images is
@@ -97,12 +97,12 @@ class Comparison:
 
     @property
     def is_constant(self) -> bool:
-        """True if all of several differences are equal, so that no interval is known."""
+        """True if the differences at several seeds are all equal, so that no interval is known."""
         return self.n > 1 and self.spread is None and not self.is_exact
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The smallest and the largest possible value of the difference."""
+        """The smallest and the largest difference that the bounds of the metric allow."""
         ends = [
             sorted((side.factor * side.measure.least, side.factor * side.measure.most))
             for side in self.sides
@@ -137,7 +137,10 @@ class Comparison:
         return low, high
 
     def effect_interval(self, confidence: float) -> tuple[float, float] | None:
-        """Return the interval of the standardised difference; None if `effect` is None."""
+        """Return the interval of the standardised difference (Hedges' g) at a given confidence.
+
+        The result is None if the comparison has no standardised difference.
+        """
         if self.effect is None or self.spread is None:
             return None
         t = self.difference * math.sqrt(self.n) / self.spread
@@ -181,8 +184,8 @@ def compare(
     """Return the comparison of an arm with another arm at the same seeds, or with a number.
 
     Args:
-        arm: Values by seed.
-        baseline: Values by seed, for the same seeds; or the number.
+        arm: Values of the arm by seed.
+        baseline: Values of the other arm at the same seeds; or the number.
         ours: Bounds and sample size of the arm's metric.
         theirs: Bounds and sample size of the baseline's metric.
 
@@ -204,7 +207,7 @@ def compare(
 def contrast(
     terms: Sequence[tuple[float, Mapping[int, float], Measure]], number: float = 0.0
 ) -> Comparison:
-    """Return a weighted sum of arms minus a number, paired by seed, as a `Comparison`.
+    """Return the comparison of arms at equal seeds: a weighted sum of their values, minus a number.
 
     Args:
         terms: For each arm its factor, its values by seed, and bounds and sample size of its

@@ -36,13 +36,13 @@ Decides = Callable[[float, float], bool]
 CourseEnding = Literal["decided", "futile", "last", "lost", "open"]
 """Reason why a question gets no more seeds: `decided`; `futile`, the last look is unlikely to
 decide it; `last`, the last look was taken; `lost`, a run diverged or lacks the metric. `open` means
-that it gets more.
+that the question gets more seeds.
 """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """A claim at the interim looks: how to compare its arms at n seeds, and when it is decided."""
+    """A claim to be tested at planned looks: functions that compare its arms and decide it."""
 
     is_decided: Decides
     """Function of the two ends of an interval that returns whether it decides the question. If an
@@ -60,7 +60,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """The state of a question after the looks that were taken."""
+    """The result for a question after the looks so far: decided or not, with p and interval."""
 
     ending: CourseEnding
     look: int = 0
@@ -80,15 +80,16 @@ class Answer:
 def take_looks(
     until: UntilDecided, questions: Sequence[Question], plans: int = 1
 ) -> list[tuple[Answer, ...]]:
-    """Return the answers to all questions after each look that was taken.
+    """Test questions at planned looks; return the answers to all questions after each look.
 
     A look is taken once all runs of the open questions have ended. Its result therefore depends
     neither on interruptions nor on stored runs of later seeds.
 
     Args:
         until: The planned looks, and how the error level is spread over them.
-        questions: Different tests, which share the 5 %.
-        plans: Number of plans of looks that the study has had; the 5 % is divided by it.
+        questions: Questions with different tests, which share the error level of 5 %.
+        plans: How often the looks were planned: 1, plus 1 for each change of the plan after results
+            had been seen. The 5 % is divided by this number.
     """
     answers = [Answer(ending="open") for _ in questions]
     taken: list[tuple[Answer, ...]] = []
@@ -177,14 +178,14 @@ def _is_futile(until: UntilDecided, question: Question, answer: Answer, level: f
 def chance_at_the_end(  # noqa: PLR0913  a plan, a claim, and its numbers so far
     until: UntilDecided, decide: Decides, n: int, mean: float, spread: float, nominal: float
 ) -> float:
-    """Return the probability that the last look decides a claim, given its seeds so far.
+    """Return the predicted probability that the last planned look decides a claim.
 
-    The mean of the future seeds is predicted from mean and sd of those so far (Student t, flat
+    The mean of the future seeds is predicted from mean and sd of the seeds so far (Student t, flat
     prior). The sd at the last look is assumed to equal the present one.
 
     Args:
         until: The planned looks.
-        decide: Function that returns whether an interval with these ends decides the claim.
+        decide: Function of the two ends of an interval; returns True if it decides the claim.
         n: Number of seeds so far.
         mean: Mean of the claim's value over these seeds.
         spread: Standard deviation of the value over these seeds.

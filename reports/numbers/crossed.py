@@ -1,4 +1,4 @@
-"""Crossed designs: first-order and total index (variance shares) of each source of randomness.
+"""Crossed designs: first-order and total variance index of each source of randomness.
 
 A context is a pair of random draws of every source. In each context, run A uses the first draw of
 all sources, and run B the second draw of all. For each source one further run uses the second draw
@@ -16,26 +16,24 @@ from reports.numbers.summary import CONFIDENCE, t_quantile
 Array = NDArray[np.float64]
 
 LEAST_CONTEXTS = 3
-"""Smallest number of contexts. With fewer, the jackknife cannot estimate a spread."""
+"""Smallest number of contexts (pairs of draws). With fewer, the jackknife estimates no spread."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Index:
-    """The share of the variance that a source causes, with a 95 % interval."""
+    """A share of the variance that one source of randomness causes, with its 95 % interval."""
 
     value: float
     """The estimate, moved to 0 or 1 if noise put it outside [0, 1]."""
     estimate: float
     low: float | None
-    """Lower end of the interval. Both ends are None if leaving out any context gives the same
-    estimate.
-    """
+    """Lower end of the 95 % interval. Both ends are None if the jackknife finds no spread."""
     high: float | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Indices:
-    """First-order and total index of one source of randomness."""
+    """First-order and total variance index of one source of randomness, from n contexts."""
 
     n: int
     """Number of contexts from which the indices are estimated."""
@@ -50,7 +48,10 @@ class Indices:
 
 
 def indices(first: Sequence[float], second: Sequence[float], moved: Sequence[float]) -> Indices:
-    """Return first-order and total index of a source, from runs in the same contexts.
+    """Return first-order and total variance index (Sobol) of one source of randomness.
+
+    Each argument has one value of the metric per context. A context is a pair of random draws, a
+    first and a second one, of every source.
 
         V = (var A + var B) / 2
         first = mean((B - m) (M - A)) / V, m the mean of A and B
@@ -68,19 +69,25 @@ def indices(first: Sequence[float], second: Sequence[float], moved: Sequence[flo
     Mathematical Physics 41.
 
     Args:
-        first: A, the metric with the first draw of all sources.
-        second: B, the metric with the second draw of all sources.
-        moved: M, the metric with the second draw of the source, and the first of all others.
+        first: A, from runs with the first draw of all sources.
+        second: B, from runs with the second draw of all sources.
+        moved: M, from runs with the second draw of this source and the first draw of all others.
 
     Raises:
-        ValueError: If there are fewer than 3 contexts, or the metric is the same in all of them.
+        ValueError: If there are fewer than 3 contexts, or `first` and `second` have one value only.
     """
     a, b, m = (np.asarray(values, np.float64) for values in (first, second, moved))
     n = len(a)
     if n < LEAST_CONTEXTS:
-        raise ValueError(f"`contexts >= {LEAST_CONTEXTS}` must hold, got (contexts={n}).")
+        raise ValueError(
+            f"variance indices need at least {LEAST_CONTEXTS} contexts (pairs of draws of all "
+            f"sources), got {n}."
+        )
     if np.ptp(np.concatenate([a, b])) == 0:
-        raise ValueError("the metric is the same in every context (one draw of all other sources).")
+        raise ValueError(
+            f"variance indices need a metric that varies, got {a[0]} from every run that has the "
+            "first, or the second, draw of all sources."
+        )
     estimates = _estimates(a, b, m)
     kept = ~np.eye(n, dtype=bool)
     a, b, m = (np.broadcast_to(x, (n, n))[kept].reshape(n, n - 1) for x in (a, b, m))

@@ -7,7 +7,7 @@ from scipy import special
 from reports.numbers.summary import CONFIDENCE
 
 POWER = 0.8
-"""Probability with which a difference must be found to count as detectable."""
+"""Power (probability of a significant result) at which a difference counts as detectable."""
 
 
 def hedges_factor(n: int) -> float:
@@ -25,11 +25,16 @@ def hedges_factor(n: int) -> float:
 
 
 def effect_interval(t: float, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Return the interval of the standardised mean difference for a paired t statistic.
+    """Return the interval of the standardised mean difference that belongs to a paired t statistic.
 
     An end is the noncentrality at which t is the upper or the lower quantile (97.5 % and 2.5 % at
     95 %), divided by sqrt(n). The interval is for the true effect, without Hedges' factor. It
     excludes zero exactly if the t interval of the same level does.
+
+    Args:
+        t: The t statistic.
+        n: Number of differences, at least 2.
+        confidence: Confidence of the interval, in (0, 1).
     """
     tail = (1 - confidence) / 2
     low, high = (
@@ -39,7 +44,7 @@ def effect_interval(t: float, n: int, confidence: float = CONFIDENCE) -> tuple[f
 
 
 def detectable_difference(n: int, comparisons: int = 1) -> float:
-    """Return the difference that n seeds find with probability 0.8, in sd of paired differences.
+    """Return the mean difference that n seeds detect with power 0.8, in sd of paired differences.
 
     The test is two-sided at 5 %, adjusted for `comparisons`. Power is computed from the noncentral
     t; rejections on the wrong side, below one in a million here, are ignored. The true sd is taken
@@ -54,10 +59,10 @@ def detectable_difference(n: int, comparisons: int = 1) -> float:
 
 
 def upper_sd(sd: float, n: int) -> float:
-    """Return the upper 95 % limit of the true sd, for an sd estimated from n normal values.
+    """Return the upper 95 % confidence limit of the true sd, for an sd estimated from n values.
 
-    The one-sided limit is sd sqrt((n - 1) / q), with q the 5 % quantile of chi-square with n - 1
-    degrees of freedom.
+    The values are assumed to be normal. The one-sided limit is sd sqrt((n - 1) / q), with q the 5 %
+    quantile of chi-square with n - 1 degrees of freedom.
 
     Args:
         sd: Estimate with n - 1 in the denominator.

@@ -1,4 +1,4 @@
-"""Ensembles: error, NLL, Brier score and calibration against the number of networks."""
+"""Ensembles: error, NLL, Brier score and calibration of ensembles, by number of networks."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """One measure, such as the error, of the ensembles of one size."""
+    """One measure, such as the error, averaged over the ensembles of one size, with intervals."""
 
     mean: float
     """Mean over the ensembles."""
@@ -72,7 +72,7 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EnsembleSize:
-    """The ensembles of one size in one arm.
+    """The measures of all ensembles with a given number of networks from one arm.
 
     An ensemble predicts by the mean of its networks' probabilities.
     """
@@ -90,7 +90,7 @@ def ensemble_sizes(
     labels: Labels,
     val: tuple[Mapping[int, Array], Labels] | None = None,
 ) -> dict[int, EnsembleSize]:
-    """Return the measures of an arm's ensembles, by number of networks.
+    """Return the measures of ensembles of an arm's networks, by the number of networks.
 
     The interval over networks is from the jackknife, which leaves out one network at a time. Its
     variance is on average too large rather than too small (Efron and Stein 1981, The jackknife
@@ -127,10 +127,16 @@ def ensemble_sizes(
 
 
 def chosen_subsets(n: int, size: int, most: int) -> tuple[tuple[int, ...], ...]:
-    """Return subsets of the numbers 0 to n - 1, in which each number occurs equally often.
+    """Return subsets of the numbers 0 to n - 1, so that each number is in equally many subsets.
 
-    If there are at most `most` subsets of this size, all are returned. Otherwise the n numbers are
-    put on random circles, with a fixed seed, and each subset is a run of neighbours on a circle.
+    If there are at most `most` subsets of the size, all are returned. Otherwise the n numbers are
+    arranged in random circles, drawn with a fixed seed, and a subset consists of numbers that are
+    next to each other in a circle.
+
+    Args:
+        n: Number of networks.
+        size: Size of each subset.
+        most: Approximate largest number of subsets; at least n subsets are returned if not all.
     """
     if math.comb(n, size) <= most:
         return tuple(combinations(range(n), size))
@@ -203,7 +209,7 @@ def _of_images(chances: Array, labels: Labels, groups: NDArray[np.int64], used: 
     return measured
 
 
-def _summarised(  # noqa: PLR0913  what was measured, of what
+def _summarised(  # noqa: PLR0913  measures of all subsets, and their layout
     seeds: Sequence[int],
     chosen: Sequence[tuple[int, ...]],
     left_out: Sequence[tuple[int, ...]],
@@ -260,7 +266,7 @@ def _ends(mean: float, half: float, most: float) -> tuple[float | None, float | 
 
 
 def sizes_of(found: Mapping[str, Mapping[int, EnsembleSize]]) -> Iterator[tuple[str, EnsembleSize]]:
-    """Yield each arm with each of its ensemble sizes, the smallest size first."""
+    """Yield the name of each arm with its ensembles of one size, the smallest size first."""
     for arm, by_size in found.items():
         for of_size in by_size.values():
             yield arm, of_size

@@ -10,7 +10,7 @@ from reports.numbers.comparison import Comparison
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Equivalence:
-    """Probabilities of the true mean difference, which add up to 1."""
+    """Probabilities that the true mean difference is below, within or above a margin; sum 1."""
 
     below: float
     """Probability that the difference is less than minus the margin."""

@@ -15,9 +15,9 @@ BySeed = Mapping[int, float]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """One comparison of a family, with adjusted p and interval.
+    """One comparison of a family, with p and interval adjusted for the size of the family.
 
-    They are None if there is one seed.
+    Both are None if there is one seed only.
     """
 
     comparison: Comparison
@@ -57,10 +57,10 @@ _UNADJUSTED = {
 
 
 def record_of(member: Member | None) -> dict[str, float | None]:
-    """Return a comparison as columns of a CSV file; all are None if there is no comparison.
+    """Return the numbers of a comparison by column name, for CSV files; None means no comparison.
 
     Intervals and p are adjusted for the family, as in the printed table. Columns that end in
-    `_unadjusted` are for the comparison alone.
+    `_unadjusted` are for the comparison alone. Without a comparison, all values are None.
     """
     alone = None if member is None else member.comparison
     means = {"difference": "difference", "difference_sd": "sd", "d": "effect"}
@@ -73,7 +73,7 @@ def record_of(member: Member | None) -> dict[str, float | None]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Family:
-    """Comparisons that are printed together, adjusted by Bonferroni's method.
+    """Comparisons that a report prints together, adjusted for their number by Bonferroni's method.
 
     p is at most 5 % exactly if the interval at the level 1 - 5 % / size excludes zero, and all
     intervals together have 95 % coverage, however the comparisons depend on each other. Holm's p is
@@ -89,11 +89,14 @@ class Family:
 
     @property
     def confidence(self) -> float:
-        """The confidence of each interval at which all intervals together have 95 % coverage."""
+        """Confidence of each single interval, so that all intervals together have 95 % coverage."""
         return 1 - (1 - CONFIDENCE) / max(1, self.size)
 
     def member(self, comparison: Comparison) -> Member:
-        """Return any comparison with p and interval adjusted as for this family."""
+        """Return a comparison with p and interval adjusted for the size of this family.
+
+        The comparison need not be one of the family's.
+        """
         interval = comparison.interval(self.confidence) or (None, None)
         effect = comparison.effect_interval(self.confidence) or (None, None)
         return Member(
@@ -113,7 +116,7 @@ def family_of(
     equal: Mapping[str, str],
     measures: Mapping[str, Measure] | None = None,
 ) -> Family:
-    """Return the comparisons of some pairs as a family, with each test counted once.
+    """Compare pairs of arms; return the comparisons as a family in which each test counts once.
 
     Repeated pairs, reversed pairs, and pairs of arms that compute the same count as one test.
 
@@ -139,10 +142,10 @@ def family_of(
 
 
 def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> list[str]:
-    """Return a sentence for each comparison that changes its sign or its decision between families.
+    """Return a sentence for each comparison whose sign or significance differs between families.
 
     Args:
-        pairs: The comparisons.
+        pairs: The pairs of arms that are compared.
         families: Families of the same comparisons under different read-outs. The key begins the
             sentence, such as `By the last epoch`. The first family is the one that the others are
             compared with.
@@ -171,7 +174,16 @@ def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> 
 def compare_pair(
     pair: Pair, values: Mapping[str, BySeed], measures: Mapping[str, Measure] | None = None
 ) -> Comparison | None:
-    """Return the comparison of a pair over the seeds that both have; None if they share none."""
+    """Return the comparison of two arms over their shared seeds, or of an arm with a number.
+
+    Args:
+        pair: The arm, and the arm or number that it is compared with.
+        values: Values by arm and seed.
+        measures: Bounds and sample size of each arm's metric; unknown if missing.
+
+    Returns:
+        The comparison; None if the arms share no seed, or the arm has no value.
+    """
     arm, against = pair
     known = measures or {}
     ours, own = values.get(arm, {}), known.get(arm, ANY)
@@ -186,7 +198,7 @@ def compare_pair(
 
 
 def _test(pair: Pair, equal: Mapping[str, str]) -> frozenset[str | float]:
-    """Return what identifies a test: the two arms, or the arm and the number."""
+    """Return an identifier of a test: its two arms, or its arm and number, in no order."""
     return frozenset(equal.get(side, side) if isinstance(side, str) else side for side in pair)
 
 

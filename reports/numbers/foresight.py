@@ -21,7 +21,7 @@ the plan has 20 seeds.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Foreseen:
-    """The number of seeds and the decision of each claim, in each simulated study."""
+    """Result of simulated studies with planned looks: seeds and decision of each claim."""
 
     seeds: NDArray[np.int64]
     """Number of seeds at the last look at a claim; shape (studies, claims)."""
@@ -32,9 +32,9 @@ class Foreseen:
         """Return the number of seeds that an arm gets in each simulated study.
 
         Args:
-            arms: The arms of each claim.
-            arm: The arm.
-            at_least: Number of seeds of the arm if it is in no claim.
+            arms: The arms of each claim, in the order of the claims.
+            arm: Name of the arm.
+            at_least: Number of seeds that the arm gets in any case, also if it is in no claim.
         """
         places = [place for place, of_claim in enumerate(arms) if arm in of_claim]
         found = self.seeds[:, places].max(axis=1, initial=at_least)
@@ -49,17 +49,19 @@ def foresee(
     tests: int | None = None,
     after: int = 0,
 ) -> Foreseen:
-    """Simulate the looks: return when each claim ends in each simulated study, and whether decided.
+    """Simulate planned looks; return the number of seeds and the decision of each claim.
 
-    All claims share the 5 % equally. In a real study, Holm's procedure gives a claim more of it
-    once others are decided, so real studies need no more seeds than this.
+    All claims share the error level of 5 % equally. In a real study, Holm's procedure raises the
+    share of a claim once other claims are decided, so real studies need no more seeds than this.
 
     Args:
         until: The planned looks.
-        decides: For each claim, a function that returns whether an interval decides it.
+        decides: For each claim, a function of the two ends of an interval; it returns True if the
+            interval decides the claim.
         values: Simulated values, (studies, claims, largest number of seeds).
         tests: Number of claims that share the 5 %; None means as many as `decides`.
-        after: Number of seeds at the last look taken, which decided none of these claims.
+        after: Number of seeds at the last look that was really taken; this and earlier looks
+            decided none of these claims and are not simulated.
     """
     level = (1 - CONFIDENCE) / (tests or len(decides))
     sizes = until.sizes
@@ -84,7 +86,17 @@ def foresee(
 def draw_effects(
     until: UntilDecided, effects: Sequence[float], studies: int = STUDIES, seed: int = 0
 ) -> Floats:
-    """Draw values of independent claims with the given means and standard deviation 1."""
+    """Draw normal values of independent claims, with given means and standard deviation 1.
+
+    Args:
+        until: The planned looks, which determine the number of seeds.
+        effects: Mean of each claim's value.
+        studies: Number of simulated studies.
+        seed: Seed of the draws.
+
+    Returns:
+        Values, (studies, claims, largest number of seeds).
+    """
     drawn = np.random.default_rng(seed).standard_normal((studies, len(effects), until.sizes[-1]))
     return np.asarray(drawn + np.asarray(effects)[:, None])
 
@@ -92,15 +104,18 @@ def draw_effects(
 def draw_after(
     until: UntilDecided, pilot: Sequence[Mapping[int, float]], studies: int = STUDIES
 ) -> Floats:
-    """Draw values of claims: those of a pilot, followed by simulated values of further seeds.
+    """Draw values of claims: measured values of the first seeds, then simulated further ones.
 
     Mean and spread are drawn from their posterior under the flat prior. The simulated seeds have
-    the same correlation between claims as the seeds of the pilot.
+    the same correlation between claims as the measured ones.
 
     Args:
-        until: The planned looks.
-        pilot: Values by seed of each claim, all at the same seeds, two or more.
+        until: The planned looks, which determine the number of seeds.
+        pilot: Measured values of each claim by seed, all at the same seeds, two or more.
         studies: Number of simulated studies.
+
+    Returns:
+        Values, (studies, claims, largest number of seeds).
     """
     number = until.sizes[-1]
     known = np.array([[by_seed[seed] for seed in sorted(by_seed)] for by_seed in pilot])[:, :number]

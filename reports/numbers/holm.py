@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 
 def holm(ps: Sequence[float]) -> tuple[float, ...]:
-    """Return Holm's adjusted p values, in the given order; the family is all of `ps`.
+    """Return p values adjusted by Holm's procedure, in the order of `ps`, which is the family.
 
-    Sorted in rising order, the i-th of m values (i from 0) is multiplied by m - i. A running
-    maximum keeps the order, and values are limited to 1.
+    Sorted in rising order, the i-th of m values (i from 0) is multiplied by m - i. Each result is
+    at least as large as the one before it, and at most 1.
 
     Source: Holm 1979, A simple sequentially rejective multiple test procedure.
     """

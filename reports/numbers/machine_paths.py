@@ -1,4 +1,4 @@
-"""Machine paths: paths of this machine are replaced before a text is published.
+"""Machine paths: remove the folders of this machine from paths before a text is published.
 
 A path in the working directory becomes relative to that directory, one in the home folder begins
 with `~`, and any other absolute path is cut to its last part.
@@ -17,7 +17,11 @@ paths.
 
 
 def path_elsewhere(path: str) -> str:
-    """Return a path without folders that exist only on this machine."""
+    """Return an absolute path without the folders of this machine, for a published text.
+
+    A path in the working directory becomes relative, one in the home folder begins with `~`, and of
+    any other only the last part is left. A relative path is not changed.
+    """
     if not path.startswith(os.sep):
         return path
     absolute = Path(os.path.normpath(path))
@@ -31,14 +35,17 @@ def path_elsewhere(path: str) -> str:
 
 
 def text_elsewhere(text: str) -> str:
-    """Return a text whose absolute paths do not reveal the folders of this machine."""
+    """Return a text in which each absolute path is shortened as by `path_elsewhere`."""
     if text.startswith(os.sep):
         return path_elsewhere(text)
     return _PATH.sub(lambda found: path_elsewhere(found[0]), text)
 
 
 def command_elsewhere(command: str) -> str:
-    """Return a command line whose absolute paths do not reveal the folders of this machine."""
+    """Return a command line in which each absolute path is shortened as by `path_elsewhere`.
+
+    The words stay quoted for the shell.
+    """
     try:
         words = shlex.split(command)
     except ValueError:

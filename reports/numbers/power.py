@@ -1,4 +1,4 @@
-"""Power: how many seeds a claim needs, or which difference its seeds can detect."""
+"""Power: the number of seeds that a claim needs, or the difference that its seeds can detect."""
 
 import math
 from collections.abc import Sequence
@@ -20,14 +20,15 @@ _STUDIES = 200
 
 
 def seeds_to_find(distance: float, tests: int = 1, *, is_between: bool = False) -> int | None:
-    """Return the smallest number of seeds that decides a claim with probability 0.8.
+    """Return the smallest number of seeds with which a claim is decided with power 0.8.
 
     The test is a two-sided paired t test at 5 %, adjusted for the number of tests (Bonferroni). For
     a value between two ends, the power is at least one minus the sum of both misses, so the number
     may be slightly too large.
 
     Args:
-        distance: From the true value to the end of the allowed values, in sd over seeds.
+        distance: Distance from the true value to the end of the values that the claim allows, in sd
+            over seeds.
         tests: Size of the family of claims.
         is_between: True if the value lies in the middle between two ends, each at this distance.
 
@@ -53,11 +54,11 @@ def seeds_to_find(distance: float, tests: int = 1, *, is_between: bool = False) 
 
 @cache
 def found_by_looks(until: UntilDecided, tests: int) -> float:
-    """Return the difference that planned looks find with probability 0.8, in sd, by simulation.
+    """Return the difference that planned looks detect with power 0.8, in sd, by simulation.
 
     Args:
         until: The planned looks.
-        tests: Size of the family of claims.
+        tests: Number of tests that share the error level of 5 % equally.
     """
     drawn = draw_effects(until, [0.0], _STUDIES)
 
@@ -75,7 +76,7 @@ def found_by_looks(until: UntilDecided, tests: int) -> float:
 
 
 def sd_of(values: Sequence[float]) -> float | None:
-    """Return the sd of paired differences; None if there are fewer than two, or all are equal."""
+    """Return the sample sd of paired differences; None if fewer than two, or if all are equal."""
     if len(values) < 2:
         return None
     mean = math.fsum(values) / len(values)

@@ -1,4 +1,4 @@
-"""Predicted: measures that a report computes from stored predictions (logits), by arm and run."""
+"""Predicted: measures of runs and arms that a report computes from stored predictions (logits)."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -35,9 +35,9 @@ MOST_PAIRED = 20
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PredictedRun:
-    """Measures of one run on its test images.
+    """Measures of one run on its test images, computed from its stored predictions.
 
-    Measures at a fitted temperature are None if the run has no validation images.
+    Measures after temperature scaling are None if the run has no validation images.
     """
 
     error: float
@@ -78,7 +78,10 @@ MEASURES: Mapping[str, Callable[[PredictedRun], float | None]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PredictedArm:
-    """Measures of one arm, run by run and as ensembles, which average probabilities, not logits."""
+    """Measures of one arm from stored predictions: of each run, and of ensembles of its runs.
+
+    Ensembles average probabilities, not logits.
+    """
 
     images: str
     """Digest of the test images."""
@@ -109,13 +112,13 @@ class PredictedArm:
 
     @property
     def error(self) -> float:
-        """Mean error of the runs."""
+        """The mean test error of the single runs of the arm, as a fraction."""
         return float(np.mean([run.error for run in self.runs.values()]))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Predicted:
-    """Measures computed from all stored predictions of a study."""
+    """Measures of all arms of a study, computed from its stored predictions."""
 
     arms: Mapping[str, PredictedArm]
     """Each arm with at least one run whose predictions are stored, in the order of the study."""
@@ -128,10 +131,10 @@ class Predicted:
     """
 
     def values(self, metric: str) -> dict[str, dict[int, float]]:
-        """Return a measure of each run, by arm and seed; runs without the measure are left out.
+        """Return one measure of every run that has it, by arm and seed.
 
         Args:
-            metric: `predicted/NAME`, with NAME one of `MEASURES`.
+            metric: Name of the measure: a key of `MEASURES`, also with `predicted/` in front.
         """
         measure = MEASURES[metric.removeprefix("predicted/")]
         return {
@@ -140,12 +143,14 @@ class Predicted:
         }
 
     def values_together(self, metric: str, arm: str, networks: int) -> dict[int, float]:
-        """Return a measure of ensembles of one arm, as a jackknife pseudo-value of each seed.
+        """Return one measure of an arm's ensembles, as a jackknife pseudo-value for each seed.
+
+        The result is empty if the arm is unknown, or has too few seeds for such ensembles.
 
         Args:
-            metric: `predicted/NAME`, one of `sweeps.study.claims.TOGETHER`.
-            arm: Arm whose networks predict together; an unknown arm has no values.
-            networks: Number of networks in an ensemble; no values if the arm has too few seeds.
+            metric: Name of the measure, one of `sweeps.study.claims.TOGETHER`.
+            arm: Arm whose networks form the ensembles.
+            networks: Number of networks in an ensemble.
         """
         name = metric.removeprefix("predicted/")
         of_arm = self.arms.get(arm)
@@ -166,13 +171,14 @@ class Predicted:
 def gather_predictions(
     arranged: Mapping[str, Mapping[int, RunResult]], readout: Readout, read: ReadPredictions
 ) -> Predicted:
-    """Read the predictions of all complete runs, and return the measures computed from them.
+    """Read the stored predictions of all complete runs, and compute measures of runs and arms.
 
-    The predictions of one arm at a time are in memory.
+    Only the predictions of one arm at a time are in memory.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
-        readout: Read-out of the study; it decides between the averaged and the last weights.
+        readout: Read-out of the study. If it is the averaged weights, their predictions are used,
+            otherwise those of the last weights.
         read: Function that reads the predictions of runs.
     """
     weights = AVERAGED if isinstance(readout, Averaged) else ""
@@ -199,17 +205,20 @@ def gather_predictions(
 
 
 def pseudo_values(by_pair: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the jackknife pseudo-value of each of n seeds, for the mean U over all pairs of seeds.
+    """Return jackknife pseudo-values by seed for a mean over all pairs of seeds.
+
+    With U the mean over all pairs of n seeds, the pseudo-value of a seed is
 
         n U - (n - 1) (U without the seed)
 
-    The mean of the pseudo-values is U. In intervals and paired comparisons they take the place of
-    values by seed, which accounts for the dependence between pairs that share a seed.
+    The mean of the pseudo-values is U. Intervals and paired comparisons use them like values by
+    seed; this accounts for the dependence between pairs that share a seed.
 
     Source: Arvesen 1969, Jackknifing U-statistics, Annals of Mathematical Statistics 40.
 
     Args:
-        by_pair: Value of each pair, (n, n), symmetric; the diagonal is ignored. n is at least 3.
+        by_pair: Value of each pair of seeds, (n, n), symmetric; the diagonal is ignored. n is at
+            least 3.
     """
     n = len(by_pair)
     off = by_pair * ~np.eye(n, dtype=bool)
@@ -246,7 +255,10 @@ def _arm_of(found: Mapping[int, Predictions], weights: str) -> PredictedArm:
         )
     splits = [predictions.splits["test"] for predictions in found.values()]
     if len({split.images for split in splits}) > 1:
-        raise ValueError("all runs of an arm must be measured on the same images.")
+        raise ValueError(
+            "the predictions of all runs of an arm must be for the same test images, got different "
+            f"images at the seeds {sorted(found)}."
+        )
     labels = splits[0].labels
     predicted = np.stack([chance.argmax(1) for chance in chances])
     together = sum(chances[1:], chances[0]).argmax(1)

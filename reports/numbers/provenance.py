@@ -1,4 +1,4 @@
-"""Provenance: where the numbers of a report come from, as stored in `provenance.json`."""
+"""Provenance: code, versions, machines and data behind a report, as stored in `provenance.json`."""
 
 import hashlib
 import json
@@ -38,7 +38,7 @@ PACKAGES = (
 """Packages whose versions can change a number or the report."""
 
 SETTLED = frozenset({"complete", "diverged"})
-"""Outcomes of a run that another launch would not change."""
+"""Outcomes after which a run is not trained again by a later launch."""
 
 JOB_VARIABLE = "MIXSWEEP_JOB"
 """Environment variable with the id of the cluster job that this process belongs to."""
@@ -67,14 +67,14 @@ def describe(  # noqa: PLR0913  each is a source of facts of its own
     history: SearchHistory | None = None,
     predicted: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return the content of `provenance.json`.
+    """Return the content of a report's `provenance.json`: code, versions, data, arms and runs.
 
     It contains no environment variables, credentials or absolute paths: a file in the working
     directory is named by its relative path, any other by the last part of its path.
 
     Args:
-        study: The resolved study.
-        results: Results of its runs, one per run, in the order to be listed.
+        study: The study.
+        results: One result per run of the study, in the order to be listed.
         selection_rule: How the reported numbers were chosen.
         data_checksums: Checksum of each file of each dataset.
         command: The command line that made the report.
@@ -151,9 +151,14 @@ def _plugins(study: Study) -> list[dict[str, str]]:
 def is_finished(
     study: Study, results: Iterable[RunResult], history: SearchHistory | None = None
 ) -> bool:
-    """Return whether a study has no run left to train.
+    """Return True if no run of a study is left to train, and its search, if any, has ended.
 
-    A diverged run counts as finished, because training it again would diverge again.
+    A diverged run counts as finished, because it would diverge again.
+
+    Args:
+        study: The study.
+        results: Results of its runs.
+        history: The points of the study's search, if it has one.
     """
     if any(result.outcome not in SETTLED for result in results):
         return False
@@ -179,11 +184,11 @@ def _describe_search(search: Search, history: SearchHistory | None) -> dict[str,
 
 
 def describe_code() -> dict[str, Any] | None:
-    """Return commit, branch and whether tracked files are modified; None if unknown.
+    """Return commit and branch of the code, and if tracked files are modified; None if unknown.
 
-    They are those of the repository that this program runs from or was built from. If there is
-    none, they are those that the cluster job was submitted with, or else those of the working
-    directory.
+    The first of these sources that exists is used: the repository that mixsweep runs from, the
+    commit recorded when the installed package was built, the commit that the submission of a
+    cluster job recorded, and the repository of the working directory.
     """
     if (_SOURCE / ".git").exists():
         return describe_repository(_SOURCE)
@@ -203,9 +208,12 @@ def describe_code() -> dict[str, Any] | None:
 
 
 def describe_repository(folder: Path) -> dict[str, Any] | None:
-    """Return commit, branch and whether tracked files are modified; None without a git repository.
+    """Return commit and branch of a folder, and if tracked files are modified.
 
-    Files in `reports/published` do not count: they are figures, not code.
+    Changes in `reports/published` are ignored, because these files are not code.
+
+    Returns:
+        The fields `commit`, `branch` and `dirty`; None if the folder is in no git repository.
     """
     commit = _git(folder, "rev-parse", "HEAD")
     if commit is None:
@@ -219,14 +227,20 @@ def describe_repository(folder: Path) -> dict[str, Any] | None:
 
 
 def code_variables(code: Mapping[str, Any]) -> dict[str, str]:
-    """Return environment variables that pass the commit to a cluster job: Ray uploads no .git."""
+    """Return environment variables that tell a cluster job which commit its code is from.
+
+    A job cannot find this out itself, because Ray does not upload the folder `.git`.
+
+    Args:
+        code: The fields `commit`, `branch` and `dirty` (`describe_code`).
+    """
     return {variable: str(code[name]) for name, variable in _CODE_VARIABLES.items()}
 
 
 def origin_tags() -> dict[str, str]:
-    """Return the MLflow tags that name the commit and the cluster job of a run.
+    """Return MLflow tags with the commit of the code and the id of the cluster job.
 
-    MLflow's own tags for the commit are among them, because its client does not set them.
+    They include MLflow's own tags for the commit, because MLflow's client does not set these.
     """
     code, job = describe_code(), os.environ.get(JOB_VARIABLE)
     tags = {} if job is None else {"submission_id": job}
@@ -237,7 +251,13 @@ def origin_tags() -> dict[str, str]:
 
 
 def spell_origin(provenance: Mapping[str, Any]) -> str:
-    """Return devices, torch version and commit as one line of a caption, with warnings if any."""
+    """Return devices, torch versions and commit behind a report, as one line of a caption.
+
+    It ends with warnings if runs were trained in different environments.
+
+    Args:
+        provenance: Content of `provenance.json` (`describe`).
+    """
     environments = provenance["environments"]
     parts = sorted({spell_machine(environment) for environment in environments} - {""})
     versions = sorted({environment.get("torch", "") for environment in environments} - {""})
@@ -278,9 +298,12 @@ def _spell_mixture(environments: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def spell_machine(environment: Mapping[str, str]) -> str:
-    """Return device, instruction set and settings as text; empty if unknown.
+    """Return device, instruction set and settings of a machine that trained runs, as text.
 
-    For example `Intel Xeon (AVX512, oneDNN at most AVX2)`.
+    For example `Intel Xeon (AVX512, oneDNN at most AVX2)`; empty if unknown.
+
+    Args:
+        environment: The environment that a stage of a run recorded.
     """
     limit = environment.get("onednn_at_most")
     settings = " ".join(
@@ -295,12 +318,16 @@ def spell_machine(environment: Mapping[str, str]) -> str:
 
 
 def spell_code(code: Mapping[str, Any]) -> str:
-    """Return a commit as text, with a note if files are modified: `commit 0123456 with changes`."""
+    """Return a commit as text: `commit 0123456`, or `commit 0123456 with changes` if modified.
+
+    Args:
+        code: The fields `commit` and `dirty` (`describe_code`).
+    """
     return f"commit {code['commit'][:7]}" + (" with changes" if code["dirty"] else "")
 
 
 def public(text: str) -> str:
-    """Return a text without credentials in addresses, and with `~` for the home folder."""
+    """Return a text without credentials in addresses, and with `~` for the user's home folder."""
     return _without_home(without_secrets(text))
 
 

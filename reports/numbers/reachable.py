@@ -1,4 +1,4 @@
-"""Reachable verdicts: whether n seeds can lead to `holds` or `fails`, for any measured values."""
+"""Reachable verdicts: check if results at n seeds can lead to the verdict `holds` or `fails`."""
 
 import math
 from collections.abc import Mapping
@@ -23,16 +23,20 @@ count.
 
 
 def planned_seeds(study: Study, claim: Claim) -> int:
-    """Return the largest number of seeds with which a study plans to judge a claim."""
+    """Return the largest number of seeds with which a study may judge a claim.
+
+    With planned looks this is the number at the last look, otherwise the number of seeds that all
+    arms of the claim share.
+    """
     if study.until is not None:
         return study.until.sizes[-1]
     return len(set.intersection(*(set(study.seeds_of(arm)) for arm in claim.that.terms)))
 
 
 def reachable(that: StatedComparison, measures: Mapping[str, Measure], n: int) -> set[Decision]:
-    """Return the verdicts (`holds`, `fails`) that at least one set of results at n seeds leads to.
+    """Return which of the verdicts `holds` and `fails` some results at n seeds would lead to.
 
-    In the results that are tried, all seeds of an arm have nearly the same value, because this
+    Many results are tried. In each, all seeds of an arm have nearly the same value, because this
     gives the narrowest intervals. The values are the bounds of the metric and their middle; a claim
     about one arm alone also tries the ends and the middle of the values that the claim allows.
     Intervals are those of a single test, the narrowest that Holm's procedure can give. A metric

@@ -1,4 +1,4 @@
-"""Responses: how a result depends on a number that varies between the arms."""
+"""Responses: group the arms of a study by one or two numeric settings, for curves and maps."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ Coordinates = tuple[float | None, ...]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Response:
-    """Arms that differ in one numeric setting, grouped into lines of a figure."""
+    """Arms that differ in one numeric setting, grouped into the lines of a figure."""
 
     path: str
     """Dotted path of the setting."""
@@ -37,7 +37,7 @@ class Response:
 
     @property
     def values(self) -> tuple[float, ...]:
-        """Every value that the setting takes, ascending."""
+        """All values of the numeric setting that occur among the arms, ascending."""
         return tuple(sorted({value for line in self.lines.values() for value in line}))
 
 
@@ -55,9 +55,7 @@ class ResponsePlane:
 
 
 def response_of(study: Study, arms: Sequence[str]) -> Response | None:
-    """Return the arms along the numeric setting that takes the most values.
-
-    The result is None if there is no line.
+    """Group arms into lines along the numeric setting that has the most values among them.
 
     Settings that follow from this number do not split a line: for example the kind of law that has
     an alpha, or a length that a `zip` varies together with it.
@@ -65,6 +63,9 @@ def response_of(study: Study, arms: Sequence[str]) -> Response | None:
     Args:
         study: Study with the configurations.
         arms: The arms to be drawn.
+
+    Returns:
+        The lines; None if no setting has a line with three values or more.
     """
     flats = {arm: settings_of(study.arms[arm]) for arm in arms}
     paths = leaves(study.problem.config)
@@ -88,12 +89,17 @@ def response_of(study: Study, arms: Sequence[str]) -> Response | None:
 
 
 def plane_of(study: Study, arms: Sequence[str]) -> ResponsePlane | None:
-    """Return the arms on the grid of two numeric settings that a study crosses.
+    """Arrange arms on the grid of two numeric settings that a study varies in all combinations.
 
-    The result is None without a grid.
+    If several pairs of settings form a grid, the first pair is used. An optional setting that is
+    not set (None) counts as one more value, after all numbers.
 
-    If several pairs of settings are crossed, the first pair is used. None is a value of an optional
-    setting, and comes after all others.
+    Args:
+        study: Study with the configurations.
+        arms: The arms to be drawn.
+
+    Returns:
+        The grid; None if no two settings form one.
     """
     flats = {arm: settings_of(study.arms[arm]) for arm in arms}
     numbers = _numbers(flats, leaves(study.problem.config), 2, with_unset=True)
@@ -110,12 +116,22 @@ def plane_of(study: Study, arms: Sequence[str]) -> ResponsePlane | None:
 
 
 def ascending(place: Coordinates) -> list[tuple[bool, float]]:
-    """Return a key by which coordinates are sorted: values ascending, unset ones last."""
+    """Return a sort key for values of settings: numbers ascending, then settings without a value.
+
+    Args:
+        place: Values of one or two numeric settings; None for a setting that is not set.
+    """
     return [(value is None, value or 0.0) for value in place]
 
 
 def is_geometric(values: Sequence[float]) -> bool:
-    """Return whether values are spaced more evenly on a logarithmic than on a linear axis."""
+    """Return True if values are spaced more evenly on a logarithmic than on a linear axis.
+
+    The result is False for fewer than three values, or if the first value is not positive.
+
+    Args:
+        values: The values, ascending.
+    """
     if len(values) < LEAST_VALUES or values[0] <= 0:
         return False
     return _unevenness([math.log(value) for value in values]) < _unevenness(values)

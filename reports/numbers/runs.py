@@ -15,9 +15,9 @@ from sweeps.study.study import Study
 
 
 def arrange(study: Study, results: Iterable[RunResult]) -> dict[str, dict[int, RunResult]]:
-    """Return the results by arm and seed, in the order of the study.
+    """Return the results of a study by arm and seed, in the order of the study.
 
-    A run without result counts as missing.
+    A run without a result gets one with the outcome `missing`.
 
     Raises:
         ValueError: If a result belongs to no run of the study.
@@ -28,7 +28,10 @@ def arrange(study: Study, results: Iterable[RunResult]) -> dict[str, dict[int, R
         nothing = RunResult(run=run, stage=None, failure=None)
         arranged[run.arm][run.seed] = given.pop((run.arm, run.seed), nothing)
     if given:
-        raise ValueError(f"results must belong to runs of the study, got ({sorted(given)}).")
+        raise ValueError(
+            "results must belong to runs of the study, got results of other (arm, seed): "
+            f"{sorted(given)}."
+        )
     return arranged
 
 
@@ -39,12 +42,16 @@ def primary_of(study: Study, results: Iterable[RunResult]) -> tuple[Study, tuple
 
 
 def complete_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
-    """Return the complete runs of an arm, by seed."""
+    """Return those results of an arm whose run is complete, by seed."""
     return {seed: result for seed, result in results.items() if result.outcome == "complete"}
 
 
 def counted_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
-    """Return the runs that enter an arm's mean: all complete ones, or none if a seed diverged."""
+    """Return the results that an arm's mean is computed from, by seed.
+
+    These are the results of all complete runs. If a run of the arm diverged there are none, because
+    the mean of the others would be too good.
+    """
     has_diverged = any(result.outcome == "diverged" for result in results.values())
     return {} if has_diverged else complete_runs(results)
 
@@ -52,9 +59,14 @@ def counted_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
 def values_of(
     arranged: Mapping[str, Mapping[int, RunResult]], metric: str, readout: ClaimReadout
 ) -> dict[str, dict[int, float]]:
-    """Return the read-out of a metric by arm and seed, for the runs that count (`counted_runs`).
+    """Return the values of a metric by arm and seed, for the runs that count (`counted_runs`).
 
     Runs that lack the metric are left out.
+
+    Args:
+        arranged: Results by arm and seed (`arrange`).
+        metric: Name of the metric.
+        readout: The rule that turns the records of a run into one value.
     """
     return {
         arm: {
@@ -67,12 +79,15 @@ def values_of(
 
 
 def measures_of(study: Study, metric: str, readout: ClaimReadout) -> dict[str, Measure]:
-    """Return bounds and sample size of a metric, by arm."""
+    """Return, for each arm, bounds and sample size of a metric (`measure_of`)."""
     return {arm: measure_of(study, arm, metric, readout) for arm in study.arms}
 
 
 def measure_of(study: Study, arm: str, metric: str, readout: ClaimReadout) -> Measure:
-    """Return the least and greatest possible value of a metric, and how many images it is over."""
+    """Return the bounds of a metric, and the number of images of which it is a fraction.
+
+    The number is None if it is unknown or the metric is no fraction of counted images.
+    """
     least, most = readout.bounds(*study.problem.metric(metric).bounds)
     is_share = (least, most) == (0, 1) and arm in study.arms
     size = study.problem.measuring.sample_size(study.arms[arm], metric) if is_share else None
@@ -82,10 +97,9 @@ def measure_of(study: Study, arm: str, metric: str, readout: ClaimReadout) -> Me
 def summariser(
     study: Study, arm: str
 ) -> Callable[[Sequence[Mapping[str, float]]], dict[str, float]]:
-    """Return the function that MLflow's parent run of an arm needs.
+    """Return a function that computes mean, sd and interval of each metric over runs of an arm.
 
-    It turns the metrics of the arm's complete runs into their means, standard deviations and
-    intervals.
+    The tracker uses it to write the results of an arm to MLflow.
     """
 
     def summarise(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -95,11 +109,10 @@ def summariser(
 
 
 def metrics_of(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> tuple[str, ...]:
-    """Return the metrics of a study's complete runs, in the order of columns.
+    """Return the names of all metrics of a study's complete runs, in the column order of tables.
 
-    The headline is included.
-
-    Metrics that have no value in the study's read-out are left out.
+    The headline metric is always among them. Metrics that have no value in the study's read-out are
+    left out.
     """
     found = {study.headline}
     for by_seed in arranged.values():
@@ -115,10 +128,7 @@ def metrics_of(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) ->
 
 
 def settings_of(config: Config) -> dict[str, Any]:
-    """Return the settings of a configuration by dotted path.
-
-    A list, such as phases, is JSON text.
-    """
+    """Return the settings of a configuration by dotted path; the value of a list is JSON text."""
     flat = flatten(config)
     return {p: json.dumps(v) if isinstance(v, tuple) else v for p, v in flat.items()}
 

@@ -29,12 +29,17 @@ ANY = Measure()
 
 
 def least_variance(mean: float, size: int, *, is_difference: bool) -> float:
-    """Return the smallest credible variance over seeds of a fraction of `size` items.
+    """Return a lower limit for the variance over seeds of a metric that is a fraction of N items.
 
-    Observed values may vary less by chance. A fraction p of N items has sampling variance p (1 - p)
-    / N. Two runs on the same items whose fractions differ by d disagree on at least N |d| items, so
-    their difference has variance at least |d| / N (McNemar 1947). At least one item is assumed to
-    count.
+    By chance, few observed values may vary less than sampling of the items allows. A fraction p of
+    N items has sampling variance p (1 - p) / N. Two runs on the same items whose fractions differ
+    by d disagree on at least N |d| items, so their difference has variance at least |d| / N
+    (McNemar 1947). p (1 - p) and |d| are taken as at least 1 / N.
+
+    Args:
+        mean: The fraction p, or the difference d.
+        size: The number of items N.
+        is_difference: True if `mean` is a difference of two fractions.
     """
     share = abs(mean) if is_difference else max(0.0, min(1.0, mean)) * (1 - min(1.0, mean))
     return max(share, 1 / size) / size
@@ -43,14 +48,14 @@ def least_variance(mean: float, size: int, *, is_difference: bool) -> float:
 def share_limits(
     mean: float, sd: float, n: int, measure: Measure, confidence: float
 ) -> tuple[float, float]:
-    """Return the exact interval of a mean over seeds of fractions, within the bounds of the metric.
+    """Return the exact interval (Clopper-Pearson) for the mean over seeds of a bounded metric.
 
-    The limits are those of Clopper and Pearson for an effective number of items. That number is N n
-    if seeds vary no more than sampling allows, and smaller if items of one seed are correlated
-    (Korn and Graubard 1998, Survey Methodology 24). If the metric is no fraction of counted items,
-    the number follows from the spread over seeds; without a spread, each seed counts as one item. A
-    correlation that does not show as spread over seeds (such as all 6 classes correct in each of 10
-    seeds) is not detected.
+    The mean is treated as a fraction of an effective number of items. With N items and n seeds,
+    that number is N n if seeds vary no more than sampling allows, and smaller if items of one seed
+    are correlated (Korn and Graubard 1998, Survey Methodology 24). If the metric is no fraction of
+    counted items, the number follows from the spread over seeds; without a spread, each seed counts
+    as one item. A correlation that does not show as spread over seeds (such as all 6 classes
+    correct in each of 10 seeds) is not detected.
 
     Args:
         mean: Mean over the seeds, within the bounds.

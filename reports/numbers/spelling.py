@@ -1,4 +1,4 @@
-"""Spelling: numbers, p values and table cells as text, in Markdown, LaTeX and CSV."""
+"""Spelling: write numbers, p values and table cells as text, in Markdown, LaTeX and CSV."""
 
 import csv
 import io
@@ -27,10 +27,16 @@ def spell_number(value: float, digits: int) -> str:
 
 
 def spell_interval(low: float | None, high: float | None, scale: float, digits: int) -> str:
-    """Return ` [low, high]`, scaled and rounded; an empty text if there is no interval.
+    """Return the ends of an interval as text, ` [low, high]`; empty if there is no interval.
 
     If both ends would round to the same number, they get more digits, so that no interval looks
     empty. Ends with many zeros after the point are written with an exponent.
+
+    Args:
+        low: Lower end; None if there is no interval.
+        high: Upper end; None if there is no interval.
+        scale: Factor from the stored unit to the printed one, such as 100 for percent.
+        digits: Number of digits after the point.
     """
     if low is None or high is None:
         return ""
@@ -49,9 +55,15 @@ def _is_tiny(value: float, digits: int) -> bool:
 
 
 def spell_estimate(record: Mapping[str, Any], name: str, scale: float, digits: int) -> str:
-    """Return an entry of a record and its interval: `1.20 [1.10, 1.35]`; a dash for None.
+    """Return a value of a CSV row with its interval, as text: `1.20 [1.10, 1.35]`; a dash for None.
 
-    The ends of the interval are the entries NAME_low and NAME_high.
+    The ends of the interval are in the columns NAME_low and NAME_high of the same row.
+
+    Args:
+        record: The row, as values by column name.
+        name: Column of the value.
+        scale: Factor from the stored unit to the printed one, such as 100 for percent.
+        digits: Number of digits after the point.
     """
     value = record[name]
     if value is None:
@@ -61,9 +73,9 @@ def spell_estimate(record: Mapping[str, Any], name: str, scale: float, digits: i
 
 
 def spell_half(half: float, scale: float, digits: int) -> str:
-    """Return half the width of an interval, scaled and rounded.
+    """Return half the width of an interval as text, scaled and rounded; a dash if it is 0 or less.
 
-    More digits if it would round to 0, and an exponent if these would be many.
+    A number that would round to 0 gets more digits, or an exponent if it needs many.
     """
     if half <= 0:
         return DASH
@@ -75,18 +87,18 @@ def spell_half(half: float, scale: float, digits: int) -> str:
 
 
 def spell_amount(difference: float, metric: Metric) -> str:
-    """Return a difference of a metric with its unit: `1.67 points`."""
+    """Return a difference of a metric as text with its unit: `1.67 points`."""
     number = spell_number(difference * metric.scale, metric.digits)
     return f"{number} {metric.difference_unit}".rstrip()
 
 
 def spell_heading(text: str, metric: Metric) -> str:
-    """Return the heading of a column of differences with its unit: `minus erm, points`."""
+    """Return the heading of a column of differences, with their unit: `minus erm, points`."""
     return f"{text}, {metric.difference_unit}" if metric.difference_unit else text
 
 
 def spell_p(p: float | None) -> str:
-    """Return a p value with two digits; a dash for None."""
+    """Return a p value as text with two significant digits, or `< 0.001`; a dash for None."""
     if p is None:
         return DASH
     return "< 0.001" if p < 0.001 else f"{p:#.2g}"
@@ -98,9 +110,10 @@ def upper_first(text: str) -> str:
 
 
 def spell_csv(records: Iterable[Mapping[str, Any]]) -> str:
-    """Return records as CSV at full precision. Cells are escaped so that no spreadsheet runs them.
+    """Return rows as CSV text at full precision; no cell can run as a formula in a spreadsheet.
 
-    The first record gives the names of the columns. Records are consumed one by one.
+    Args:
+        records: One mapping per row, from column name to value. All have the columns of the first.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -112,7 +125,10 @@ def spell_csv(records: Iterable[Mapping[str, Any]]) -> str:
 
 
 def markdown_grid(grid: Sequence[Sequence[str]]) -> str:
-    """Return rows of cells as a Markdown table, escaped; the first row is its header."""
+    """Return rows of cells as a Markdown table; the first row is the header.
+
+    Cells are written as they are, so they must be escaped already (`escape_markdown`).
+    """
     widths = [max(3, *map(len, column)) for column in zip(*grid, strict=True)]
     lines = [grid[0], ["-" * width for width in widths], *grid[1:]]
     return "\n".join("| " + " | ".join(map(str.ljust, line, widths)) + " |" for line in lines)
@@ -121,7 +137,7 @@ def markdown_grid(grid: Sequence[Sequence[str]]) -> str:
 def latex_table(
     grid: Sequence[Sequence[str]], bold: Collection[tuple[int, int]], *, caption: str, label: str
 ) -> str:
-    """Return cells as a LaTeX table that needs the package booktabs, one text column wide.
+    """Return cells as a LaTeX table, one text column wide; it needs the LaTeX package booktabs.
 
     Args:
         grid: Text of each cell, not escaped; the first line is the header.

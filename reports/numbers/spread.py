@@ -1,4 +1,4 @@
-"""Spread: how much of the spread of errors over seeds is noise of a finite test set."""
+"""Spread: split the spread of the error over seeds into noise of the test images and the rest."""
 
 import math
 from dataclasses import dataclass
@@ -13,7 +13,10 @@ from reports.numbers.summary import CONFIDENCE
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spread:
-    """Standard deviations of the error over seeds; errors are fractions."""
+    """The spread of the error over seeds, split into noise of the test images and the rest.
+
+    Errors are fractions.
+    """
 
     n: int
     """Number of seeds."""
@@ -51,10 +54,10 @@ def sd_interval(sd: float, n: int) -> tuple[float, float]:
 
 
 def share_interval(share: float, n: int, n_all: int) -> tuple[float, float]:
-    """Return the 95 % interval of a ratio of two variances, from the F distribution.
+    """Return the 95 % interval of the ratio of two variances, from the F distribution.
 
     Args:
-        share: Sample variance of n values, divided by that of n_all others.
+        share: Sample variance of n values, divided by the sample variance of n_all other values.
         n: Number of values in the numerator, at least 2.
         n_all: Number of values in the denominator, at least 2.
     """
@@ -66,19 +69,21 @@ def share_interval(share: float, n: int, n_all: int) -> tuple[float, float]:
 def split_spread(is_wrong: NDArray[np.bool_]) -> Spread:
     """Return the spread of the error over seeds, split into noise of the test images and the rest.
 
-    N is the number of images, s^2 the variance of the error over seeds, and v the variance over
-    seeds of being wrong on one image, averaged over images.
+    N is the number of images and s^2 the variance of the error over seeds. v is the mean over
+    images of another variance over seeds: that of the indicator that the image is classified
+    wrongly.
 
         noise^2 = v / N,    distribution^2 = (s^2 - v / N) N / (N - 1)
 
-    The second is an unbiased estimate of the variance on the distribution of the test images,
-    however they depend on each other; a negative estimate is shown as 0. Its interval is that of s
-    (from chi-square) minus the noise, which many images estimate well.
+    distribution^2 is an unbiased estimate of the variance that would remain with infinitely many
+    test images, however the images depend on each other; a negative estimate is shown as 0. Its
+    interval is the interval of s (from chi-square) minus the noise, which many images estimate
+    well.
 
     Source: Jordan 2023, arXiv:2304.01910.
 
     Args:
-        is_wrong: (seeds, images), at least two of each.
+        is_wrong: (seeds, images), at least two of each; True if a run misclassifies an image.
     """
     n, images = is_wrong.shape
     wrong = is_wrong.astype(np.float64)

@@ -38,7 +38,7 @@ class Summary:
 
     @property
     def half_width(self) -> float | None:
-        """Half the width of the interval; None without an interval, or if it is not symmetric."""
+        """Half the width of the interval; None if it is unknown or not symmetric about the mean."""
         if self.ci_low is None or self.ci_high is None:
             return None
         above, below = self.ci_high - self.mean, self.mean - self.ci_low
@@ -47,15 +47,15 @@ class Summary:
 
 @cache
 def t_quantile(n: int, confidence: float) -> float:
-    """Return half the width of the t interval for the mean of n values, in standard errors."""
+    """Return half the width of the t interval for a mean of n values, in standard errors."""
     return float(special.stdtrit(n - 1, (1 + confidence) / 2))
 
 
 def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
-    """Return mean, sample sd and the t interval `mean +- t(0.975, n - 1) sd / sqrt(n)`.
+    """Return mean, sample sd and t interval of values: `mean +- t(0.975, n - 1) sd / sqrt(n)`.
 
-    If that interval has no width or exceeds the bounds of the metric, the exact interval of a
-    fraction replaces it (`reports.numbers.shares.share_limits`). If the metric has no bounds and
+    If the t interval of a bounded metric has no width or exceeds the bounds, the exact interval of
+    a fraction replaces it (`reports.numbers.shares.share_limits`). If the metric has no bounds and
     all values are equal, there is no interval.
 
     The t interval assumes nearly normal values: at n = 5 it covers 93 % for uniform noise and 88 %
@@ -70,7 +70,7 @@ def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
         ValueError: If there is no value, or one is not finite.
     """
     if not values or not all(map(math.isfinite, values)):
-        raise ValueError(f"values must be finite, at least one, got ({values=}).")
+        raise ValueError(f"a mean needs at least one value, all of them finite, got ({values=}).")
     centre, sd, n = *_moments([float(value) for value in values]), len(values)
     if sd is None:
         return Summary(n=1, mean=centre, sd=None, ci_low=None, ci_high=None)
@@ -89,7 +89,7 @@ def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
 
 
 def prediction_interval(summary: Summary, seeds: int) -> tuple[float, float] | None:
-    """Return the 95 % interval for the mean of further seeds of the same arm; None at n = 1.
+    """Return the 95 % interval that the mean of further seeds of an arm will lie in; None at n = 1.
 
     It is `mean +- t(0.975, n - 1) sd sqrt(1 / n + 1 / seeds)`, for normal values. At n = 5 it is
     2.4 times as wide as the interval of the mean for one further seed, and equally wide for very
@@ -103,7 +103,9 @@ def prediction_interval(summary: Summary, seeds: int) -> tuple[float, float] | N
         ValueError: If there is no further seed.
     """
     if seeds < 1:
-        raise ValueError(f"`seeds >= 1` must hold, got ({seeds=}).")
+        raise ValueError(
+            f"a prediction interval needs at least one further seed, `seeds >= 1`, got ({seeds=})."
+        )
     if summary.sd is None:
         return None
     half = t_quantile(summary.n, CONFIDENCE) * summary.sd * math.sqrt(1 / summary.n + 1 / seeds)
@@ -117,11 +119,11 @@ def summarise_runs(
 
     Args:
         last: Metrics of the last epoch of each run.
-        measure_of: Function that returns bounds and sample size of a metric, by its name.
+        measure_of: Function of a metric's name that returns its bounds and sample size.
 
     Returns:
-        `test/error_mean`, `_sd`, `_ci_low`, `_ci_high`, and so on for every metric that all runs
-            have; only the mean at n = 1.
+        `test/error_mean`, `test/error_sd`, `test/error_ci_low`, `test/error_ci_high`, and the same
+        for every other metric that all runs have; the mean alone if there is one run.
     """
     numbers: dict[str, float | None] = {}
     for metric in last[0] if last else ():

@@ -1,4 +1,4 @@
-"""Verdict: the result of one claim, and the statistical test that the claim is."""
+"""Verdict: the result of one claim, and the statistical test that leads to it."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -18,7 +18,10 @@ VerdictName = Decision | Literal["equivalent", "unfinished"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """A claim with its result. Numbers are in the stored unit, so errors are fractions."""
+    """The result of one claim: verdict, measured value, interval and p.
+
+    Numbers are in the stored unit, so errors are fractions.
+    """
 
     claim: Claim
     verdict: VerdictName
@@ -27,15 +30,15 @@ class Verdict:
     looks: the whole interval lies within the study's margin around the bound of the claim.
     """
     value: float | None = None
-    """Left side minus right side of the claim, the right one times the claim's factor; only the
-    left if the right is a number.
+    """The measured value of the claim. For a claim that compares A with B it is A - factor * B,
+    with the factor given in the claim; for a claim that compares A with a number it is A.
     """
     low: float | None = None
     """Lower end of the interval of `value`, at the confidence given below."""
     high: float | None = None
     reference: float | None = None
-    """The source's value: the number in the claim, or the difference of the paper values that the
-    study lists; None if there is none.
+    """The value in the source of the claim: the number in the claim, or the difference of the paper
+    values that the study lists; None if there is neither.
     """
     n: int = 0
     """Number of seeds."""
@@ -70,7 +73,14 @@ def numbers_by(
     arranged: Mapping[str, Mapping[int, RunResult]],
     predicted: Predicted | None = None,
 ) -> Numbers:
-    """Return a function that looks up the numbers of a claim in results and predictions."""
+    """Return a function from a claim to the values of its metric, by arm and seed.
+
+    Args:
+        study: Study with the claims.
+        arranged: Its results (`reports.numbers.runs.arrange`).
+        predicted: Measures from predictions, for claims about these; None if not available, and
+            then such claims have no values.
+    """
 
     def numbers(claim: Claim) -> Mapping[str, Mapping[int, float]]:
         that = claim.that
@@ -87,10 +97,10 @@ def numbers_by(
 
 
 def difference_of_references(study: Study, claim: Claim) -> float | None:
-    """Return the value of a claim that follows from the paper values listed in the study.
+    """Return the value that a claim has in its source: its number, or a difference of paper values.
 
-    The result is None if a paper value is missing, or the claim uses a factor or another read-out
-    than the study.
+    The study lists the paper values of its arms. The result is None if one of them is missing, or
+    if the claim has a factor or another read-out than the study.
     """
     that = claim.that
     if that.readout not in (None, study.readout) or that.times != 1:
@@ -103,7 +113,7 @@ def difference_of_references(study: Study, claim: Claim) -> float | None:
 
 
 def can_be_judged(claim: Claim, study: Study) -> bool:
-    """Return whether a study has all arms of a claim, and evaluates them on the same data."""
+    """Return True if a study has all arms of a claim, and evaluates them on the same data."""
     arms = claim.that.arms
     if not study.arms.keys() >= set(arms):
         return False
@@ -111,7 +121,7 @@ def can_be_judged(claim: Claim, study: Study) -> bool:
 
 
 def family_size(study: Study) -> int:
-    """Return the number of different tests among the claims of a study."""
+    """Return the number of different tests among a study's claims, for Holm's procedure."""
     return len({claim_test(study, claim) for claim in study.claims})
 
 
@@ -119,9 +129,9 @@ ClaimTest = tuple[object, ...]
 
 
 def claim_test(study: Study, claim: Claim) -> ClaimTest:
-    """Return what identifies a claim's test: metric, read-out, arms, factors, allowed values.
+    """Return an identifier of a claim's test: metric, read-out, arms, factors and allowed values.
 
-    Two claims with the same identity are one test; so are a claim and its opposite.
+    Claims with equal identifiers are one test. A claim and its opposite have equal identifiers.
     """
     that = claim.that
     terms = sorted(that.terms.items())
@@ -135,9 +145,14 @@ def claim_test(study: Study, claim: Claim) -> ClaimTest:
 def measured(
     study: Study, claim: Claim, values: Mapping[str, Mapping[int, float]]
 ) -> Comparison | None:
-    """Return the comparison that a claim is about, over the seeds that its arms share.
+    """Return the comparison that a claim makes, measured over the seeds that its arms share.
 
-    The result is None if they share no seed, or the claim cannot be judged.
+    The result is None if the arms share no seed, or the claim cannot be judged.
+
+    Args:
+        study: Study with the claim.
+        claim: The claim.
+        values: Values of the claim's metric, by arm and seed.
     """
     that = claim.that
     if not can_be_judged(claim, study):

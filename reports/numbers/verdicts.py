@@ -32,7 +32,7 @@ def verdicts_of(
     predicted: Predicted | None = None,
     statements: Mapping[Claim, Statement] | None = None,
 ) -> tuple[Verdict, ...]:
-    """Return the verdict of each claim, in the order of the study.
+    """Return the verdict of each claim of a study, computed from results, in the study's order.
 
     A claim is decided at an error level if the interval of its value at that level lies wholly
     inside the allowed values, or wholly outside. Holm's procedure keeps the probability of any
@@ -55,7 +55,7 @@ def verdicts_of(
 
 
 def varied_verdicts(study: Study, results: Iterable[RunResult]) -> dict[str, tuple[Verdict, ...]]:
-    """Return the verdicts in each variant of a study's settings, by the label of the variant.
+    """Return the verdicts of a study's claims under each of its variants, by the variant's label.
 
     Each variant is judged like a separate study, so its claims are a family of their own. Claims
     about predictions are left out.
@@ -77,7 +77,14 @@ def varied_verdicts(study: Study, results: Iterable[RunResult]) -> dict[str, tup
 
 
 def spell_variants(verdict: Verdict, varied: Mapping[str, tuple[Verdict, ...]]) -> str:
-    """Return a text on whether a verdict keeps its sign and its decision in each variant."""
+    """Return a text that lists the variants in which a verdict differs, and those in which not.
+
+    A verdict differs if its decision or the sign of its value differs.
+
+    Args:
+        verdict: The verdict of a claim in the study itself.
+        varied: Verdicts under each variant, by the variant's label (`varied_verdicts`).
+    """
     told: list[str] = []
     same: list[str] = []
     for label, verdicts in varied.items():
@@ -108,13 +115,13 @@ def judge(
     *,
     ends: Ends | None = None,
 ) -> tuple[Verdict, ...]:
-    """Return the verdict of each claim, from a function that gives the numbers of the runs.
+    """Return the verdict of each claim of a study, computed from given values of its metric.
 
     Args:
         study: Study with the claims, judged as in `verdicts_of`.
-        numbers: Function that returns the numbers of a claim by arm and seed.
+        numbers: Function that returns the values of a claim's metric, by arm and seed.
         statements: When each claim was stated, as in `verdicts_of`.
-        ends: Outcomes of the runs, for planned looks; None means that runs with a number are
+        ends: Outcome of each run, for planned looks; None means that runs with a value are
             complete.
     """
     known = statements or {}
@@ -144,7 +151,11 @@ def verdict_records(
 ) -> list[dict[str, Any]]:
     """Return the rows of `verdicts.csv`: one mapping per claim, with values by column name.
 
-    A study with variants has one more column, which lists the variants that differ.
+    With `varied`, there is one more column: the variants in which the verdict differs.
+
+    Args:
+        verdicts: The verdicts of a study's claims.
+        varied: Verdicts under each variant, by the variant's label.
     """
     return [
         {
@@ -214,5 +225,5 @@ def _verdict(
 
 
 def _seeds_needed(study: Study, claim: Claim) -> int:
-    """Return how many seeds the arms of a claim share once the study is finished."""
+    """Return the number of seeds that the arms of a claim share once the study is finished."""
     return len(set.intersection(*(set(study.seeds_of(arm)) for arm in claim.that.arms)))

@@ -1,4 +1,4 @@
-"""Captions: what a table is made from: data, seeds, selection rule, tests, device and versions."""
+"""Captions: captions of tables, with data, seeds, selection rule, tests, device and versions."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,12 +16,12 @@ from reports.numbers.spelling import spell_amount
 from sweeps.study.study import Study
 
 SELECTION_RULE = "none"
-"""Name of the rule if nothing was selected: the arms and the read-out were fixed in advance."""
+"""Name of the selection rule if nothing was selected: arms and read-out were fixed in advance."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Selection:
-    """The way in which the arms of a table were selected, for its caption."""
+    """How the arms of a table were selected, for its caption: fixed in advance or by a search."""
 
     rule: str = SELECTION_RULE
     """Name of the rule: `none`, or `val-mean` for the lowest mean on validation images, ..."""
@@ -49,7 +49,7 @@ FIXED_ARMS = Selection()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Captioned:
-    """The parts of a table that its caption describes."""
+    """Input of `caption_of`: the parts of a table that its caption describes."""
 
     study: Study
     rows: Sequence[ArmRow]
@@ -64,7 +64,7 @@ class Captioned:
 
 
 def caption_of(table: Captioned) -> str:
-    """Return the caption of a table: data, seeds, selection rule, tests, marks and versions."""
+    """Return the caption of a main table: data, seeds, selection rule, tests, marks, versions."""
     study, rows = table.study, table.rows
     shown = study.problem.metric(study.headline)
     readout = str(study.readout)
@@ -106,13 +106,19 @@ def caption_of(table: Captioned) -> str:
 
 
 def has_differing_populations(study: Study) -> bool:
-    """Return whether the arms are evaluated on different data, so that seeds cannot be paired."""
+    """Return True if the arms are evaluated on different data, so that seeds cannot be paired."""
     population = study.problem.comparing.population
     return len({population(config) for config in study.arms.values()}) > 1
 
 
 def spell_unpaired(configs: Iterable[Config]) -> str:
-    """Return the settings that give configurations different data, as text: `data.val_size`."""
+    """Return, as text, the settings by which configurations are evaluated on different data.
+
+    For example `data.val_size`; a general phrase if no single setting is the cause.
+
+    Args:
+        configs: The configurations of two or more arms; the others are compared with the first.
+    """
     first, *others = configs
     problem = problem_of(first)
     own = flatten(first)
@@ -131,7 +137,7 @@ SAME_AT_EVERY_SEED = "each difference is the same at every seed, which shows no 
 
 
 def spell_family(family: Family) -> str:
-    """Return a phrase on how intervals and p values are adjusted for the number of comparisons."""
+    """Return a phrase for captions: how intervals and p are adjusted for their number."""
     if family.size == 0:
         if any(member.comparison.is_constant for member in family.members.values()):
             return f"{SAME_AT_EVERY_SEED}, so no tests"
@@ -145,7 +151,10 @@ def spell_family(family: Family) -> str:
 
 
 def few_seeds(comparisons: Iterable[Comparison]) -> list[str]:
-    """Return a warning if a comparison has only two seeds, as a list of one text; else empty."""
+    """Return a warning for the caption if a comparison has only two seeds.
+
+    The result is a list of one text; it is empty if no comparison has only two seeds.
+    """
     if not any(comparison.n == 2 and comparison.p is not None for comparison in comparisons):
         return []
     return [
@@ -155,14 +164,14 @@ def few_seeds(comparisons: Iterable[Comparison]) -> list[str]:
 
 
 def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> list[str]:
-    """Return a phrase on the differences that the comparisons detect with power 0.8.
+    """Return a phrase for captions: the differences that comparisons can detect with power 0.8.
 
-    It names the smallest and the largest of these differences, at the observed sd and at the upper
-    95 % limit of the sd. The result is a list of one text; it is empty if no comparison has a
+    The phrase has the smallest and the largest of these differences, at the observed sd and at the
+    upper 95 % limit of the sd. The result is a list of one text; it is empty if no comparison has a
     spread.
 
     Args:
-        tested: Comparisons by arm, each of two seeds or more.
+        tested: Comparison of each arm, over two seeds or more.
         size: Number of comparisons in their family.
         shown: The metric compared.
     """
@@ -189,7 +198,7 @@ def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> l
 
 
 def _spell_detectable(difference: float, shown: Metric) -> str:
-    """Return a difference with its unit; one that the bounds of the metric exclude is not named."""
+    """Return a difference with its unit as text, or a note if the metric cannot differ so much."""
     least, most = shown.bounds
     if difference > most - least:
         return f"more than the largest possible one, {spell_amount(most - least, shown)}"
@@ -197,9 +206,14 @@ def _spell_detectable(difference: float, shown: Metric) -> str:
 
 
 def spell_settings(study: Study, metric: str) -> str:
-    """Return a phrase on the data on which the arms are evaluated, and the number of examples.
+    """Return a phrase for captions: the data on which arms are evaluated, and its size.
 
-    Words common to several settings are written once: `k = 4/6/8, flow time 1e+07`.
+    If the data differs between arms, the words that they share are written once: `k = 4/6/8, flow
+    time 1e+07`.
+
+    Args:
+        study: Study with the arms.
+        metric: The metric that the table shows.
     """
     setting = study.problem.presentation.setting
     found = dict.fromkeys(text for c in study.arms.values() if (text := setting(c, metric)))
@@ -217,7 +231,7 @@ def _merged(phrases: Sequence[str]) -> str:
 
 
 def spell_seeds(seeds: Sequence[int]) -> str:
-    """Return `seeds 0-4`, or a list of all seeds if they are not consecutive."""
+    """Return seeds as text: `seeds 0-4`, or a list of all seeds if they are not consecutive."""
     ordered = sorted(seeds)
     if len(ordered) == 1:
         return f"one seed ({ordered[0]})"
@@ -227,7 +241,7 @@ def spell_seeds(seeds: Sequence[int]) -> str:
 
 
 def spell_seeds_of(study: Study) -> str:
-    """Return the seeds of a study for a caption, and its planned looks if it has any."""
+    """Return a phrase for captions: the seeds of a study, or its planned looks if it has any."""
     if study.until is None:
         return spell_seeds(study.seeds)
     sizes = ", ".join(map(str, study.until.sizes))

@@ -1,4 +1,4 @@
-"""Crossed designs: table of the share of variance that each source of randomness causes."""
+"""Crossed designs: table of the share of the variance that each source of randomness causes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,10 +17,12 @@ _FIRST, _SECOND = "nothing", "all"
 
 
 def crossed_table(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> Listing | None:
-    """Return first-order and total indices of each source; None if the study is not crossed.
+    """Return the table of variance shares by source of randomness (first-order and total indices).
+
+    The result is None if the study has no crossed design, in which each source alone is redrawn.
 
     Args:
-        study: Study with these arms.
+        study: Study with the arms.
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
     """
     groups = settings_by_source(study, arranged, study.problem.randomness.redrawn)

@@ -1,4 +1,4 @@
-"""Ensembles: tables of ensembles by their size, and of the spread over seeds."""
+"""Ensembles: tables of ensembles by number of networks, and of the spread of errors over seeds."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,11 +25,13 @@ _SHOWN = {
 
 
 def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) -> Listing | None:
-    """Return the table of ensemble measures by number of networks; None if no arm has two runs.
+    """Return the table of ensembles by number of networks: error, NLL, Brier score, calibration.
+
+    The result is None if no arm has two runs.
 
     Args:
         predicted: Measures computed from predictions.
-        baseline: The arm that others are compared with.
+        baseline: Name of the baseline.
         equal: For each arm, the first arm that computes the same.
     """
     arms = {arm: of_arm for arm, of_arm in predicted.arms.items() if len(of_arm.runs) > 1}
@@ -96,7 +98,8 @@ def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) ->
 def spread_table(predicted: Predicted) -> Listing | None:
     """Return the table of the spread of the error over seeds, split into two parts.
 
-    The parts are noise of the test images and the rest. None if no arm has two runs.
+    One part is noise of the finite number of test images, the other is the rest. The result is None
+    if no arm has two runs.
     """
     found = {
         arm: of_arm.spread for arm, of_arm in predicted.arms.items() if of_arm.spread is not None

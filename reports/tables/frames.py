@@ -20,21 +20,26 @@ _OF_EPOCHS = (
 
 
 def arms_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
-    """Return a frame with one row per arm and the columns of `table.csv`."""
+    """Return the arms of a study as a DataFrame: one row per arm, the columns of `table.csv`."""
     return _frame(tabulate(study, results).records())
 
 
 def runs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
-    """Return a frame with one row per run and the columns of `runs.csv`."""
+    """Return the runs of a study as a DataFrame: one row per run, the columns of `runs.csv`."""
     return _frame(run_records(study, results))
 
 
 def classes_frame(
     study: Study, results: Iterable[RunResult], read: ReadPredictions
 ) -> pd.DataFrame:
-    """Return a frame with one row per class and arm and the columns of `classes.csv`.
+    """Return the test error of each class as a DataFrame: one row per class and arm.
 
-    The frame is empty if no predictions are stored.
+    The columns are those of `classes.csv`. The frame is empty if no predictions are stored.
+
+    Args:
+        study: The study.
+        results: Results of its runs, in any order.
+        read: Function that reads the predictions of runs.
     """
     predicted = gather_predictions(arrange(study, results), study.readout, read)
     names = {arm: study.problem.presentation.classes(study.arms[arm]) for arm in predicted.arms}
@@ -43,7 +48,7 @@ def classes_frame(
 
 
 def epochs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
-    """Return a frame with one row per run and stored epoch, in the order of arms and seeds.
+    """Return the records of a study as a DataFrame: one row per epoch of each run, by arm and seed.
 
     Columns: `study`, `arm`, `seed`, `run_key`, `outcome`; `epoch` (1 for the first, as in figures);
     `seconds` (wall time of the epoch); `stored_at_ms` (Unix time); `config.PATH` for every setting
@@ -74,7 +79,9 @@ def epochs_frame(study: Study, results: Iterable[RunResult]) -> pd.DataFrame:
 def prediction_frames(
     study: Study, results: Iterable[RunResult], read: ReadPredictions
 ) -> Iterator[pd.DataFrame]:
-    """Yield the predictions of each run as a frame, one row per image, by arms and then seeds.
+    """Yield the stored predictions of runs as DataFrames with one row per image, by arm and seed.
+
+    There is one frame for each run, split and kind of weights.
 
     Columns: `study`, `arm`, `seed`, `run_key`; `split` (`val` or `test`); `weights` (`last`; also
     `averaged` if the run averaged its weights); `images` (a hash: equal hashes mean the same

@@ -18,7 +18,7 @@ from sweeps.study.study import Study
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StudyArm:
-    """An arm together with its study and the results of the study."""
+    """One side of a comparison of two arms: the arm, its study, and the results of the study."""
 
     study: Study
     arm: str
@@ -26,14 +26,17 @@ class StudyArm:
     """Results of all runs of the study, not of this arm alone."""
 
     def values(self, metric: str) -> Mapping[int, float]:
-        """Return the value of each finished run of the arm, by seed, in the study's read-out."""
+        """Return the value of a metric for each complete run of the arm, in the study's read-out.
+
+        The result is by seed; it is empty if a run of the arm diverged.
+        """
         arranged = arrange(self.study, self.results)
         return values_of({self.arm: arranged[self.arm]}, metric, self.study.readout)[self.arm]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeadToHead:
-    """Two arms compared with each other."""
+    """The comparison of two arms on one metric, paired by seed, with the values behind it."""
 
     names: tuple[str, str]
     metric: str
@@ -46,7 +49,7 @@ class HeadToHead:
     """First arm minus second, over the seeds that both have."""
 
     def record(self) -> dict[str, Any]:
-        """Return names, values and comparison as a mapping that can be written as JSON."""
+        """Return the comparison of two arms as a mapping that can be written as JSON."""
         return {
             "arms": list(self.names),
             "metric": self.metric,
@@ -69,7 +72,7 @@ class HeadToHead:
         }
 
     def listings(self) -> tuple[Listing, Listing]:
-        """Return two tables: the comparison, and the values by seed."""
+        """Return two tables: the comparison of two arms, and the values of both arms by seed."""
         first, second = self.names
         c, shown = self.comparison, self.shown
         effect = DASH
@@ -128,7 +131,12 @@ class HeadToHead:
 
 
 def head_to_head(first: StudyArm, second: StudyArm, metric: str) -> HeadToHead:
-    """Compare two arms on a metric.
+    """Compare two arms on a metric, paired by seed; the arms may be of one study or of two.
+
+    Args:
+        first: The arm from which the other is subtracted.
+        second: The other arm.
+        metric: Name of the metric.
 
     Raises:
         ValueError: If the arms have different problems, data or read-outs, if one has no finished
@@ -138,23 +146,31 @@ def head_to_head(first: StudyArm, second: StudyArm, metric: str) -> HeadToHead:
     studies = [side.study for side in sides]
     problem = studies[0].problem
     if problem.name != studies[1].problem.name:
-        raise ValueError(f"{first.arm} and {second.arm} are runs of different problems")
+        raise ValueError(
+            f"the arms {first.arm} and {second.arm} cannot be compared, because their studies have "
+            f"different problems, {problem.name} and {studies[1].problem.name}"
+        )
     if len({problem.comparing.population(side.study.arms[side.arm]) for side in sides}) > 1:
         unpaired = spell_unpaired(side.study.arms[side.arm] for side in sides)
         raise ValueError(
-            f"{first.arm} and {second.arm} differ in {unpaired}, so seeds cannot be paired"
+            f"the arms {first.arm} and {second.arm} cannot be paired by seed, because they differ "
+            f"in {unpaired}"
         )
     if studies[0].readout != studies[1].readout:
         raise ValueError(
-            f"the read-outs must be the same, got {studies[0].readout}, {studies[1].readout}"
+            "the studies of both arms must have the same read-out, got "
+            f"{studies[0].readout} and {studies[1].readout}"
         )
     values = [side.values(metric) for side in sides]
     for side, found in zip(sides, values, strict=True):
         if not found:
-            raise ValueError(f"{side.study.name}, {side.arm}: {_why_none(side, metric)}")
+            raise ValueError(f"study {side.study.name}, arm {side.arm}: {_why_none(side, metric)}")
     shared = values[0].keys() & values[1].keys()
     if not shared:
-        raise ValueError(f"{first.arm} and {second.arm} share no seed that is finished in both")
+        raise ValueError(
+            f"the arms {first.arm} and {second.arm} have no seed at which the runs of both are "
+            "complete"
+        )
     is_one = first.study.name == second.study.name
     names = [side.arm if is_one else f"{side.study.name}/{side.arm}" for side in sides]
     own, other = (measures_of(s.study, metric, s.study.readout)[s.arm] for s in sides)
@@ -174,8 +190,8 @@ def _why_none(side: StudyArm, metric: str) -> str:
     by_seed = arrange(side.study, side.results)[side.arm]
     diverged = [str(seed) for seed, run in by_seed.items() if run.outcome == "diverged"]
     if diverged:
-        return f"diverged at seed {', '.join(diverged)}, so the others are not compared"
+        return f"diverged at seed {', '.join(diverged)}, so its other runs are not compared"
     done = complete_runs(by_seed).values()
     measured = sorted({name for run in done for name in run.records[-1].metrics})
-    have = f"; they have {', '.join(measured)}" if measured else ""
-    return f"no finished run with {metric}{have}"
+    have = f"; its runs have {', '.join(measured)}" if measured else ""
+    return f"no complete run has the metric {metric}{have}"

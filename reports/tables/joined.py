@@ -1,10 +1,12 @@
 """Joined table: several studies side by side, one column each, for example one per dataset.
 
-joined.md, joined.tex       arms, differences, verdicts and paper values by column
-joined.csv                  the rows of every `table.csv`, with their column
-joined_runs.csv             the rows of every `runs.csv`, with their column
-joined_verdicts.csv         the verdicts, with their column
-provenance.json             the provenance of each column
+joined.md, joined.tex       arms, differences, verdicts and paper values; one column per study
+joined.csv                  the rows of every study's `table.csv`
+joined_runs.csv             the rows of every study's `runs.csv`
+joined_verdicts.csv         the verdicts of every study
+provenance.json             the provenance of every study
+
+In the CSV files, the field `column` has the heading of the study's column.
 """
 
 import json
@@ -38,14 +40,14 @@ from reports.tables.verdicts import spell_numbers
 from sweeps.study.study import Study
 
 _LATEX_COLUMNS = {"means": (1, 3), "differences": (2, 2)}
-"""Columns per study, and number of studies that fit the width of the text, for two of the LaTeX
-tables.
+"""For two LaTeX tables: number of columns per study, and number of studies that fit the width of
+the text.
 """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Joined:
-    """A table of several studies. Markdown, LaTeX and CSV are all made from this value."""
+    """A table of several studies side by side. Markdown, LaTeX and CSV are made from this value."""
 
     heads: tuple[str, ...]
     """Heading of each study's column; all differ."""
@@ -57,10 +59,11 @@ class Joined:
     provenances: tuple[Mapping[str, Any], ...]
 
     def listings(self) -> tuple[Listing, ...]:
-        """Return tables of arms, differences, verdicts, paper values and equal runs.
+        """Return the tables of several studies side by side, without empty ones.
 
-        Empty tables are left out. The records of the table of arms are the rows of `joined.csv`,
-        those of the verdicts the rows of `joined_verdicts.csv`.
+        They are, in this order: means of the arms, differences, verdicts, values of papers, and
+        runs that two studies have in common. The records of the first are the rows of `joined.csv`,
+        and those of the verdicts are the rows of `joined_verdicts.csv`.
         """
         found = (
             self._means(),
@@ -72,11 +75,11 @@ class Joined:
         return tuple(listing for listing in found if listing is not None)
 
     def markdown(self) -> str:
-        """Return all tables as Markdown, each below its title."""
+        """Return all tables of the joined studies as Markdown, each below its title."""
         return "\n".join(f"{listing.title}\n\n{listing.markdown()}" for listing in self.listings())
 
     def latex(self) -> str:
-        """Return arms and differences as LaTeX tables that fit the width of the text."""
+        """Return means of arms and differences as LaTeX tables that fit the width of the text."""
         label = "-".join(dict.fromkeys(column.study.name for column in self.columns))
         texts = []
         for listing in self.listings():
@@ -226,7 +229,7 @@ class Joined:
         )
 
     def _tests(self) -> str:
-        """Return how each study's comparisons are tested, and which differences they can detect."""
+        """Return a phrase on each study's tests, and on the differences that they can detect."""
         by_family: dict[str, list[str]] = {}
         power = []
         for head, table in zip(self.heads, self.tables, strict=True):
@@ -322,26 +325,31 @@ class Joined:
 
 
 def join(columns: Sequence[JoinedColumn], *, command: str) -> Joined:
-    """Return a table of several studies, side by side.
+    """Return a table of several studies side by side, one column each.
 
     The studies may differ in their datasets (`Comparing.data_paths`) and in the machines that
     trained them, and one may have arms and seeds that another lacks. Problem, headline metric,
     read-out, baseline and all other settings of an arm must be equal.
 
     Args:
-        columns: Two studies or more.
-        command: The command line, for the provenance.
+        columns: Two studies or more, with their results.
+        command: The command line that makes the table, for the provenance.
 
     Raises:
         MixedProtocolsError: If anything else differs; the message lists all differences.
-        ValueError: If there are fewer than two columns, two are the same, or one is a search.
+        ValueError: If there are fewer than two columns, two columns are the same, or a study has a
+            search.
     """
     if len(columns) < 2:
-        raise ValueError(f"a table side by side needs two studies or homes, got ({len(columns)}).")
+        raise ValueError(
+            "a table of studies side by side needs two columns or more (several studies, or one "
+            f"study in several homes), got {len(columns)}; name another study or home."
+        )
     for column in columns:
         if column.study.search is not None:
             raise ValueError(
-                f"a table side by side needs fixed arms, got ({column.study.name}, a search)."
+                "a table of studies side by side cannot show a search, got the study "
+                f"{column.study.name}; leave it out."
             )
     require_one_protocol(columns)
     tables = [tabulate(column.study, column.results) for column in columns]

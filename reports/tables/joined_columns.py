@@ -1,4 +1,4 @@
-"""Joined columns: the studies of a joined table, and the check that they can stand side by side."""
+"""Joined columns: the studies of a table side by side, and the check that they fit together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from sweeps.study.study import Study
 
 
 class MixedProtocolsError(ValueError):
-    """Studies cannot stand side by side: they differ in more than datasets and machines."""
+    """Studies cannot be shown in one table, because they differ in more than data and machines."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JoinedColumn:
-    """A study with its results and the home or store that has them."""
+    """One column of a table of several studies: a study, its results and their home or store."""
 
     study: Study
     results: tuple[RunResult, ...]
@@ -34,7 +34,7 @@ class JoinedColumn:
     """Function that reads the predictions of a complete run; None if there are no predictions."""
 
     def judge(self) -> tuple[Verdict, ...]:
-        """Return the verdict of each claim, as in the study's own report."""
+        """Return the verdict of each claim of the study, as in the study's own report."""
         study, predicted = self.study, None
         arranged = arrange(study, self.results)
         is_asked = any(
@@ -45,12 +45,12 @@ class JoinedColumn:
         return verdicts_of(study, arranged, predicted)
 
     def environments(self, name: str) -> str:
-        """Return what was recorded under a name of the machines that trained the runs.
+        """Return one property of the machines that trained the study's runs, as text.
 
-        Several values are joined by "and". The result is empty if nothing was recorded.
+        Several values are joined by "and". The result is empty if no run recorded the property.
 
         Args:
-            name: Such as `device` or `instructions`.
+            name: Name of the property in a run's recorded environment, such as `device`.
         """
         stages = [result.stage for result in self.results if result.stage is not None]
         found = {stage.environment.get(name, "") for stage in stages}
@@ -58,13 +58,13 @@ class JoinedColumn:
 
     @property
     def data(self) -> str:
-        """The names of the datasets on which the arms are trained."""
+        """The names of the datasets on which the arms of the study are trained, as text."""
         names = map(self.study.problem.comparing.dataset, self.study.arms.values())
         return " and ".join(dict.fromkeys(filter(None, names)))
 
 
 def require_one_protocol(columns: Sequence[JoinedColumn]) -> None:
-    """Check that studies differ only in their datasets, machines, arms and seeds.
+    """Check that the studies of one table differ only in their datasets, machines, arms and seeds.
 
     Raises:
         MixedProtocolsError: If anything else differs; the message lists all differences.
@@ -72,14 +72,21 @@ def require_one_protocol(columns: Sequence[JoinedColumn]) -> None:
     faults = [fault for other in columns[1:] for fault in _faults(columns[0].study, other.study)]
     if faults:
         told = "; ".join(dict.fromkeys(faults))
-        raise MixedProtocolsError(f"columns must follow one protocol, got ({told}).")
+        raise MixedProtocolsError(
+            "studies in one table may differ only in datasets, machines, arms and seeds, got "
+            f"these other differences: {told}."
+        )
 
 
 def heads_of(columns: Sequence[JoinedColumn]) -> tuple[str, ...]:
-    """Return the shortest heading for each column with which no two columns look alike.
+    """Return a heading for each study's column of a table, so that all headings differ.
+
+    If the datasets differ, they are the headings; else the names of the studies, the devices, and
+    so on. If no such property tells all columns apart, a heading joins several properties.
 
     Raises:
-        ValueError: If no heading tells two columns apart.
+        ValueError: If two columns have the same heading nevertheless: they are the same study in
+            the same home or store.
     """
     limits = [column.environments("onednn_at_most") for column in columns]
     facets = [
@@ -98,8 +105,8 @@ def heads_of(columns: Sequence[JoinedColumn]) -> tuple[str, ...]:
     if len(set(heads)) < len(columns):
         names = ", ".join(f"{column.study.name} in {column.place}" for column in columns)
         raise ValueError(
-            "two columns show the same study of the same results folder, got "
-            f"({names}); name each once."
+            "two columns show the same study with the same results, got the columns "
+            f"({names}); name each study and results folder once."
         )
     return heads
 
@@ -109,7 +116,13 @@ def settings_of(
     columns: Sequence[JoinedColumn],
     provenances: Sequence[Mapping[str, Any]],
 ) -> list[str]:
-    """Return data and machine of each column as text, for captions."""
+    """Return name, data, seeds and machines of each study in a table, as texts for its caption.
+
+    Args:
+        heads: Heading of each study's column.
+        columns: The studies.
+        provenances: Provenance of each study (`reports.numbers.provenance.describe`).
+    """
     parts = []
     for head, column, facts in zip(heads, columns, provenances, strict=True):
         study = column.study
@@ -124,7 +137,7 @@ def settings_of(
 
 
 def _faults(first: Study, other: Study) -> list[str]:
-    """Return the settings in which two studies may not differ but do, as texts."""
+    """Return a text for each setting in which two studies of one table differ and may not."""
     names = (first.name, other.name)
     general = {
         "problem": (first.problem.name, other.problem.name),

@@ -1,4 +1,4 @@
-"""Listings: the tables beside the main one, and the text of their cells."""
+"""Listings: the tables of a report other than the main table, and the text of their cells."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,9 +23,9 @@ from reports.numbers.summary import Summary
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Listing:
-    """A table beside the main one.
+    """A table of a report other than the main table.
 
-    Its cells are text; its records have all numbers, for the CSV.
+    Its cells are text; its records have all numbers, for the CSV file.
     """
 
     name: str
@@ -59,9 +59,10 @@ class Listing:
 
 
 def spell_summary(summary: Summary | None, metric: Metric) -> str:
-    """Return a mean with its interval: `22.22 ± 1.63`, or `100.00 [88.43, 100.00]` if asymmetric.
+    """Return a mean and its interval as text: `22.22 ± 1.63`, or `100.00 [88.43, 100.00]`.
 
-    A dash stands for a missing mean or an unknown width.
+    The second form is used if the interval is not symmetric. A dash stands for a missing mean or an
+    unknown width.
     """
     if summary is None:
         return DASH
@@ -76,16 +77,23 @@ def spell_summary(summary: Summary | None, metric: Metric) -> str:
 
 
 def digits_of(n: int, metric: Metric | int) -> int:
-    """Return the number of decimals to print.
+    """Return the number of decimals with which a value over n seeds is printed.
 
-    With two seeds there is one fewer, because the spread is uncertain.
+    With two seeds it is one less than usual, because the spread is uncertain.
+
+    Args:
+        n: Number of seeds.
+        metric: The metric, or its usual number of decimals.
     """
     usual = metric if isinstance(metric, int) else metric.digits
     return max(0, usual - 1) if n == 2 else usual
 
 
 def spell_difference(comparison: Comparison | None, metric: Metric) -> str:
-    """Return a difference with its interval: `-2.45 [-4.01, -0.89]`; a dash for None."""
+    """Return a difference and its unadjusted interval as text: `-2.45 [-4.01, -0.89]`.
+
+    The result is a dash if the comparison is None.
+    """
     if comparison is None:
         return DASH
     scale, digits = metric.scale, digits_of(comparison.n, metric)
@@ -94,7 +102,7 @@ def spell_difference(comparison: Comparison | None, metric: Metric) -> str:
 
 
 def spell_member(member: Member, metric: Metric) -> str:
-    """Return a difference with the adjusted interval of its family: `-2.45 [-4.41, -0.49]`."""
+    """Return a difference and its interval, adjusted for its family: `-2.45 [-4.41, -0.49]`."""
     scale, digits = metric.scale, digits_of(member.comparison.n, metric)
     interval = spell_interval(member.low, member.high, scale, digits)
     return f"{spell_number(member.comparison.difference * scale, digits)}{interval}"

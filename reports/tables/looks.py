@@ -21,7 +21,9 @@ def looks_table(
     predicted: Predicted | None = None,
     statements: Mapping[Claim, Statement] | None = None,
 ) -> Listing | None:
-    """Return the result of each look at each claim; None if the study plans no looks.
+    """Return the table with the result of each planned look at each claim of a study.
+
+    The result is None if the study plans no looks.
 
     A claim has no row after the look that decided it or gave it up.
 

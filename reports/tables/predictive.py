@@ -37,7 +37,7 @@ def calibration_table(
 
     Args:
         predicted: Measures computed from predictions.
-        baseline: The arm that others are compared with.
+        baseline: Name of the baseline.
         equal: For each arm, the first arm that computes the same.
     """
     if not predicted.arms:
@@ -92,9 +92,14 @@ def calibration_table(
 
 
 def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) -> Listing | None:
-    """Return a table of ensembles: per arm, the metrics of the mean prediction of all its seeds.
+    """Return the table of ensembles: errors of one network, of two together, and of all together.
 
-    None if no arm has two runs.
+    There is one row per arm. The result is None if no arm has two runs.
+
+    Args:
+        predicted: Measures computed from predictions.
+        baseline: Name of the baseline.
+        equal: For each arm, the first arm that computes the same.
     """
     arms = {arm: of_arm for arm, of_arm in predicted.arms.items() if len(of_arm.runs) > 1}
     if not arms:
@@ -164,7 +169,7 @@ def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]
 
 
 def class_table(predicted: Predicted, names: Mapping[str, Sequence[str]]) -> Listing | None:
-    """Return the table of the error of each class; None if no predictions are stored.
+    """Return the table of the test error of each class; None if no predictions are stored.
 
     Args:
         predicted: Measures computed from predictions.
@@ -224,13 +229,13 @@ def class_differences(
     equal: Mapping[str, str],
     names: Mapping[str, Sequence[str]],
 ) -> Listing | None:
-    """Return the table of each class's error minus that of the baseline; None without differences.
+    """Return the table of the error of each class, minus the baseline's error of this class.
 
-    All classes and arms are one family of comparisons.
+    All classes and arms are one family of comparisons. The result is None without comparisons.
 
     Args:
         predicted: Measures computed from predictions.
-        baseline: The arm that others are compared with.
+        baseline: Name of the baseline.
         equal: For each arm, the first arm that computes the same.
         names: Class names of each arm; empty if the classes have numbers only.
     """
@@ -321,7 +326,7 @@ def _against_baseline(
 
 
 def _adjusted(before: str, family: Family) -> str:
-    """Return `before`, followed by how the differences are adjusted; empty without differences."""
+    """Return `before` and a phrase on how differences are adjusted; empty without differences."""
     return before + spell_family(family) if family.size else ""
 
 

@@ -11,16 +11,19 @@ from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 
 NOT_TRAINED = "not trained"
-"""Cell in the column of runs for a method that the study lists but does not train."""
+"""Text in the column for the number of runs, for a method that the study lists but does not train.
+"""
 
 
 def reference_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]]
 ) -> Listing | None:
-    """Return the table of paper values, our values and differences; None if the study lists none.
+    """Return the table of values printed in papers, values measured here, and their differences.
+
+    The result is None if the study lists no paper values.
 
     Args:
-        study: Study with the paper values; those of arms that it lacks are ignored.
+        study: Study with the paper values.
         arranged: Its results (`reports.numbers.runs.arrange`).
     """
     cells, records = [], []
@@ -68,7 +71,10 @@ def reference_table(
 
 
 def spell_differing(study: Study) -> str:
-    """Return a phrase on how the study differs from the source of its paper values; else empty."""
+    """Return a sentence on how the study differs from the source of its paper values.
+
+    The result is empty if the study lists no such differences.
+    """
     if not study.differs:
         return ""
     return f" Otherwise than in the source: {'; '.join(study.differs)}."

@@ -1,4 +1,7 @@
-"""Equal runs: table of runs that two columns have in common, trained on different machines."""
+"""Equal runs: table of runs that two columns of a joined table have in common.
+
+Each was trained once per column, usually on different machines.
+"""
 
 from collections.abc import Sequence
 
@@ -13,9 +16,15 @@ from reports.tables.table import Table
 def same_runs(
     heads: Sequence[str], columns: Sequence[JoinedColumn], table: Table
 ) -> Listing | None:
-    """Return the table of differences between equal runs of two columns; None without equal runs.
+    """Return the table of differences between runs that two columns have in common.
 
-    Runs are equal if they have the same run key, so their results should be nearly identical.
+    These runs have the same run key and were trained once per column, usually on different
+    machines, so their results should be nearly identical. The result is None without such runs.
+
+    Args:
+        heads: Heading of each column.
+        columns: The studies to compare; each is compared with the first.
+        table: The main table of the first study.
     """
     shown = table.shown
     first, *others = zip(heads, columns, strict=True)

@@ -1,4 +1,4 @@
-"""Searched: the points that a search has tried, their results, and tables of them."""
+"""Searched: the points that a search has tried, with their results, and tables of both."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -27,7 +27,10 @@ _MOST_POINTS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """The points and arms of a search, with the values of its objectives at every seed."""
+    """The points that a search has tried, with the values of its objectives at every seed.
+
+    The arms of the study file are included for comparison.
+    """
 
     study: Study
     """The study with its points as arms, without the confirmation."""
@@ -43,12 +46,12 @@ class Searched:
 
     @property
     def objective(self) -> str:
-        """The metric by which the winner is selected."""
+        """The metric by which the winner of the search is selected: its first objective."""
         return self.search.strategy.objectives[0]
 
     @property
     def shown(self) -> Metric:
-        """Label, unit and digits with which that metric is displayed."""
+        """Label, unit and number of digits of the metric by which the winner is selected."""
         return self.study.problem.metric(self.objective)
 
     @property
@@ -59,7 +62,7 @@ class Searched:
 
     @cached_property
     def winner(self) -> Point | None:
-        """The complete point that the rule of the search selects; None if no point is complete."""
+        """The complete point that the search's selection rule selects; None if none is complete."""
         errors = {}
         for point in self.history.points:
             summary = self.summary(point.arm)
@@ -69,7 +72,7 @@ class Searched:
 
     @property
     def tied(self) -> tuple[Point, ...]:
-        """The other complete points with the winner's mean."""
+        """The complete points that have the same mean as the winner, without the winner itself."""
         return tuple(
             point
             for point in self.history.points
@@ -81,9 +84,10 @@ class Searched:
 
     @property
     def won(self) -> str:
-        """The parameters of the winner as text, and the number of points with the same mean.
+        """The parameters of the search's winner as text, and the number of points tied with it.
 
-        For example `point 1 has mix.law.alpha = 0.4; 2 other points have the same mean`.
+        For example `point 1 has mix.law.alpha = 0.4; 2 other points have the same mean`; empty
+        without a winner.
         """
         if self.winner is None:
             return ""
@@ -92,7 +96,7 @@ class Searched:
 
     @property
     def ranked(self) -> tuple[Point, ...]:
-        """All points: first complete ones by their mean, then pruned, open and failed ones."""
+        """All points of the search: complete ones, best mean first; then pruned, open, failed."""
         order = ("complete", "pruned", "open", "failed")
         return tuple(
             sorted(
@@ -102,9 +106,13 @@ class Searched:
         )
 
     def summary(self, arm: str, objective: str | None = None) -> Summary | None:
-        """Return mean and interval of an objective over an arm's seeds.
+        """Return mean, sd and interval of an objective over the seeds of a point or an arm.
 
-        The result is None if no seed is complete.
+        The result is None if no run is complete.
+
+        Args:
+            arm: Name of the point or arm.
+            objective: The metric; None means the one by which the winner is selected.
         """
         metric = objective or self.objective
         values = self.values[metric].get(arm, {})
@@ -114,15 +122,19 @@ class Searched:
 
     @property
     def known(self) -> str:
-        """Phrase for captions on the number of points known before the search.
+        """Phrase for captions: the number of points whose values were known before the search.
 
-        The result is empty if there are none.
+        The phrase is empty if there are no such points.
         """
         known = sum(point.is_known for point in self.history.points)
         return f" ({known} of them known before)" if known else ""
 
     def selection(self, metric: str) -> Selection:
-        """Return how the winner was selected, for the caption of a table of its confirmation."""
+        """Return how the search selected its winner, for the caption of the confirmation's table.
+
+        Args:
+            metric: The metric of that table.
+        """
         tried, seeds = len(self.history.points), len(self.study.seeds)
         label, rule = self.study.problem.metric(metric).label, self.search.strategy.select
         counted = dict.fromkeys(self.baselines, 1)
@@ -150,13 +162,15 @@ _RULES = {
 def spell_winner(
     arm: str, values: Mapping[str, Any], num_tied: int, idle: Collection[str] = ()
 ) -> str:
-    """Return the parameters of a winner as text, and the number of points with the same mean.
+    """Return the parameters of a search's winner as text, and the number of points tied with it.
+
+    For example `point 1 has mix.law.alpha = 0.4; 2 other points have the same mean`.
 
     Args:
-        arm: Name of the point.
+        arm: Name of the winner.
         values: Value of each parameter, by its path.
         num_tied: Number of other points with the same mean.
-        idle: Paths whose values have no effect (`Search.without_effect`).
+        idle: Paths of parameters whose values have no effect (`Search.without_effect`).
     """
     named = ", ".join(
         f"{path} = {_spell_value(value)}" + (" (never takes effect)" if path in idle else "")
@@ -167,10 +181,10 @@ def spell_winner(
 
 
 def gather(study: Study, results: Sequence[RunResult], history: SearchHistory) -> Searched:
-    """Return the points of a search with their results.
+    """Collect the points of a search with their results, for tables.
 
     Args:
-        study: A study with a search; the points of the history are among its arms.
+        study: A study with a search; all points of the search are among its arms.
         results: Results of its runs; those of a confirmation are ignored.
         history: All points that the search has proposed.
     """
@@ -196,7 +210,7 @@ def gather(study: Study, results: Sequence[RunResult], history: SearchHistory) -
 
 
 def points_table(searched: Searched) -> Listing:
-    """Return the table of the best points and of the arms; the CSV has all points."""
+    """Return the table of the best points of a search and of the arms; the CSV has all points."""
     search, objective = searched.search, searched.objective
     metric = searched.study.problem.metric
     paths = [parameter.path for parameter in search.space.parameters]
@@ -269,7 +283,14 @@ def points_table(searched: Searched) -> Listing:
 
 
 def winner_table(searched: Searched, table: Table) -> Listing:
-    """Return the table of the winner minus each arm, on the fresh seeds of the confirmation."""
+    """Return the table of differences between the winner of a search and each arm.
+
+    The values are those of the confirmation, at seeds that the search never used.
+
+    Args:
+        searched: The search.
+        table: The main table, with the results of the confirmation.
+    """
     winner, shown = table.selection.winner, table.shown
     assert winner is not None
     found = {

@@ -11,9 +11,9 @@ from sweeps.state.results import RunResult
 
 
 def seeds_table(arranged: Mapping[str, Mapping[int, RunResult]], table: Table) -> Listing | None:
-    """Return the table of values and differences of each arm, one column per seed.
+    """Return the table of every run: value and difference from the baseline, one column per seed.
 
-    The result is None without values.
+    The result is None if no run has a value.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).

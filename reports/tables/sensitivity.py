@@ -19,12 +19,12 @@ _FEW = 3
 def sensitivity_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]], table: Table
 ) -> Listing | None:
-    """Return the differences from the baseline in each read-out.
+    """Return the table of differences from the baseline, computed with each available read-out.
 
-    The result is None if there is only one read-out.
+    The result is None if only one read-out is available.
 
     Args:
-        study: The study of the table.
+        study: The study.
         arranged: Results of the arms of the table (`reports.numbers.runs.arrange`).
         table: The main table of the same results.
     """
@@ -76,14 +76,21 @@ def sensitivity_table(
 
 
 def changed_by_readout(listing: Listing | None) -> list[str]:
-    """Return a phrase for the caption if a sign or decision depends on the read-out; else empty."""
+    """Return a phrase for the main table's caption if a sign or decision depends on the read-out.
+
+    Args:
+        listing: The table of `sensitivity_table`.
+
+    Returns:
+        A list of one text; empty if nothing depends on the read-out, or there is no such table.
+    """
     if listing is None or listing.caption.endswith("changes."):
         return []
     return ["a sign or a decision at 5 % depends on the read-out (sensitivity table)"]
 
 
 def _readouts(table: Table) -> dict[Readout, None]:
-    """Return the read-outs to compare, that of the study first.
+    """Return the read-outs to compare; the study's own read-out comes first.
 
     A mean of the last records is among them only if records are taken epoch by epoch.
     """

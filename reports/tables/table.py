@@ -41,7 +41,7 @@ _MOST_NAMES = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnfinishedRun:
-    """A run without a result in the table, and the reason."""
+    """A run that is left out of the main table, with the reason."""
 
     arm: str
     seed: int
@@ -55,14 +55,14 @@ class UnfinishedRun:
     """Last line of the error; a note if no error is recorded."""
 
     def __str__(self) -> str:
-        """Return one line that names the run and says why it is missing."""
+        """Return one line with the run, its finished epochs, and the reason why it is missing."""
         done = f"{self.epochs}/{self.epochs_expected} {self.unit}s"
         return f"{self.arm} seed {self.seed}: {self.outcome}, {done}: {self.reason}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
-    """The main table of a study. Markdown, LaTeX and CSV are made from this value alone."""
+    """The main table of a study's report. Markdown, LaTeX and CSV are made from this value."""
 
     study: str
     problem: Problem
@@ -85,12 +85,12 @@ class Table:
 
     @property
     def shown(self) -> Metric:
-        """Label, unit and digits with which the compared metric is displayed."""
+        """Label, unit and number of digits of the metric by which arms are compared."""
         return self.problem.metric(self.metric)
 
     @property
     def header(self) -> tuple[str, ...]:
-        """Headings of the columns of `cells`."""
+        """Headings of the columns of the printed table."""
         signs = ("sign-flip p",) if self._has_sign_flip else ()
         minus = spell_heading(f"minus {self.baseline}", self.shown)
         comparison = (minus, "p", *signs, "d")
@@ -100,16 +100,19 @@ class Table:
 
     @property
     def cells(self) -> tuple[tuple[str, ...], ...]:
-        """The text of the `printed` rows, without markup; a dagger marks arms close to the best."""
+        """Text of each cell of the printed table, without markup.
+
+        A dagger marks the means of arms that are not significantly worse than the best one.
+        """
         return tuple(self._cells_of(row) for row in self.printed)
 
     @property
     def printed(self) -> tuple[ArmRow, ...]:
-        """The rows to print; arms that compute the same share one row."""
+        """The rows of the table that are printed; arms that compute the same share one row."""
         return tuple(row for row in self.rows if self.equal[row.arm] == row.arm)
 
     def markdown(self) -> str:
-        """Return the table, its caption and the list of missing runs as Markdown."""
+        """Return the main table, its caption and the list of missing runs as Markdown."""
         lines = [self.header, *self.cells]
         grid = [[escape_markdown(cell) for cell in line] for line in lines]
         for row, line in zip(self.printed, grid[1:], strict=True):
@@ -122,7 +125,7 @@ class Table:
         return "\n\n".join(blocks) + "\n"
 
     def csv(self) -> str:
-        """Return one row per arm at full precision, metrics as fractions."""
+        """Return the text of `table.csv`: one row per arm, full precision, errors as fractions."""
         return spell_csv(self.records())
 
     def records(self) -> list[dict[str, Any]]:
@@ -130,9 +133,10 @@ class Table:
         return [self._record_of(row) for row in self.rows]
 
     def latex(self) -> str:
-        """Return two LaTeX tables that need the package booktabs and fit one text column.
+        """Return the main table as two LaTeX tables, each one text column wide.
 
-        The first has the arms with their differences, the second the other columns.
+        The first has the arms with their differences, the second the other columns. Both need the
+        LaTeX package booktabs.
         """
         num_narrow = self.header.index("p") + 1
         narrow, rest = range(num_narrow), (0, *range(num_narrow, len(self.header)))
@@ -156,9 +160,9 @@ class Table:
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of arms that are compared, each once.
+        """The pairs of arms that the report compares; of pairs with equal tests only the first.
 
-        The first of equal arms stands for all of them.
+        Arms that compute the same have equal tests.
         """
         found: dict[frozenset[str], tuple[str, str]] = {}
         for arm, against in self.family.members:
@@ -170,7 +174,7 @@ class Table:
 
     @property
     def further(self) -> tuple[str, ...]:
-        """The other metrics, which have columns of their own."""
+        """The metrics that have columns in the printed table beside the compared metric."""
         head = self.metric.partition("/")[0]
         beside = (metric.replace("*", head) for metric in self.problem.presentation.beside)
         return tuple(m for m in beside if m in self.metrics and m != self.metric)
@@ -210,7 +214,7 @@ class Table:
         return spell_member(row.compared, self.shown) + shared
 
     def title_of(self, arm: str) -> str:
-        """Return the name of an arm with its tags, for figures."""
+        """Return the name of an arm with its tags, such as `bound [oracle]`."""
         return next(row.title for row in self.rows if row.arm == arm)
 
     def _name_of(self, row: ArmRow) -> str:
@@ -257,10 +261,10 @@ def tabulate(
     selection: Selection = FIXED_ARMS,
     notes: Sequence[str] = (),
 ) -> Table:
-    """Return the main table of a study from the results so far; there may be none.
+    """Return the main table of a study, computed from the results so far, even without any.
 
     Args:
-        study: Defines the arms, the seeds and their order.
+        study: The study, with its arms and seeds; rows are in the order of its arms.
         results: Results of its runs, in any order; a run without a result counts as missing.
         made_with: Device, versions and commit, for the end of the caption.
         selection: How the arms were selected.
@@ -318,8 +322,12 @@ def tabulate(
 def printed_pairs(study: Study, winner: str | None) -> tuple[tuple[str, str], ...]:
     """Return the pairs of arms that a report compares on the headline metric: one family of tests.
 
-    Each arm is compared with the baseline, and the winner of a search with each arm. There are no
-    pairs if the arms are evaluated on different data. Claims are a separate family.
+    Each arm is compared with the baseline, and the winner of a search with each other arm. There
+    are no pairs if the arms are evaluated on different data. Claims are a separate family.
+
+    Args:
+        study: Study with the arms.
+        winner: The arm that a search selected; None without a search.
     """
     if has_differing_populations(study):
         return ()

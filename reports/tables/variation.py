@@ -1,4 +1,4 @@
-"""Variation: table of the spread over seeds that each source of randomness causes alone."""
+"""Variation: table of the spread over seeds if only one source of randomness varies."""
 
 import json
 import math
@@ -23,7 +23,14 @@ _ALL = "all"
 def variation_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]]
 ) -> Listing | None:
-    """Return the spread that each source of randomness causes; None if no arm isolates a source."""
+    """Return the table of the spread over seeds that each source of randomness causes alone.
+
+    The result is None if the study has no arm in which a single source varies.
+
+    Args:
+        study: Study with the arms.
+        arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
+    """
     groups = settings_by_source(study, arranged, study.problem.randomness.source)
     if not any(source != _ALL for of_group in groups.values() for source in of_group):
         return None
@@ -76,15 +83,17 @@ def variation_table(
 def settings_by_source(
     study: Study, arms: Iterable[str], source: Callable[[Config], tuple[str, Config]]
 ) -> dict[str, dict[str, str]]:
-    """Return the arms by setting and source of randomness.
-
-    A setting is all of a configuration but the source. Its name is that of its method or of its
-    first arm.
+    """Group arms whose configurations differ only in the source of randomness that varies.
 
     Args:
-        study: Study with these arms.
+        study: Study with the arms.
         arms: The arms to group.
-        source: Function that splits a configuration into the source that varies and the rest.
+        source: Function that splits a configuration into the name of the source that varies and the
+            rest of the configuration.
+
+    Returns:
+        Arm by group and name of the source. A group is named after its method, or else after its
+        first arm.
     """
     by_setting: dict[str, dict[str, str]] = {}
     names: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Verdicts: table of the claims of a study, their comparisons and their verdicts."""
+"""Verdicts: table of a study's claims, with their comparisons, measured values and verdicts."""
 
 import math
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ def verdict_table(
     verdicts: tuple[Verdict, ...],
     varied: Mapping[str, tuple[Verdict, ...]] | None = None,
 ) -> Listing:
-    """Return the table of claims and verdicts.
+    """Return the table of a study's claims, with their comparisons, values and verdicts.
 
     Args:
         study: Study with the claims.
-        verdicts: Verdicts of its claims, in order.
+        verdicts: Verdicts of its claims, in the order of the study.
         varied: Verdicts in each variant of the study's settings, by the label of the variant.
     """
     found = varied or {}
@@ -86,7 +86,7 @@ def _spell_looks(study: Study) -> str:
 
 
 def spell_claims_family(study: Study) -> str:
-    """Return a phrase on how the verdicts of a study are adjusted for the number of its claims."""
+    """Return a sentence on how a study's verdicts are adjusted for the number of its claims."""
     size = family_size(study)
     if size < 2:
         return "One claim, so nothing is adjusted."
@@ -98,7 +98,10 @@ def spell_claims_family(study: Study) -> str:
 
 
 def spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:
-    """Return two texts: the measured value of a claim with its interval, and the source's value."""
+    """Return two texts on a claim: measured value with interval, and the value in its source.
+
+    Each text is a dash if the value is unknown.
+    """
     shown = study.problem.metric(verdict.claim.that.metric)
     scale, digits = shown.scale, digits_of(verdict.n, shown)
     value = reference = DASH
@@ -124,7 +127,7 @@ def spell_compared(study: Study, claim: Claim) -> str:
 
 
 def spell_judged(study: Study, claim: Claim) -> str:
-    """Return what the value of a claim is, as text: `uniform minus erm`, or the name of one arm."""
+    """Return the name of the value that a claim is about: `uniform minus erm`, or one arm."""
     shown = study.problem.metric(claim.that.metric)
     left, right = _spell_side(claim.that.left, shown), _spell_right(claim, shown)
     judged = left if claim.that.number is not None else f"{left} minus {right}"
@@ -134,7 +137,7 @@ def spell_judged(study: Study, claim: Claim) -> str:
 def verdicts_csv(
     verdicts: tuple[Verdict, ...], varied: Mapping[str, tuple[Verdict, ...]] | None = None
 ) -> str:
-    """Return `verdicts.csv`: one row per claim, numbers at full precision."""
+    """Return the text of `verdicts.csv`: one row per claim, numbers at full precision."""
     if not verdicts:
         return ",".join(COLUMNS) + "\n"
     return spell_csv(verdict_records(verdicts, varied))

@@ -84,7 +84,7 @@ def test_an_interval_that_noise_brings_below_0_is_moved_to_0() -> None:
 
 
 def test_too_few_contexts_and_a_constant_metric_are_refused() -> None:
-    with pytest.raises(ValueError, match="contexts >= 3"):
+    with pytest.raises(ValueError, match="at least 3 contexts"):
         indices([1.0, 2.0], [1.0, 2.0], [1.0, 2.0])
-    with pytest.raises(ValueError, match="the same in every context"):
+    with pytest.raises(ValueError, match=r"need a metric that varies, got 1\.0"):
         indices([1.0] * 3, [1.0] * 3, [1.0, 2.0, 3.0])

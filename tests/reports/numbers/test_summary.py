@@ -58,7 +58,7 @@ def test_equal_values_that_nothing_bounds_show_no_spread_to_make_an_interval_of(
 
 @pytest.mark.parametrize("values", [[], [0.1, math.nan], [math.inf]])
 def test_a_summary_refuses_no_values_and_non_finite_ones(values: list[float]) -> None:
-    with pytest.raises(ValueError, match="values must be finite, at least one"):
+    with pytest.raises(ValueError, match="at least one value, all of them finite"):
         summarise(values)
 
 

@@ -243,7 +243,10 @@ def test_runs_of_different_problems_are_not_compared(
     other = decay_study()
     images = StudyArm(study=study, arm="erm", results=results)
     rates = StudyArm(study=other, arm="rate 1", results=tuple(map(decayed, other.runs())))
-    assert refusal(images, rates) == "erm and rate 1 are runs of different problems"
+    assert refusal(images, rates) == (
+        "the arms erm and rate 1 cannot be compared, because their studies have different "
+        "problems, images and decay"
+    )
 
 
 @pytest.mark.parametrize(
@@ -260,8 +263,9 @@ def test_arms_that_no_seed_pairs_are_refused_by_what_differs(
     mixed = replace(study, arms={**study.arms, "uniform": other})
     results = tuple(ended(mixed, {}))
     first, second = (StudyArm(study=mixed, arm=arm, results=results) for arm in ("uniform", "erm"))
-    expected = f"uniform and erm differ in {unpaired}, so seeds cannot be paired"
-    assert refusal(first, second) == expected
+    assert refusal(first, second) == (
+        f"the arms uniform and erm cannot be paired by seed, because they differ in {unpaired}"
+    )
     assert against(mixed, results, arms="midpoint erm").comparison.n == 5
 
 
@@ -270,8 +274,10 @@ def test_read_outs_that_differ_are_refused_by_their_names(
 ) -> None:
     mean = replace(study, readout=MeanOfLast(evaluations=2))
     first, second = (StudyArm(study=s, arm="erm", results=results) for s in (study, mean))
-    text = "the read-outs must be the same, got last epoch, mean of the last 2 evaluations"
-    assert refusal(first, second) == text
+    assert refusal(first, second) == (
+        "the studies of both arms must have the same read-out, got last epoch and mean of the last "
+        "2 evaluations"
+    )
 
 
 def test_a_metric_that_no_run_has_is_refused_by_those_that_they_have(
@@ -279,8 +285,8 @@ def test_a_metric_that_no_run_has_is_refused_by_those_that_they_have(
 ) -> None:
     first, second = (StudyArm(study=study, arm=arm, results=results) for arm in ("uniform", "erm"))
     assert refusal(first, second, "val/error") == (
-        "small, uniform: no finished run with val/error; they have test/calibration_error, "
-        "test/error, test/nll, train/excess_loss, train/loss"
+        "study small, arm uniform: no complete run has the metric val/error; its runs have "
+        "test/calibration_error, test/error, test/nll, train/excess_loss, train/loss"
     )
 
 
@@ -290,7 +296,9 @@ def test_an_arm_without_a_finished_run_is_refused_whichever_it_is() -> None:
     results = tuple(ended(study, partial))
     for arms in (("uniform", "erm"), ("erm", "uniform")):
         first, second = (StudyArm(study=study, arm=arm, results=results) for arm in arms)
-        assert refusal(first, second) == "small, uniform: no finished run with test/error"
+        assert refusal(first, second) == (
+            "study small, arm uniform: no complete run has the metric test/error"
+        )
 
 
 def test_an_arm_of_which_a_seed_diverged_is_not_compared() -> None:
@@ -300,8 +308,9 @@ def test_an_arm_of_which_a_seed_diverged_is_not_compared() -> None:
     results = tuple(ended(study, {("uniform", 2): diverged}))
     first, second = (StudyArm(study=study, arm=arm, results=results) for arm in ("uniform", "erm"))
     assert first.values(ERROR) == {}
-    said = "small, uniform: diverged at seed 2, so the others are not compared"
-    assert refusal(first, second) == said
+    assert refusal(first, second) == (
+        "study small, arm uniform: diverged at seed 2, so its other runs are not compared"
+    )
 
 
 def test_arms_that_share_no_seed_are_refused() -> None:
@@ -310,8 +319,9 @@ def test_arms_that_share_no_seed_are_refused() -> None:
     ends |= {("erm", seed): {"epochs": 3} for seed in (2, 3, 4)}
     results = tuple(ended(study, ends))
     first, second = (StudyArm(study=study, arm=arm, results=results) for arm in ("uniform", "erm"))
-    text = "uniform and erm share no seed that is finished in both"
-    assert refusal(first, second) == text
+    assert refusal(first, second) == (
+        "the arms uniform and erm have no seed at which the runs of both are complete"
+    )
 
 
 def test_intervals_of_the_arms_are_those_of_the_table_also_at_the_bounds_of_the_metric() -> None:

@@ -224,7 +224,7 @@ def test_homes_of_one_machine_are_told_apart_by_their_names() -> None:
     assert join([here, there], command="").heads == ("runs", "copy")
     with pytest.raises(ValueError, match="two columns show the same study"):
         join([here, here], command="")
-    with pytest.raises(ValueError, match="needs two studies or homes"):
+    with pytest.raises(ValueError, match="needs two columns or more"):
         join([here], command="")
 
 

@@ -58,7 +58,7 @@ def test_arms_of_two_studies_are_compared_and_named_with_them(home: Path, tmp_pa
 def test_a_metric_that_no_run_has_is_refused_by_those_that_they_have(home: Path) -> None:
     said = _compare(home, "digits", *SEEDS, "--arms", "erm", "uniform", "--metric", "nothing")
     assert isinstance(said.exception, RefusedError)
-    assert "no finished run with nothing; they have " in str(said.exception)
+    assert "no complete run has the metric nothing; its runs have " in str(said.exception)
     assert "test/error" in str(said.exception)
 
 
@@ -79,15 +79,15 @@ def test_arms_that_no_seed_pairs_are_refused_by_what_differs(home: Path, tmp_pat
     file.write_text(source.replace("study: digits", "study: held-out"))
     said = _compare(home, "digits", str(file), "--arms", "digits/erm", "held-out/erm")
     assert isinstance(said.exception, RefusedError)
-    assert "erm and erm differ in data.val_size, so seeds cannot be paired" in str(said.exception)
+    assert "cannot be paired by seed, because they differ in data.val_size" in str(said.exception)
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (("--arms", "erm", "mild"), "no arm is named 'mild'"),
-        (("--arms", "erm", "uniform", "--metric", "val/error"), "no finished run with val/error"),
-        (("--arms", "erm", "uniform", "--set", "base.epochs=9"), "no finished run with test/error"),
+        (("--arms", "erm", "uniform", "--metric", "val/error"), "has the metric val/error"),
+        (("--arms", "erm", "uniform", "--set", "base.epochs=9"), "has the metric test/error"),
     ],
 )
 def test_incomparable_arms_are_refused(home: Path, arguments: tuple[str, ...], text: str) -> None:
