@@ -1,1 +1,1 @@
-"""Configuration files for clusters, and submission of a launch to one."""
+"""Configuration files and scripts that start clusters on which studies can be trained."""

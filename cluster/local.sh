@@ -1,6 +1,7 @@
 #!/bin/sh
-# Starts a Ray head on this machine that asks for a token and listens on the loopback alone; Ctrl-C
-# ends it. PORT is the dashboard's, to which `mixsweep submit --address http://127.0.0.1:8265` goes.
+# Starts a Ray head on this machine. It requires a token and listens on the loopback address only;
+# Ctrl-C ends it. PORT is the port of the dashboard, to which jobs are sent, by default with
+# `mixsweep submit --address http://127.0.0.1:8265`.
 set -eu
 umask 077
 

@@ -40,9 +40,9 @@ def ends_of(arranged: Mapping[str, Mapping[int, RunResult]]) -> Ends:
 
 
 def ends_if_measured(study: Study, numbers: Numbers) -> Ends:
-    """Return outcomes by arm and seed in which each run with a value for any claim is `complete`.
+    """Return the outcome `complete`, by arm and seed, for each run that has a value for a claim.
 
-    Used where values are known but outcomes are not. Runs without a value are left out.
+    Used where values are known but outcomes are not. Other runs are left out.
 
     Args:
         study: Study with the claims.
@@ -267,8 +267,11 @@ def open_claims(study: Study, store: Store) -> tuple[Claim, ...]:
 def reached_study(study: Study, store: Store) -> Study:
     """Return a copy of a study with planned looks that has only the seeds needed up to now.
 
-    The stored results decide how many these are (`reached`). The study must have planned looks
-    (`until`).
+    The stored results show which claims are still open, and so need more seeds (`reached`).
+
+    Args:
+        study: Study with planned looks (`until`), and with every seed that it may use.
+        store: Store with the results.
     """
     return reached(study, *_stored(study, store))
 

@@ -110,7 +110,7 @@ class Comparison:
         return sum(end[0] for end in ends) - self.number, sum(end[1] for end in ends) - self.number
 
     def interval(self, confidence: float) -> tuple[float, float] | None:
-        """Return the interval of the mean difference; None if the spread is unknown.
+        """Return the confidence interval of the mean difference; None if the spread is unknown.
 
         Args:
             confidence: Confidence of the interval, in (0, 1).
@@ -147,14 +147,14 @@ class Comparison:
         return effect_interval(t, self.n, confidence)
 
     def level(self, is_decided: Callable[[float, float], bool]) -> float | None:
-        """Return the smallest error level whose interval decides a claim.
+        """Return the smallest error level at which the interval of the comparison decides a claim.
 
-        The result is None if there are no intervals.
+        The result is None if the comparison has no intervals.
 
         Args:
-            is_decided: Function that returns whether an interval with these two ends decides the
-                claim. If it is true for an interval, it must be true for every interval inside that
-                one.
+            is_decided: Function of the two ends of an interval; returns True if the interval
+                decides the claim. If an interval decides it, every interval inside that one must do
+                so too.
         """
         if self.interval(CONFIDENCE) is None:
             return None

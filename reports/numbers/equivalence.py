@@ -10,7 +10,10 @@ from reports.numbers.comparison import Comparison
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Equivalence:
-    """Probabilities that the true mean difference is below, within or above a margin; sum 1."""
+    """Probabilities that the true mean difference is below, within or above a margin.
+
+    They add up to 1.
+    """
 
     below: float
     """Probability that the difference is less than minus the margin."""

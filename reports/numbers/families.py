@@ -57,10 +57,10 @@ _UNADJUSTED = {
 
 
 def record_of(member: Member | None) -> dict[str, float | None]:
-    """Return the numbers of a comparison by column name, for CSV files; None means no comparison.
+    """Return the numbers of a comparison by column name, for CSV files.
 
     Intervals and p are adjusted for the family, as in the printed table. Columns that end in
-    `_unadjusted` are for the comparison alone. Without a comparison, all values are None.
+    `_unadjusted` are for the comparison alone. Without a comparison (None), all values are None.
     """
     alone = None if member is None else member.comparison
     means = {"difference": "difference", "difference_sd": "sd", "d": "effect"}

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 
 def holm(ps: Sequence[float]) -> tuple[float, ...]:
-    """Return p values adjusted by Holm's procedure, in the order of `ps`, which is the family.
+    """Return p values adjusted by Holm's procedure; all of `ps` are one family of tests.
 
-    Sorted in rising order, the i-th of m values (i from 0) is multiplied by m - i. Each result is
-    at least as large as the one before it, and at most 1.
+    The results are in the order of `ps`. Sorted in rising order, the i-th of m values (i from 0) is
+    multiplied by m - i. A product below an earlier one is raised to it, and none exceeds 1.
 
     Source: Holm 1979, A simple sequentially rejective multiple test procedure.
     """

@@ -54,7 +54,9 @@ def seeds_to_find(distance: float, tests: int = 1, *, is_between: bool = False) 
 
 @cache
 def found_by_looks(until: UntilDecided, tests: int) -> float:
-    """Return the difference that planned looks detect with power 0.8, in sd, by simulation.
+    """Return the difference that tests at planned looks detect with power 0.8, by simulation.
+
+    The unit is the sd over seeds.
 
     Args:
         until: The planned looks.

@@ -134,7 +134,7 @@ class Predicted:
         """Return one measure of every run that has it, by arm and seed.
 
         Args:
-            metric: Name of the measure: a key of `MEASURES`, also with `predicted/` in front.
+            metric: Name of the measure, one of `MEASURES`, with or without the prefix `predicted/`.
         """
         measure = MEASURES[metric.removeprefix("predicted/")]
         return {

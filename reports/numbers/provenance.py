@@ -184,7 +184,7 @@ def _describe_search(search: Search, history: SearchHistory | None) -> dict[str,
 
 
 def describe_code() -> dict[str, Any] | None:
-    """Return commit and branch of the code, and if tracked files are modified; None if unknown.
+    """Return commit and branch of mixsweep's code, and whether it is modified; None if unknown.
 
     The first of these sources that exists is used: the repository that mixsweep runs from, the
     commit recorded when the installed package was built, the commit that the submission of a
@@ -208,7 +208,7 @@ def describe_code() -> dict[str, Any] | None:
 
 
 def describe_repository(folder: Path) -> dict[str, Any] | None:
-    """Return commit and branch of a folder, and if tracked files are modified.
+    """Return commit and branch of a git repository, and whether tracked files are modified.
 
     Changes in `reports/published` are ignored, because these files are not code.
 

@@ -34,9 +34,9 @@ def planned_seeds(study: Study, claim: Claim) -> int:
 
 
 def reachable(that: StatedComparison, measures: Mapping[str, Measure], n: int) -> set[Decision]:
-    """Return which of the verdicts `holds` and `fails` some results at n seeds would lead to.
+    """Return the verdicts (`holds`, `fails`) that results at n seeds can lead to.
 
-    Many results are tried. In each, all seeds of an arm have nearly the same value, because this
+    Several results are tried. In each, all seeds of an arm have nearly the same value, because this
     gives the narrowest intervals. The values are the bounds of the metric and their middle; a claim
     about one arm alone also tries the ends and the middle of the values that the claim allows.
     Intervals are those of a single test, the narrowest that Holm's procedure can give. A metric

@@ -29,8 +29,8 @@ def arrange(study: Study, results: Iterable[RunResult]) -> dict[str, dict[int, R
         arranged[run.arm][run.seed] = given.pop((run.arm, run.seed), nothing)
     if given:
         raise ValueError(
-            "results must belong to runs of the study, got results of other (arm, seed): "
-            f"{sorted(given)}."
+            "results must belong to runs of the study, got results of these other pairs of arm and "
+            f"seed: {sorted(given)}."
         )
     return arranged
 

@@ -17,7 +17,7 @@ class Measure:
 
     @property
     def is_bounded(self) -> bool:
-        """True if both bounds are finite."""
+        """True if the lower and the upper bound of the metric are finite."""
         return math.isfinite(self.least) and math.isfinite(self.most)
 
 
@@ -31,10 +31,10 @@ ANY = Measure()
 def least_variance(mean: float, size: int, *, is_difference: bool) -> float:
     """Return a lower limit for the variance over seeds of a metric that is a fraction of N items.
 
-    By chance, few observed values may vary less than sampling of the items allows. A fraction p of
-    N items has sampling variance p (1 - p) / N. Two runs on the same items whose fractions differ
-    by d disagree on at least N |d| items, so their difference has variance at least |d| / N
-    (McNemar 1947). p (1 - p) and |d| are taken as at least 1 / N.
+    The observed variance of few seeds can be smaller by chance. A fraction p of N items has
+    sampling variance p (1 - p) / N. Two runs on the same items whose fractions differ by d disagree
+    on at least N |d| items, so their difference has variance at least |d| / N (McNemar 1947).
+    p (1 - p) and |d| are taken as at least 1 / N.
 
     Args:
         mean: The fraction p, or the difference d.

@@ -89,11 +89,11 @@ def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
 
 
 def prediction_interval(summary: Summary, seeds: int) -> tuple[float, float] | None:
-    """Return the 95 % interval that the mean of further seeds of an arm will lie in; None at n = 1.
+    """Return the 95 % prediction interval for the mean of further seeds of an arm.
 
     It is `mean +- t(0.975, n - 1) sd sqrt(1 / n + 1 / seeds)`, for normal values. At n = 5 it is
     2.4 times as wide as the interval of the mean for one further seed, and equally wide for very
-    many.
+    many. The result is None if the summary is of one seed.
 
     Args:
         summary: Summary of the known seeds.

@@ -36,8 +36,8 @@ def verdicts_of(
 
     A claim is decided at an error level if the interval of its value at that level lies wholly
     inside the allowed values, or wholly outside. Holm's procedure keeps the probability of any
-    wrong verdict at 5 %. It covers all claims of the study, whatever their metric, and those whose
-    runs are missing. Claims with the same test count once.
+    wrong verdict at 5 %. It covers all claims of the study, of all metrics, also claims whose runs
+    are missing. Claims with the same test count once.
 
     Args:
         study: Study with the claims.
@@ -77,7 +77,7 @@ def varied_verdicts(study: Study, results: Iterable[RunResult]) -> dict[str, tup
 
 
 def spell_variants(verdict: Verdict, varied: Mapping[str, tuple[Verdict, ...]]) -> str:
-    """Return a text that lists the variants in which a verdict differs, and those in which not.
+    """Return, as text, the variants in which a verdict differs and those in which it is the same.
 
     A verdict differs if its decision or the sign of its value differs.
 

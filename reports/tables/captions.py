@@ -21,7 +21,7 @@ SELECTION_RULE = "none"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Selection:
-    """How the arms of a table were selected, for its caption: fixed in advance or by a search."""
+    """Selection of the arms of a table, for its caption: fixed in advance, or by a search."""
 
     rule: str = SELECTION_RULE
     """Name of the rule: `none`, or `val-mean` for the lowest mean on validation images, ..."""
@@ -49,7 +49,7 @@ FIXED_ARMS = Selection()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Captioned:
-    """Input of `caption_of`: the parts of a table that its caption describes."""
+    """The parts of a table that its caption describes; the input of `caption_of`."""
 
     study: Study
     rows: Sequence[ArmRow]
@@ -137,7 +137,7 @@ SAME_AT_EVERY_SEED = "each difference is the same at every seed, which shows no 
 
 
 def spell_family(family: Family) -> str:
-    """Return a phrase for captions: how intervals and p are adjusted for their number."""
+    """Return a phrase on the adjustment of intervals and p for the number of comparisons."""
     if family.size == 0:
         if any(member.comparison.is_constant for member in family.members.values()):
             return f"{SAME_AT_EVERY_SEED}, so no tests"
@@ -173,7 +173,7 @@ def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> l
     Args:
         tested: Comparison of each arm, over two seeds or more.
         size: Number of comparisons in their family.
-        shown: The metric compared.
+        shown: The compared metric.
     """
     varying = {
         arm: detectable_difference(c.n, max(1, size)) * c.spread

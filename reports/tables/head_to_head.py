@@ -164,7 +164,10 @@ def head_to_head(first: StudyArm, second: StudyArm, metric: str) -> HeadToHead:
     values = [side.values(metric) for side in sides]
     for side, found in zip(sides, values, strict=True):
         if not found:
-            raise ValueError(f"study {side.study.name}, arm {side.arm}: {_why_none(side, metric)}")
+            raise ValueError(
+                f"the arm {side.arm} of the study {side.study.name} cannot be compared: "
+                f"{_why_none(side, metric)}"
+            )
     shared = values[0].keys() & values[1].keys()
     if not shared:
         raise ValueError(
@@ -190,7 +193,10 @@ def _why_none(side: StudyArm, metric: str) -> str:
     by_seed = arrange(side.study, side.results)[side.arm]
     diverged = [str(seed) for seed, run in by_seed.items() if run.outcome == "diverged"]
     if diverged:
-        return f"diverged at seed {', '.join(diverged)}, so its other runs are not compared"
+        return (
+            f"it diverged at seed {', '.join(diverged)}, and its other runs alone would look too "
+            "good"
+        )
     done = complete_runs(by_seed).values()
     measured = sorted({name for run in done for name in run.records[-1].metrics})
     have = f"; its runs have {', '.join(measured)}" if measured else ""

@@ -40,9 +40,7 @@ from reports.tables.verdicts import spell_numbers
 from sweeps.study.study import Study
 
 _LATEX_COLUMNS = {"means": (1, 3), "differences": (2, 2)}
-"""For two LaTeX tables: number of columns per study, and number of studies that fit the width of
-the text.
-"""
+"""Columns per study, and number of studies that fit the width of the text, by LaTeX table."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

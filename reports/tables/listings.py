@@ -48,13 +48,13 @@ class Listing:
         return f"{markdown_grid(grid)}\n\n{escape_markdown(self.caption)}\n"
 
     def latex(self, label: str) -> str:
-        """Return the table and its caption as LaTeX that needs the package booktabs."""
+        """Return the table and its caption as LaTeX, which needs the LaTeX package booktabs."""
         bold = {(row + 1, column) for row, column in self.bold}
         caption = escape_latex(self.caption)
         return latex_table((self.header, *self.cells), bold, caption=caption, label=label)
 
     def csv(self) -> str:
-        """Return the records as CSV at full precision."""
+        """Return all numbers of the table as CSV text at full precision."""
         return spell_csv(self.records)
 
 

@@ -27,10 +27,7 @@ _MOST_POINTS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """The points that a search has tried, with the values of its objectives at every seed.
-
-    The arms of the study file are included for comparison.
-    """
+    """The points that a search has tried, and the study's arms, with objectives at every seed."""
 
     study: Study
     """The study with its points as arms, without the confirmation."""

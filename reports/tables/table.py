@@ -174,7 +174,7 @@ class Table:
 
     @property
     def further(self) -> tuple[str, ...]:
-        """The metrics that have columns in the printed table beside the compared metric."""
+        """The metrics other than the compared one that have a column in the printed table."""
         head = self.metric.partition("/")[0]
         beside = (metric.replace("*", head) for metric in self.problem.presentation.beside)
         return tuple(m for m in beside if m in self.metrics and m != self.metric)

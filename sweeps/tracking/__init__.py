@@ -1,1 +1,1 @@
-"""MLflow as a view of the store: written by the driver, and always possible to rebuild."""
+"""Tracking: copy the results of a study from the store to MLflow; the copy can be rebuilt."""

@@ -52,7 +52,7 @@ class NotMlflowError(Exception):
 
 
 def is_refusal(error: Exception) -> bool:
-    """Return True if the same call would fail again: MLflow rejected it, or is not at the address.
+    """Return True if a retry would fail: MLflow rejected the call, or the server is not MLflow.
 
     After any other error, for example a lost connection, the call may succeed later.
     """
@@ -82,7 +82,8 @@ def require_name(found: str, wanted: str) -> None:
     if found != wanted:
         raise NotMlflowError(
             "the server at the tracking address is not MLflow: its answer must have the name "
-            f"{wanted!r}, got {found!r}; correct MLFLOW_TRACKING_URI"
+            f"{wanted!r}, got {found!r}; correct the address (--tracking-uri or "
+            "MLFLOW_TRACKING_URI)"
         )
 
 

@@ -109,7 +109,7 @@ class Experiment:
             name: Name of the experiment.
             artifact_location: URL for artifacts if the address is a database, because MLflow's
                 default depends on the working directory; None if a server chooses it.
-            owner: Owner of the runs to write.
+            owner: Owner of the runs to write (see `OWNER_TAG`).
         """
         database = database_file(uri)
         if database is not None and artifact_location == artifacts_beside(database):
@@ -208,7 +208,16 @@ class Experiment:
         tags: Mapping[str, str] | None = None,
         params: Mapping[str, str] | None = None,
     ) -> None:
-        """Send rows, changed tags and missing params of a run to MLflow, in at most one call."""
+        """Send metric values, changed tags and missing params of a run to MLflow, in one call.
+
+        Nothing is sent if MLflow has everything already.
+
+        Args:
+            entry: The run.
+            rows: Metric values to add.
+            tags: Tags that the run should have.
+            params: Params that the run should have.
+        """
         tags = {
             name: value for name, value in (tags or {}).items() if entry.tags.get(name) != value
         }

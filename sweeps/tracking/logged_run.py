@@ -78,7 +78,7 @@ class Wanted:
 
     @property
     def created_tags(self) -> Mapping[str, str]:
-        """The tags with which a run is created in MLflow: those kept up to date, and first ones."""
+        """All tags with which a run is created in MLflow, also those that are never updated."""
         steps = {STEP_TAG: "epochs trained"} if self.level == "seed" else {}
         return {**self.all_tags, **self.first_tags, **steps}
 

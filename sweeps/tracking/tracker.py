@@ -252,8 +252,8 @@ class Tracker:
     def _attempt(self, item: _Item) -> None:
         if not self._may_write():
             raise ConnectionError(
-                "nothing is written to MLflow while it is not certain that this driver still has "
-                "the lease of the study"
+                "writes to MLflow wait until this driver has confirmed that it still has the lease "
+                "of the study"
             )
         try:
             self._write(item)
@@ -329,7 +329,7 @@ class Untracked(Tracker):
         """Do nothing, because this tracker writes nothing to MLflow."""
 
     def load_ahead(self, module: str, *, at_once: bool = False) -> None:
-        """Do nothing: the main thread imports what it needs."""
+        """Do nothing: the main thread imports the modules that it needs."""
 
     @property
     def num_waiting(self) -> int:

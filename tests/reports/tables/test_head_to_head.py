@@ -285,8 +285,9 @@ def test_a_metric_that_no_run_has_is_refused_by_those_that_they_have(
 ) -> None:
     first, second = (StudyArm(study=study, arm=arm, results=results) for arm in ("uniform", "erm"))
     assert refusal(first, second, "val/error") == (
-        "study small, arm uniform: no complete run has the metric val/error; its runs have "
-        "test/calibration_error, test/error, test/nll, train/excess_loss, train/loss"
+        "the arm uniform of the study small cannot be compared: no complete run has the metric "
+        "val/error; its runs have test/calibration_error, test/error, test/nll, "
+        "train/excess_loss, train/loss"
     )
 
 
@@ -297,7 +298,8 @@ def test_an_arm_without_a_finished_run_is_refused_whichever_it_is() -> None:
     for arms in (("uniform", "erm"), ("erm", "uniform")):
         first, second = (StudyArm(study=study, arm=arm, results=results) for arm in arms)
         assert refusal(first, second) == (
-            "study small, arm uniform: no complete run has the metric test/error"
+            "the arm uniform of the study small cannot be compared: no complete run has the metric "
+            "test/error"
         )
 
 
@@ -309,7 +311,8 @@ def test_an_arm_of_which_a_seed_diverged_is_not_compared() -> None:
     first, second = (StudyArm(study=study, arm=arm, results=results) for arm in ("uniform", "erm"))
     assert first.values(ERROR) == {}
     assert refusal(first, second) == (
-        "study small, arm uniform: diverged at seed 2, so its other runs are not compared"
+        "the arm uniform of the study small cannot be compared: it diverged at seed 2, and its "
+        "other runs alone would look too good"
     )
 
 
