@@ -1,1 +1,1 @@
-"""Benchmarks of image training on a device, compared with a conventional training loop."""
+"""Benchmarks of image training on a CPU or GPU, compared with a conventional training loop."""

@@ -1,4 +1,4 @@
-"""Clocks: nvidia-smi's readings of a GPU during a measurement, to detect throttling."""
+"""Clocks: a GPU's clocks during a measurement, as nvidia-smi reports them, to detect throttling."""
 
 import subprocess
 from collections.abc import Iterator
@@ -17,10 +17,13 @@ _THROTTLING = "clocks_throttle_reasons.active"
 
 @contextmanager
 def watched_clocks(device: torch.device) -> Iterator[dict[str, str]]:
-    """Yield a dict that is filled at exit with the GPU's clocks and reasons of throttling.
+    """Record a GPU's clocks, temperature, power and reasons of throttling while a block runs.
 
-    A child process queries the GPU twice a second. The dict maps each clock, the temperature and
-    the power to its range. Without a GPU it stays empty.
+    A child process runs nvidia-smi, which queries the GPU twice a second.
+
+    Yields:
+        A dict that is filled when the block ends: it maps the name of each quantity to its range,
+        and `throttling` to nvidia-smi's codes of the reasons. Without a GPU the dict stays empty.
     """
     found: dict[str, str] = {}
     if device.type != "cuda":
@@ -52,7 +55,7 @@ def _range(values: tuple[str, ...]) -> str:
 
 
 def ask_nvidia_smi(names: str) -> str:
-    """Return nvidia-smi's values of some GPU properties, or the error message if it cannot run.
+    """Return some properties of the GPU from nvidia-smi, or an error message if it cannot run.
 
     Args:
         names: Property names as nvidia-smi's `--query-gpu` takes them, separated by commas.

@@ -1,11 +1,12 @@
-"""Device: benchmarks the runs of table 1 on a GPU, in ten minutes, with PyTorch alone.
+"""Device: benchmarks image training on a GPU, in ten minutes, with PyTorch and without Ray.
 
     python -m mixup_core.bench.device [FILE]
 
-Steps are timed in blocks, after warm-up steps. The blocks alternate between the variants of the
-step, and the device is synchronised only before and after a block. A part that fails records its
-error; the others still run. On a machine without a GPU the same code runs at a small size as a
-rehearsal, whose figures mean nothing.
+The runs are those of table 1 of arXiv:2210.13512. Training steps are timed in blocks, after warm-up
+steps. Blocks of the variants of a step alternate, and the device is synchronised only before and
+after a block. If a part of the benchmark fails, its error is recorded and the other parts still
+run. On a machine without a GPU the same code runs at a small size, as a rehearsal; the measured
+values then have no meaning.
 """
 
 import json
@@ -56,14 +57,14 @@ PREDICTED = {
     ("hours of table 1", "tf32"): "2.3",
     ("hours of table 1", "bfloat16"): "1.34",
 }
-"""Figures predicted for one H100 before any was measured, by (part, figure)."""
+"""Results predicted for one H100 before anything was measured, by (part of the benchmark, name)."""
 
 
 def measure(write: Callable[[Figures], None]) -> Figures:
-    """Run all parts of the benchmark and return their figures.
+    """Run all parts of the benchmark and return the measured values, by name of the part.
 
     Args:
-        write: Called after every part with all figures so far.
+        write: Called after every part with all values measured so far.
     """
     fix_precision(os.environ)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -89,7 +90,7 @@ def measure(write: Callable[[Figures], None]) -> Figures:
 
 
 def environment(device: torch.device) -> Figures:
-    """Return name of the device, driver and library versions."""
+    """Return the name of the device, and the versions of Python, PyTorch and the GPU driver."""
     found: Figures = {
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -106,7 +107,7 @@ def environment(device: torch.device) -> Figures:
 
 
 def ceilings(size: Size, device: torch.device) -> Figures:
-    """Return the rates of plain matrix products and copies: upper bounds for any training step."""
+    """Return the speed of plain matrix products and copies: upper bounds for any training step."""
     found: Figures = {}
     side = size.matrix
     precisions: Mapping[Precision, torch.dtype] = {
@@ -179,15 +180,15 @@ def ladder(size: Size, device: torch.device) -> Figures:
 
 
 def silence(size: Size, device: torch.device) -> Figures:
-    """Check that a training step never makes the host wait for the GPU.
+    """Check that a training step never makes the host wait for the GPU; return the steps checked.
 
-    PyTorch raises an error at the first synchronisation, which ends this part.
+    At the first wait, PyTorch raises an error, and this part of the benchmark ends.
     """
     step = build(Rung(), size, device)
     step()
     wait(device)
     if device.type != "cuda":
-        return {"absent": "only a GPU can be waited for"}
+        return {"absent": "this check needs a GPU, got (device=cpu)."}
     torch.cuda.set_sync_debug_mode("error")
     try:
         for _ in range(size.steps):
@@ -198,7 +199,7 @@ def silence(size: Size, device: torch.device) -> Figures:
 
 
 def checkpoint(size: Size, device: torch.device) -> Figures:
-    """Return the seconds to serialise a training state and to write it to disk, and its MB."""
+    """Return the seconds to serialise a training state and write it to disk, and its size in MB."""
     config, (data, _) = config_of(size, size.data[0]), images_of(size, size.data[0])
     state = TrainingState.initial(config, data.info, device)
     list(islice(fit(config, data, state, device=device), 1))
@@ -219,7 +220,7 @@ def checkpoint(size: Size, device: torch.device) -> Figures:
 
 
 def precisions(size: Size, device: torch.device) -> Figures:
-    """Return bfloat16's test error minus float32's, by seed, and the mean of these differences."""
+    """Return the test error with bfloat16 minus that with float32, for each seed and on average."""
     data, kind = images_of(size, size.data[0])
     errors: dict[Precision, list[float]] = {"bfloat16": [], "float32": []}
     for seed in range(size.seeds):
@@ -234,7 +235,7 @@ def precisions(size: Size, device: torch.device) -> Figures:
 
 
 def determinism(size: Size, device: torch.device) -> Figures:
-    """Return the slowdown by deterministic kernels, and whether a resumed run has equal bits."""
+    """Return the slowdown by deterministic kernels, and whether a resumed run has equal weights."""
     free = timed(build(Rung(), size, device), size.steps, device, warm_up=3)
     with kernels(deterministic=True):
         fixed = timed(build(Rung(), size, device), size.steps, device, warm_up=3)
@@ -255,7 +256,8 @@ def determinism(size: Size, device: torch.device) -> Figures:
 def hours(size: Size, device: torch.device) -> Figures:
     """Return the seconds per epoch on each dataset, and the hours of 15 runs of 100 epochs on each.
 
-    Epochs are complete: all training images, the smaller last batch, and the test images.
+    The bundled studies of table 1 have so many runs. A timed epoch is complete: all training
+    images with the smaller last batch, and the evaluation on test images.
     """
     found: Figures = {"precision of the bundled studies": TABLE_1_PRECISION}
     for precision in DTYPES:
@@ -264,7 +266,7 @@ def hours(size: Size, device: torch.device) -> Figures:
             config = replace(config_of(size, name, precision), epochs=2)
             data, _ = images_of(size, name)
             run = fit(config, data, device=device)
-            next(run)  # memory is taken and kernels are chosen
+            next(run)  # the first epoch is slower: it allocates memory and chooses kernels
             started = time.perf_counter()
             next(run)
             found[f"{precision}, {name}, seconds of an epoch"] = time.perf_counter() - started
@@ -287,7 +289,7 @@ PARTS: Mapping[str, Callable[[Size, torch.device], Figures]] = {
 
 
 def main(arguments: list[str]) -> None:
-    """Run the benchmark, write its figures to a file (default `device.json`) and print them."""
+    """Run the benchmark; write the results to a file (default `device.json`) and print them."""
     file = Path(arguments[0]) if arguments else Path("device.json")
 
     def write(so_far: Figures) -> None:

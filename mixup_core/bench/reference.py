@@ -1,8 +1,9 @@
-"""Reference: a conventional training loop, written from the description in papers on mixup.
+"""Reference: a conventional training loop for mixup, with which mixsweep's own loop is compared.
 
-It builds the concatenated images of a run beforehand, fetches each through a `DataLoader` without
-workers, scales the two views at each access, fetches the partners as a second batch, mixes, and
-trains with PyTorch's default Adam in float32.
+It is written from the description in papers. Each training image is concatenated with a second
+image, its other view, before training starts. A `DataLoader` without workers fetches one image at a
+time and scales both views by random factors. The partners are fetched as a second batch and mixed
+in. The optimizer is PyTorch's default Adam, in float32.
 """
 
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ from mixup_core.laws import Law
 
 
 class ConcatenatedViews(Dataset[tuple[Tensor, int]]):
-    """Dataset of images joined with a second view, normalised beforehand, scaled at each access."""
+    """Dataset of normalised images with a second view; each access scales both views."""
 
     def __init__(self, images: Images, info: DatasetInfo, seed: int) -> None:
         beside = draw_view_partners(images.labels, pair_classes(info.num_classes, seed), seed)
@@ -42,7 +43,7 @@ class ConcatenatedViews(Dataset[tuple[Tensor, int]]):
 def batches(
     data: ConcatenatedViews, batch_size: int, law: Law
 ) -> Iterator[tuple[Tensor, Tensor, Tensor, float]]:
-    """Yield (mixed images, labels, labels of the partners, weight of the images) for one epoch."""
+    """Yield (mixed images, labels, labels of the partners, lam) for each batch of an epoch."""
     for images, labels in DataLoader(data, batch_size=batch_size, shuffle=True):
         lam = _weight(law)
         if not law.mixes:
@@ -65,7 +66,7 @@ def train_epoch(  # noqa: PLR0913  each is a thing of its own
     law: Law,
     device: torch.device,
 ) -> float:
-    """Train for one epoch and return the mean loss; each batch is copied to the device."""
+    """Train for one epoch and return the mean loss per image; batches are copied one at a time."""
     network.train()
     loss_of = nn.CrossEntropyLoss()
     total = 0.0

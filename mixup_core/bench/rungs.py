@@ -1,4 +1,4 @@
-"""Rungs: variants of the same training step, from the plain one to a CUDA graph."""
+"""Rungs: variants of the same training step, from plain PyTorch to a CUDA graph."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -30,10 +30,13 @@ class Rung:
     searched: bool = False
     """True: cuDNN tries its kernels and keeps the fastest (`cudnn.benchmark`)."""
     compiled: Literal["default", "max-autotune-no-cudagraphs"] | None = None
+    """Mode of `torch.compile`; None: the network is not compiled."""
     graphed: bool = False
+    """True: the step is captured as a CUDA graph and replayed."""
     mixes: bool = True
+    """True: train with the law Beta(1, 1); False: with ERM."""
     is_small: bool = False
-    """True: train `Size.small` instead of `Size.model`."""
+    """True: train the network `Size.small` instead of `Size.model`."""
 
 
 LADDER = {
@@ -54,17 +57,20 @@ LADDER = {
     "small network, compile": Rung(is_small=True, compiled="default"),
     "small network, CUDA graph": Rung(is_small=True, graphed=True),
 }
-"""Variants of the training step by name. A name that begins with + adds to the variants before it,
-from `bfloat16, channels_last` on. The product itself trains as `+ fused Adam`, in the precision of
-its study.
+"""Variants of the training step by name. A name that begins with + extends an earlier variant:
+`+ fused Adam` extends `bfloat16, channels_last`; `+ cudnn.benchmark` extends `+ fused Adam`, and
+the later ones extend `+ cudnn.benchmark`. Studies of images are trained with `+ fused Adam`, in the
+precision that the study sets.
 """
 
 
 def build(rung: Rung, size: Size, device: torch.device) -> TrainingStep:
-    """Return a function that performs one training step on the next full batch, without end.
+    """Return a function that performs one training step each time it is called.
+
+    Each step uses the next full batch; after the last epoch, training starts again from epoch 0.
 
     Raises:
-        RuntimeError: If the variant needs a GPU and the device is none.
+        RuntimeError: If the variant needs a GPU and the device is the CPU.
     """
     if rung.graphed and device.type != "cuda":
         raise RuntimeError("a CUDA graph needs a GPU, got (device=cpu).")
@@ -99,14 +105,14 @@ def build(rung: Rung, size: Size, device: torch.device) -> TrainingStep:
 
 
 def _compiled(network: Any, rung: Rung, device: torch.device) -> Any:
-    """Return the compiled network; on a CPU, graphs are captured but no code is generated."""
+    """Return the compiled network; on a CPU, its graph is captured but no code is generated."""
     if device.type == "cuda":
         return torch.compile(network, mode=rung.compiled)
     return torch.compile(network, backend="aot_eager")
 
 
 def _graphed(compute: Callable[[Batch], None], rows: Iterator[Batch]) -> TrainingStep:
-    """Return a step that replays one CUDA graph, after copying the next batch into its inputs."""
+    """Return a training step that copies the next batch into a CUDA graph's inputs and runs it."""
     held = next(rows)
     aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     aside.wait_stream(torch.cuda.current_stream())
@@ -134,7 +140,7 @@ def _loss(config: TrainConfig, network: Any, batch: Batch) -> torch.Tensor:
 
 
 def _endless(config: TrainConfig, images: TrainingImages) -> Iterator[Batch]:
-    """Yield full batches of one epoch after another, for ever. Smaller last batches are skipped."""
+    """Yield the full batches of one epoch after another, without end; skip smaller last batches."""
     how = config.in_epoch(0)
     for epoch in cycle(range(1000)):
         for batch in batches(images, Draws.for_training(config, epoch, how, images), how):

@@ -1,4 +1,4 @@
-"""Sharing: throughput of several processes on one GPU, with and without NVIDIA's MPS."""
+"""Sharing: speed of several processes that train on one GPU, with and without NVIDIA's MPS."""
 
 import os
 import subprocess
@@ -21,9 +21,9 @@ _NETWORKS = ("large", "small")
 
 
 def side_by_side(size: Size, device: torch.device) -> dict[str, float | str]:
-    """Return the total images per second of processes that share a device, by their number.
+    """Return the total images per second of processes that share a device, by number of processes.
 
-    All processes are ready before timing begins, and are counted over the same window of time.
+    Timing begins when all processes are ready, and their steps are counted over the same seconds.
     """
     found: dict[str, float | str] = {}
     alone: dict[str, float] = {}
@@ -43,15 +43,15 @@ def side_by_side(size: Size, device: torch.device) -> dict[str, float | str]:
 
 
 def together(count: int, window: float, variables: Mapping[str, str]) -> dict[str, float]:
-    """Return the total images per second of `count` processes that train at once, by network.
+    """Return the total images per second of several processes that train at once, by network.
 
     Args:
         count: Number of processes.
         window: Seconds during which steps are counted.
-        variables: Environment variables to add, such as those of MPS.
+        variables: Environment variables to add for the processes, such as those of MPS.
 
     Raises:
-        RuntimeError: If a process ends without a figure.
+        RuntimeError: If a process ends without reporting its images per second.
     """
     workers = [
         subprocess.Popen(
@@ -69,28 +69,38 @@ def together(count: int, window: float, variables: Mapping[str, str]) -> dict[st
 
 
 def _rate(workers: "list[subprocess.Popen[str]]") -> float:
-    """Start the timing of processes that are ready; return the sum of their images per second.
+    """Wait until all processes are ready, start their timing, and return their total speed.
+
+    Returns:
+        The sum of their images per second.
 
     Raises:
-        RuntimeError: If a process ends without a figure.
+        RuntimeError: If a process ends without reporting its images per second.
     """
     inputs = [cast("IO[str]", worker.stdin) for worker in workers]
     outputs = [cast("IO[str]", worker.stdout) for worker in workers]
     if any(output.readline() != "ready\n" for output in outputs):
-        raise RuntimeError(f"one of {len(workers)} processes ended before it was ready")
+        raise RuntimeError(
+            f"one of {len(workers)} processes ended before it was ready to train; stderr has its "
+            "error"
+        )
     begin = time.clock_gettime(_COMMON_CLOCK) + 0.2
     for one in inputs:
         one.write(f"{begin}\n")
     rates = [output.readline() for output in outputs]
     if not all(rate.strip() for rate in rates):
-        raise RuntimeError(f"one of {len(workers)} processes ended without reporting its rate")
+        raise RuntimeError(
+            f"one of {len(workers)} processes ended without reporting its rate; stderr has its "
+            "error"
+        )
     return sum(map(float, rates))
 
 
 def main(arguments: list[str]) -> None:
-    """Run one worker process: time each network and print its images per second.
+    """Time the training of each network in a worker process; `together` starts several of them.
 
-    For each network the worker prints `ready`, reads the start time from stdin, and trains.
+    For each network the worker prints `ready`, reads the start time from stdin, trains, and prints
+    its images per second. The first argument is the number of seconds to train.
     """
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     size = GPU if device.type == "cuda" else REHEARSAL
@@ -117,7 +127,7 @@ def main(arguments: list[str]) -> None:
 
 @contextmanager
 def _mps(device: torch.device) -> Iterator[dict[str, str]]:
-    """Context manager: run NVIDIA's MPS daemon; yield the environment variables its clients need.
+    """Run NVIDIA's MPS daemon during a block; yield the environment variables for its clients.
 
     Raises:
         RuntimeError: If there is no GPU.

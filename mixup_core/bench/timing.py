@@ -1,4 +1,4 @@
-"""Timing: seconds per step on a device, synchronised only at the start and the end."""
+"""Timing: mean seconds per step; the device is synchronised only before and after all steps."""
 
 import time
 from collections.abc import Callable
@@ -9,7 +9,7 @@ import torch
 def timed(
     step: Callable[[], object], times: int, device: torch.device, *, warm_up: int = 1
 ) -> float:
-    """Return the mean seconds of `times` steps; the device is synchronised only before and after.
+    """Return the mean seconds of a step; the device is synchronised only before and after `times`.
 
     Args:
         step: Function that performs one step.

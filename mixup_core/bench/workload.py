@@ -1,4 +1,4 @@
-"""Workload: amount of work, datasets and configurations of the device benchmark."""
+"""Workload: number of steps, datasets and configurations of the device benchmark."""
 
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ from mixup_core.problem import DataError
 
 Network = ResNet18 | NarrowResNet | Mlp
 TABLE_1_PRECISION: Precision = "float32"
-"""Precision of the bundled studies of table 1."""
+"""Precision of the bundled studies that repeat table 1 of arXiv:2210.13512."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +27,7 @@ class Size:
     steps: int
     """Training steps in one timed block."""
     matrix: int
-    """Side of the square matrices that are multiplied."""
+    """Number of rows and columns of the matrices that are multiplied to measure peak speed."""
     epochs: int
     seeds: int
     processes: tuple[int, ...]
@@ -36,7 +36,7 @@ class Size:
     """Seconds during which the steps of concurrent processes are counted."""
     model: Network
     small: Network
-    """Network with steps so short that launching kernels dominates their time."""
+    """Network whose steps are so short that most of their time is spent on launching kernels."""
     data: tuple[str, ...]
     limit: int | None = None
     """Maximum number of training images; None: all of them."""
@@ -72,8 +72,8 @@ REHEARSAL = Size(
 def images_of(size: Size, name: str) -> tuple[Splits, str]:
     """Return a dataset and a description of its images: the published images, or noise.
 
-    Noise is used if the dataset is not on this machine. It has the dataset's true number of images,
-    so that the last batch has the same size.
+    Noise replaces the images of a dataset that is not on this machine, in the same number, so that
+    the last batch has the same size.
     """
     try:
         data, kind = load(DataConfig(name=name)), "published images"
@@ -89,7 +89,7 @@ def images_of(size: Size, name: str) -> tuple[Splits, str]:
 def config_of(
     size: Size, name: str, precision: Precision = TABLE_1_PRECISION, *, mixes: bool = True
 ) -> TrainConfig:
-    """Return the configuration of a run of table 1, with `size.epochs` epochs.
+    """Return the configuration of a run of table 1 of arXiv:2210.13512, with `size.epochs` epochs.
 
     Args:
         size: Size of the benchmark.
@@ -108,7 +108,7 @@ def config_of(
 
 
 def _noise(name: str) -> Splits:
-    """Return random images around one weak pattern per class, so that the test error is above 0."""
+    """Return a dataset of noise with one weak pattern per class, so the test error is not 0."""
     info, rng = CATALOG[name], torch.Generator().manual_seed(1)
     shape = (info.channels, info.image_size, info.image_size)
     patterns = torch.randint(0, 256, (info.num_classes, *shape), dtype=torch.uint8, generator=rng)

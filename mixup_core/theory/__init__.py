@@ -1,1 +1,1 @@
-"""Synthetic settings of papers on mixup, as problems that studies can run, with exact values."""
+"""Problems on synthetic data from papers on mixup, where measured values have exact references."""

@@ -1,9 +1,9 @@
 """ALTERNATING_LINE: labels that alternate along a line; mixup with a large alpha cannot fit them.
 
-The points 0, 1, ..., p - 1 of the real line have the labels i mod c. For three points and two
-classes, half-way mixing of 0 and 2 puts twice as much weight of label 0 at x = 1 as the pair (1, 1)
-puts of label 1. The optimal probability of label 0 there is thus 2/3, and one point of three is
-misclassified.
+The points i = 0, 1, ..., p - 1 of the real line have the labels i mod c. Take three points and two
+classes, mixed with lam = 1/2. At x = 1, the ordered pairs (0, 2) and (2, 0) have label 0 and the
+pair (1, 1) has label 1. The optimal probability of label 0 at x = 1 is thus 2/3, and one point of
+three is misclassified.
 
 Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.3 and its public code.
 """
@@ -27,7 +27,7 @@ from mixup_core.tree.limits import Count, Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AlternatingLineConfig(Checked):
-    """Configuration of a network trained on the alternating line under one law."""
+    """Configuration of a network trained on points with alternating labels under one law."""
 
     problem: ClassVar = "alternating-line"
 
@@ -42,9 +42,9 @@ class AlternatingLineConfig(Checked):
     lr: Positive = 1e-3
     """Learning rate of Adam."""
     radius: Annotated[float, Range(0, 0.5, "()")] = 0.15
-    """Distance from a point within which mixed labels count in `middle/optimal`. It stands for the
-    resolution of a network, and was chosen here to match the published probabilities at alpha = 1
-    and 32.
+    """Radius around the middle point; `middle/optimal` averages the labels of mixed points within
+    it. The radius represents the resolution of a network. This project chose the default to match
+    the published probabilities at alpha = 1 and 32.
     """
     steps_per_epoch: Count = 50
     """Number of steps between two records."""
@@ -57,7 +57,7 @@ class AlternatingLineConfig(Checked):
         """Check that there are at most as many classes as points.
 
         Raises:
-            RuleError: If there are more.
+            RuleError: If there are more classes than points.
         """
         require(self.classes <= self.points, "classes <= points", self, "classes", "points")
 
@@ -68,20 +68,21 @@ class AlternatingLineConfig(Checked):
 
 
 def optimal_probability(config: AlternatingLineConfig) -> float:
-    """Return the probability of its own label that the optimal classifier gives the middle point.
+    """Return the probability that the optimal classifier gives to the middle point's own label.
 
-    It is the fraction of that label among all mixed labels within the radius r. Over the p^2
-    ordered pairs (i, j), z = lam i + (1 - lam) j, with x the middle point:
+    The probability is the fraction of this label among the labels of all mixed points within the
+    radius r. The sums run over the p^2 ordered pairs (i, j), with z = lam i + (1 - lam) j and x the
+    middle point:
 
         sum P(|z - x| <= r) E[lam [y_i = y_x] + (1 - lam) [y_j = y_x] | |z - x| <= r]
         / sum P(|z - x| <= r)
 
     For Beta(a, a), P(lam <= t) = I_t(a, a) and E[lam; lam <= t] = I_t(a + 1, a) / 2, I the
-    regularised incomplete beta function. For midpoint mixing of 0, 1, 2 it is 1/3 at any radius
-    below 1/2: the classifier that is optimal for the mixed loss is wrong there.
+    regularised incomplete beta function. For midpoint mixing of 0, 1, 2 the result is 1/3 at any
+    radius below 1/2: the classifier with the lowest mixed loss misclassifies the middle point.
 
-    Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.3, for midpoint. The radius,
-    without which a continuous law has no effect at a point, is this project's.
+    Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.3, for midpoint. The radius is an
+    addition of this project: without it, a continuous law has no effect at a single point.
     """
     middle, own, all_labels = config.middle, 0.0, 0.0
     labels = [point % config.classes for point in range(config.points)]
@@ -100,7 +101,10 @@ def optimal_probability(config: AlternatingLineConfig) -> float:
 
 
 def start(config: AlternatingLineConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the process of a run before its first record."""
+    """Create the process that trains a network and yields records; called by `Problem.start`.
+
+    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    """
     del data_root, device
     from scipy.special import softmax
 
@@ -172,7 +176,8 @@ ALTERNATING_LINE = Problem(
     ),
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )
-"""The problem of alternating labels, for which mixup with large alpha fails.
+"""Problem of labels that alternate along a line, which mixup with a large alpha cannot fit.
 
-A search that minimises `middle/tie` finds the alpha at which the predicted label flips.
+`middle/tie` is 0 at the alpha at which the predicted label of the middle point changes; a search
+can find this alpha.
 """

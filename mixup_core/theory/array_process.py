@@ -1,4 +1,4 @@
-"""ArrayProcess: a run whose state consists of NumPy arrays; each step yields one record."""
+"""ArrayProcess: a run in progress whose state consists of NumPy arrays."""
 
 import io
 import math
@@ -19,22 +19,27 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(kw_only=True, slots=True)
 class ArrayProcess:
-    """A run in progress (see `mixup_core.problem.Process`) with NumPy arrays as its state."""
+    """A run in progress whose state consists of NumPy arrays (see `mixup_core.problem.Process`)."""
 
     epochs: int
     """Number of records of the finished run."""
     state: Arrays
     """The arrays that `advance` changes."""
     advance: Callable[[int, Arrays], Mapping[str, float]]
-    """Function of the epoch (from 0) and the state, which updates the state in place and returns
-    the metrics. Its result must depend on nothing else.
+    """Takes the epoch (from 0) and the state; updates the state in place and returns the metrics of
+    the epoch. State and metrics must depend on nothing else.
     """
     records: list[EpochRecord] = field(default_factory=list)
     """Records of the finished epochs, epoch 0 first."""
 
     @classmethod
     def of_records(cls, epochs: int, record: Callable[[int], Mapping[str, float]]) -> Self:
-        """Return a process without state, from a function of the epoch (from 0) to its metrics."""
+        """Return a process without state.
+
+        Args:
+            epochs: Number of records of the finished run.
+            record: Takes an epoch (from 0) and returns its metrics.
+        """
         return cls(epochs=epochs, state={}, advance=lambda epoch, _: record(epoch))
 
     def __iter__(self) -> Iterator[EpochRecord]:
@@ -50,7 +55,7 @@ class ArrayProcess:
             broken += [name for name, value in self.state.items() if not np.isfinite(value).all()]
             if broken:
                 raise DivergedError(
-                    f"{' and '.join(broken)} must be finite, got ({epoch=}, {metrics}).",
+                    f"{' and '.join(broken)} must be finite, got ({epoch=}, {metrics=}).",
                     epoch,
                 )
             record = EpochRecord(epoch=epoch, metrics=metrics)
@@ -58,17 +63,17 @@ class ArrayProcess:
             yield record
 
     def to_bytes(self) -> bytes:
-        """Return the state as an NPZ archive; equal states give equal bytes."""
+        """Return the state as the bytes of an NPZ archive; equal states give equal bytes."""
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **self.state)
         return buffer.getvalue()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Restore a state that `to_bytes` returned, and the records up to it.
+        """Restore a state that `to_bytes` returned, and the records of the epochs before it.
 
         Raises:
-            StateError: If the bytes are not an archive of arrays with these names, shapes and
-                types.
+            StateError: If the bytes are not an archive of arrays with the names, shapes and types
+                of this run's state.
         """
         try:
             found = read_arrays(content)
@@ -79,8 +84,9 @@ class ArrayProcess:
             ) from error
         if _forms(found) != _forms(self.state):
             raise StateError(
-                "a state must hold the arrays of its run, "
-                f"got ({_forms(found)}, expected={_forms(self.state)})."
+                f"a stored state of {len(content)} bytes is not a state of this run: its arrays "
+                f"have the names, shapes and types {_forms(found)}, but {_forms(self.state)} are "
+                "needed."
             )
         self.state = found
         self.records = list(records)

@@ -1,4 +1,4 @@
-"""ENTROPY_FLOOR: the lowest possible mixup loss of any network, exact and by sampling."""
+"""ENTROPY_FLOOR: the lowest possible mixup loss of any network, exact and estimated by sampling."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ from mixup_core.tree.limits import Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EntropyFloorConfig(Checked):
-    """Configuration of a Monte Carlo estimate of the lowest possible loss under one law."""
+    """Configuration of a Monte Carlo estimate of the lowest possible mixup loss under one law."""
 
     problem: ClassVar = "entropy-floor"
 
@@ -38,33 +38,34 @@ class EntropyFloorConfig(Checked):
     draws: Annotated[int, Range(2, 10_000_000)] = 100_000
     """Number of mixed pairs drawn for the Monte Carlo estimate."""
     target: Annotated[float, Range(0, 1, "[)")] | None = None
-    """Target for the lowest possible loss, in nats. Its distance from the estimate is recorded, so
-    that a search over laws can minimise it. None: no distance is recorded.
+    """Wanted value of the lowest possible loss, in nats. The run records the distance between the
+    estimate and this value, so that a search can find a law with this lowest loss. None: the run
+    records no distance.
     """
     epochs: OneRecord = 1
-    """Number of records: one, because the computation has one step."""
+    """Number of records: always one."""
     seed: Seed = 0
     """Seed of the drawn pairs."""
 
 
 def entropy_floor(law: Law, classes: int) -> float:
-    """Return the infimum of the mixed cross entropy over all functions, in nats.
+    """Return the infimum of the expected mixed cross entropy over all classifiers, in nats.
 
         inf J_M = P(y != y') h,   h = E[-lam ln lam - (1 - lam) ln(1 - lam)],
 
     with P(y != y') = (C - 1) / C for C equally frequent classes and partners drawn with
-    replacement, and h = psi(2 a + 1) - psi(a + 1) for Beta(a, a). It is attained if the softmax of
-    each mixed input is its mixed label; a function can achieve this as long as no two mixed inputs
-    with different labels coincide.
+    replacement, and h = psi(2 a + 1) - psi(a + 1) for Beta(a, a). A classifier attains the infimum
+    if its softmax for each mixed input is the mixed label. Such a classifier exists as long as no
+    two mixed inputs with different labels coincide.
 
-    Source: Liu et al. 2023, arXiv:2303.01475, lemma 1, which states a = 1: (C - 1) / (2 C). The
-    general law follows from E[-2 lam ln lam] over Beta(a, a).
+    Source: Liu et al. 2023, arXiv:2303.01475, lemma 1, for a = 1: (C - 1) / (2 C). Other a follow
+    from E[-2 lam ln lam] over Beta(a, a).
     """
     return (classes - 1) / classes * law.label_entropy()
 
 
 def sampled_entropies(config: EntropyFloorConfig) -> Floats:
-    """Return the entropy of the mixed label of each drawn pair, in nats: (draws,)."""
+    """Draw pairs and weights; return the entropy of each pair's mixed label, in nats: (draws,)."""
     from scipy.special import entr
 
     rng = stream(config.seed, "mixing")
@@ -74,7 +75,10 @@ def sampled_entropies(config: EntropyFloorConfig) -> Floats:
 
 
 def start(config: EntropyFloorConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the process of a run before its only record."""
+    """Create the process that computes a run's only record; called by `Problem.start`.
+
+    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    """
     del data_root, device
 
     def record(epoch: int) -> Mapping[str, float]:
@@ -122,4 +126,4 @@ ENTROPY_FLOOR = Problem(
     ),
     cost=Cost(work=lambda config: int(config.draws), work_unit="draws"),
 )
-"""The problem of estimating the lowest possible mixup loss; a run takes one step."""
+"""Problem of the lowest possible mixup loss: a Monte Carlo estimate beside the exact value."""

@@ -1,12 +1,13 @@
 """GAUSSIAN_FEATURES: risk of a linear model trained on noisy labels, for d / m below and above 1.
 
-m labels y = theta*^T phi + Z on Gaussian features phi ~ N(0, I_d), theta* ~ N(0, I_d / d). Mixing
-causes the noise Z = lam (1 - lam) ||x - x'||^2 with x, x' ~ U[-1, 1]^{d0}, independent of the
-features. Gradient flow of ||theta^T Phi - y||^2 / (2 m) starts at theta = 0. At time t, along each
-eigenvector of Phi Phi^T / m, the fraction e^{-mu t} of theta* is not yet learned, and the fraction
-1 - e^{-mu t} of Phi^+ Z is fitted. With gamma = d / m fixed and d, m -> infinity, the eigenvalues
-mu follow the law F of Marchenko and Pastur, and the expected excess risk E ||theta_t - theta*||^2
-is
+The data are m labels y = theta*^T phi + Z with Gaussian features phi ~ N(0, I_d) and the true
+weights theta* ~ N(0, I_d / d). The noise Z = lam (1 - lam) ||x - x'||^2, with
+x, x' ~ U[-1, 1]^{d0}, is the one that mixing causes; it is independent of the features. Gradient
+flow of ||theta^T Phi - y||^2 / (2 m) starts at theta = 0. At time t, along an eigenvector of
+Phi Phi^T / m with eigenvalue mu, the fraction e^{-mu t} of theta* is not yet learned, and the
+fraction 1 - e^{-mu t} of Phi^+ Z is fitted. With gamma = d / m fixed and d, m -> infinity, the
+eigenvalues mu have the Marchenko-Pastur distribution F, and the expected excess risk
+E ||theta_t - theta*||^2 is
 
     int e^{-2 mu t} dF  +  gamma E[Z^2] int (1 - e^{-mu t})^2 / mu dF.
 
@@ -14,7 +15,7 @@ As t -> infinity it tends to gamma E[Z^2] / (1 - gamma) for gamma < 1, and to
 1 - 1 / gamma + E[Z^2] / (gamma - 1) for gamma > 1: it is unbounded at d = m.
 
 Source: Liu et al. 2023, arXiv:2303.01475, section 4, for noise in mixed labels and its effect on
-gradient descent. The closed form is this project's, after Hastie et al. 2022, arXiv:1903.08560.
+gradient descent. This project derived the closed form, after Hastie et al. 2022, arXiv:1903.08560.
 """
 
 import math
@@ -33,29 +34,29 @@ from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, Range
 
 FIRST_TIME = 2.0**-4
-"""Flow time of the first record."""
+"""Time of gradient flow at the first record."""
 _ANGLES = 20_000
-"""Number of quadrature nodes for integrals over the eigenvalue law F."""
+"""Number of quadrature nodes for integrals over the distribution F of the eigenvalues."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GaussianFeaturesConfig(Checked):
-    """Configuration of a model trained by gradient flow; record e is at the time 2^e / 16."""
+    """Configuration of a linear model trained by gradient flow; record e is at time 2^e / 16."""
 
     problem: ClassVar = "gaussian-features"
 
     law: Law = field(default_factory=Erm)
     """Law of the weight lam, which causes the label noise; ERM causes none."""
     ratio: Annotated[float, Range(0.01, 20)] = 0.5
-    """gamma = d / m, features per label; d is rounded to an integer."""
+    """Number of features per label, gamma = d / m; d is rounded to an integer."""
     samples: Annotated[int, Range(10, 2000)] = 400
-    """m, the number of labels."""
+    """Number of labels, m."""
     inputs: Count = 5
-    """d0, the dimension of the points x."""
+    """Dimension d0 of the points x whose mixing causes the label noise."""
     epochs: Annotated[int, Range(1, 30)] = 25
     """Number of records of a run."""
     seed: Seed = 0
-    """Seed of features, theta* and noise."""
+    """Seed of the features, the true weights and the noise."""
 
     @property
     def features(self) -> int:
@@ -64,17 +65,16 @@ class GaussianFeaturesConfig(Checked):
 
 
 def noise_square(law: Law, inputs: int) -> float:
-    """Return the mean squared label noise of mixed points.
+    """Return the mean square E[Z^2] of the label noise Z = lam (1 - lam) ||x - x'||^2.
 
-    The noise Z is defined in the docstring of this module. Its mean square is
+        E[Z^2] = E[lam^2 (1 - lam)^2] E||x - x'||^4
 
-        E[Z^2] = E[lam^2 (1 - lam)^2] E||x - x'||^4,
-
-    where a coordinate of x - x' has second moment 2/3 and fourth moment 16/15.
+    The points x and x' are uniform on [-1, 1]^d0, so that a coordinate of x - x' has the second
+    moment 2/3 and the fourth moment 16/15.
 
     Args:
         law: Law of lam.
-        inputs: d0, the dimension of x.
+        inputs: Dimension d0 of x.
     """
     nodes = law.nodes(4096)
     fourth = inputs * 16 / 15 + inputs * (inputs - 1) * 4 / 9
@@ -82,14 +82,14 @@ def noise_square(law: Law, inputs: int) -> float:
 
 
 def expected_excess(ratio: float, time: float, noise: float) -> float:
-    """Return the expected excess risk at a flow time, in the limit of large d and m.
+    """Return the expected excess risk of gradient flow at a time, in the limit of large d and m.
 
-    The formula is in the docstring of this module.
+    The docstring of `mixup_core.theory.gaussian_features` has the formula.
 
     Args:
-        ratio: gamma = d / m.
-        time: Flow time t.
-        noise: E[Z^2], see `noise_square`.
+        ratio: Number of features per label, gamma = d / m.
+        time: Time t since the start of the gradient flow.
+        noise: Mean square of the label noise, E[Z^2] (see `noise_square`).
     """
     angles = (np.arange(_ANGLES) + 0.5) * math.pi / _ANGLES
     values = 1 + ratio + 2 * math.sqrt(ratio) * np.cos(angles)
@@ -101,7 +101,10 @@ def expected_excess(ratio: float, time: float, noise: float) -> float:
 
 
 def start(config: GaussianFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the process of a run before its first record."""
+    """Create the process that computes a run's records; called by `Problem.start`.
+
+    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    """
     del data_root, device
     samples, features = config.samples, config.features
     rng = stream(config.seed, "training points")
@@ -163,4 +166,4 @@ GAUSSIAN_FEATURES = Problem(
         setting=lambda config, _: f"{config.samples} labels, {config.features} Gaussian features",
     ),
 )
-"""The problem of gradient flow on Gaussian features: measured risk beside its closed form."""
+"""Problem of gradient flow on Gaussian features: the measured risk beside its closed form."""

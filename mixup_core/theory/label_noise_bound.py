@@ -1,4 +1,4 @@
-"""LABEL_NOISE_BOUND: how often a mixed label differs from the label at the mixed input; bounds.
+"""LABEL_NOISE_BOUND: how often a mixed label is not the label of the mixed input, and lower bounds.
 
 A point x has label 1 with probability f(x) = sigmoid(s sin 2x), x ~ U[-2, 2]. When x is mixed with
 x' by lam, the mixed label Y~ is the label of x with probability lam, else the label of x'. The
@@ -7,8 +7,9 @@ mixed input X~ = lam x + (1 - lam) x' has its own label Y*. With q = lam f(x) + 
     P(Y~ != Y*) >= TV(P(Y~ | pair), P(Y | X = X~)) = |f(X~) - q| >= sup_j |f_j(X~) - q_j| / 2.
 
 Source: Liu et al. 2023, arXiv:2303.01475, theorem 1 (label noise of mixup). The bound holds if Y*
-is drawn from f(X~), as here by default, or if f is 0 or 1. If Y* is the likelier label at X~, as in
-the source, it fails for some pairs; `truth: argmax` counts them.
+is drawn with the probability f(X~), which is the default of this problem, or if f is 0 or 1. If Y*
+is the likelier label at X~, as in the source, the bound fails for some pairs. Runs with
+`truth: argmax` count these pairs.
 """
 
 from collections.abc import Mapping
@@ -29,19 +30,21 @@ from mixup_core.tree.limits import Positive, Range
 EXTENT = 2.0
 """Half the width of the input distribution: x ~ U[-EXTENT, EXTENT]."""
 _SLACK = 1e-12
-"""Largest violation of a bound that counts as rounding error."""
+"""Violations of a bound up to this size count as rounding errors."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelNoiseBoundConfig(Checked):
-    """Configuration of a set of random pairs under one law; s doubles with each record."""
+    """Configuration of a run: random pairs under one law; s doubles with each record."""
 
     problem: ClassVar = "label-noise-bound"
 
     law: Law = field(default_factory=Erm)
     """Law of the weight lam."""
     truth: Literal["sampled", "argmax"] = "sampled"
-    """Label of the mixed input: `sampled` draws it from f, `argmax` takes the likelier label."""
+    """True label of the mixed input: `sampled` draws it with the probability f, `argmax` is the
+    likelier label.
+    """
     first_steepness: Positive = 0.75
     """Steepness s of f at the first record, in f(x) = sigmoid(s sin 2x)."""
     draws: Annotated[int, Range(2, 10_000_000)] = 200_000
@@ -61,16 +64,15 @@ def probability(x: Floats, steepness: float) -> Floats:
 
 
 def disagreement(own: Floats, mixed: Floats, truth: Literal["sampled", "argmax"]) -> Floats:
-    """Return the probability that mixed label Y~ and true label Y* of each pair differ.
+    """Return the probability that the mixed label Y~ of each pair is not the true label Y*.
 
     Given the pair, Y~ and Y* are independent.
 
     Args:
-        own: f(X~), the probability of label 1 at the mixed input.
-        mixed: q, the probability that the mixed label is 1.
-        truth: Definition of Y*: `sampled`, which gives own (1 - mixed) + mixed (1 - own), or
-            `argmax`,
-            the likelier label.
+        own: Probability f(X~) of label 1 at the mixed input, (pairs,).
+        mixed: Probability q that the mixed label is 1, (pairs,).
+        truth: Definition of Y*: `sampled` draws it with the probability `own`, which gives
+            own (1 - mixed) + mixed (1 - own); `argmax` is the likelier label.
     """
     if truth == "argmax":
         own = (own >= 0.5).astype(np.float64)
@@ -78,7 +80,10 @@ def disagreement(own: Floats, mixed: Floats, truth: Literal["sampled", "argmax"]
 
 
 def start(config: LabelNoiseBoundConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the process of a run before its first record."""
+    """Create the process that computes a run's records; called by `Problem.start`.
+
+    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    """
     del data_root, device
 
     def record(epoch: int) -> Mapping[str, float]:
@@ -140,4 +145,4 @@ LABEL_NOISE_BOUND = Problem(
     ),
     cost=Cost(work=lambda config: int(config.draws), work_unit="pairs"),
 )
-"""The problem of label noise in mixed data: measured noise, the corrected and the printed bound."""
+"""Problem of label noise in mixed data: the noise, its bound in the source, and a correct bound."""

@@ -9,24 +9,24 @@ from mixup_core.arrays import Floats
 from mixup_core.laws import Law
 
 BETA_RANGE = (0.1, 0.9)
-"""Range of beta, the weight of a point's first feature."""
+"""Smallest and largest beta, the weight of a point's first feature."""
 
 
 def divergence(own: Any, partner: Any, log_others: Any, share: Any) -> Floats:
-    """Return the cross entropy of a mixed label minus its entropy, in nats, without cancellation.
+    """Return the cross entropy of a mixed label minus its entropy, in nats.
 
-    With q the weight of the own label, z, z' the logits of both labels and L the log of the summed
-    exponentials of all other logits,
+    The formula avoids cancellation between the two. With q the weight of the own label, z and z'
+    the logits of both labels, and L the log of the summed exponentials of all other logits,
 
         KL = log(q e^d + 1 - q) - q d  +  log(1 + e^L / (e^z + e^z')),   d = z - z' - logit(q).
 
     For q = 1, z' counts among the other logits if the partner has another label.
 
     Args:
-        own: z, of any shape that broadcasts with the others.
-        partner: z'; ignored where `share` is 1.
-        log_others: L, -inf if there are no other labels; includes z' where `share` is 1.
-        share: q, in (0, 1].
+        own: Logit z of the own label; the shapes of all arguments must broadcast.
+        partner: Logit z' of the partner's label; ignored where `share` is 1.
+        log_others: L, -inf if there are no other labels. Where `share` is 1, z' counts among them.
+        share: Weight q of the own label, in (0, 1].
     """
     from scipy.special import logit
 
@@ -45,12 +45,14 @@ def divergence(own: Any, partner: Any, log_others: Any, share: Any) -> Floats:
 
 
 def pair_excess(logits: Floats, labels: Any, lam: float) -> Floats:
-    """Return each mixed pair's loss minus its label's entropy: (N, N), nats.
+    """Return, for each mixed pair of points, the loss minus the entropy of its label: (N, N), nats.
+
+    The model is linear, so the logits of a mixed point are the mixed logits.
 
     Args:
-        logits: (N, k), of the points; those of lam x_i + (1 - lam) x_j follow by linearity.
-        labels: (N,), integers in [0, k).
-        lam: Weight of the row's point, in [0, 1].
+        logits: Logits of the unmixed points, (N, k).
+        labels: Labels of the points, (N,), integers in [0, k).
+        lam: Weight of the first point of a pair (the row), in [0, 1].
     """
     from scipy.special import logsumexp
 
@@ -69,17 +71,17 @@ def pair_excess(logits: Floats, labels: Any, lam: float) -> Floats:
 
 
 def equal_gap(correlation: float, lam: Any, classes: int) -> Floats:
-    """Return the loss above its infimum on an image mixed from two classes, in nats.
+    """Return the loss above its infimum on a point mixed from two classes, in nats.
 
-    Every class's weights have the same correlation C with each of its features. The logits are then
-    lam C, (1 - lam) C and k - 2 zeros: at lam = 1/2 the result is log(2 + (k - 2) e^{-C / 2}) - log
-    2.
+    In a model where the weights of every class have the same correlation C with each of its
+    features, the logits of such a point are lam C, (1 - lam) C and k - 2 zeros. At lam = 1/2 the
+    result is log(2 + (k - 2) e^{-C / 2}) - log 2.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, the proof of lemma 3.2.
 
     Args:
-        correlation: C.
-        lam: In [0, 1], any shape.
+        correlation: Correlation C.
+        lam: Mixing weights in [0, 1], any shape.
         classes: Number of classes k.
     """
     share = np.maximum(lam, 1 - np.asarray(lam))
@@ -90,17 +92,19 @@ def equal_gap(correlation: float, lam: Any, classes: int) -> Floats:
 
 
 def equal_excess(correlation: float, law: Law, classes: int, nodes: int) -> float:
-    """Return the expected loss above its infimum, in nats, if all correlations equal C.
+    """Return the expected mixed loss above its infimum, in nats, if all correlations equal C.
 
         (k - 1)/k E[equal_gap(C, lam)] + (1/k) log(1 + (k - 1) e^{-C})
 
-    Source: as for `equal_gap`; the second term is that of pairs within a class.
+    The second term is the loss of pairs within a class.
+
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, the proof of lemma 3.2.
 
     Args:
-        correlation: C, the correlation of every class's weights with each of its features.
+        correlation: Correlation C of every class's weights with each of its features.
         law: Law of lam.
         classes: Number of classes k.
-        nodes: Number of quantiles that represent the law.
+        nodes: Number of quantiles of lam that represent the law.
     """
     apart = float(equal_gap(correlation, law.nodes(nodes), classes).mean())
     same = math.log1p((classes - 1) * math.exp(-correlation))
@@ -108,16 +112,15 @@ def equal_excess(correlation: float, law: Law, classes: int, nodes: int) -> floa
 
 
 def least_gap(lam: Floats, classes: int) -> tuple[float, float]:
-    """Return the smallest mean of `equal_gap` over the correlation C, and the C that attains it.
+    """Return the minimum over C of the mean of `equal_gap` over lam, and the C that attains it.
 
-    The mean is convex in C, so its derivative, E[sum of softmax times logit slope] minus the slope
-    of the labels, has one root. If lam is always 0, 1/2 or 1, there is no root: the gap tends to 0
-    as C grows, and (0, infinity) is returned.
+    The mean is convex in C, so its derivative has one root. If lam is always 0, 1/2 or 1, there is
+    no root: the mean tends to 0 as C grows, and (0, infinity) is returned.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, proposition 3.3.
 
     Args:
-        lam: (nodes,), values of lam with equal weight.
+        lam: Values of lam with equal weight, (nodes,).
         classes: Number of classes k.
     """
     slopes = np.stack([lam, 1 - lam])
@@ -143,16 +146,16 @@ def least_gap(lam: Floats, classes: int) -> tuple[float, float]:
 def _pulls(delta: float, classes: int, own: Any, partner: Any, lam: Any) -> tuple[Floats, Floats]:
     """Return target minus softmax of class y, for pairs of two classes and for pairs within y.
 
-    In the first result only the first point is of class y, in the second both are. The model is w_y
-    = delta v_{y,1} for every class, so a point with weight beta of its first feature has the logit
-    beta delta for its own class and 0 for all others.
+    In the first result only the first point is of class y; in the second both points are. The model
+    is w_y = delta v_{y,1} for every class, so a point with the weight beta of its first feature has
+    the logit beta delta for its own class and 0 for all others.
 
     Args:
         delta: Correlation of each class's weights with its first feature.
         classes: Number of classes k.
-        own: beta of the first point.
-        partner: beta of the second point.
-        lam: Weight of the first point.
+        own: Weight beta of the first point.
+        partner: Weight beta of the second point.
+        lam: Mixing weight of the first point.
     """
     from scipy.special import expit
 
@@ -166,25 +169,33 @@ def _pulls(delta: float, classes: int, own: Any, partner: Any, lam: Any) -> tupl
 def gradient_correlations(
     law: Law, classes: int, delta: float, nodes: int = 200
 ) -> tuple[float, float]:
-    """Return <-grad_{w_y} J, v_{y,2}> and <-grad_{w_y} J, v_{y,1} - v_{y,2}> at w = delta v_1.
+    """Return the negative gradient of the mixed loss J along the features of a class.
 
-    These values say how fast gradient descent learns the second feature, and the first ahead of it.
-    Expectations run over all ordered pairs, and u = 1 - beta or 2 beta - 1 belongs to a point:
+    The two results are <-grad_{w_y} J, v_{y,2}> and <-grad_{w_y} J, v_{y,1} - v_{y,2}> for the
+    model w_y = delta v_{y,1}. They say how fast gradient descent learns the second feature, and how
+    much faster it learns the first. Expectations run over all ordered pairs:
 
         (k-1)/k^2 E[(lam - phi) lam u + (1 - lam - phi') (1 - lam) u]
             + 1/k^2 E[(1 - phi'') (lam u + (1 - lam) u')],
 
-    phi, phi', phi'' the softmax of class y in a pair where it is first, second, or both. For
-    midpoint and ERM these are
+    with u = 1 - beta in the first result and u = 2 beta - 1 in the second, for the beta of the
+    point of class y; if both points are of class y, u' belongs to the second. phi, phi', phi'' are
+    the softmax of class y if only the first, only the second, or both points are of class y. For
+    midpoint and ERM the first result is
 
         (k-1)/k^2 E[(1 - 2 phi)(1 - beta)/2] + 1/k^2 E[(1 - phi'')(1 - (beta + beta')/2)]   and
         (1/k) E[(1 - phi)(1 - beta)],   phi = e^{beta delta} / (e^{beta delta} + k - 1).
 
-    Computed by Gauss-Legendre quadrature in beta and beta' (128 nodes each), with `nodes` quantiles
-    of lam.
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, propositions 3.4 and 3.5: with
+    delta = c log k, the first result stays above Theta(1/k^2) for midpoint and falls as
+    O(k^{1 - 0.1 c}) for ERM.
 
-    Source: Chidambaram et al. 2023, arXiv:2210.13512, propositions 3.4 and 3.5: the first stays
-    above Theta(1/k^2) for midpoint and falls as O(k^{1 - 0.1 c}) for ERM, delta = c log k.
+    Args:
+        law: Law of lam.
+        classes: Number of classes k.
+        delta: Correlation of each class's weights with its first feature.
+        nodes: Number of quantiles of lam. Integrals over beta and beta' use Gauss-Legendre
+            quadrature with 128 nodes each.
     """
     places, weights = np.polynomial.legendre.leggauss(128)
     low, high = BETA_RANGE
@@ -209,9 +220,9 @@ def sampled_correlations(
 
     Args:
         law: Law of lam.
-        classes: k.
+        classes: Number of classes k.
         delta: Correlation of each class's weights with its first feature.
-        draws: Number of pairs.
+        draws: Number of pairs to draw.
         rng: Random generator.
     """
     labels = rng.integers(classes, size=(2, draws))

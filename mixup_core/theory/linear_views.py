@@ -1,7 +1,7 @@
-"""LINEAR_VIEWS: linear models on two orthogonal features per class, and the effect of each law.
+"""LINEAR_VIEWS: linear models on two features per class, and what each law makes them learn.
 
-The setting (Chidambaram et al. 2023, arXiv:2210.13512, definition 3.1): each class y has two unit
-features v_{y,1}, v_{y,2}, all orthogonal. A point of class y is
+The data (Chidambaram et al. 2023, arXiv:2210.13512, definition 3.1): each class y has two unit
+features v_{y,1}, v_{y,2}; all features are orthogonal. A point of class y is
 
     x = beta v_{y,1} + (1 - beta) v_{y,2},   beta ~ U[0.1, 0.9],   y uniform over k classes,
 
@@ -45,7 +45,10 @@ from mixup_core.tree.limits import NonNegative, Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Excess(Checked):
-    """Quantity of lemma 3.2: loss above its infimum, for a fixed model times a growing scale."""
+    """Quantity to compute: mixed loss above its infimum, for a fixed model times a growing scale.
+
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, lemma 3.2.
+    """
 
     tag: ClassVar = "excess"
 
@@ -56,12 +59,15 @@ class Excess(Checked):
     first_class: NonNegative = 1.0
     """Factor by which both correlations of class 0 are multiplied."""
     points: Annotated[int, Range(2, 1000)] = 200
-    """Size of the training set; the loss is over all its ordered pairs."""
+    """Number of training points; the loss is the mean over all their ordered pairs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gap(Checked):
-    """Quantity of proposition 3.3: excess loss with all correlations C, minimised over C."""
+    """Quantity to compute: the smallest excess loss of models whose correlations all equal some C.
+
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, proposition 3.3.
+    """
 
     tag: ClassVar = "gap"
 
@@ -71,7 +77,10 @@ class Gap(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gradients(Checked):
-    """Quantity of propositions 3.4 and 3.5: gradient of a class along its unlearned feature."""
+    """Quantity to compute: the gradient of a class's weights along its second, unlearned feature.
+
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, propositions 3.4 and 3.5.
+    """
 
     tag: ClassVar = "gradients"
 
@@ -81,43 +90,45 @@ class Gradients(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinearViewsConfig(Checked):
-    """Configuration of one quantity under one law; its scale doubles with each record."""
+    """Configuration of a run that computes one quantity under one law, at scales that double."""
 
     problem: ClassVar = "linear-views"
 
     law: Law = field(default_factory=Erm)
     """Law of the weight lam."""
     quantity: Excess | Gap | Gradients = field(default_factory=Excess)
-    """The quantity that is computed."""
+    """The quantity that the run computes."""
     classes: Annotated[int, Range(2)] = 5
     """Number of classes, k in the source."""
     first_scale: Positive = 1.25
-    """Scale at the first record. For `excess` it is gamma, the factor of the model; for `gap` it is
-    C;
-    for `gradients` it is c in delta = c log k.
+    """Scale at the first record. The scale is the factor gamma of the model for `excess`, the
+    correlation C for `gap`, and c in delta = c log k for `gradients`.
     """
     nodes: Annotated[int, Range(1, 100_000)] = 200
-    """Number of quantiles that represent a random law in closed forms and in sums over pairs."""
+    """Number of quantiles of lam that represent a random law in formulas and sums over pairs."""
     epochs: Annotated[int, Range(1, 60)] = 7
     """Number of records of a run; the scale doubles with each."""
     seed: Seed = 0
     """Seed of the points and of sampled values."""
 
     def check(self) -> None:
-        """Check that the nodes can represent the law.
+        """Check that `nodes` quantiles of lam can represent the law.
 
         Raises:
-            RuleError: If they cannot.
+            RuleError: If they cannot, because the law is discrete with other probabilities.
         """
         self.law.require_nodes(self)
 
     def scale_at(self, epoch: int) -> float:
-        """Return the scale at a record, counted from 0."""
+        """Return the scale of a record; `epoch` is the number of the record, from 0."""
         return self.first_scale * 2.0**epoch
 
 
 def start(config: LinearViewsConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the process of a run before its first record."""
+    """Create the process that computes a run's records; called by `Problem.start`.
+
+    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    """
     del data_root, device
 
     def record(epoch: int) -> Mapping[str, float]:
@@ -180,13 +191,13 @@ def _gradients(config: LinearViewsConfig, quantity: Gradients, c: float) -> dict
 
 
 def measures(config: LinearViewsConfig, metric: str) -> bool:
-    """Return whether a run measures a metric: the metric belongs to the run's quantity."""
+    """Return whether a run measures a metric, that is, whether it belongs to `config.quantity`."""
     heads = {Excess: "excess", Gap: "gap", Gradients: "gradient"}
     return metric.partition("/")[0] == heads[type(config.quantity)]
 
 
 def lacks(config: LinearViewsConfig, metric: str, records: int) -> str | None:
-    """Return which quantity must be set so that a run records a metric; None if it does now."""
+    """Return which `quantity` to set so that a run measures a metric; None if it does already."""
     del records
     quantity = {"excess": "excess", "gap": "gap"}.get(metric.partition("/")[0], "gradients")
     return None if measures(config, metric) else f"set quantity to {quantity}"
@@ -235,4 +246,4 @@ LINEAR_VIEWS = Problem(
         ),
     ),
 )
-"""The problem of linear models on two features per class: lemma 3.2, propositions 3.3 to 3.5."""
+"""Problem of linear models on two features per class (arXiv:2210.13512, section 3)."""

@@ -1,11 +1,11 @@
-"""local_weights: the weight of each class's label among mixed points near a position.
+"""local_weights: the label weight of each class among the mixed points near a position.
 
-A classifier that minimises the mixed loss over all functions predicts, at each position, the class
-with the largest label weight among the mixed points there. For a finite set of points, the mixed
-points within a radius are counted.
+The classifier with the lowest possible mixed loss predicts, at each position, the class with the
+largest label weight among the mixed points at this position. For a finite set of points, the mixed
+points within a radius are used instead.
 
-Source: Chidambaram et al. 2022, arXiv:2110.07647, the closed form of the mixup-optimal classifier
-and theorem 3.2, whose condition compares these weights point by point.
+Source: Chidambaram et al. 2022, arXiv:2110.07647: the closed form of the mixup-optimal classifier,
+and the condition of theorem 3.2, which compares these weights at each point.
 """
 
 from typing import Any
@@ -28,13 +28,13 @@ def local_weights(
         W_c(z) = mean over ordered pairs (u, v) of
                  E[lam [y_u = c] + (1 - lam) [y_v = c]; |lam u + (1 - lam) v - z| <= radius]
 
-    For each pair, the values of lam that count form an interval, so only the law's moments are
-    needed.
+    The values of lam with which a pair comes within the radius form an interval, so only the law's
+    moments over intervals are needed.
 
     Args:
         places: Positions z, (places, d).
         points: Points to mix, (n, d).
-        labels: (n,), integers from 0.
+        labels: Labels of the points, (n,), integers from 0.
         law: Law of lam.
         radius: Radius around each position; positive.
     """

@@ -9,32 +9,34 @@ from mixup_core.rules import require
 
 _NEWTON_STEPS = 200
 _SMALLEST_GAIN = 1e-12
-"""Twice the smallest loss decrease of a step, in nats, that is not lost in rounding errors."""
+"""Twice the smallest decrease of the loss in a Newton step, in nats, that exceeds rounding."""
 
 
 def require_pairs_of_nodes(config: Any) -> None:
-    """Check that the quadrature over lam has an even number of nodes, which its law can use.
+    """Check that `config.nodes` is even and that so many nodes can represent `config.law`.
 
-    The quadrature replaces the mean over the law, the distribution of lam. As mixing (i, j) at lam
-    is mixing (j, i) at 1 - lam, half of the nodes of a symmetric law are enough.
+    Nodes are equally weighted values of lam whose mean replaces the mean over the law. Mixing
+    (i, j) with lam equals mixing (j, i) with 1 - lam, so for a symmetric law half of an even number
+    of nodes is enough.
 
     Raises:
-        RuleError: If the number of nodes is odd or the law cannot be represented by so many.
+        RuleError: If the number of nodes is odd, or the law is discrete with probabilities that
+            are not multiples of 1 / nodes.
     """
     require(config.nodes % 2 == 0, "nodes must be even", config, "nodes")
     config.law.require_nodes(config)
 
 
 def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]:
-    """Return the mean mixed logistic loss, in nats, and its gradient by the points' scores: (n,).
+    """Return the mean mixed logistic loss, in nats, and its gradient by the scores, (n,).
 
-    The mean runs over all ordered pairs (i, j) and all weights, with the logit
+    The mean runs over all ordered pairs (i, j) and all values of lam, with the logit
     lam s_i + (1 - lam) s_j and the target lam [y_i = 1] + (1 - lam) [y_j = 1].
 
     Args:
-        scores: (n,), <w, x_i>; the model is linear, so they determine the mixed scores.
-        labels: (n,), +-1.
-        lams: (nodes,), values of lam with equal weight.
+        scores: Scores s_i = <w, x_i> of a linear model at the points, (n,).
+        labels: Labels of the points, (n,), +-1.
+        lams: Values of lam with equal weight, (nodes,).
     """
     from scipy.special import expit
 
@@ -49,7 +51,15 @@ def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]
 
 
 def floor(labels: Floats, lams: Floats) -> float:
-    """Return the lowest possible loss of `slopes`, the mean entropy of its targets, in nats."""
+    """Return a lower bound of the mean mixed logistic loss: the mean entropy of the mixed labels.
+
+    Args:
+        labels: Labels of the points, (n,), +-1.
+        lams: Values of lam with equal weight, (nodes,).
+
+    Returns:
+        The bound, in nats.
+    """
     from scipy.special import entr
 
     ones = (labels + 1) / 2
@@ -61,21 +71,21 @@ def floor(labels: Floats, lams: Floats) -> float:
 def minimiser(
     inputs: Floats, labels: Floats, lams: Floats, decay: float = 0.0
 ) -> tuple[Floats, float]:
-    """Return the w that minimises the loss of `slopes` plus decay/2 ||w||^2, and the final slope.
+    """Return the weights w that minimise the mixed logistic loss plus decay/2 ||w||^2.
 
-    The method is Newton's with step halving: the loss is convex and smooth. A minimum exists if
-    decay is positive, if no w classifies all points correctly, or if there are more points than
-    dimensions and some pairs of two classes have a lam in (0, 1).
+    The loss is convex and smooth; it is minimised by Newton's method with step halving. A minimum
+    exists if decay is positive, if no w classifies all points correctly, or if there are more
+    points than dimensions and some pairs of two classes have a lam in (0, 1).
 
     Args:
-        inputs: (n, d).
-        labels: (n,), +-1.
-        lams: (nodes,), values of lam with equal weight.
+        inputs: Points, (n, d).
+        labels: Labels of the points, (n,), +-1.
+        lams: Values of lam with equal weight, (nodes,).
         decay: Weight decay, at least 0.
 
     Returns:
-        w, (d,), and the largest absolute component of the gradient at w, which rounding keeps above
-        0.
+        The weights w, (d,), and the largest absolute component of the gradient at w, which is above
+        0 only because of rounding errors.
     """
     weights = np.zeros(inputs.shape[1])
     now = _expansion(weights, inputs, labels, lams, decay)
@@ -84,7 +94,7 @@ def minimiser(
         direction = np.linalg.solve(curvature, gradient)
         gain, share = float(gradient @ direction), 1.0
         tried = _expansion(weights - direction, inputs, labels, lams, decay)
-        if gain < _SMALLEST_GAIN:  # rounding hides it in the loss; use the slope
+        if gain < _SMALLEST_GAIN:  # rounding hides the decrease of the loss; compare gradients
             if np.abs(tried[1]).max() >= np.abs(gradient).max():
                 break
         else:
@@ -102,8 +112,8 @@ def _expansion(
 ) -> tuple[float, Floats, Floats]:
     """Return the loss with decay, its gradient (d,) and its matrix of second derivatives (d, d).
 
-    With p (1 - p) the curvature of a pair's loss, the second derivatives are X^T M X,
-    M = diag(lam^2 row sums + (1 - lam)^2 column sums) + lam (1 - lam) (p (1 - p) + transposed).
+    With C = p (1 - p) the matrix of the pairs' curvatures, (n, n), the second derivatives are
+    X^T M X, M = diag(lam^2 row sums of C + (1 - lam)^2 column sums of C) + lam (1 - lam) (C + C^T).
     """
     from scipy.special import expit
 

@@ -1,7 +1,8 @@
 """MIXUP_EXPANSION: mixup of a logistic model as a regulariser, and a bound by the data's rank.
 
-n points of two classes, x = y (separation, 0, ..., 0) + N(0, I_r), in a space of at least r
-dimensions. A linear model depends only on the span of the points, so r coordinates are exact. With
+The data are n points of two classes, x = y (separation, 0, ..., 0) + N(0, I_r), in a space of at
+least r dimensions. A linear model depends only on the span of the points, so r coordinates are
+enough. With
 the scores s_i = <w, x_i>, h(s) = log(1 + e^s), labels y in {0, 1} and v = E[lam (1 - lam)], the
 mixed loss over all ordered pairs is, to second order in the distance of the partner,
 
@@ -10,11 +11,11 @@ mixed loss over all ordered pairs is, to second order in the distance of the par
 
 where L is the loss of the unmixed points. The second term shrinks the scores, the third their
 spread w^T Sigma w. The class {w: w^T Sigma w <= B^2} has a Rademacher complexity of at most
-B sqrt(rank(Sigma) / n). The gap between test and training loss is thus at most twice that, up to a
-term that does not depend on the rank.
+B sqrt(rank(Sigma) / n). The gap between test and training loss is thus at most twice this value, up
+to a term that does not depend on the rank.
 
-Source: Zhang et al. 2021, arXiv:2010.04819, lemma 3.1 and the section on generalisation; sizes are
-choices of this project. B is that of the minimiser, so that the class contains it.
+Source: Zhang et al. 2021, arXiv:2010.04819, lemma 3.1 and the section on generalisation. This
+project chose the sizes. It takes as B^2 the mean squared score of the trained model.
 """
 
 import math
@@ -37,14 +38,14 @@ from mixup_core.tree.limits import Count, NonNegative, Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MixupExpansionConfig(Checked):
-    """Configuration of the minimiser of one law's loss; the points double with each record."""
+    """Configuration of a logistic model under one law; the points double with each record."""
 
     problem: ClassVar = "mixup-expansion"
 
     law: Law = field(default_factory=Erm)
     """Law of the weight lam of a pair; the loss is the expectation over all pairs and weights."""
     rank: Annotated[int, Range(1, 500)] = 10
-    """r, the dimension of the span of the points."""
+    """Rank r of the data: the dimension of the span of the points."""
     separation: NonNegative = 1.0
     """Half the distance between the means of the classes."""
     first_points: Annotated[int, Range(4, 2000)] = 32
@@ -52,19 +53,19 @@ class MixupExpansionConfig(Checked):
     decay: Positive = 1e-3
     """Weight decay: decay/2 ||w||^2 is added to the loss."""
     nodes: Annotated[int, Range(2, 1000)] = 8
-    """Number of quantiles that represent a random law; even."""
+    """Number of quantiles of lam that represent a random law; even."""
     test_points: Count = 20_000
-    """Number of test points, which estimate the population loss."""
+    """Number of test points, from which the test loss is computed."""
     epochs: Annotated[int, Range(1, 12)] = 5
     """Number of records of a run."""
     seed: Seed = 0
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check that the nodes can represent the law.
+        """Check that `nodes` is even and that so many quantiles of lam can represent the law.
 
         Raises:
-            RuleError: If the number of nodes is odd or they cannot represent the law.
+            RuleError: If `nodes` is odd, or the law is discrete with other probabilities.
         """
         require_pairs_of_nodes(self)
 
@@ -84,12 +85,12 @@ class Expansion:
 
 
 def expansion(scores: Floats, labels: Floats, lams: Floats) -> Expansion:
-    """Return the mixed loss of a linear model and the terms of its expansion.
+    """Return the mixed loss of a linear model and the terms of its second-order expansion.
 
     Args:
-        scores: (n,), <w, x_i>.
-        labels: (n,), +-1.
-        lams: (nodes,), values of lam with equal weight; half of a symmetric law's nodes suffice.
+        scores: Scores <w, x_i> of the points, (n,).
+        labels: Labels of the points, (n,), +-1.
+        lams: Values of lam with equal weight, (nodes,), from `Law.nodes_of_pairs`.
     """
     from scipy.special import expit
 
@@ -108,7 +109,7 @@ def expansion(scores: Floats, labels: Floats, lams: Floats) -> Expansion:
 def draw_points(
     config: MixupExpansionConfig, points: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Return points, (points, r), and labels +-1, (points,), which alternate."""
+    """Draw random points, (points, r), and return them with alternating labels +-1, (points,)."""
     labels = np.where(np.arange(points) % 2, 1.0, -1.0)
     inputs = rng.normal(size=(points, config.rank))
     inputs[:, 0] += config.separation * labels
@@ -116,7 +117,10 @@ def draw_points(
 
 
 def start(config: MixupExpansionConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the process of a run before its first record."""
+    """Create the process that computes a run's records; called by `Problem.start`.
+
+    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    """
     del data_root, device
     lams = config.law.nodes_of_pairs(config.nodes)
     fresh, fresh_labels = draw_points(
@@ -194,4 +198,4 @@ MIXUP_EXPANSION = Problem(
         setting=lambda config, _: f"two Gaussians of rank {config.rank}, a linear model",
     ),
 )
-"""The problem of mixup as a regulariser: its second-order expansion and the bound that follows."""
+"""Problem of mixup as a regulariser: expansion of the mixed loss, and a generalisation bound."""

@@ -1,12 +1,13 @@
 """MOONS: two moons moved apart, where mixup bends the decision boundary of a small network.
 
-Two interleaved half circles with noise, moved so that the classes lie on either side of the line
-x_1 = 0, at least `separation` away: the line separates them, with a known margin.
+The data are two half circles with noise, one per class. They are moved so that the classes lie on
+either side of the line x_1 = 0, at least `separation` away from it.
 
-Source: Chidambaram et al. 2022, arXiv:2110.07647, theorem 3.2 and the figure beside it. The public
-script accumulates gradients over the steps, but only for mixup; here each step starts from zero
-gradients. The theorem's condition (most label weight of the mixed points near a point is of its
-own class) can be computed for each point and compared with the network.
+Source: Chidambaram et al. 2022, arXiv:2110.07647, theorem 3.2 and its figure. In the authors'
+script, gradients add up over the steps, but only for mixup; in this module each step starts from
+zero gradients. The condition of the theorem is that among the mixed points near a training point,
+the label weight of its own class is the largest. A run can compute this for each point and compare
+it with the network.
 """
 
 import math
@@ -42,10 +43,10 @@ from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, NonNegative, Positive, Range
 
 EXTENT = 2.0
-"""Half the side of the square [-EXTENT, EXTENT]^2 that maps and boundaries cover."""
+"""Half the side of the square [-EXTENT, EXTENT]^2 in which the decision boundary is computed."""
 
 GRID = 25
-"""Number of grid nodes along each axis at which the locally optimal class is computed."""
+"""Number of grid nodes along each axis at which `Optimum` computes the optimal class."""
 
 ROWS = tuple(row / 5 for row in range(-8, 9))
 """Values of x_2 at which the position of the boundary is recorded."""
@@ -53,7 +54,7 @@ ROWS = tuple(row / 5 for row in range(-8, 9))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MoonsConfig(Checked):
-    """Configuration of a network trained on the moons under one law."""
+    """Configuration of a network trained on two moons under one law."""
 
     problem: ClassVar = "moons"
 
@@ -70,12 +71,13 @@ class MoonsConfig(Checked):
     lr: Positive = 1e-3
     """Learning rate of Adam."""
     compared: Law | None = None
-    """Law whose locally optimal classes are compared with the network's; None: no comparison."""
-    reach: Positive = 0.1
-    """Radius of the neighbourhoods in which label weights are summed for the locally optimal class.
+    """Law whose optimal class (see `Optimum`) is compared with the network's at each point; None:
+    no comparison.
     """
+    reach: Positive = 0.1
+    """Radius around a point within which the label weights of mixed points are summed."""
     resolution: Annotated[int, Range(10, 1000)] = 100
-    """Number of grid cells along each axis of the map of decisions."""
+    """Number of grid cells along each axis, with which the decision boundary is computed."""
     steps_per_epoch: Count = 100
     """Number of steps between two records."""
     epochs: Count = 10
@@ -93,17 +95,18 @@ class MoonsConfig(Checked):
 
     @property
     def network(self) -> ReluNetwork:
-        """Shape of the network."""
+        """The network: numbers of its inputs, hidden units and classes."""
         return ReluNetwork(inputs=2, hidden=self.hidden, classes=2)
 
 
 def draw_moons(config: MoonsConfig) -> tuple[Floats, NDArray[Any]]:
-    """Return points (points, 2) and labels 0 or 1 (points,), first one class, then the other.
+    """Draw the points, (points, 2), and return them with labels 0 or 1, (points,).
 
-    Half circles (cos t, sin t) and (1 - cos t, 1/2 - sin t), t evenly spaced over [0, pi], with
-    noise. They are shifted by -1/2 along the first axis, and by -.3 s along the second, s = +-1 for
-    the class. The second coordinate is then centred, mirrored to the side -s and moved away from 0
-    by the separation. Finally the axes are swapped.
+    The first half of the points has the label 0. The classes are the half circles (cos t, sin t)
+    and (1 - cos t, 1/2 - sin t), t evenly spaced over [0, pi], with noise. They are shifted by -1/2
+    along the first axis, and by -.3 s along the second, with s = -1 for label 0 and s = 1 for label
+    1. The second coordinate is then centred, mirrored to the side -s and moved away from 0 by the
+    separation. Finally the axes are swapped.
     """
     half = config.points // 2
     turn = np.linspace(0, np.pi, half)
@@ -118,23 +121,25 @@ def draw_moons(config: MoonsConfig) -> tuple[Floats, NDArray[Any]]:
 
 
 def largest_margin(points: Floats, labels: NDArray[Any]) -> float:
-    """Return the largest margin of any boundary: half the smallest distance between the classes.
+    """Return the largest possible margin: half the smallest distance between the two classes.
 
-    Every boundary crosses the segment between the two nearest points of different classes.
+    A decision boundary that separates the classes crosses the segment between the two nearest
+    points of different classes, so one of them is at most this far from the boundary.
     """
     ours, theirs = points[labels == 0], points[labels == 1]
     return float(np.linalg.norm(ours[:, None] - theirs, axis=2).min()) / 2
 
 
 def decision_map(config: MoonsConfig, weights: Floats) -> tuple[Floats, Floats]:
-    """Return the grid nodes along each axis, and at each node logit 1 minus logit 0.
+    """Evaluate a network on a grid, to find its decision boundary.
 
     Args:
         config: Configuration of the run.
         weights: Array `weights` of the run's state.
 
     Returns:
-        (resolution + 1,) and (resolution + 1, resolution + 1), first axis first.
+        Coordinates of the grid nodes along each axis, (resolution + 1,), and logit 1 minus logit 0
+        at each node, (resolution + 1, resolution + 1), indexed by x_1, then x_2.
     """
     nodes = np.linspace(-EXTENT, EXTENT, config.resolution + 1)
     grid = np.stack(np.meshgrid(nodes, nodes, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -145,12 +150,13 @@ def decision_map(config: MoonsConfig, weights: Floats) -> tuple[Floats, Floats]:
 def boundary(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
     """Return the zeros of a function on a grid as line segments: starts, ends, (segments, 2) each.
 
-    Marching squares: the zero on each edge of a cell is found by linear interpolation, and zeros
-    are joined within cells. In a saddle, the mean of the corners decides.
+    The method is marching squares: the zero on each edge of a cell is found by linear
+    interpolation, and zeros are joined within cells. If all four edges have a zero (a saddle), the
+    sign of the mean of the corners decides which zeros are joined.
 
     Args:
-        nodes: Coordinates of the nodes along both axes, (n,).
-        values: Values at the nodes, (n, n), first axis first.
+        nodes: Coordinates of the grid nodes along both axes, (n,).
+        values: Values of the function at the nodes, (n, n), indexed by x_1, then x_2.
     """
     x, y = np.meshgrid(nodes, nodes, indexing="ij")
     corners = np.stack([values[:-1, :-1], values[1:, :-1], values[1:, 1:], values[:-1, 1:]])
@@ -165,7 +171,8 @@ def boundary(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
     for first, second in ((0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3)):
         joined = crosses[first] & crosses[second]
         if second - first in {1, 3, -3}:
-            # neighbouring edges share a corner; in a saddle, the segment separates it from the mean
+            # Neighbouring edges share a corner. In a saddle, they are joined if the corner and the
+            # mean of the corners have different signs.
             corner = corners[second]
             saddle = crosses.all(axis=0)
             joined &= ~saddle | ((corner >= 0) != (corners.mean(axis=0) >= 0))
@@ -179,9 +186,9 @@ def boundary(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
 def boundary_by_row(config: MoonsConfig, weights: Floats) -> dict[float, float]:
     """Return the position x_1 of the decision boundary in each row, by the row's x_2.
 
-    It is the position of a single boundary, with class 1 to its left, that gives each class its
-    observed share of the row. In a row that the boundary crosses once, this is the crossing, to
-    0.01.
+    If the boundary crosses a row once, the result is the crossing, to 0.01. Otherwise it is the
+    position of a single crossing, with class 1 to its left, by which both classes would have the
+    same shares of the row.
 
     Args:
         config: Configuration of the run.
@@ -196,23 +203,27 @@ def boundary_by_row(config: MoonsConfig, weights: Floats) -> dict[float, float]:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Optimum:
-    """The class with the largest label weight of nearby mixed points, at points and grid nodes."""
+    """The class that minimises the mixed loss, at training points and at grid nodes.
+
+    This optimal class of a position has the largest label weight among the mixed points nearby (see
+    `local_weights`).
+    """
 
     at_points: NDArray[Any]
     """Optimal class at each training point: (points,)."""
     places: Floats
-    """Grid nodes that have mixed points nearby: (places, 2)."""
+    """Grid nodes with mixed points within the radius `reach`: (places, 2)."""
     at_places: NDArray[Any]
     """Optimal class at each of `places`: (places,)."""
 
     @classmethod
     def of(cls, config: MoonsConfig, points: Floats, labels: NDArray[Any], law: Law) -> "Optimum":
-        """Return the locally optimal classes for a law, at the points and at the grid nodes.
+        """Compute the optimal classes under a law, at the training points and at the grid nodes.
 
         Args:
             config: Configuration of the run.
-            points: (points, 2).
-            labels: (points,), 0 or 1.
+            points: Training points, (points, 2).
+            labels: Labels of the points, (points,), 0 or 1.
             law: Law of lam.
         """
         nodes = np.linspace(-EXTENT, EXTENT, GRID)
@@ -229,7 +240,19 @@ class Optimum:
     def measured(
         self, config: MoonsConfig, weights: Floats, points: Floats, labels: NDArray[Any]
     ) -> dict[str, float]:
-        """Return how often the optimal class equals the label, and how often the network's."""
+        """Compare the optimal classes with the labels and with a network; return metrics.
+
+        Args:
+            config: Configuration of the run.
+            weights: Weights of the network, a flat array.
+            points: Training points, (points, 2).
+            labels: Labels of the points, (points,), 0 or 1.
+
+        Returns:
+            Fractions of points whose optimal class is the label (`optimum/own`), and of points and
+            grid nodes whose optimal class is the network's (`optimum/agreement_points`,
+            `optimum/agreement`).
+        """
         at_points = config.network.logits(weights, points).argmax(axis=1)
         at_places = config.network.logits(weights, self.places).argmax(axis=1)
         return {
@@ -240,7 +263,10 @@ class Optimum:
 
 
 def start(config: MoonsConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the process of a run before its first record."""
+    """Create the process that trains a network and yields records; called by `Problem.start`.
+
+    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    """
     del data_root, device
     inputs, labels = draw_moons(config)
     steps = MixedSteps(
@@ -270,7 +296,7 @@ def start(config: MoonsConfig, data_root: Path | None, device: str) -> ArrayProc
 def _measured(
     config: MoonsConfig, weights: Floats, inputs: Floats, labels: NDArray[Any], largest: float
 ) -> dict[str, float]:
-    """Return error, margins (negative for wrong points) and boundary shape as metrics."""
+    """Return training error, margins (negative for wrong points) and shape of the boundary."""
     wrong = config.network.logits(weights, inputs).argmax(axis=1) != labels
     rows = boundary_by_row(config, weights)
     metrics = {"train/error": float(wrong.mean()), "margin/bound": largest}
@@ -353,5 +379,4 @@ MOONS = Problem(
     ),
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )
-"""The problem of two moons: margins to the decision boundary, beside the largest possible margin.
-"""
+"""Problem of two moons: margins to the decision boundary, beside the largest possible margin."""

@@ -1,4 +1,4 @@
-"""Operations: ways to mix two points that consist of patches, by the weight lam."""
+"""Operations: ways to mix two points that consist of patches, with the mixing weight lam."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -6,16 +6,16 @@ from typing import ClassVar
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchLinear:
-    """Mixup: lam x + (1 - lam) x' for each patch; the label weight is lam."""
+    """Mixup: lam x + (1 - lam) x' for each patch x and its partner x'; the label weight is lam."""
 
     tag: ClassVar = "linear"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchCutMix:
-    """Takes each patch from the point with probability lam, else from its partner.
+    """CutMix: keeps each patch of a point with probability lam; the partner's replace the others.
 
-    The label weight is the fraction of patches taken from the point.
+    The label weight is the fraction of patches kept.
     """
 
     tag: ClassVar = "cutmix"
@@ -23,7 +23,7 @@ class PatchCutMix:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchMask:
-    """Keeps each patch with probability lam, else sets it to 0; the label is unchanged."""
+    """Keeps each patch with probability lam, sets the others to 0, and keeps the label."""
 
     tag: ClassVar = "mask"
 

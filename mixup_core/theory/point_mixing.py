@@ -1,4 +1,4 @@
-"""Mixing: coefficients that mix a step's points. FeatureTeacher: selects mixed points by loss."""
+"""Mixing: how one training step mixes its points. FeatureTeacher: selects mixed points by loss."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,8 +13,8 @@ from mixup_core.arrays import Floats
 class Mixing:
     """Coefficients with which one training step mixes its points and labels.
 
-    A mixed point is own * x + partner * x[order], its label label * y + (1 - label) * y[order]. P
-    is the number of patches of a point.
+    With points x of P patches each and labels y, the mixed points are
+    own * x + partner * x[order], and their labels are label * y + (1 - label) * y[order].
     """
 
     own: Floats
@@ -27,15 +27,15 @@ class Mixing:
     """Index of each point's partner, a permutation, (points,)."""
 
     def targets(self, labels: NDArray[Any]) -> Floats:
-        """Return the mixed labels, (points, 2), from labels 0 or 1, (points,)."""
+        """Mix labels 0 or 1, (points,); return the weights of both classes, (points, 2)."""
         first = (self.label * (labels == 0)) + (1 - self.label) * (labels[self.order] == 0)
         return np.column_stack([first, 1 - first])
 
     def mixed(self, scores: Floats) -> Floats:
-        """Return a function's values on mixed patches, if the function is linear in a patch.
+        """Return the values of a linear function of a patch, such as <w, x>, on the mixed patches.
 
         Args:
-            scores: (points, P, any), the values on the unmixed patches.
+            scores: Values of the function on the unmixed patches, (points, P, values).
         """
         mixed: Floats = self.own[..., None] * scores + self.partner[..., None] * scores[self.order]
         return mixed
@@ -43,28 +43,31 @@ class Mixing:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class FeatureTeacher:
-    """Teacher that knows the four features without noise, and selects mixed points by loss.
+    """Selects mixed points for training by comparing the network's loss with that of a teacher.
 
-    For each mixed point, r = loss of the teacher - loss of the student. The teacher's logits are
-    the summed squares of the features of each class, times a scale.
+    The teacher is a fixed classifier whose input is the features without the Gaussian noise. Its
+    logit of a class is a scale times the sum of squared coordinates along the features of the
+    class.
 
-    Source: slides on data valuation for mixup; there the teacher is a trained network.
+    Source: slides on data valuation for mixup, in which the teacher is a trained network.
     """
 
     features: Floats
-    """Coordinates of the unmixed points along v, u, v', u', (points, P, 4)."""
+    """Coordinates of the patches of the unmixed points along the four features, (points, P, 4)."""
     keep: Literal["low", "high"]
-    """Points to keep: `low` those with r <= 0, `high` the others."""
+    """Points to keep: `low` keeps those with a teacher's loss of at most the network's loss, `high`
+    the others.
+    """
     scale: float
-    """Teacher's logit of the correct class for a point with one feature."""
+    """Logit that the teacher gives to the correct class of an unmixed point with one feature."""
 
     def kept(self, mixing: Mixing, targets: Floats, losses: Floats) -> NDArray[np.bool_]:
-        """Return which mixed points are kept: (points,).
+        """Return True for each mixed point that is used for training: (points,).
 
         Args:
-            mixing: Mixing of the step.
-            targets: (points, 2), the mixed labels.
-            losses: (points,), the student's.
+            mixing: Mixing of the training step.
+            targets: Mixed labels, (points, 2).
+            losses: Loss of the trained network on each mixed point, (points,).
         """
         from scipy.special import log_softmax
 

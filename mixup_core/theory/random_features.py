@@ -1,19 +1,19 @@
 """RANDOM_FEATURES: gradient descent on mixed data beside its closed form; risk falls, then rises.
 
-n points x ~ U[-1, 1]^{d0} with labels f(x) = ||x||^2 are mixed into m = n^2 pairs
-(x~, Y~), one lam for each ordered pair. Mixing adds noise to the label:
+n points x ~ U[-1, 1]^{d0} with labels f(x) = ||x||^2 are mixed into m = n^2 examples (x~, Y~), with
+one lam for each ordered pair. Mixing adds noise to the label:
 
-    Z = Y~ - f(x~) = lam (1 - lam) ||x - x'||^2,
+    Z = Y~ - f(x~) = lam (1 - lam) ||x - x'||^2.
 
-the equality case of Z >= (rho/2) lam (1 - lam) ||x - x'||^2 for rho-strongly convex f, rho = 2. A
-linear model theta on random features phi(x) = tanh(2 (W x + b)) / sqrt(d) is trained by gradient
-descent on ||theta^T Phi - Y~||^2 / (2 m) with a constant step eta. In the eigenbasis of
-Phi Phi^T / m, with eigenvalues mu_k, theta* = Phi^+ f(x~) and theta_noise = Phi^+ Z,
+For a rho-strongly convex f, Z >= (rho/2) lam (1 - lam) ||x - x'||^2; for this f, rho = 2 and both
+sides are equal. A linear model theta on random features phi(x) = tanh(2 (W x + b)) / sqrt(d) is
+trained by gradient descent on ||theta^T Phi - Y~||^2 / (2 m) with a constant step eta. In the
+eigenbasis of Phi Phi^T / m, with eigenvalues mu_k, theta* = Phi^+ f(x~) and theta_noise = Phi^+ Z,
 
     theta_t - theta* = (1 - eta mu)^t (theta_0 - theta*) + (1 - (1 - eta mu)^t) theta_noise.
 
-Descent thus reaches theta* in some directions before it fits the noise in others: population risk
-falls, then rises. The gradient flow has e^{-eta mu t} in place of (1 - eta mu)^t.
+Gradient descent thus reaches theta* in some directions before it fits the noise in others: the
+population risk falls, then rises. Gradient flow has e^{-eta mu t} in place of (1 - eta mu)^t.
 
 Source: Liu et al. 2023, arXiv:2303.01475, section 4, lemma 2, equation (2) and theorem 2. Sizes are
 choices of this project. The slides give (1 +- gamma)^2 as edges of the spectrum of Gaussian
@@ -39,36 +39,40 @@ from mixup_core.tree.limits import Count, Range
 INITIAL_SD = 0.1
 """Standard deviation of the initial weights: theta_0 ~ N(0, INITIAL_SD^2 I)."""
 FEATURE_BOUND = 2.0
-"""C1, a bound on the features: ||phi(x)||^2 <= C1 / 2, because |tanh| is below 1."""
+"""Constant C1 of theorem 2: ||phi(x)||^2 <= C1 / 2, because |tanh| is below 1."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RandomFeaturesConfig(Checked):
-    """Configuration of a model trained by gradient descent; record e is taken after 2^e steps."""
+    """Configuration of a linear model on random features; record e is measured after 2^e steps."""
 
     problem: ClassVar = "random-features"
 
     law: Law = field(default_factory=Erm)
     """Law of the weight lam, drawn once per pair. Under ERM, each point occurs n times, unmixed."""
     inputs: Count = 5
-    """d0, the dimension of the points."""
+    """Dimension d0 of the points."""
     points: Annotated[int, Range(2, 200)] = 40
     """Number of points, n in the source."""
     features: Annotated[int, Range(1, 1000)] = 60
     """Number of features, d in the source."""
     test_points: Count = 4000
-    """Number of test points, which estimate the population risk."""
+    """Number of test points, from which the population risk is estimated."""
     lr: Annotated[float, Range(0, 2, "()")] = 1.0
     """Step size eta. The largest eigenvalue is at most 1, so any eta below 2 is stable."""
     epochs: Annotated[int, Range(1, 26)] = 21
-    """Number of records; the last is taken after 2^(epochs - 1) steps."""
+    """Number of records; the last is measured after 2^(epochs - 1) steps."""
     seed: Seed = 0
-    """Seed of points, features, weights and lam."""
+    """Seed of the points, the random features, the initial weights and lam."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Regression:
-    """Matrices and vectors of a run's least-squares problem, and the terms of its closed forms."""
+    """Least-squares problem of a run: its matrices and vectors, with closed forms of its solution.
+
+    The features of the m mixed examples are the columns of Phi, (d, m); Y~ are their labels.
+    "In the eigenbasis" means in coordinates along the eigenvectors of `gram`.
+    """
 
     gram: Floats
     """Matrix Phi Phi^T / m, (d, d)."""
@@ -79,36 +83,43 @@ class Regression:
     basis: Floats
     """Eigenvectors of `gram` as columns, (d, d)."""
     solution: Floats
-    """Optimal weights theta* for the labels f(x~), in the eigenbasis, (d,); 0 where mu is 0."""
+    """Least-squares weights theta* for the labels without noise, in the eigenbasis, (d,); 0 where
+    mu is 0.
+    """
     noise: Floats
-    """Weights theta_noise that fit the label noise, in the eigenbasis, (d,)."""
+    """Least-squares weights theta_noise for the label noise alone, in the eigenbasis, (d,)."""
     noise_bound: float
-    """C2 = max Z^2, the largest squared label noise."""
+    """Largest squared label noise, max Z^2: the constant C2 of theorem 2."""
     initial: Floats
     """Initial weights theta_0, (d,)."""
     test_features: Floats
-    """Features of the test points in the eigenbasis: (test points, d)."""
+    """Features of the test points, in the eigenbasis: (test points, d)."""
     test_labels: Floats
     """Labels of the test points: (test points,)."""
 
     def after(self, decayed: Floats, initial: Floats) -> Floats:
-        """Return the weights, in the eigenbasis, when given fractions of theta_0 remain: (d,).
+        """Return the weights of gradient flow, in the eigenbasis: (d,).
 
-        theta* and theta_noise are added before they are multiplied by 1 - fraction; this avoids
-        cancellation where an eigenvalue is tiny and both are large.
+            fraction theta_0 + (1 - fraction) (theta* + theta_noise),   fraction = e^{-eta mu t}
+
+        theta* and theta_noise are added first, which avoids cancellation where an eigenvalue is
+        tiny and both are large.
 
         Args:
-            decayed: ln of the remaining fraction of theta_0: (d,), at most 0.
-            initial: theta_0 in the eigenbasis: (d,).
+            decayed: Logarithm of the fraction, -eta mu t: (d,), at most 0.
+            initial: Initial weights theta_0, in the eigenbasis: (d,).
         """
         return np.exp(decayed) * initial - np.expm1(decayed) * (self.solution + self.noise)
 
     def descended(self, lr: float, steps: int, initial: Floats) -> Floats:
-        """Return the weights, in the eigenbasis, after some steps of gradient descent: (d,).
+        """Return the weights after gradient descent, in the eigenbasis, by the closed form: (d,).
 
             (1 - eta mu)^t theta_0 + (1 - (1 - eta mu)^t) (theta* + theta_noise)
 
-        For large learning rates, 1 - eta mu may be negative.
+        Args:
+            lr: Step size eta; if large, 1 - eta mu may be negative.
+            steps: Number of steps t.
+            initial: Initial weights theta_0, in the eigenbasis: (d,).
         """
         factor = 1 - lr * self.eigenvalues
         with np.errstate(divide="ignore"):
@@ -121,25 +132,29 @@ class Regression:
         return float(((self.test_features @ theta - self.test_labels) ** 2).mean())
 
     def expected_risk(self, decayed: Floats) -> float:
-        """Return the mean of the risk over random theta_0: the risk of the mean, plus the variance.
+        """Return the mean of the risk of gradient flow over random initial weights theta_0.
+
+        It is the risk of the mean weights plus the variance of the predictions.
 
         Args:
-            decayed: ln of the remaining fraction of theta_0: (d,), at most 0.
+            decayed: Logarithm of the remaining fraction of theta_0, -eta mu t: (d,), at most 0.
         """
         spread = INITIAL_SD**2 * ((self.test_features * np.exp(decayed)) ** 2).sum(axis=1).mean()
         return self.risk(self.after(decayed, np.zeros_like(decayed))) + float(spread)
 
     def bound(self, decayed: Floats) -> float:
-        """Return theorem 2's upper bound on the expected risk minus the risk of theta*.
+        """Return an upper bound of the expected risk minus the risk R* of theta*.
 
             C1 sum_k [(xi^2 + theta*_k^2) e^{-2 eta mu_k t} + (C2 / mu_k) (1 - e^{-eta mu_k t})^2]
             + 2 sqrt(C1 R* zeta),   zeta = sum_k max(xi^2 + theta*_k^2, C2 / mu_k),
 
-        with xi the standard deviation of theta_0. A direction with mu = 0 never changes, so it has
-        only the first term.
+        with xi the standard deviation of theta_0. The weight along an eigenvector with mu = 0 never
+        changes, so it has only the first term.
+
+        Source: Liu et al. 2023, arXiv:2303.01475, theorem 2.
 
         Args:
-            decayed: -eta mu t: (d,).
+            decayed: Logarithm of the remaining fraction of theta_0, -eta mu t: (d,).
         """
         start = INITIAL_SD**2 + self.solution**2
         moves = self.eigenvalues > 0
@@ -153,7 +168,7 @@ class Regression:
 
 
 def mixed_pairs(config: RandomFeaturesConfig) -> tuple[Floats, Floats, Floats]:
-    """Return all mixed inputs (n^2, d0), their labels (n^2,) and the labels' noise Z (n^2,)."""
+    """Mix all pairs; return the inputs (n^2, d0), the labels (n^2,) and the noise Z (n^2,)."""
     shape = config.points, config.inputs
     points = stream(config.seed, "training points").uniform(-1, 1, size=shape)
     lam = config.law.draw((config.points, config.points), stream(config.seed, "mixing"))
@@ -166,7 +181,7 @@ def mixed_pairs(config: RandomFeaturesConfig) -> tuple[Floats, Floats, Floats]:
 
 
 def regression(config: RandomFeaturesConfig) -> Regression:
-    """Build the least-squares problem of a run from its configuration."""
+    """Draw the data and features of a run; return its least-squares problem."""
     rng = stream(config.seed, "initial weights")
     weights = rng.normal(size=(config.features, config.inputs)) / math.sqrt(config.inputs)
     shifts = rng.uniform(-1, 1, size=config.features)
@@ -200,9 +215,10 @@ def regression(config: RandomFeaturesConfig) -> Regression:
 
 
 def spectral_edges(ratio: float) -> tuple[float, float]:
-    """Return the edges of the spectrum of X X^T / m, in the limit of large d and m.
+    """Return the smallest and largest eigenvalue of X X^T / m, in the limit of large d and m.
 
-    X has unit Gaussian entries, (d, m). The edges are (1 -+ sqrt(gamma))^2, gamma = d / m <= 1.
+    X is a (d, m) matrix of standard Gaussian entries. The two limits are (1 -+ sqrt(gamma))^2 with
+    gamma = d / m <= 1.
 
     Source: Marchenko & Pastur 1967, Mathematics of the USSR-Sbornik 1, 457.
 
@@ -213,10 +229,13 @@ def spectral_edges(ratio: float) -> tuple[float, float]:
 
 
 def edge_errors(config: RandomFeaturesConfig) -> tuple[float, float]:
-    """Return the distances of sampled extreme eigenvalues from the correct and the printed edges.
+    """Compare eigenvalues of a random Gaussian matrix with two formulas for their limits.
 
-    The sampled matrix has unit Gaussian entries and the size of the run's features, (d, n^2). The
-    printed edges are those of the slides (see this module's docstring).
+    The matrix X has the size of the run's feature matrix, (d, n^2).
+
+    Returns:
+        Largest distance of the extreme eigenvalues of X X^T / n^2 from (1 -+ sqrt(gamma))^2, which
+        is correct, and from (1 -+ gamma)^2, which is printed on slides; gamma = d / n^2.
     """
     shape = config.features, config.points**2
     drawn = stream(config.seed, "test points", 1).normal(size=shape)
@@ -227,7 +246,10 @@ def edge_errors(config: RandomFeaturesConfig) -> tuple[float, float]:
 
 
 def start(config: RandomFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the process of a run before its first record."""
+    """Create the process that trains a model and yields records; called by `Problem.start`.
+
+    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    """
     del data_root, device
     problem, edges = regression(config), edge_errors(config)
     initial = problem.basis.T @ problem.initial
@@ -302,4 +324,4 @@ RANDOM_FEATURES = Problem(
         ),
     ),
 )
-"""The problem of random-feature regression: gradient descent, its closed form and its bound."""
+"""Problem of random-feature regression on mixed data: gradient descent, closed form and bound."""

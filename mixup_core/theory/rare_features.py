@@ -1,15 +1,16 @@
 """RARE_FEATURES: patches with a common or a rare feature, which networks learn unequally.
 
-A point of class y in {1, 2} has P patches of d numbers in random order. One patch is a feature: the
-common one (v for y = 1, u for y = 2) with probability 1 - rho, else the rare one (v', u'). b
-patches are feature noise: a times u or v, at random. All others are Gaussian noise of sd sigma,
-orthogonal to the four features. The network has the logits
+A point of class y in {1, 2} has P patches of d numbers in random order. One patch is a feature of
+the class: the common feature (v for y = 1, u for y = 2) with probability 1 - rho, else the rare one
+(v' or u'). b patches are feature noise: a times u or v, at random. All others are Gaussian noise of
+standard deviation sigma, orthogonal to the four features. The network has the logits
 F_k(x) = sum_p sum_{r <= m} <w_{k,r}, x_p>^2 and is trained by full-batch gradient descent on the
 cross entropy. If rho / 2 << sigma^2 d / n << (1 - rho) / 2, plain training learns the common
-features and then memorises noise before it learns the rare ones; mixup learns these too.
+features and then memorises noise before it learns the rare features; mixup learns the rare features
+too.
 
-Source: Zou et al. 2023, arXiv:2303.08433, definition 3.1. Its hyperparameters are not known here:
-all numbers, exactly b noise patches (not at most b), and the order are choices of this project.
+Source: Zou et al. 2023, arXiv:2303.08433, definition 3.1. Its hyperparameters were not available:
+this project chose all numbers, exactly b noise patches (not at most b), and the random order.
 
 The mixing operation is a choice: `linear` is mixup; `cutmix` takes each patch from either point;
 `mask` drops patches. Sources of the last two (only the abstracts were read): Oh & Yun 2024,
@@ -17,9 +18,9 @@ arXiv:2410.23672 (for features of varying rarity, Cutout learns some that plain 
 CutMix learns still rarer ones), and Li et al. 2025, arXiv:2502.08940 (removing features and mixing
 features are separate effects; CutMix has both).
 
-A schedule may change the law from record to record. A filter may keep only the mixed points on
-which the network's loss is above, or below, a teacher's. Source: slides on data valuation for
-mixup, which use images only.
+A schedule may change the law from record to record. The field `keep` can restrict training to the
+mixed points on which the network's loss is above, or below, that of a teacher. Source: slides on
+data valuation for mixup, which use images only.
 """
 
 from collections.abc import Mapping
@@ -54,14 +55,18 @@ from mixup_core.tree.written_forms import spelled
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patches:
-    """Points made of patches; their features and their Gaussian noise are stored separately."""
+    """Points made of P patches each; features and Gaussian noise are stored separately."""
 
     features: Floats
-    """Coordinates of each patch along v, u, v', u', (points, P, 4)."""
+    """Coordinates of each patch along the common features v, u and the rare features v', u',
+    (points, P, 4).
+    """
     noise: Floats
-    """Other coordinates of the noise patches, (points * noise patches per point, d - 4)."""
+    """Other coordinates of the patches of Gaussian noise, (all noise patches, d - 4)."""
     places: NDArray[Any]
-    """Index of each row of `noise` among all points * P patches."""
+    """Index of the patch that each row of `noise` belongs to, (all noise patches,). Patches are
+    counted point by point.
+    """
     labels: NDArray[Any]
     """Classes of the points, (points,): 0 for class 1 and 1 for class 2."""
 
@@ -77,13 +82,13 @@ class Patches:
 def draw_patches(
     config: RareFeaturesConfig, rng: np.random.Generator, points: int, rarity: float
 ) -> Patches:
-    """Draw random points.
+    """Draw random labelled points made of patches.
 
     Args:
-        config: Distribution of the points.
+        config: Configuration, which determines the distribution of the points.
         rng: Random generator.
         points: Number of points.
-        rarity: Probability that a point has a rare feature.
+        rarity: Probability that a point has the rare feature of its class, not the common one.
     """
     labels = rng.integers(2, size=points)
     is_rare = rng.random(points) < rarity
@@ -102,7 +107,7 @@ def draw_patches(
 def draw_mixings(
     config: RareFeaturesConfig, law: Law, rng: np.random.Generator, steps: int
 ) -> list[Mixing]:
-    """Draw the mixing of each step: a permutation as partners, and a weight for each point."""
+    """Draw the mixing of each training step: a permutation as partners, and a weight per point."""
     shape = steps, config.points
     orders = rng.permuted(np.tile(np.arange(config.points), (steps, 1)), axis=1)
     lam = law.draw(shape, rng)
@@ -130,16 +135,20 @@ def score_gradient(
     mixing: Mixing,
     teacher: FeatureTeacher | None = None,
 ) -> tuple[float, Floats]:
-    """Return the mean cross entropy of mixed points, in nats, and its gradient by the scores.
+    """Return the mean cross entropy of mixed points, in nats, and its gradient by their scores.
 
-    Scores are linear in a patch, so the scores of a mixed patch are the mixed scores. A logit is
-    the sum of their squares over patches and neurons of its class.
+    The score of a patch x_p at neuron r of class k is <w_{k,r}, x_p>. It is linear in the patch, so
+    the score of a mixed patch is the mixed score. The logit of a class is the sum of squared scores
+    over patches and neurons of the class.
 
     Args:
-        scores: (points, P, 2 m), <w_{k,r}, x_p> of the unmixed points, neurons of class 1 first.
-        labels: (points,), 0 or 1.
-        mixing: Mixing of this step.
+        scores: Scores of the unmixed points, (points, P, 2 m), neurons of class 1 first.
+        labels: Labels of the points, (points,), 0 or 1.
+        mixing: Mixing of this training step.
         teacher: Selects the mixed points that contribute to the gradient; None: all contribute.
+
+    Returns:
+        The loss, and its gradient with respect to `scores`, in the same shape.
     """
     from scipy.special import log_softmax, softmax
 
@@ -160,12 +169,14 @@ def score_gradient(
 
 
 def start(config: RareFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the process of a run before its first record.
+    """Create the process that trains a network and yields records; called by `Problem.start`.
 
-    Gradient steps change a weight only within the span of the patches. A weight is thus its initial
-    value, plus the state `features` along the four features, plus the noise patches times the state
-    `memory`; scores follow from inner products of noise patches. This is exact and ten times faster
-    than computing with all d coordinates.
+    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+
+    Gradient steps change weights only within the span of the patches. The state therefore stores
+    the weights along the four features (`features`) and the coefficients of the noise patches in
+    the weights (`memory`); scores follow from inner products of noise patches. This is exact and
+    ten times faster than computing with all d coordinates.
     """
     del data_root, device
     data = draw_patches(
@@ -223,11 +234,11 @@ def start(config: RareFeaturesConfig, data_root: Path | None, device: str) -> Ar
 
 
 def error(scores: Floats, labels: NDArray[Any]) -> float:
-    """Return the fraction of points whose larger logit is not that of their class.
+    """Return the fraction of misclassified points.
 
     Args:
-        scores: (points, P, 2 m), <w_{k,r}, x_p>, neurons of class 1 first.
-        labels: (points,), 0 or 1.
+        scores: Scores <w_{k,r}, x_p> of the points, (points, P, 2 m), neurons of class 1 first.
+        labels: Labels of the points, (points,), 0 or 1.
     """
     points, patches, _ = scores.shape
     logits = (scores**2).reshape(points, patches, 2, -1).sum(axis=(1, 3))
@@ -235,7 +246,10 @@ def error(scores: Floats, labels: NDArray[Any]) -> float:
 
 
 def of_epoch(config: RareFeaturesConfig, epoch: int) -> Any:
-    """Return the settings that determine a record, for stage keys; empty under ERM."""
+    """Return the law, operation and selection of points that determine a record, for stage keys.
+
+    Under ERM only the law is returned, since nothing is mixed.
+    """
     law, keep = config.law_at(epoch), config.kept_at(epoch)
     found = spelled(law, brief=True)
     if not law.mixes:
@@ -245,7 +259,7 @@ def of_epoch(config: RareFeaturesConfig, epoch: int) -> Any:
 
 
 def method(config: RareFeaturesConfig) -> str | None:
-    """Return the law's name if it is constant and mixes linearly without a filter; else None."""
+    """Return the method of the law if all points are mixed linearly under one law; else None."""
     is_plain = config.switch_epoch is None and config.operation == PatchLinear()
     is_plain = is_plain and config.schedule is None and config.keep == "all"
     return config.law.method if is_plain or not config.law.mixes else None
@@ -289,10 +303,10 @@ RARE_FEATURES = Problem(
             ),
             "The law of each record enters instead, with all of its fields.",
         )
-        | {"operation": "It enters whole with the law of each record that mixes."}
+        | {"operation": "The operation enters with the law of each record that mixes."}
         | dict.fromkeys(
             ("keep", "warm_up", "teacher_scale"),
-            "They enter with each record that has a teacher.",
+            "The rule and the scale of the teacher enter with each record that uses a teacher.",
         ),
         of_epoch=of_epoch,
     ),
@@ -318,7 +332,7 @@ RARE_FEATURES = Problem(
     ),
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )
-"""The problem of common and rare features in patches.
+"""Problem of common and rare features in patches.
 
-Runs that stop mixing share their first records with runs that do not.
+A run that stops mixing at some record shares its earlier records with a run that never stops.
 """

@@ -1,7 +1,7 @@
 """ReluNetwork: a network with one hidden ReLU layer in float64 NumPy, and Adam, for tiny data.
 
-For a network of hundreds of units on at most hundreds of points, the overhead of each operation
-dominates, not arithmetic: flat arrays make a step several times faster than autograd.
+With hundreds of units and at most hundreds of points, most time is spent on the overhead of each
+operation, not on arithmetic: a step on flat arrays is several times faster than autograd.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _EPSILON = 1e-8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReluNetwork:
-    """Shape of a network, logits = max(x W1 + b1, 0) W2 + b2, with weights in one flat array."""
+    """Network with logits max(x W1 + b1, 0) W2 + b2; methods take its weights as a flat array."""
 
     inputs: int
     hidden: int
@@ -26,11 +26,11 @@ class ReluNetwork:
 
     @property
     def size(self) -> int:
-        """Number of weights and biases, the length of the flat array."""
+        """Number of weights and biases: the length of the flat array."""
         return self.hidden * (self.inputs + 1) + self.classes * (self.hidden + 1)
 
     def parts(self, flat: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Return views W1 (inputs, hidden), b1, W2 (hidden, classes), b2 of a flat array."""
+        """Split a flat array into views W1 (inputs, hidden), b1, W2 (hidden, classes) and b2."""
         shapes = (self.inputs, self.hidden), (self.hidden,), (self.hidden, self.classes)
         views, start = [], 0
         for shape in (*shapes, (self.classes,)):
@@ -40,9 +40,9 @@ class ReluNetwork:
         return views[0], views[1], views[2], views[3]
 
     def initial(self, rng: np.random.Generator) -> Arrays:
-        """Return the initial state: random weights, as in torch's layers, and Adam's moments.
+        """Return an initial state for `adam_step`: random weights, zero moments, and step 0.
 
-        All weights and biases of a layer are U(-1, 1) / sqrt(inputs of the layer).
+        All weights and biases of a layer are U(-1, 1) / sqrt(inputs of the layer), as in PyTorch.
         """
         weights = rng.uniform(-1, 1, self.size)
         first, first_bias, second, second_bias = self.parts(weights)
@@ -54,10 +54,10 @@ class ReluNetwork:
         return {"weights": weights, "mean": zeros, "square": zeros.copy(), "steps": np.zeros(1)}
 
     def logits(self, weights: Floats, inputs: Floats) -> Floats:
-        """Return the logits of inputs (batch, inputs): (batch, classes).
+        """Return the logits of a batch of inputs: (batch, classes).
 
         Args:
-            weights: Flat array, (size,).
+            weights: All weights and biases as a flat array, (size,).
             inputs: (batch, inputs).
         """
         first, first_bias, second, second_bias = self.parts(weights)
@@ -68,9 +68,9 @@ class ReluNetwork:
         """Return the mean cross entropy with soft targets, in nats, and its gradient: (size,).
 
         Args:
-            weights: Flat array, (size,).
+            weights: All weights and biases as a flat array, (size,).
             inputs: (batch, inputs).
-            targets: (batch, classes), each row a distribution.
+            targets: Class probabilities of each input, (batch, classes).
         """
         from scipy.special import log_softmax, softmax
 
@@ -92,13 +92,14 @@ class ReluNetwork:
 
 
 def adam_step(state: Arrays, gradient: Floats, lr: float) -> None:
-    """Make one step of Adam (betas .9 and .999) in place, as in torch.
+    """Make one step of Adam in place, with betas 0.9 and 0.999 and epsilon 1e-8, as in PyTorch.
 
     Source: Kingma & Ba 2015, arXiv:1412.6980, algorithm 1.
 
     Args:
-        state: `weights`, `mean`, `square`, each (size,), and `steps`, (1,).
-        gradient: (size,).
+        state: Arrays `weights`, `mean` and `square` (Adam's moments), each (size,), and `steps`,
+            (1,). All are updated.
+        gradient: Gradient of the loss, (size,).
         lr: Learning rate.
     """
     state["steps"] += 1
@@ -112,7 +113,7 @@ def adam_step(state: Arrays, gradient: Floats, lr: float) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class MixedSteps:
-    """Training steps of Adam on all points, mixed with random partners by one weight per step."""
+    """Adam steps on all points, mixed with random partners; each step draws one weight lam."""
 
     network: ReluNetwork
     inputs: Floats
@@ -125,11 +126,11 @@ class MixedSteps:
     lr: float
 
     def take(self, state: Arrays, rng: np.random.Generator) -> float:
-        """Make `num` steps in place and return the mean of their losses, in nats.
+        """Make `num` training steps and return the mean of their losses, in nats.
 
         Args:
-            state: As for `adam_step`.
-            rng: Source of the partners, uniform with replacement, and of the weights.
+            state: Arrays for `adam_step`, updated in place.
+            rng: Random generator of the partners, drawn uniformly with replacement, and of lam.
         """
         points = len(self.inputs)
         partners = rng.integers(points, size=(self.num, points))

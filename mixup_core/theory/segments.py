@@ -11,7 +11,7 @@ def distances_to_segments(points: Floats, starts: Floats, ends: Floats) -> Float
     Args:
         points: (points, d).
         starts: (segments, d), at least one.
-        ends: As `starts`; a segment may be a point.
+        ends: (segments, d); an end may equal its start.
     """
     along = ends - starts
     lengths = np.maximum((along**2).sum(axis=1), np.finfo(float).tiny)

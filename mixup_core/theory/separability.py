@@ -1,15 +1,15 @@
 """SEPARABILITY: the number of points needed to find the best boundary between two Gaussians.
 
-A point of class y = +-1 is x ~ N(y mu, Sigma / kappa), ||mu|| = 1: larger kappa moves the classes
-further apart. The best linear classifier has the direction Sigma^-1 mu for every kappa; the
-logistic loss and the mixed loss both attain it in the limit of many points. With n points, plain
-training has little information about it if no point is near the boundary: the points are then
-separable, and training converges to the direction of the largest margin. Mixed points are near the
-boundary.
+A point of class y = +-1 is x ~ N(y mu, Sigma / kappa), ||mu|| = 1: a larger kappa separates the
+classes better. The best linear classifier has the direction Sigma^-1 mu for every kappa; the
+minimisers of the logistic loss and of the mixed loss both reach it in the limit of many points.
+With n points, plain training has little information about this direction if no point is near the
+boundary: the points are then separable, and training converges to the direction of the largest
+margin. Mixed points are near the boundary.
 
 Source: Oh & Yun 2023, arXiv:2306.00267 (only the abstract was read): for plain training the number
-of points grows exponentially with the separability, and mixup needs far fewer. The Gaussians, their
-sizes and the angle as the measure are choices of this project.
+of points grows exponentially with the separability, and mixup needs far fewer. This project chose
+the Gaussians, their sizes, and the angle to the best direction as the measure.
 """
 
 import math
@@ -34,36 +34,35 @@ from mixup_core.tree.limits import Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeparabilityConfig(Checked):
-    """Configuration of the minimiser of one law's loss; the points double with each record."""
+    """Configuration of a linear classifier under one law; the points double with each record."""
 
     problem: ClassVar = "separability"
 
     law: Law = field(default_factory=Erm)
     """Law of the weight lam of a pair; the loss is the expectation over all pairs and weights."""
     separability: Positive = 4.0
-    """kappa, the inverse scale of the noise covariance."""
+    """Separability kappa: the covariance of each class is Sigma / kappa."""
     dimension: Annotated[int, Range(2)] = 10
     """Dimension of the points, d in the source."""
     condition: Annotated[float, Range(1, math.inf, "[)")] = 16.0
-    """Ratio of the largest to the smallest variance of the noise. At 1, the best direction is mu,
-    so
-    the mean of the points estimates it well.
+    """Ratio of the largest to the smallest variance of the noise. At 1, the best direction is that
+    of the class mean mu, which the points' mean estimates well.
     """
     first_points: int = 32
     """Number of points n at the first record; greater than the dimension."""
     nodes: Annotated[int, Range(2, 1000)] = 8
-    """Number of quantiles that represent a random law; even."""
+    """Number of quantiles of lam that represent a random law; even."""
     epochs: Annotated[int, Range(1, 12)] = 6
     """Number of records of a run; the number of points doubles with each."""
     seed: Seed = 0
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check rules between fields.
+        """Check that the fields fit together.
 
         Raises:
-            RuleError: If there are too few first points, the number of nodes is odd, or the nodes
-                cannot represent the law.
+            RuleError: If `first_points` is not above `dimension`, `nodes` is odd, or so many
+                quantiles of lam cannot represent the law.
         """
         enough = self.first_points > self.dimension
         require(enough, "first_points > dimension", self, "first_points", "dimension")
@@ -71,20 +70,20 @@ class SeparabilityConfig(Checked):
 
     @property
     def mean(self) -> Floats:
-        """Vector mu, with equal coordinates and length 1: (d,)."""
+        """Mean mu of the class y = 1, with equal coordinates and length 1: (d,)."""
         return np.full(self.dimension, self.dimension**-0.5)
 
     @property
     def variances(self) -> Floats:
-        """Diagonal of Sigma: (d,), evenly spaced in the logarithm, around 1."""
+        """Diagonal of the matrix Sigma: (d,), evenly spaced in the logarithm, around 1."""
         root = math.sqrt(self.condition)
         return np.geomspace(1 / root, root, self.dimension)
 
 
 def draw_points(config: SeparabilityConfig, epoch: int) -> tuple[Floats, Floats]:
-    """Return the points (n, d) of a record and their labels +-1 (n,).
+    """Draw the points of a record, (n, d), and return them with their labels +-1, (n,).
 
-    The first half are the points of the previous record.
+    Each record after the first doubles the points: the first half are those of the previous record.
     """
     parts = []
     for part in range(epoch + 1):
@@ -98,7 +97,10 @@ def draw_points(config: SeparabilityConfig, epoch: int) -> tuple[Floats, Floats]
 
 
 def error(config: SeparabilityConfig, direction: Floats) -> float:
-    """Return the test error of a direction: Phi(-sqrt(kappa) <w, mu> / sqrt(w^T Sigma w))."""
+    """Return the exact test error of the linear classifier with the weights w = `direction`.
+
+    Phi(-sqrt(kappa) <w, mu> / sqrt(w^T Sigma w)),   Phi the normal distribution function
+    """
     from scipy.special import ndtr
 
     spread = math.sqrt(float((direction**2 * config.variances).sum()) / config.separability)
@@ -106,10 +108,10 @@ def error(config: SeparabilityConfig, direction: Floats) -> float:
 
 
 def trained(config: SeparabilityConfig, inputs: Floats, labels: Floats) -> tuple[Floats, float]:
-    """Return the direction to which training converges, (d,), and the final slope of the loss.
+    """Return the weights to which training converges, (d,), and the final slope of the loss.
 
     If the points are separable, the loss of ERM has no minimum, and gradient descent converges to
-    the direction of the largest margin (Soudry et al. 2018, arXiv:1710.10345).
+    the direction of the largest margin (Soudry et al. 2018, arXiv:1710.10345); the slope is then 0.
     """
     if not config.law.mixes:
         margin = max_margin_direction(inputs, labels)
@@ -119,7 +121,10 @@ def trained(config: SeparabilityConfig, inputs: Floats, labels: Floats) -> tuple
 
 
 def start(config: SeparabilityConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the process of a run before its first record."""
+    """Create the process that computes a run's records; called by `Problem.start`.
+
+    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    """
     del data_root, device
     best = config.mean / config.variances
     least = error(config, best)
@@ -172,7 +177,7 @@ SEPARABILITY = Problem(
         ),
     ),
 )
-"""The problem of finding the best boundary between two Gaussians.
+"""Problem of finding the best boundary between two Gaussians.
 
-Angles are comparable across separabilities, because the best direction is the same.
+The best direction does not depend on the separability, so angles to it can be compared.
 """

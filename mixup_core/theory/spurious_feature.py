@@ -1,10 +1,11 @@
 """SPURIOUS_FEATURE: a feature of low variance that mixup prefers and that fails at test time.
 
-A point of class y = +-1 has a core coordinate N(y m_c, s_c^2) and a spurious one N(y m_s, s^2);
-each alone separates the classes well. A linear model is trained by the logistic loss with weight
-decay, with mixup or without. At test time, the sign of the spurious coordinate's mean is random,
-so it is wrong half of the time. Mixed labels penalise the variance of the logits, so mixup relies
-more on the spurious coordinate as s decreases; plain training prefers the larger margin.
+A point of class y = +-1 has a core coordinate N(y m_c, s_c^2) and a spurious coordinate
+N(y m_s, s^2); each alone separates the classes well. A linear model is trained by the logistic loss
+with weight decay, with mixup or without. At test time, the sign of the spurious coordinate's mean
+is random, so it is wrong half of the time. Mixed labels penalise the variance of the logits, so
+mixup relies more on the spurious coordinate as s decreases; plain training prefers the larger
+margin.
 
 Source: Chidambaram & Ge 2024, arXiv:2402.06855 (only the abstract was read): label smoothing and
 mixup learn the features of least variance where training with weight decay can learn others, which
@@ -32,7 +33,7 @@ from mixup_core.tree.limits import Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpuriousFeatureConfig(Checked):
-    """Configuration of the minimiser of one law's loss; the spurious sd halves with each record."""
+    """Configuration of a linear model trained under one law; `first_sd` halves with each record."""
 
     problem: ClassVar = "spurious-feature"
 
@@ -41,45 +42,45 @@ class SpuriousFeatureConfig(Checked):
     points: Annotated[int, Range(3, 2000)] = 200
     """Number of training points."""
     core_mean: Positive = 2.0
-    """m_c, the mean of the core coordinate."""
+    """Mean m_c of the core coordinate."""
     core_sd: Positive = 0.5
-    """s_c, the standard deviation of the core coordinate."""
+    """Standard deviation s_c of the core coordinate."""
     spurious_mean: Positive = 0.5
-    """m_s, the mean of the spurious coordinate."""
+    """Mean m_s of the spurious coordinate."""
     first_sd: Positive = 0.4
-    """Spurious standard deviation s at the first record."""
+    """Standard deviation s of the spurious coordinate at the first record."""
     decay: Positive = 1e-3
     """Weight decay: decay/2 ||w||^2 is added to the loss."""
     nodes: Annotated[int, Range(2, 1000)] = 8
-    """Number of quantiles that represent a random law; even."""
+    """Number of quantiles of lam that represent a random law; even."""
     epochs: Annotated[int, Range(1, 30)] = 6
     """Number of records of a run; the standard deviation s halves with each."""
     seed: Seed = 0
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check that the nodes can represent the law.
+        """Check that `nodes` is even and that so many quantiles of lam can represent the law.
 
         Raises:
-            RuleError: If the number of nodes is odd or they cannot represent the law.
+            RuleError: If `nodes` is odd, or the law is discrete with other probabilities.
         """
         require_pairs_of_nodes(self)
 
     def spurious_sd_at(self, epoch: int) -> float:
-        """Return the spurious standard deviation s at a record, counted from 0."""
+        """Return the standard deviation s of the spurious coordinate at a record (from 0)."""
         return self.first_sd * 2.0**-epoch
 
 
 def errors(config: SpuriousFeatureConfig, sd: float, weights: Floats) -> tuple[float, float, float]:
-    """Return three test errors: spurious mean as in training, with random sign, and reversed.
+    """Return the exact test errors with the spurious mean as in training, of random sign, reversed.
 
-    The first and the last are Phi(-(w_c m_c +- w_s m_s) / sqrt(w_c^2 s_c^2 + w_s^2 s^2)), the
-    second is the mean of both.
+    The first and the third are Phi(-(w_c m_c +- w_s m_s) / sqrt(w_c^2 s_c^2 + w_s^2 s^2)), with Phi
+    the normal distribution function; the second is the mean of both.
 
     Args:
         config: Configuration of the run.
-        sd: Spurious standard deviation s.
-        weights: Weight of the core, then of the spurious coordinate: (2,).
+        sd: Standard deviation s of the spurious coordinate.
+        weights: Weights w_c of the core and w_s of the spurious coordinate: (2,).
     """
     from scipy.special import ndtr
 
@@ -90,18 +91,23 @@ def errors(config: SpuriousFeatureConfig, sd: float, weights: Floats) -> tuple[f
 
 
 def least_variance_share(config: SpuriousFeatureConfig, sd: float) -> float:
-    """Return the spurious coordinate's fraction of the mean logit, for w = Sigma^-1 m.
+    """Return the spurious coordinate's fraction of the mean logit at the weights w = Sigma^-1 m.
 
-    (m_s / s)^2 / ((m_s / s)^2 + (m_c / s_c)^2). This w has the least variance for its margin: it is
-    the direction of linear discriminant analysis, which the mixed loss attains in the limit of many
-    points.
+        (m_s / s)^2 / ((m_s / s)^2 + (m_c / s_c)^2)
+
+    Of all weights with the same mean logit, these give the logit the least variance. They are the
+    direction of linear discriminant analysis, which training with the mixed loss reaches in the
+    limit of many points.
     """
     spurious, core = (config.spurious_mean / sd) ** 2, (config.core_mean / config.core_sd) ** 2
     return spurious / (spurious + core)
 
 
 def start(config: SpuriousFeatureConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the process of a run before its first record."""
+    """Create the process that computes a run's records; called by `Problem.start`.
+
+    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    """
     del data_root, device
     rng = stream(config.seed, "training points")
     labels = np.where(rng.random(config.points) < 0.5, 1.0, -1.0)
@@ -169,4 +175,4 @@ SPURIOUS_FEATURE = Problem(
         ),
     ),
 )
-"""The problem of a spurious feature of low variance, where mixup should be worse than ERM."""
+"""Problem of a spurious feature of low variance, where mixup should be worse than ERM."""

@@ -1,12 +1,12 @@
 """SUPPORT_VECTORS: if every point is a support vector, ERM and mixup find the same direction.
 
-n points x ~ N(0, I_d) with alternating labels y = +-1, and a linear model f(x) = <w, x> trained
-with the logistic loss, by gradient descent from 0. In few dimensions, the classes are moved apart
-along the first axis so that they can be separated.
+The data are n points x ~ N(0, I_d) with alternating labels y = +-1. A linear model f(x) = <w, x> is
+trained with the logistic loss, by gradient descent from 0. In few dimensions, the classes must be
+moved apart along the first axis so that they can be separated.
 
-Source: Chidambaram et al. 2022, arXiv:2110.07647, section 3 (in many dimensions every point is a
-support vector, and both directions are that of the minimum-norm interpolator). Sizes, steps
-and the shift are choices of this project.
+Source: Chidambaram et al. 2022, arXiv:2110.07647, section 3: in many dimensions every point is a
+support vector, and ERM and mixup both find the direction of the minimum-norm interpolator. This
+project chose the sizes, the steps and the shift.
 """
 
 import math
@@ -49,14 +49,16 @@ class SupportVectorsConfig(Checked):
     dimension: Count = 200
     """Dimension of the points, d in the source."""
     points: Annotated[int, Range(2, 500)] = 20
-    """Number of points n, even."""
+    """Number n of points; even."""
     shift: NonNegative = 0.0
-    """Distance by which each point is moved along the first axis, in the direction of its label."""
+    """Distance by which each point is moved along the first axis: forwards for the label 1,
+    backwards for -1.
+    """
     nodes: Annotated[int, Range(1, 1000)] = 9
-    """Number of quantiles that represent a random law."""
+    """Number of quantiles of lam that represent a random law."""
     lr: Annotated[float, Range(0, 2, "()")] = 1.0
-    """Step of gradient descent in units of 1 / L, with L the largest curvature of the ERM loss; no
-    mixed loss has a larger one.
+    """Step of gradient descent in units of 1 / L, with L an upper bound of the curvature of the ERM
+    loss and of every mixed loss.
     """
     steps_per_epoch: Count = 200
     """Number of steps between two records."""
@@ -66,17 +68,17 @@ class SupportVectorsConfig(Checked):
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check rules between fields.
+        """Check that the fields fit together.
 
         Raises:
-            RuleError: If the number of points is odd, or the nodes cannot represent the law.
+            RuleError: If `points` is odd, or `nodes` quantiles of lam cannot represent the law.
         """
         require(self.points % 2 == 0, "points must be even", self, "points")
         self.law.require_nodes(self)
 
 
 def draw_points(config: SupportVectorsConfig) -> tuple[Floats, Floats]:
-    """Return points (n, d) and their labels +-1 (n,), which alternate."""
+    """Draw the points, (n, d), and return them with their labels +-1, (n,), which alternate."""
     labels = np.where(np.arange(config.points) % 2 == 0, 1.0, -1.0)
     shape = config.points, config.dimension
     inputs = stream(config.seed, "training points").normal(size=shape)
@@ -85,11 +87,11 @@ def draw_points(config: SupportVectorsConfig) -> tuple[Floats, Floats]:
 
 
 def support_fraction(inputs: Floats, labels: Floats) -> float:
-    """Return the fraction of points that are support vectors by the sign test below, in [0, 1].
+    """Return the fraction of points i with y_i (K^-1 y)_i > 0, which tests for support vectors.
 
-    Point i counts if y_i (K^-1 y)_i > 0, K = X X^T of full rank (d >= n). If every product is
-    positive, the minimum-norm interpolator X^T K^-1 y meets all margins with equality: it is the
-    maximum-margin direction, and every point is a support vector.
+    K is X X^T, of full rank (d >= n). If the fraction is 1, every point is a support vector: the
+    minimum-norm interpolator X^T K^-1 y has y_i <w, x_i> = 1 at every point and is the
+    maximum-margin direction.
 
     Source: Chidambaram et al. 2022, arXiv:2110.07647, section 3, after Muthukumar et al. 2021,
     arXiv:2005.08054.
@@ -100,9 +102,9 @@ def support_fraction(inputs: Floats, labels: Floats) -> float:
 def max_margin_direction(inputs: Floats, labels: Floats) -> Floats | None:
     """Return the maximum-margin direction, (d,); None if the points are not separable.
 
-    It is the w of least norm with y_i <w, x_i> >= 1 for all points, found by least distance
-    programming: with Z the rows y_i x_i, u >= 0 the minimiser of ||Z^T u||^2 +
-    (1 - sum u)^2 and r its residual, w = Z^T u / r.
+    The direction is the w of least norm with y_i <w, x_i> >= 1 for all points. It is found by least
+    distance programming: let Z be the matrix of rows y_i x_i, let u >= 0 minimise
+    ||Z^T u||^2 + (1 - sum u)^2, and let r = 1 - sum u; then w = Z^T u / r.
 
     Source: Lawson & Hanson 1974, Solving Least Squares Problems, chapter 23, section 4.
     """
@@ -121,13 +123,16 @@ def max_margin_direction(inputs: Floats, labels: Floats) -> Floats | None:
 
 
 def cosine(first: Floats, second: Floats) -> float:
-    """Return the cosine of the angle between two directions; 0 if one is zero."""
+    """Return the cosine of the angle between two vectors; 0 if one of them is zero."""
     lengths = float(np.linalg.norm(first) * np.linalg.norm(second))
     return float(first @ second) / lengths if lengths else 0.0
 
 
 def start(config: SupportVectorsConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the process of a run before its first record."""
+    """Create the process that trains both models and yields records; called by `Problem.start`.
+
+    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    """
     del data_root, device
     inputs, labels = draw_points(config)
     margin = max_margin_direction(inputs, labels)
@@ -207,4 +212,4 @@ SUPPORT_VECTORS = Problem(
     ),
     cost=Cost(work=lambda config: int(config.steps_per_epoch), work_unit="steps"),
 )
-"""The problem of two linear models, ERM beside mixup, whose angle tends to 0 in high dimensions."""
+"""Problem of the angle between the weights of ERM and of mixup, which is 0 in high dimensions."""

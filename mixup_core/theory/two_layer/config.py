@@ -1,4 +1,4 @@
-"""TwoLayerConfig: configuration of a run of the two-layer network, with its data and solver."""
+"""TwoLayerConfig: configuration of a run that trains the two-layer network on multi-view data."""
 
 import math
 from dataclasses import dataclass, field
@@ -14,53 +14,54 @@ from mixup_core.tree.limits import Count, NonNegative, Positive, Range, Whole
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchData(Checked):
-    """General multi-view data: labelled points made of patches, in the coordinates of the features.
+    """Distribution of multi-view data: labelled points made of patches, with L features per class.
 
     A point of class y has C_P patches `beta_p v_{y,1}`, C_P patches `(delta2 - beta_p) v_{y,2}` and
     P - 2 C_P patches of noise, `sum_{j <= Q} sum_l gamma_{j,l} v_{s_j,l}` with classes s_j != y.
     For L > 2 features, which the source does not have, there are C_P patches of each feature, with
     the correlations delta1 + (delta2 - L delta1) times a uniform point of the simplex.
 
-    The definition leaves some choices open, which are fixed here: the patches have the same order
-    in every point, the s_j are uniform and distinct, and all noise patches of a point are the same
-    vector, which is thus stored once with its multiplicity.
+    The source leaves some choices open. In this class the patches have the same order in every
+    point, the s_j are uniform and distinct, and all noise patches of a point are the same vector,
+    which is stored once with its number.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, Definition 4.1. The defaults satisfy the
     relations of its Assumption 4.3.
     """
 
     classes: Annotated[int, Range(2)] = 6
-    """k, the number of classes; each has L features, so the data span L k dimensions."""
+    """Number k of classes; each class has L features, so the data span L k dimensions."""
     features: Annotated[int, Range(2, 10)] = 2
-    """L, the number of features of each class; 2 in the source."""
+    """Number L of features of each class; 2 in the source."""
     points_per_class: Count = 20
-    """N / k, the number of training points of each class."""
+    """Number of training points of each class, N / k."""
     signal_patches: Count = 1
-    """C_P, the number of signal patches of each feature in a point."""
+    """Number C_P of signal patches of each feature in a point."""
     noise_patches: Whole = 12
     """Number of noise patches of a point, divided by k^2: (P - L C_P) / k^2."""
     noise_classes: Count = 1
-    """Q, the number of classes whose features the noise contains; below k."""
+    """Number Q of classes whose features a noise patch contains; below k."""
     delta1: Positive = 0.5
     """Smallest correlation of a signal patch with its feature, at most delta2 / L."""
     delta2: Positive = 2.0
-    """Sum of the correlations of corresponding patches of all features; with two features, beta is
-    uniform on [delta1, delta2 - delta1].
+    """Sum of the correlations of L signal patches, one of each feature, with their features. For
+    L = 2, beta is uniform on [delta1, delta2 - delta1].
     """
     delta3: NonNegative = 0.0425
     """Smallest noise coefficient gamma, in units of k^-1.5."""
     delta4: NonNegative = 0.055
-    """Largest noise coefficient gamma, in units of k^-1.5, at least delta3; gamma is uniform in
-    between.
+    """Largest noise coefficient gamma, in units of k^-1.5, at least delta3. gamma is uniform
+    between the two.
     """
     test_points_per_class: Count = 100
-    """Number of test points of each class, on which features and test error are measured."""
+    """Number of test points of each class, for the test error and the learned features."""
 
     def check(self) -> None:
-        """Check rules between fields.
+        """Check that the fields fit together.
 
         Raises:
-            RuleError: If fields contradict each other.
+            RuleError: If `noise_classes` is not below `classes`, `delta1` is above
+                delta2 / features, or `delta3` is above `delta4`.
         """
         fits = self.noise_classes < self.classes
         require(fits, "noise_classes < classes", self, "noise_classes", "classes")
@@ -70,12 +71,12 @@ class PatchData(Checked):
 
     @property
     def patches(self) -> int:
-        """P, the number of patches of a point."""
+        """The number P of patches of a point."""
         return self.features * self.signal_patches + self.noise_patches * self.classes**2
 
     @property
     def span(self) -> int:
-        """The dimension of the span of all features, L k."""
+        """The number of features of all classes, L k: the dimension of their span."""
         return self.features * self.classes
 
     @property
@@ -87,9 +88,10 @@ class PatchData(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchNetwork(Checked):
-    """A sum over neurons and patches: `g_y(x) = sum_{r <= m} sum_{p <= P} R(<w_{y,r}, x^(p)>)`.
+    """Network with the outputs `g_y(x) = sum_{r <= m} sum_{p <= P} R(<w_{y,r}, x^(p)>)`.
 
-    Sizes are in the units of Assumption 4.3, so they scale with the number of classes.
+    The sums run over m neurons and P patches; R is the activation. Fields are in units that scale
+    with the number of classes k, as in Assumption 4.3 of the source.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, section 4.
     """
@@ -97,11 +99,10 @@ class PatchNetwork(Checked):
     neurons: Count = 3
     """Number of neurons of each class, divided by the number of classes: m / k."""
     power: Annotated[int, Range(2, 16)] = 8
-    """alpha, the exponent of the activation. A larger exponent slows the growth of weak
-    correlations.
+    """Exponent alpha of the activation. A larger exponent slows the growth of weak correlations.
     """
     rho: Positive = 1.0
-    """Input from which the activation is linear, times the number of classes: rho k."""
+    """Input rho above which the activation is linear, times the number of classes: rho k."""
     init: Positive = 0.09
     """Standard deviation of the initial weights, divided by rho: sigma_0 / rho. As sigma_0 =
     d^-1/2, the dimension of the patches is d = (init * rho)^-2.
@@ -110,7 +111,7 @@ class PatchNetwork(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rkc(Checked):
-    """Solver of the gradient flow: second-order Runge-Kutta-Chebyshev steps with error control."""
+    """Solver by gradient flow: second-order Runge-Kutta-Chebyshev steps with error control."""
 
     name: ClassVar = "rkc"
 
@@ -123,24 +124,25 @@ class Rkc(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Descent(Checked):
-    """Solver by full-batch gradient descent, as in the theorems; its time is step x iterations."""
+    """Solver by full-batch gradient descent, as in the theorems; time is step x iterations."""
 
     name: ClassVar = "gradient-descent"
 
     step: Positive = 15.0
-    """Step size; with the default configuration, training is unstable above about 20."""
+    """Step size. With the default configuration, training is unstable above about 20."""
 
 
 Integrator = Rkc | Descent
-"""Union of the methods that minimise the loss."""
+"""Union of the solvers that minimise the loss."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TwoLayerConfig(Checked):
-    """Configuration of one network trained from one seed and measured at fixed flow times.
+    """Configuration of a two-layer network that is trained and measured at fixed flow times.
 
-    Record n (from 0) is at the flow time first_time * 10^(n / records_per_decade), for every law
-    and integrator. A run ends with its last record, whatever it has learned.
+    Flow time is the time of gradient flow, or step size times iterations of gradient descent.
+    Record n (from 0) is measured at the flow time first_time * 10^(n / records_per_decade), for
+    every law and solver. The last record ends the run, whatever the network has learned.
     """
 
     problem: ClassVar = "two-layer"
@@ -148,18 +150,17 @@ class TwoLayerConfig(Checked):
     data: PatchData = field(default_factory=PatchData)
     network: PatchNetwork = field(default_factory=PatchNetwork)
     law: Law = field(default_factory=Erm)
-    """Law of the weight lam of a pair of points. ERM uses the points themselves."""
+    """Law of the weight lam of a pair of points. Under ERM, points are not paired."""
     operation: PatchOperation = field(default_factory=PatchLinear)
     """Operation that mixes the patches of two points by the weight lam."""
     pairs_per_class: Count = 30
-    """Number of ordered pairs (i, j), divided by k. Pairs are drawn once, uniformly with
-    replacement (i may equal j), each with one lam: the training loss is a Monte Carlo mean of the
-    mixed loss J_MM. The pairs are the same under every law.
+    """Number of ordered pairs (i, j) of training points, divided by k. Pairs are drawn once,
+    uniformly with replacement (i may equal j), and are the same under every law. The training loss
+    is their mean: a Monte Carlo estimate of the mixed loss J_MM over all pairs.
     """
     nodes: Annotated[int, Range(0, 1000)] = 0
-    """Number of values of lam with which each pair is mixed: quantiles of the law, of equal weight.
-    0 means one drawn lam per pair; the loss of a Beta law then depends on few values of
-    lam, which may determine the final result.
+    """Number of quantiles of lam with which each pair is mixed, with equal weight. 0: each pair is
+    mixed with one random lam; few random values may then determine the result under a Beta law.
     """
     integrator: Integrator = field(default_factory=Rkc)
     first_time: Positive = 10.0
@@ -172,11 +173,11 @@ class TwoLayerConfig(Checked):
     """Seed of all random draws of the run."""
 
     def check(self) -> None:
-        """Check rules between fields.
+        """Check that the fields fit together.
 
         Raises:
-            RuleError: If the last flow time exceeds 10^15, or the nodes do not fit the operation or
-                law.
+            RuleError: If the flow time of the last record exceeds 10^15, `nodes` is set for another
+                operation than `linear`, or so many quantiles of lam cannot represent the law.
         """
         require(
             math.log10(self.first_time) + (self.epochs - 1) / self.records_per_decade <= 15,
@@ -187,30 +188,31 @@ class TwoLayerConfig(Checked):
             "first_time",
         )
         fits = self.nodes == 0 or self.operation == PatchLinear()
-        require(fits, "nodes need the linear operation", self, "nodes", "operation")
+        rule = "nodes above 0 need the operation `linear`"
+        require(fits, rule, self, "nodes", "operation")
         if self.nodes:
             self.law.require_nodes(self)
 
     @property
     def classes(self) -> int:
-        """The number of classes, k."""
+        """The number k of classes."""
         return self.data.classes
 
     @property
     def neurons(self) -> int:
-        """The number of neurons of each class, m."""
+        """The number m of neurons of each class."""
         return self.network.neurons * self.classes
 
     @property
     def rho(self) -> float:
-        """The input from which the activation is linear."""
+        """The input rho above which the activation is linear."""
         return self.network.rho / self.classes
 
     @property
     def init(self) -> float:
-        """sigma_0, the standard deviation of the initial weights."""
+        """The standard deviation sigma_0 of the initial weights."""
         return self.network.init * self.rho
 
     def time_of(self, epoch: int) -> float:
-        """Return the flow time at a record, counted from 0."""
+        """Return the flow time of a record; `epoch` is the number of the record, from 0."""
         return float(self.first_time * 10.0 ** (epoch / self.records_per_decade))

@@ -1,4 +1,4 @@
-"""DescentSolver: plain gradient descent with a fixed step size, measured in flow time."""
+"""DescentSolver: plain gradient descent with a fixed step size, timed like a gradient flow."""
 
 import math
 
@@ -10,7 +10,7 @@ from mixup_core.theory.two_layer.rkc import Velocity
 
 
 class DescentSolver:
-    """Gradient descent y <- y + step f(y); its time is the step size times the iterations."""
+    """Gradient descent y <- y + step f(y); time is the step size times the number of iterations."""
 
     def __init__(self, velocity: Velocity, y: Floats, step: float) -> None:
         """Start at time 0.
@@ -37,9 +37,9 @@ class DescentSolver:
         self.evaluations = max(steps, self.evaluations)
 
     def state(self) -> Arrays:
-        """Return all values that determine the next steps, for `load`."""
+        """Return the arrays from which `load` continues: the weights and the number of steps."""
         return {"y": self.y, "steps": np.array(self.evaluations)}
 
     def load(self, state: Arrays) -> None:
-        """Restore a state returned by `state`."""
+        """Restore arrays that `state` returned."""
         self.y, self.evaluations = state["y"], int(state["steps"])

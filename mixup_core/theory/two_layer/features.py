@@ -1,4 +1,4 @@
-"""Features: accuracy of a network with each feature alone, and its correlations with features."""
+"""Features: which features a two-layer network has learned, by accuracy and by correlations."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,27 +8,27 @@ from mixup_core.theory.two_layer.network import PatchOutputs
 from mixup_core.theory.two_layer.points import PatchSet
 
 LEARNED_ACCURACY = 0.95
-"""Accuracy with a feature's patches alone from which the feature counts as learned."""
+"""A feature counts as learned if the accuracy with its patches alone is at least this high."""
 
 
 def feature_accuracy(
     outputs: PatchOutputs, points: PatchSet, weights: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the accuracy per class with one feature's patches alone, and with all patches.
+    """Return the accuracy on each class with one feature's patches alone, and with all patches.
 
-    v_{y,l} counts as learned if points of class y are still classified correctly when all patches
-    with other features are set to 0. A patch of zeros adds R(0) = 0 to every output, so it is
-    left out.
+    A network has learned the feature l of class y if it still classifies points of class y
+    correctly when all signal patches of other features are set to 0. Such patches add R(0) = 0 to
+    every output, so they are left out.
 
-    Source: Chidambaram et al. 2023, arXiv:2210.13512, Definition 4.5, on fresh points.
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, Definition 4.5, applied to test points.
 
     Args:
-        outputs: The network on `points`.
-        points: Points with one label each.
+        outputs: Computes the network's outputs on `points`.
+        points: Points with hard labels.
         weights: Weights of the network, (k, m, L k).
 
     Returns:
-        (k, L), the accuracy on class y with feature l alone, and (k,), with all; in [0, 1].
+        Accuracy on class y with feature l alone, (k, L), and with all features, (k,); in [0, 1].
     """
     parts = points.counts * outputs.by_patch(weights)
     features = weights.shape[2] // len(parts)
@@ -40,13 +40,14 @@ def feature_accuracy(
 
 
 def is_right(outputs: Floats, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return which points have the largest output for their own class: (points,), bool.
+    """Return True for each point that is classified correctly: (points,), bool.
 
-    A tie counts as wrong: a network with zero outputs is wrong everywhere.
+    The output for a point's own class must be larger than all others. A tie counts as wrong, so
+    that a network with zero outputs is wrong everywhere.
 
     Args:
-        outputs: (k, points).
-        labels: (points,), each in [0, k).
+        outputs: Outputs of the network, (k, points).
+        labels: Class of each point, (points,), in [0, k).
     """
     is_own = np.arange(len(outputs))[:, None] == labels
     rivals = np.where(is_own, -np.inf, outputs).max(axis=0)
@@ -55,7 +56,7 @@ def is_right(outputs: Floats, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def correlations(weights: Floats, threshold: float) -> Floats:
-    """Return C_{y,l}, the summed correlations of class y's active neurons with v_{y,l}: (k, L).
+    """Return C_{y,l}: the summed correlations of active neurons of class y with v_{y,l}, (k, L).
 
         C_{y,l} = sum over B_{y,l} of <w_{y,r}, v_{y,l}>,
         B_{y,l} = {r: <w_{y,r}, v_{y,l}> >= rho / delta1}
@@ -65,9 +66,9 @@ def correlations(weights: Floats, threshold: float) -> Floats:
     Source: Chidambaram et al. 2023, arXiv:2210.13512, appendix B.
 
     Args:
-        weights: (k, m, L k).
-        threshold: rho / delta1, from which on every signal patch is in the linear part of the
-            activation.
+        weights: Weights of the network, (k, m, L k).
+        threshold: The value rho / delta1. A neuron with at least this correlation is in the linear
+            part of its activation on every signal patch of the feature.
     """
     classes, neurons, _ = weights.shape
     own = weights.reshape(classes, neurons, classes, -1)[range(classes), :, range(classes)]

@@ -1,4 +1,4 @@
-"""Landscape: the loss of the two-layer network on points with soft labels, and its gradient."""
+"""Landscape: the training loss of the two-layer network, and its gradient by the weights."""
 
 import numpy as np
 
@@ -9,17 +9,17 @@ from mixup_core.theory.two_layer.points import PatchSet
 
 
 class Landscape:
-    """Loss function: mean cross entropy of the outputs' softmax on fixed points, and its gradient.
+    """Training loss of the two-layer network: mean cross entropy on M points with soft labels.
 
         J(W) = -1/M sum_n sum_y q_{y,n} log softmax(g(x_n))_y
 
-    For points with hard labels it is J of ERM; for mixed pairs it is J_MM.
+    On unmixed points J is the loss of ERM; on mixed pairs it is the mixed loss J_MM of the source.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, section 2.
     """
 
     def __init__(self, points: PatchSet, config: TwoLayerConfig) -> None:
-        """Store the points, which must not change afterwards."""
+        """Store the training points, which must not be modified afterwards."""
         self._outputs = PatchOutputs(points, config)
         kinds, num_points, features = points.patches.shape
         self._targets = np.ascontiguousarray(points.targets)
@@ -28,12 +28,12 @@ class Landscape:
         self._slopes = np.empty((config.classes, config.neurons, kinds * num_points))
 
     def loss(self, weights: Floats) -> float:
-        """Return the loss J of weights (k, m, L k), in nats."""
+        """Return the loss J at weights (k, m, L k), in nats."""
         logs = _log_softmax(self._outputs(weights))
         return float(-(self._targets * logs).sum(axis=0).mean())
 
     def downhill(self, weights: Floats) -> Floats:
-        """Return -grad J, the velocity of the gradient flow; its shape is that of the weights."""
+        """Return -grad J at weights (k, m, L k), in their shape: the velocity of gradient flow."""
         parts = self._outputs.by_patch(weights, self._slopes)
         logs = _log_softmax((parts * self._counts).sum(axis=1))
         pull = (self._targets - np.exp(logs)) / logs.shape[1]

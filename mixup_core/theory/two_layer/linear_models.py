@@ -1,4 +1,4 @@
-"""Linear separability of a set of points, decided by a linear program."""
+"""is_linearly_separable: decides by a linear program whether a linear model separates points."""
 
 import numpy as np
 from scipy.optimize import linprog
@@ -11,11 +11,12 @@ INFEASIBLE = 2
 
 
 def is_linearly_separable(points: PatchSet) -> bool:
-    """Return whether a linear model classifies all points correctly.
+    """Return whether some linear model classifies all points correctly.
 
-    The model is `g_y(x) = sum_p <w_y, x^(p)>`, which depends only on the sum of a point's patches.
-    It exists if and only if the linear program `<w_y - w_s, pooled x> >= 1` for every point (x, y)
-    and class s != y has a solution; the 1 is no restriction, because weights can be scaled.
+    A linear model `g_y(x) = sum_p <w_y, x^(p)>` depends only on the sum of a point's patches. A
+    model without errors exists if and only if the inequalities `<w_y - w_s, sum of patches> >= 1`,
+    for every point of a class y and every class s != y, have a solution. They are solved as a
+    linear program; the 1 is no restriction, because weights can be scaled.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, Proposition 4.4.
 
@@ -52,6 +53,7 @@ def is_linearly_separable(points: PatchSet) -> bool:
     )
     if found.status not in {0, INFEASIBLE}:
         raise ArithmeticError(
-            f"SciPy could not tell whether a linear model separates the points: {found.message}"
+            "SciPy's linear program for whether a linear model separates the training points ended "
+            f"without an answer: {found.message}"
         )
     return bool(found.status == 0)

@@ -1,4 +1,4 @@
-"""The two-layer network: its activation, its initial weights, and its outputs on patches."""
+"""The two-layer network: activation, initial weights, and outputs on points made of patches."""
 
 import numpy as np
 
@@ -8,25 +8,25 @@ from mixup_core.theory.two_layer.config import TwoLayerConfig
 from mixup_core.theory.two_layer.points import PatchSet
 
 BLOCK = 16_384
-"""Number of pre-activations computed at a time; three such buffers fit a core's level-2 cache."""
+"""Number of pre-activations computed at a time; three such buffers fit into a level-2 cache."""
 
 
 def activation(inputs: Floats, rho: float, power: int) -> Floats:
-    """Return the activation R of inputs: 0 below 0, a polynomial up to rho, and linear above.
+    """Return the activation R of inputs: 0 below 0, a power of x up to rho, and linear above.
 
         R(x) = 0                                  x <= 0
              = x^alpha / (alpha rho^(alpha - 1))  0 <= x <= rho
              = x - (1 - 1 / alpha) rho            rho <= x
 
-    R and R' are continuous. For even alpha, the zero branch prevents a negative correlation from
-    activating its neuron.
+    R and R' are continuous. If alpha is even, a negative correlation would activate its neuron
+    without the zero branch.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, section 4.
 
     Args:
         inputs: x, any shape.
-        rho: Input from which R is linear.
-        power: alpha.
+        rho: Input above which R is linear.
+        power: Exponent alpha.
     """
     scaled = inputs / rho
     clipped = np.clip(scaled, 0, 1)
@@ -34,21 +34,21 @@ def activation(inputs: Floats, rho: float, power: int) -> Floats:
 
 
 def initial_weights(config: TwoLayerConfig) -> Floats:
-    """Draw the initial weights: (k, m, L k), each N(0, sigma_0^2)."""
+    """Draw the initial weights, (k, m, L k), each from N(0, sigma_0^2)."""
     shape = (config.classes, config.neurons, config.data.span)
     return config.init * stream(config.seed, "initial weights").standard_normal(shape)
 
 
 class PatchOutputs:
-    """Computes the outputs of the network on fixed points, and the slopes of its activations.
+    """Computes the network's outputs on fixed points for given weights, and activation slopes.
 
     Pre-activations are computed by one matrix product per block of neurons and then changed in
-    place. A patch has few nonzero coordinates, but up to k = 16 the dense product is cheaper than
-    gathering them: most of the time is spent on the powers.
+    place. A patch has few nonzero coordinates, but up to k = 16 a dense product is cheaper than
+    selecting them, because most of the time is spent on powers.
     """
 
     def __init__(self, points: PatchSet, config: TwoLayerConfig) -> None:
-        """Store the points, which must not change afterwards."""
+        """Store the points, which must not be modified afterwards."""
         self.config = config
         kinds, num_points, features = points.patches.shape
         self._shape = (config.classes, kinds, num_points)
@@ -60,10 +60,10 @@ class PatchOutputs:
         self._buffers = np.empty((3, self._rows, columns))
 
     def __call__(self, weights: Floats) -> Floats:
-        """Return the outputs g of the network: (k, points).
+        """Return the outputs g of the network on all points: (k, points).
 
         Args:
-            weights: (k, m, L k).
+            weights: Weights of the network, (k, m, L k).
         """
         outputs: Floats = (self.by_patch(weights) * self._counts).sum(axis=1)
         return outputs
@@ -72,9 +72,9 @@ class PatchOutputs:
         """Return the contribution of each patch to each output: (k, patches, points).
 
         Args:
-            weights: (k, m, L k).
-            slopes: (k, m, patches * points), array that receives R' of each pre-activation; None:
-                R' is not computed.
+            weights: Weights of the network, (k, m, L k).
+            slopes: Array into which R' of each pre-activation is written, (k, m, patches * points);
+                None: R' is not needed.
         """
         config, rows = self.config, self._rows
         outputs = np.zeros((config.classes, self._scaled.shape[1]))
@@ -87,7 +87,7 @@ class PatchOutputs:
         return outputs.reshape(self._shape)
 
     def _add(self, weights: Floats, output: Floats, slopes: Floats | None) -> None:
-        """Add the activations of some neurons of one class, divided by rho, to its output.
+        """Add the activations of some neurons, divided by rho, to the output of their class.
 
         With t = clip(x / rho, 0, 1), R' = t^(alpha - 1) and R / rho = t R' / alpha +
         max(x / rho, 1) - 1; powers are products of squares.

@@ -1,8 +1,9 @@
-"""PatchSet: labelled points made of patches, and functions that draw and mix them.
+"""PatchSet: labelled points made of patches, and functions that draw and mix such points.
 
-Coordinate L y + l - 1 of a patch is its component along v_{y,l}, y from 0 and l from 1 to L. The
-features are orthonormal and span the data. The part of a weight orthogonal to them neither changes
-nor has an effect, so these L k coordinates are exact for any dimension d of the patches.
+Coordinate L y + l - 1 of a patch is its component along feature l of class y, v_{y,l}, with y from
+0 and l from 1 to L. The features are orthonormal and span the data. The part of a weight that is
+orthogonal to all features never changes and has no effect, so these L k coordinates give exact
+results for any dimension d of the patches.
 """
 
 from dataclasses import dataclass
@@ -19,29 +20,28 @@ from mixup_core.theory.two_layer.config import PatchData, TwoLayerConfig
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchSet:
-    """Points made of patches, and their soft labels.
-
-    Equal patches of a point are stored once, with their number.
-    """
+    """Points made of patches, with soft labels; equal patches of a point are stored once."""
 
     patches: Floats
-    """Coordinates of the patches, (patches, points, L k): first the C_P patches of feature 1, then
-    those of feature 2, and so on, then the noise.
+    """Coordinates of the stored patches, (patches, points, L k): first the C_P patches of feature
+    1, then those of feature 2, and so on, and last one noise patch.
     """
     counts: Floats
-    """Number of equal patches that each entry represents, (patches, points); 0 for no patch."""
+    """Number of equal patches of the point that each stored patch represents, (patches, points); 0
+    if the point has no such patch.
+    """
     targets: Floats
     """Probability of each class, (k, points); columns sum to 1."""
 
     @property
     def labels(self) -> NDArray[np.int64]:
-        """Likeliest class of each point, (points,); of equally likely classes, the first."""
+        """The most probable class of each point, (points,); of equally probable ones, the first."""
         labels: NDArray[np.int64] = self.targets.argmax(axis=0)
         return labels
 
     @property
     def pooled(self) -> Floats:
-        """Sum of each point's patches, (points, L k); a linear model depends on nothing more."""
+        """Sum of each point's patches, (points, L k); a linear model depends only on it."""
         pooled: Floats = np.einsum("pn,pnc->nc", self.counts, self.patches)
         return pooled
 
@@ -49,27 +49,29 @@ class PatchSet:
     def entropy(self) -> float:
         """Mean entropy of the targets, in nats: a lower bound of the loss on these points.
 
-        It is the infimum of the loss as long as no two points with different targets coincide.
+        The bound is the infimum over all functions if no two points with different targets
+        coincide.
         """
         logs = np.log(np.where(self.targets > 0, self.targets, 1.0))
         return float(-(self.targets * logs).sum(axis=0).mean())
 
 
 def draw_points(data: PatchData, points_per_class: int, seed: int, purpose: Purpose) -> PatchSet:
-    """Draw random points, equally many of each class, class by class.
+    """Draw random points, the same number of each class, ordered by class.
 
     Args:
-        data: The distribution.
-        points_per_class: At least 1.
+        data: Distribution of the points.
+        points_per_class: Number of points of each class, at least 1.
         seed: Seed of the run.
-        purpose: Random stream; the number of draws depends only on sizes.
+        purpose: Name of the random stream to use. The number of random draws depends only on the
+            sizes in `data`.
     """
     classes, signals, others = data.classes, data.signal_patches, data.noise_classes
     labels = np.repeat(np.arange(classes), points_per_class)
     points = np.arange(len(labels))
     rng = stream(seed, purpose)
     shares = _drawn_shares(data, len(labels), rng)
-    # The first ranks of k - 1 random numbers give distinct classes, uniform among all but y.
+    # Sorting k - 1 random numbers permutes the classes other than y; the first of them are used.
     ranks = rng.random((len(labels), classes - 1)).argsort(axis=1)[:, :others]
     noise_labels = (labels[:, None] + 1 + ranks) % classes
     low, high = data.noise_range
@@ -99,14 +101,14 @@ def _drawn_shares(data: PatchData, points: int, rng: np.random.Generator) -> Flo
 
 
 def mixed(points: PatchSet, pairs: NDArray[np.int64], lam: Floats) -> PatchSet:
-    """Return the mixed examples `lam x_i + (1 - lam) x_j` and their mixed targets.
+    """Return linearly mixed points `lam x_i + (1 - lam) x_j` with mixed targets (mixup).
 
-    All patches of a pair are mixed with the weight of the pair.
+    All patches of a pair are mixed with the same weight.
 
     Args:
-        points: The examples to mix.
-        pairs: (2, pairs), the indices i and j of the examples of each pair.
-        lam: (pairs,), weights of the examples i, in [0, 1].
+        points: Points to mix.
+        pairs: Indices i and j of the points of each pair, (2, pairs).
+        lam: Weight of the point i of each pair, (pairs,), in [0, 1].
     """
     own, partner = pairs
     weight = lam[:, None]
@@ -121,16 +123,16 @@ def mixed(points: PatchSet, pairs: NDArray[np.int64], lam: Floats) -> PatchSet:
 def cut(
     points: PatchSet, pairs: NDArray[np.int64], lam: Floats, rng: np.random.Generator
 ) -> PatchSet:
-    """Return points whose patches come from x_i with probability lam each, else from x_j.
+    """Return points whose patches come from x_i with probability lam each, else from x_j (CutMix).
 
-    The label weight of x_i is the fraction of patches that come from it. The result stores each
-    kind of patch twice, for x_i and for x_j, each with its number.
+    The label weight of x_i is the fraction of patches that come from x_i. The result stores the
+    patches of both x_i and x_j, with the number of each that is used.
 
     Args:
-        points: Points of the pairs.
-        pairs: (2, pairs), the indices i and j.
-        lam: (pairs,), in [0, 1].
-        rng: Source of the choices.
+        points: Points to mix.
+        pairs: Indices i and j of the points of each pair, (2, pairs).
+        lam: Probability with which each patch comes from x_i, (pairs,), in [0, 1].
+        rng: Random generator that selects the patches.
     """
     own, partner = pairs
     kept = _kept(points.counts[:, own], lam, rng)
@@ -145,15 +147,15 @@ def cut(
 def masked(
     points: PatchSet, chosen: NDArray[np.int64], lam: Floats, rng: np.random.Generator
 ) -> PatchSet:
-    """Return points of which each patch is kept with probability lam; labels are unchanged.
+    """Return points whose patches are kept with probability lam each; labels do not change.
 
-    A patch of zeros adds R(0) = 0 to every output, so removed patches are left out.
+    A patch of zeros would add R(0) = 0 to every output, so removed patches are left out.
 
     Args:
-        points: The unmasked points.
-        chosen: (chosen points,), indices of the points to mask.
-        lam: (chosen points,), in [0, 1].
-        rng: Source of the choices.
+        points: Points to choose from.
+        chosen: Indices of the points to mask, (chosen points,).
+        lam: Probability with which each patch of a point is kept, (chosen points,), in [0, 1].
+        rng: Random generator that selects the patches.
     """
     return PatchSet(
         patches=points.patches[:, chosen],
@@ -163,10 +165,10 @@ def masked(
 
 
 def _kept(counts: Floats, lam: Floats, rng: np.random.Generator) -> Floats:
-    """Draw how many of some equal patches are kept, each with probability lam.
+    """Draw how many of the equal patches of a point are kept, each with probability lam.
 
     Args:
-        counts: Number of equal patches, (patches, points).
+        counts: Number of equal patches that each stored patch represents, (patches, points).
         lam: Probability that a patch is kept, (points,).
         rng: Random generator.
     """
@@ -174,19 +176,19 @@ def _kept(counts: Floats, lam: Floats, rng: np.random.Generator) -> Floats:
 
 
 def training_points(config: TwoLayerConfig) -> PatchSet:
-    """Return the N training points of a run: the same under every law."""
+    """Draw the N training points of a run, before mixing; they are the same under every law."""
     data = config.data
     return draw_points(data, data.points_per_class, config.seed, "training points")
 
 
 def fresh_points(config: TwoLayerConfig) -> PatchSet:
-    """Return the test points of a run: the same under every law."""
+    """Draw the test points of a run; they are the same under every law."""
     data = config.data
     return draw_points(data, data.test_points_per_class, config.seed, "test points")
 
 
 def training_set(config: TwoLayerConfig, points: PatchSet) -> PatchSet:
-    """Return the points of the training loss: unmixed points under ERM, else mixed pairs."""
+    """Return the points that the training loss uses: unmixed under ERM, else mixed pairs."""
     if not config.law.mixes:
         return points
     num_pairs = config.pairs_per_class * config.classes

@@ -1,4 +1,4 @@
-"""TWO_LAYER: the two-layer network on multi-view patches as a problem, with its metrics."""
+"""TWO_LAYER: the problem of a two-layer network on multi-view data, with its metrics."""
 
 from mixup_core.problem import (
     Axis,
@@ -48,20 +48,20 @@ METRICS = {
     "flow/time": Metric(label="flow time", least=0.0),
     "flow/evaluations": Metric(label="gradient evaluations", least=0.0),
 }
-"""Metrics of the problem by name. Each class (from 0) and feature (from 1) has two more:
-`accuracy/class0/feature1`, the accuracy with that feature alone, and `correlation/class0/feature1`,
-C_{y,l}.
+"""Metrics of the problem by name. Runs also record two metrics for each class (from 0) and feature
+(from 1): `accuracy/class0/feature1`, the accuracy with this feature alone, and
+`correlation/class0/feature1` (see `mixup_core.theory.two_layer.features.correlations`).
 """
 
 
 def method(config: TwoLayerConfig) -> str | None:
-    """Return the name of the law, such as `midpoint`, if patches are mixed linearly; else None."""
+    """Return the method of the law, such as `midpoint`, if points are mixed linearly; else None."""
     is_plain = config.operation == PatchLinear() or not config.law.mixes
     return config.law.method if is_plain else None
 
 
 def setting(config: TwoLayerConfig, metric: str) -> str:
-    """Return the setting of a metric for captions: `k = 6, 120 points, flow time 1e+07`."""
+    """Describe in a caption the data of a metric: `k = 6, 120 training points, flow time 1e+07`."""
     data = config.data
     is_train = metric.startswith(("train/", "linear/"))
     each = data.points_per_class if is_train else data.test_points_per_class
@@ -73,7 +73,7 @@ def setting(config: TwoLayerConfig, metric: str) -> str:
 
 
 def sample_size(config: TwoLayerConfig, metric: str) -> int | None:
-    """Return the number of examples that a metric is a share of; None if it is no share.
+    """Return the number N of examples if a metric is a fraction of N examples, else None.
 
     The examples are classes, features or points.
     """
@@ -120,4 +120,4 @@ TWO_LAYER = Problem(
     ),
     cost=Cost(work_unit="records"),
 )
-"""The problem of two-layer networks on multi-view data, arXiv:2210.13512, theorems 4.6 and 4.7."""
+"""Problem of two-layer networks on multi-view data (arXiv:2210.13512, theorems 4.6 and 4.7)."""

@@ -1,4 +1,4 @@
-"""RkcSolver: integrates a stiff autonomous ODE dy/dt = f(y) with stabilised explicit steps."""
+"""RkcSolver: integrates a stiff autonomous ODE dy/dt = f(y) with explicit Runge-Kutta steps."""
 
 import math
 from collections.abc import Callable
@@ -13,17 +13,19 @@ from mixup_core.theory.array_process import Arrays
 Velocity = Callable[[Floats], Floats]
 
 MAX_STAGES = 1_000
-"""Maximum number of stages of a step; beyond it, rounding errors grow."""
+"""Maximum number of stages of a step; with more stages, rounding errors grow."""
 STEPS_PER_RADIUS = 25
-"""Number of accepted steps after which the spectral radius is estimated again."""
+"""Number of accepted steps after which the spectral radius of the Jacobian is estimated again."""
 MAX_POWER_ITERATIONS = 50
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RungeKuttaStage:
-    """Coefficients of one stage of a Runge-Kutta step.
+    """Coefficients of stage j of a Runge-Kutta step of size h.
 
-    Y_j = (1 - mu - nu) Y_0 + mu Y_{j-1} + nu Y_{j-2} + h (a F_{j-1} + b F_0)
+        Y_j = (1 - mu - nu) Y_0 + mu Y_{j-1} + nu Y_{j-2} + h (a F_{j-1} + b F_0)
+
+    Y_0 is the state before the step, and F_j = f(Y_j).
     """
 
     mu: float
@@ -34,17 +36,20 @@ class RungeKuttaStage:
 
 @lru_cache(maxsize=4 * MAX_STAGES)
 def stages_of(count: int) -> tuple[float, tuple[RungeKuttaStage, ...]]:
-    """Return the coefficient of h F_0 in the first stage, and the stages from the second on.
+    """Return the coefficients of a Runge-Kutta-Chebyshev step with s stages.
 
-    The stability polynomial is a_s + b_s T_s(w0 + w1 z), with T_s Chebyshev's polynomial, of second
-    order and damped by epsilon = 2/13: it is below 1 on the negative axis down to about
-    -0.65 (s^2 - 1).
+    The step is of second order. Its stability polynomial is a_s + b_s T_s(w0 + w1 z), with T_s
+    Chebyshev's polynomial and the damping epsilon = 2/13; its absolute value is below 1 on the
+    negative axis down to about z = -0.65 (s^2 - 1).
 
     Source: Sommeijer, Shampine and Verwer 1998, RKC: an explicit solver for parabolic PDEs,
     J. Comput. Appl. Math. 88, 315-326.
 
     Args:
-        count: s, the number of stages, at least 2.
+        count: Number s of stages, at least 2.
+
+    Returns:
+        The coefficient of h f(Y_0) in the first stage, and the stages from the second on.
     """
     w0 = 1 + 2 / (13 * count**2)
     value, first, second = [1.0, w0], [0.0, 1.0], [0.0, 0.0]  # T_j(w0) and its derivatives
@@ -70,15 +75,17 @@ def stages_of(count: int) -> tuple[float, tuple[RungeKuttaStage, ...]]:
 
 
 def rkc_step(velocity: Velocity, y: Floats, f: Floats, step: float, count: int) -> Floats:
-    """Return y after one step, which evaluates the velocity `count - 1` times.
+    """Return the state after one Runge-Kutta-Chebyshev step of the ODE dy/dt = velocity(y).
+
+    The step evaluates the velocity `count - 1` times.
 
     Args:
         velocity: Right-hand side of the ODE.
         y: State before the step.
-        f: Value of velocity(y).
+        f: The value velocity(y).
         step: Step size h.
-        count: Number of stages, at least 2; stable if h times the spectral radius is below about
-            0.65 (count^2 - 1).
+        count: Number of stages, at least 2. The step is stable if h times the spectral radius of
+            the Jacobian is below about 0.65 (count^2 - 1).
     """
     head, stages = stages_of(count)
     before, now = y, y + (head * step) * f
@@ -93,22 +100,22 @@ def rkc_step(velocity: Velocity, y: Floats, f: Floats, step: float, count: int) 
 
 
 class RkcSolver:
-    """Integrator of an ODE, with steps as long as an error estimate allows.
+    """Integrator of an ODE dy/dt = f(y), with steps as long as an error estimate allows.
 
-    It is meant for gradient flows: the Jacobian must have real eigenvalues. Its spectral radius is
-    estimated by the power method on differences of the velocity, so the Jacobian is never computed.
-    The cost is the number of evaluations, which grows with the square root of step times radius.
+    The Jacobian of f must have real eigenvalues, as in gradient flows. Its spectral radius is
+    estimated by the power method on differences of f, so the Jacobian itself is never computed. The
+    number of evaluations of f per step grows with the square root of step size times radius.
     """
 
     def __init__(self, velocity: Velocity, y: Floats, tolerance: float, scale: float) -> None:
         """Start at time 0.
 
         Args:
-            velocity: Right-hand side of the ODE; must be deterministic for reproducible results.
+            velocity: Right-hand side f of the ODE; must be deterministic for reproducible results.
             y: Initial state, any shape.
-            tolerance: Largest estimated error of a step, divided by scale + |y|, in every
-                component.
-            scale: Size below which errors are absolute rather than relative.
+            tolerance: Largest allowed value of the estimated error of a step divided by
+                `scale` + |y|, in any component.
+            scale: Size of |y| below which the error limit is absolute rather than relative.
         """
         self.time = 0.0
         self.evaluations = 0
@@ -120,10 +127,11 @@ class RkcSolver:
         self._last_step, self._last_error = 0.0, 0.0
 
     def advance(self, until: float) -> None:
-        """Integrate to exactly a given time.
+        """Integrate up to exactly the time `until`.
 
         Raises:
-            ArithmeticError: If the velocity is not finite, or no step is short enough.
+            ArithmeticError: If the velocity is not finite, or the step size becomes too small to
+                change the time.
         """
         was_rejected = False
         while self.time < until:
@@ -134,19 +142,22 @@ class RkcSolver:
             is_last = self.time + wanted >= until
             step = until - self.time if is_last else wanted
             if self.time + step == self.time:
-                raise ArithmeticError(f"steps must be short enough, got ({step=}).")
+                raise ArithmeticError(
+                    "integration of the gradient flow failed: the error of a step exceeds the "
+                    f"tolerance even with the step size {step} at the time {self.time}"
+                )
             count = max(2, 1 + int(math.sqrt(1 + 1.54 * step * self._radius)))
             after = rkc_step(self._count_and_evaluate, self.y, self._f, step, count)
             f = self._count_and_evaluate(after)
             error = self._error(after, f, step)
             if not error <= 1:
                 self._step = step * (max(0.1, 0.8 / math.cbrt(error)) if error < math.inf else 0.1)
-                # A rejected step may be unstable: estimate the radius anew unless it is new.
+                # A rejected step may be unstable: estimate the radius again, unless it is new.
                 self._age = STEPS_PER_RADIUS if self._age else 0
                 was_rejected = True
                 continue
             growth = min(self._growth(step, error), 1.0 if was_rejected else 5.0)
-            # A step shortened to meet the end must not shorten the next one.
+            # The last step is shortened to end at `until`; this must not shorten later steps.
             self._step = max(self._step, step * growth) if is_last else step * growth
             self._last_step, self._last_error = step, error
             self.time = until if is_last else self.time + step
@@ -155,13 +166,13 @@ class RkcSolver:
             was_rejected = False
 
     def state(self) -> Arrays:
-        """Return all values that determine the next steps, for `load`."""
+        """Return the arrays from which `load` continues: all values that determine later steps."""
         steering = [self.time, self.evaluations, self._step, self._radius, self._age]
         steering += [self._last_step, self._last_error]
         return {"y": self.y, "direction": self._direction, "steering": np.array(steering)}
 
     def load(self, state: Arrays) -> None:
-        """Restore a state returned by `state`; the solver continues bit for bit."""
+        """Restore arrays that `state` returned; the solver then continues with the same bits."""
         self.y, self._direction = state["y"], state["direction"]
         self.time, evaluations, self._step, self._radius, age = map(float, state["steering"][:5])
         self._last_step, self._last_error = map(float, state["steering"][5:])
@@ -173,11 +184,12 @@ class RkcSolver:
         return self._velocity(y)
 
     def _growth(self, step: float, error: float) -> float:
-        """Return the factor of the next step, predicted from the last two errors, at least 0.1.
+        """Return the factor by which the next step differs from this one, at least 0.1.
 
-        For steps of order 2, the error is proportional to the cube of the step. If errors also grow
-        from step to step, for example when a neuron becomes active, the trend is extrapolated, so
-        that fewer steps are rejected.
+        The factor is predicted from the errors of the last two steps. As the method is of order 2,
+        the error is proportional to the cube of the step size. If errors also grow from step to
+        step, for example when a neuron becomes active, this trend is extrapolated, so that fewer
+        steps are rejected.
 
         Source: Sommeijer, Shampine and Verwer 1998, the controller of their program.
         """
@@ -196,9 +208,9 @@ class RkcSolver:
         return float(np.abs(estimate / size).max()) / self._tolerance
 
     def _estimate_radius(self) -> None:
-        """Estimate the spectral radius of the Jacobian and store it, increased by a fifth.
+        """Estimate the spectral radius of the Jacobian, and store the estimate times 1.2.
 
-        The power method starts from the last direction.
+        The power method starts from the direction in which the last estimate ended.
 
         Raises:
             ArithmeticError: If the velocity is not finite.
@@ -215,6 +227,9 @@ class RkcSolver:
             if abs(radius - before) <= 0.02 * radius:
                 break
         if not math.isfinite(radius):
-            raise ArithmeticError(f"the velocity must be finite, got ({radius=}).")
+            raise ArithmeticError(
+                "the velocity must be finite, got a spectral radius of its Jacobian of "
+                f"{radius} at the time {self.time}"
+            )
         self._direction = direction
         self._radius, self._age = max(1.2 * radius, 1e-12), 0

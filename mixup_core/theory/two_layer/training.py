@@ -1,4 +1,4 @@
-"""TwoLayerTraining: a run of the two-layer network, measured at fixed flow times."""
+"""TwoLayerTraining: trains a two-layer network and measures it at fixed flow times."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,10 +25,10 @@ from mixup_core.theory.two_layer.rkc import RkcSolver
 
 
 class TwoLayerTraining:
-    """Training of one network: its points, its loss, and the solver that trains its weights."""
+    """Training of one two-layer network: the points, the loss, and the solver of its weights."""
 
     def __init__(self, config: TwoLayerConfig) -> None:
-        """Draw the points and set the solver to flow time 0."""
+        """Draw the points and the initial weights, and start the solver at flow time 0."""
         self.config = config
         self._points, self._fresh = training_points(config), fresh_points(config)
         self._outputs = PatchOutputs(self._points, config)
@@ -39,11 +39,11 @@ class TwoLayerTraining:
         self.solver = _solver(config, self._landscape)
 
     def advance(self, epoch: int, state: Arrays) -> Mapping[str, float]:
-        """Advance from a state to the flow time of a record, and return its metrics.
+        """Train from a state up to the flow time of a record; return the metrics of the record.
 
         Args:
             epoch: Number of the record, from 0.
-            state: State of the solver; replaced by the state at the record.
+            state: State of the solver (`solver.state`), updated in place to that at the record.
 
         Raises:
             DivergedError: If the solver fails.
@@ -60,7 +60,7 @@ class TwoLayerTraining:
         }
 
     def metrics(self, weights: Floats) -> dict[str, float]:
-        """Return the metrics of a network with weights (k, m, L k)."""
+        """Measure the network with the given weights, (k, m, L k); return its metrics by name."""
         config = self.config
         alone, together = feature_accuracy(self._fresh_outputs, self._fresh, weights)
         learned = alone >= LEARNED_ACCURACY
@@ -93,9 +93,9 @@ class TwoLayerTraining:
 
 
 def start(config: TwoLayerConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the process of a run before its first record, in float64 on the CPU.
+    """Create the process that trains a network and yields records; called by `Problem.start`.
 
-    The run needs no data, so `data_root` and `device` are ignored.
+    `data_root` and `device` are ignored: the run needs no data and uses the CPU, in float64.
     """
     del data_root, device
     training = TwoLayerTraining(config)
