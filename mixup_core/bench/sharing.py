@@ -82,7 +82,7 @@ def _rate(workers: "list[subprocess.Popen[str]]") -> float:
     if any(output.readline() != "ready\n" for output in outputs):
         raise RuntimeError(
             f"one of {len(workers)} processes ended before it was ready to train; stderr has its "
-            "error"
+            "error."
         )
     begin = time.clock_gettime(_COMMON_CLOCK) + 0.2
     for one in inputs:
@@ -91,7 +91,7 @@ def _rate(workers: "list[subprocess.Popen[str]]") -> float:
     if not all(rate.strip() for rate in rates):
         raise RuntimeError(
             f"one of {len(workers)} processes ended without reporting its rate; stderr has its "
-            "error"
+            "error."
         )
     return sum(map(float, rates))
 

@@ -143,8 +143,8 @@ class RkcSolver:
             step = until - self.time if is_last else wanted
             if self.time + step == self.time:
                 raise ArithmeticError(
-                    "integration of the gradient flow failed: the error of a step exceeds the "
-                    f"tolerance even with the step size {step} at the time {self.time}"
+                    f"the gradient flow cannot be integrated beyond the time {self.time}: the step "
+                    f"size {step} is too small to change the time."
                 )
             count = max(2, 1 + int(math.sqrt(1 + 1.54 * step * self._radius)))
             after = rkc_step(self._count_and_evaluate, self.y, self._f, step, count)
@@ -229,7 +229,7 @@ class RkcSolver:
         if not math.isfinite(radius):
             raise ArithmeticError(
                 "the velocity must be finite, got a spectral radius of its Jacobian of "
-                f"{radius} at the time {self.time}"
+                f"{radius} at the time {self.time}."
             )
         self._direction = direction
         self._radius, self._age = max(1.2 * radius, 1e-12), 0

@@ -58,5 +58,5 @@ def test_pickled_objects_are_refused() -> None:
 
 def test_arrays_of_another_shape_are_refused() -> None:
     other = ArrayProcess(epochs=1, state={"value": np.zeros(2)}, advance=lambda epoch, state: {})
-    with pytest.raises(StateError, match="arrays of its run"):
+    with pytest.raises(StateError, match="not a state of this run"):
         _doubling().load_bytes(other.to_bytes(), [])

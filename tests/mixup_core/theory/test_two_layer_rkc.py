@@ -109,7 +109,7 @@ def test_a_solver_at_rest_stays_there() -> None:
 
 def test_a_flow_that_ends_in_finite_time_is_given_up() -> None:
     solver = RkcSolver(np.square, np.ones(1), 1e-3, scale=1.0)  # y = 1 / (1 - t)
-    with pytest.raises(ArithmeticError, match="the error of a step exceeds the tolerance"):
+    with pytest.raises(ArithmeticError, match="too small to change the time"):
         solver.advance(2.0)
     assert solver.time == pytest.approx(1.0, abs=1e-2)
 
