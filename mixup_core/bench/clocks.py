@@ -49,7 +49,7 @@ def watched_clocks(device: torch.device) -> Iterator[dict[str, str]]:
 def _range(values: tuple[str, ...]) -> str:
     try:
         numbers = sorted(map(float, values))
-    except ValueError:  # a GPU without this sensor
+    except ValueError:  # this GPU does not measure the quantity
         return ", ".join(sorted(set(values)))
     return f"{numbers[0]:g} to {numbers[-1]:g}"
 

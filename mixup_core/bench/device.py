@@ -57,7 +57,7 @@ PREDICTED = {
     ("hours of table 1", "tf32"): "2.3",
     ("hours of table 1", "bfloat16"): "1.34",
 }
-"""Results predicted for one H100 before anything was measured, by (part of the benchmark, name)."""
+"""Results predicted for one H100 before anything was measured, by (part, name of the value)."""
 
 
 def measure(write: Callable[[Figures], None]) -> Figures:
@@ -82,7 +82,7 @@ def measure(write: Callable[[Figures], None]) -> Figures:
         with watched_clocks(device) as clocks:
             try:
                 figures = part(size, device)
-            except Exception as error:  # the next parts are measured all the same
+            except Exception as error:  # the other parts are still measured
                 figures = {"failed": f"{type(error).__name__}: {error}".splitlines()[0][:300]}
         found[name] = {**figures, "took seconds": time.monotonic() - started, **clocks}
         write(found)
@@ -148,7 +148,7 @@ def reference_pipeline(size: Size, device: torch.device) -> Figures:
 
 
 def ladder(size: Size, device: torch.device) -> Figures:
-    """Return images per second (with data loading) and peak memory of each variant in `LADDER`."""
+    """Return images per second (with data loading) and peak memory of each step variant."""
     steps: dict[str, TrainingStep] = {}
     found: Figures = {}
     for name, rung in LADDER.items():
@@ -165,7 +165,7 @@ def ladder(size: Size, device: torch.device) -> Figures:
             if device.type == "cuda":
                 peak = torch.cuda.max_memory_allocated(device) - held
                 found[f"{name}: peak MB"] = peak / 1e6
-        except Exception as error:  # a rung that this device or build does not have
+        except Exception as error:  # a variant that this device or build does not support
             steps.pop(name, None)
             found[f"{name}: absent"] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
     rates: dict[str, list[float]] = {name: [] for name in steps}

@@ -67,7 +67,7 @@ precision that the study sets.
 def build(rung: Rung, size: Size, device: torch.device) -> TrainingStep:
     """Return a function that performs one training step each time it is called.
 
-    Each step uses the next full batch; after the last epoch, training starts again from epoch 0.
+    Each step uses the next full batch of an endless sequence of epochs.
 
     Raises:
         RuntimeError: If the variant needs a GPU and the device is the CPU.

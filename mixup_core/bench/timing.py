@@ -9,7 +9,7 @@ import torch
 def timed(
     step: Callable[[], object], times: int, device: torch.device, *, warm_up: int = 1
 ) -> float:
-    """Return the mean seconds of a step; the device is synchronised only before and after `times`.
+    """Return the mean seconds per step, over several steps without synchronisation in between.
 
     Args:
         step: Function that performs one step.

@@ -93,7 +93,7 @@ class Law(Checked, ABC):
 
     @property
     def mixes(self) -> bool:
-        """False only if lam is always 1 (ERM)."""
+        """True unless lam is always 1, as in ERM."""
         return self.constant != 1
 
     @property
@@ -133,7 +133,8 @@ class Law(Checked, ABC):
         """Check that `config.nodes` equally weighted values of lam can represent this law.
 
         Raises:
-            RuleError: If they cannot, because the law is discrete with other probabilities.
+            RuleError: If they cannot: the law is discrete, and a probability is not a multiple of
+                1 / config.nodes.
         """
         rule = "every share of a discrete law must be a multiple of 1/nodes"
         require(self.has_nodes(config.nodes), rule, config, "nodes", "law")

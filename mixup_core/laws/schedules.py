@@ -24,7 +24,7 @@ class Phase:
 
     law: Law
     until: int | None = None
-    """First epoch (0-based) of the next phase; None means until the end of the run."""
+    """First epoch (0-based) of the next law; None: this law lasts to the end of the run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +64,7 @@ class Phases(Checked):
 
     @property
     def last_change(self) -> int:
-        """First epoch (0-based) of the last phase."""
+        """First epoch (0-based) in which the last law is used."""
         return max((part.until or 0 for part in self.phases if isinstance(part, Phase)), default=0)
 
     def law_at(self, epoch: int, epochs: int) -> Law:
@@ -98,7 +98,7 @@ class _PowerRamp(Checked):
         """Check that the exponents are ordered and in range.
 
         Raises:
-            RuleError: If `low` is not below `high`, or alpha would leave the range of `Beta`.
+            RuleError: If `low` is not below `high`, or an alpha is outside [1e-6, 1e6].
         """
         require(self.low < self.high, "low < high", self, "low", "high")
         fits = all(MIN_ALPHA <= self._alpha(end) <= MAX_ALPHA for end in (self.low, self.high))
@@ -199,7 +199,7 @@ class CosineRamp(_LogRamp):
 
 
 Schedule = Phases | Easy | Hard | EasyHardEasy | LinearRamp | CosineRamp
-"""Union of all schedules. To add a schedule, write its class and add it here."""
+"""Union of all schedules. To add a schedule, write its class and add it to this union."""
 
 
 def epoch_after(fraction: float, epochs: int) -> int:

@@ -32,7 +32,7 @@ class Truncated(Law):
     """Upper end of the interval."""
 
     def check(self) -> None:
-        """Check the interval.
+        """Check that the interval is not empty and not too improbable.
 
         Raises:
             RuleError: If `low` is not below `high`, or the probability of [low, high] under
@@ -41,7 +41,8 @@ class Truncated(Law):
         require(self.low < self.high, "low < high", self, "low", "high")
         first, last = self._levels()
         rule = "P(low <= lam <= high) >= 1e-6"
-        require(last - first >= _LEAST_MASS, rule, self, "alpha", "low", "high")
+        hint = "the law almost never lies in this interval; widen it"
+        require(last - first >= _LEAST_MASS, rule, self, "alpha", "low", "high", hint=hint)
 
     def quantiles(self, levels: "Floats") -> "Floats":
         """Return the quantiles of lam at the probabilities `levels`, in the same shape."""

@@ -38,7 +38,7 @@ class FMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a mask for each weight, (weights, height, width); True keeps the own pixel."""
+        """Draw a mask for each weight, (weights, height, width); True keeps the image's pixel."""
         import numpy as np
 
         masks = np.empty((len(lam), *size), dtype=bool)

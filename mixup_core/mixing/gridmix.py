@@ -27,7 +27,7 @@ class GridMix(Operation):
     tag: ClassVar = "gridmix"
 
     cells: Count = 4
-    """Number of cells along each side of the image; if above the side, each pixel is a cell."""
+    """Number of cells along each side of the image. More cells than pixels act as one per pixel."""
 
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"

@@ -38,7 +38,8 @@ def least_cost_labels(
     second = np.concatenate([cells[1:].ravel(), cells[:, 1:].ravel()])
     weights = np.concatenate([below.ravel(), beside.ravel()])
     weights = np.rint(weights * _SCALE / levels**2).astype(np.int64)
-    # The arcs between two cells cost weight (i (levels - i) + j (levels - j)) beyond (i - j)^2.
+    # For labels i and j, the arcs between two cells cost weight (i - j)^2, plus
+    # weight (i (levels - i) + j (levels - j)), which is subtracted from the cells' own costs.
     own = np.rint(costs * _SCALE).astype(np.int64).reshape(-1, labels)
     label = np.arange(labels)
     total = np.bincount(first, weights, rows * columns) + np.bincount(second, weights, own.shape[0])

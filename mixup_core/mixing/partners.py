@@ -156,4 +156,4 @@ class Similar(PartnerRule, Checked):
 
 
 Partner = FromDataset | FromBatch | Similar
-"""Union of all rules for drawing partners. To add one, write its class and add it here."""
+"""Union of all rules for drawing partners. To add one, write its class and add it to this union."""

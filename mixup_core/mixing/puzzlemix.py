@@ -49,7 +49,7 @@ class PuzzleMix(Operation):
     pixel_smoothness: NonNegative = 0.125
     """Weight of pixel differences between neighbouring blocks, as a multiple of `mask_smoothness`
     (gamma in the source). The authors use 0.5 for pixels in [0, 1]; the normalised inputs of this
-    class have about four times their spread.
+    project have about four times the spread of such pixels.
     """
     prior: NonNegative = 0.2
     """Weight of the distance between mask and lam (eta in the source)."""
@@ -60,7 +60,7 @@ class PuzzleMix(Operation):
     moves: bool = True
     """True: move the blocks of both images after the mask is chosen."""
     transport_cost: NonNegative = 0.8
-    """Cost of moving a block by the whole side of the image; it grows with the squared distance."""
+    """Cost of moving a block by the whole side of the image; the cost is quadratic in distance."""
     transport_size: Count = 4
     """Side, in pixels, of the moved blocks. If it does not divide the side of the mask's blocks,
     the mask's blocks are moved.
@@ -197,7 +197,7 @@ class PuzzleMix(Operation):
         from mixup_core.mixing.least_cost_labels import least_cost_labels
 
         last = self.levels - 1
-        labels = np.arange(self.levels)  # 0 shows the own image alone
+        labels = np.arange(self.levels)  # label 0 shows only the image itself
         chance = np.array([math.comb(last, k) for k in labels])
         chance = chance * lam ** (last - labels) * (1 - lam) ** labels
         prior = -self.prior * np.log(chance + _TINY) / costs[0].size

@@ -18,8 +18,8 @@ class SmoothMix(Operation):
     """Gives the partner the weight exp(-d^2 / (2 sigma^2)) at distance d from a random pixel.
 
     sigma is `widest - (widest - narrowest) lam` times the image's height. With the uniform law,
-    sigma is uniform between its two ends, as in the source. The label weight is the mean weight of
-    the image's own pixels.
+    sigma is uniformly distributed, as in the source. The label weight is the mean weight of the
+    image's own pixels.
 
     Source: Lee et al. 2020, CVPR workshops, SmoothMix with circles. The range of sigma is that of
     OpenMixup's code, which however gives the mean weight to the partner's label.

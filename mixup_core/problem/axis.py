@@ -12,7 +12,7 @@ class Axis:
 
     label: str = "epochs trained"
     unit: str = "epoch"
-    """Name of one step along the axis, for messages."""
+    """Name of one step along the axis in messages, such as `epoch` or `doubling`."""
     scale: Literal["linear", "log"] = "linear"
     metric: str | None = None
     """Name of the metric whose value is a record's position on the axis. None: the position is the
@@ -32,5 +32,5 @@ class Series:
     """Label and unit shared by all metrics of the series."""
     along: str | None = None
     """Label of the x-axis if each `PART` is a number: the figure then shows the values of the last
-    record over these numbers. None: the figure shows one curve per `PART` over the records.
+    record over these numbers. None: the figure shows one curve per `PART` over `Problem.axis`.
     """

@@ -41,7 +41,7 @@ class DataNeeds(Protocol):
         """Return the datasets that `fetch` can download; no file is opened."""
 
     def fetch(self, name: str) -> str:
-        """Download a dataset unless it is on this machine; return its source as text.
+        """Download a dataset unless it is on this machine; return a text that names the source.
 
         Raises:
             DataError: If every source failed; the message gives each reason and what to do by hand.

@@ -50,7 +50,7 @@ class Keying:
     """
 
     def __post_init__(self) -> None:
-        """Check the listed paths.
+        """Check that each path of `never` and `by_epoch` is exact and has a reason.
 
         Raises:
             ValueError: If a path ends in a dot or has no reason.

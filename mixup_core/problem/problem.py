@@ -112,7 +112,7 @@ class Problem:
     measuring: Measuring = field(default_factory=Measuring)
     """Rules that say which metrics a run measures. Default: all of `metrics`."""
     searching: Searching = field(default_factory=Searching)
-    """Metrics that a search may minimise, and its limits. Default: the problem has no searches."""
+    """Metrics that a search may minimise, and its limits. Default: no metric, so no searches."""
     reading: Reading = field(default_factory=Reading)
     """Rules by which a study file is read, in addition to those of the class `config`."""
     keying: Keying = field(default_factory=Keying)
@@ -155,7 +155,7 @@ class Problem:
     def start(
         self, config: Any, data_root: Path | None, device: str, teacher: Teacher | None = None
     ) -> Process:
-        """Return the process of a run before its first epoch, with data and network loaded.
+        """Create the process of a run, with data and network loaded; no epoch is trained yet.
 
         Args:
             config: The configuration of the run, an instance of the class `self.config`.
@@ -210,9 +210,9 @@ def problem_of(config: Config) -> Problem:
 def with_named_teacher(config: Config) -> Config:
     """Return a configuration with the name of the teacher's arm in place of the teacher's key.
 
-    The teacher's key is unknown until the teacher's configuration has its own key. With the arm's
-    name instead, keys can be computed at once; they tell the configurations of one study apart.
-    Results are stored under the keys with the teacher's key.
+    The teacher's key depends on the configuration of another arm. With the name of this arm in its
+    place, a configuration has keys of its own, which tell the configurations of one study apart.
+    Results are stored under other keys, which contain the teacher's key.
     """
     teaching = problem_of(config).teaching
     arm = None if teaching is None else teaching.arm(config)

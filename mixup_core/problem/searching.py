@@ -1,4 +1,4 @@
-"""Searching, HeldOut: the metrics that a search may minimise, and its limits."""
+"""Searching, HeldOut: what a search may minimise, vary and read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class HeldOut:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Searching:
-    """The metrics that a search may minimise, and the fields and numbers that it must not use."""
+    """Rules of a search: metrics to minimise, fields not to vary, and results not to read."""
 
     objectives: tuple[str, ...] = ()
     """Names of the metrics that a search can minimise."""

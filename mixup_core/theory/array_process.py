@@ -34,7 +34,7 @@ class ArrayProcess:
 
     @classmethod
     def of_records(cls, epochs: int, record: Callable[[int], Mapping[str, float]]) -> Self:
-        """Return a process without state.
+        """Return a process without state: each record is computed from its epoch alone.
 
         Args:
             epochs: Number of records of the finished run.

@@ -115,7 +115,8 @@ class LinearViewsConfig(Checked):
         """Check that `nodes` quantiles of lam can represent the law.
 
         Raises:
-            RuleError: If they cannot, because the law is discrete with other probabilities.
+            RuleError: If they cannot: the law is discrete, and a probability is not a multiple of
+                1 / nodes.
         """
         self.law.require_nodes(self)
 

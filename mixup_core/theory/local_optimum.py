@@ -28,8 +28,8 @@ def local_weights(
         W_c(z) = mean over ordered pairs (u, v) of
                  E[lam [y_u = c] + (1 - lam) [y_v = c]; |lam u + (1 - lam) v - z| <= radius]
 
-    The values of lam with which a pair comes within the radius form an interval, so only the law's
-    moments over intervals are needed.
+    E[X; A] means E[X 1(A)]. For each pair, the condition A holds on an interval of lam, so only the
+    law's moments over intervals are needed.
 
     Args:
         places: Positions z, (places, d).

@@ -1,10 +1,10 @@
 """MIXUP_EXPANSION: mixup of a logistic model as a regulariser, and a bound by the data's rank.
 
-The data are n points of two classes, x = y (separation, 0, ..., 0) + N(0, I_r), in a space of at
+The data are n points of two classes, x = +-(separation, 0, ..., 0) + N(0, I_r), in a space of at
 least r dimensions. A linear model depends only on the span of the points, so r coordinates are
-enough. With
-the scores s_i = <w, x_i>, h(s) = log(1 + e^s), labels y in {0, 1} and v = E[lam (1 - lam)], the
-mixed loss over all ordered pairs is, to second order in the distance of the partner,
+enough. With the scores s_i = <w, x_i>, h(s) = log(1 + e^s), labels y in {0, 1} and
+v = E[lam (1 - lam)], the mixed loss over all ordered pairs is, to second order in the distance of
+the partner,
 
     L_mix = L + 2 v mean_i (h'(s_i) - y_i) (mean_j s_j - s_i)
               + v / 2 mean_i h''(s_i) mean_j (s_j - s_i)^2 + ...,
@@ -65,7 +65,8 @@ class MixupExpansionConfig(Checked):
         """Check that `nodes` is even and that so many quantiles of lam can represent the law.
 
         Raises:
-            RuleError: If `nodes` is odd, or the law is discrete with other probabilities.
+            RuleError: If `nodes` is odd, or the law is discrete and a probability is not a multiple
+                of 1 / nodes.
         """
         require_pairs_of_nodes(self)
 

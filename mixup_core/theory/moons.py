@@ -89,7 +89,7 @@ class MoonsConfig(Checked):
         """Check that the number of points is even.
 
         Raises:
-            RuleError: If it is odd.
+            RuleError: If `points` is odd.
         """
         require(self.points % 2 == 0, "points must be even", self, "points")
 
@@ -302,7 +302,7 @@ def _measured(
     metrics = {"train/error": float(wrong.mean()), "margin/bound": largest}
     metrics |= {f"boundary/at/{row:g}": place for row, place in rows.items()}
     starts, ends = boundary(*decision_map(config, weights))
-    if not len(starts):  # one class everywhere
+    if not len(starts):  # the network predicts one class everywhere
         return metrics
     margins = np.where(wrong, -1, 1) * distances_to_segments(inputs, starts, ends)
     lengths = np.linalg.norm(ends - starts, axis=1)

@@ -45,15 +45,15 @@ class Mixing:
 class FeatureTeacher:
     """Selects mixed points for training by comparing the network's loss with that of a teacher.
 
-    The teacher is a fixed classifier whose input is the features without the Gaussian noise. Its
-    logit of a class is a scale times the sum of squared coordinates along the features of the
-    class.
+    The teacher is a fixed classifier whose input is the features without the Gaussian noise: v and
+    v' of class 1, u and u' of class 2. Its logit of a class is a scale times the sum of squared
+    coordinates along the features of the class.
 
     Source: slides on data valuation for mixup, in which the teacher is a trained network.
     """
 
     features: Floats
-    """Coordinates of the patches of the unmixed points along the four features, (points, P, 4)."""
+    """Coordinates of the patches of the unmixed points along v, u, v', u', (points, P, 4)."""
     keep: Literal["low", "high"]
     """Points to keep: `low` keeps those with a teacher's loss of at most the network's loss, `high`
     the others.

@@ -16,8 +16,8 @@ Gradient descent thus reaches theta* in some directions before it fits the noise
 population risk falls, then rises. Gradient flow has e^{-eta mu t} in place of (1 - eta mu)^t.
 
 Source: Liu et al. 2023, arXiv:2303.01475, section 4, lemma 2, equation (2) and theorem 2. Sizes are
-choices of this project. The slides give (1 +- gamma)^2 as edges of the spectrum of Gaussian
-features; the correct edges are (1 +- sqrt(gamma))^2 (Marchenko & Pastur 1967).
+choices of this project. Slides on this topic give (1 +- gamma)^2 as limits of the
+eigenvalues of Gaussian features; correct are (1 +- sqrt(gamma))^2 (Marchenko & Pastur 1967).
 """
 
 import math
@@ -148,8 +148,8 @@ class Regression:
             C1 sum_k [(xi^2 + theta*_k^2) e^{-2 eta mu_k t} + (C2 / mu_k) (1 - e^{-eta mu_k t})^2]
             + 2 sqrt(C1 R* zeta),   zeta = sum_k max(xi^2 + theta*_k^2, C2 / mu_k),
 
-        with xi the standard deviation of theta_0. The weight along an eigenvector with mu = 0 never
-        changes, so it has only the first term.
+        with xi the standard deviation of theta_0. The weight along an eigenvector with mu_k = 0
+        never changes, so C2 / mu_k is replaced by 0.
 
         Source: Liu et al. 2023, arXiv:2303.01475, theorem 2.
 

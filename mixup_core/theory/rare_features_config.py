@@ -79,7 +79,7 @@ class RareFeaturesConfig(Checked):
 
         Raises:
             RuleError: If `switch_epoch` is above `epochs`, `law_after` is set without a switch,
-                `law` is set beside a schedule, or there are too many noise patches.
+                `law` is set beside a schedule, or `noise_features` is not below `patches`.
         """
         switch = self.switch_epoch
         within = switch is None or switch <= self.epochs

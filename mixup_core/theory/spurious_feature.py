@@ -33,7 +33,7 @@ from mixup_core.tree.limits import Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpuriousFeatureConfig(Checked):
-    """Configuration of a linear model trained under one law; `first_sd` halves with each record."""
+    """Configuration of a linear model under one law; the sd s halves with each record."""
 
     problem: ClassVar = "spurious-feature"
 
@@ -62,7 +62,8 @@ class SpuriousFeatureConfig(Checked):
         """Check that `nodes` is even and that so many quantiles of lam can represent the law.
 
         Raises:
-            RuleError: If `nodes` is odd, or the law is discrete with other probabilities.
+            RuleError: If `nodes` is odd, or the law is discrete and a probability is not a multiple
+                of 1 / nodes.
         """
         require_pairs_of_nodes(self)
 
@@ -72,7 +73,7 @@ class SpuriousFeatureConfig(Checked):
 
 
 def errors(config: SpuriousFeatureConfig, sd: float, weights: Floats) -> tuple[float, float, float]:
-    """Return the exact test errors with the spurious mean as in training, of random sign, reversed.
+    """Return exact test errors for a spurious mean as in training, of random sign, and reversed.
 
     The first and the third are Phi(-(w_c m_c +- w_s m_s) / sqrt(w_c^2 s_c^2 + w_s^2 s^2)), with Phi
     the normal distribution function; the second is the mean of both.
@@ -111,7 +112,7 @@ def start(config: SpuriousFeatureConfig, data_root: Path | None, device: str) ->
     del data_root, device
     rng = stream(config.seed, "training points")
     labels = np.where(rng.random(config.points) < 0.5, 1.0, -1.0)
-    labels[:2] = 1.0, -1.0  # neither class is empty
+    labels[:2] = 1.0, -1.0  # so that neither class is empty
     noise = rng.normal(size=(config.points, 2))
     means = np.array([config.core_mean, config.spurious_mean])
     lams = config.law.nodes_of_pairs(config.nodes)

@@ -156,7 +156,7 @@ class TwoLayerConfig(Checked):
     pairs_per_class: Count = 30
     """Number of ordered pairs (i, j) of training points, divided by k. Pairs are drawn once,
     uniformly with replacement (i may equal j), and are the same under every law. The training loss
-    is their mean: a Monte Carlo estimate of the mixed loss J_MM over all pairs.
+    is the mean over them, a Monte Carlo estimate of the mixed loss J_MM over all pairs.
     """
     nodes: Annotated[int, Range(0, 1000)] = 0
     """Number of quantiles of lam with which each pair is mixed, with equal weight. 0: each pair is

@@ -13,7 +13,7 @@ class DescentSolver:
     """Gradient descent y <- y + step f(y); time is the step size times the number of iterations."""
 
     def __init__(self, velocity: Velocity, y: Floats, step: float) -> None:
-        """Start at time 0.
+        """Create a solver at time 0.
 
         Args:
             velocity: Function f, minus the gradient.

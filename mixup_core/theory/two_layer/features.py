@@ -25,7 +25,7 @@ def feature_accuracy(
     Args:
         outputs: Computes the network's outputs on `points`.
         points: Points with hard labels.
-        weights: Weights of the network, (k, m, L k).
+        weights: Weights of the network, (k classes, m neurons, L k features).
 
     Returns:
         Accuracy on class y with feature l alone, (k, L), and with all features, (k,); in [0, 1].
@@ -66,7 +66,7 @@ def correlations(weights: Floats, threshold: float) -> Floats:
     Source: Chidambaram et al. 2023, arXiv:2210.13512, appendix B.
 
     Args:
-        weights: Weights of the network, (k, m, L k).
+        weights: Weights of the network, (k classes, m neurons, L k features).
         threshold: The value rho / delta1. A neuron with at least this correlation is in the linear
             part of its activation on every signal patch of the feature.
     """

@@ -28,12 +28,12 @@ class Landscape:
         self._slopes = np.empty((config.classes, config.neurons, kinds * num_points))
 
     def loss(self, weights: Floats) -> float:
-        """Return the loss J at weights (k, m, L k), in nats."""
+        """Return the loss J, in nats, at weights (k classes, m neurons, L k features)."""
         logs = _log_softmax(self._outputs(weights))
         return float(-(self._targets * logs).sum(axis=0).mean())
 
     def downhill(self, weights: Floats) -> Floats:
-        """Return -grad J at weights (k, m, L k), in their shape: the velocity of gradient flow."""
+        """Return the velocity of gradient flow, -grad J, at some weights and in their shape."""
         parts = self._outputs.by_patch(weights, self._slopes)
         logs = _log_softmax((parts * self._counts).sum(axis=1))
         pull = (self._targets - np.exp(logs)) / logs.shape[1]

@@ -18,8 +18,8 @@ def activation(inputs: Floats, rho: float, power: int) -> Floats:
              = x^alpha / (alpha rho^(alpha - 1))  0 <= x <= rho
              = x - (1 - 1 / alpha) rho            rho <= x
 
-    R and R' are continuous. If alpha is even, a negative correlation would activate its neuron
-    without the zero branch.
+    R and R' are continuous. For even alpha, x^alpha is positive also below 0; with R = 0
+    there, a negative correlation does not activate its neuron.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, section 4.
 
@@ -34,7 +34,7 @@ def activation(inputs: Floats, rho: float, power: int) -> Floats:
 
 
 def initial_weights(config: TwoLayerConfig) -> Floats:
-    """Draw the initial weights, (k, m, L k), each from N(0, sigma_0^2)."""
+    """Draw initial weights from N(0, sigma_0^2): (k classes, m neurons, L k features)."""
     shape = (config.classes, config.neurons, config.data.span)
     return config.init * stream(config.seed, "initial weights").standard_normal(shape)
 
@@ -63,7 +63,7 @@ class PatchOutputs:
         """Return the outputs g of the network on all points: (k, points).
 
         Args:
-            weights: Weights of the network, (k, m, L k).
+            weights: Weights of the network, (k classes, m neurons, L k features).
         """
         outputs: Floats = (self.by_patch(weights) * self._counts).sum(axis=1)
         return outputs
@@ -72,7 +72,7 @@ class PatchOutputs:
         """Return the contribution of each patch to each output: (k, patches, points).
 
         Args:
-            weights: Weights of the network, (k, m, L k).
+            weights: Weights of the network, (k classes, m neurons, L k features).
             slopes: Array into which R' of each pre-activation is written, (k, m, patches * points);
                 None: R' is not needed.
         """

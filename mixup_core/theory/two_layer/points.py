@@ -24,7 +24,7 @@ class PatchSet:
 
     patches: Floats
     """Coordinates of the stored patches, (patches, points, L k): first the C_P patches of feature
-    1, then those of feature 2, and so on, and last one noise patch.
+    1, then those of feature 2, and so on, and last one noise patch. `cut` stores two such lists.
     """
     counts: Floats
     """Number of equal patches of the point that each stored patch represents, (patches, points); 0

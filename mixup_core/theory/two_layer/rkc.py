@@ -108,7 +108,7 @@ class RkcSolver:
     """
 
     def __init__(self, velocity: Velocity, y: Floats, tolerance: float, scale: float) -> None:
-        """Start at time 0.
+        """Create a solver at time 0.
 
         Args:
             velocity: Right-hand side f of the ODE; must be deterministic for reproducible results.
@@ -184,7 +184,7 @@ class RkcSolver:
         return self._velocity(y)
 
     def _growth(self, step: float, error: float) -> float:
-        """Return the factor by which the next step differs from this one, at least 0.1.
+        """Return the ratio of the next step size to this one, at least 0.1.
 
         The factor is predicted from the errors of the last two steps. As the method is of order 2,
         the error is proportional to the cube of the step size. If errors also grow from step to

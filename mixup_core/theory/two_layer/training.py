@@ -60,7 +60,7 @@ class TwoLayerTraining:
         }
 
     def metrics(self, weights: Floats) -> dict[str, float]:
-        """Measure the network with the given weights, (k, m, L k); return its metrics by name."""
+        """Return the metrics of the network with the given weights, (k, m, L k)."""
         config = self.config
         alone, together = feature_accuracy(self._fresh_outputs, self._fresh, weights)
         learned = alone >= LEARNED_ACCURACY
