@@ -66,6 +66,9 @@ CACHE = Path("build") / "damage"
 _PUBLISHED_EVERY = 25
 _MODES = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
 """Prefix of a command that makes file modes bind root."""
+_MOST_LINES: Mapping[str, int] = {"image": 2}
+"""Largest number of lines of a message by kind of file; others have one. Of several images, each is
+one line, and the last line says what to do."""
 _PROGRESS = re.compile(
     rf"({GRID}|{SEARCH})(: |  )|(loading|opening|starting|looking|writing|bringing) |report    "
     rf"|tracking  |.*  \[({GRID}|{SEARCH})  "
@@ -165,7 +168,7 @@ def _unclear(cell: Cell, ending: Ending) -> str | None:
     """Return what is wrong with the message of a command that exits with another code than 0."""
     lines = [line for line in ending.ended.err.splitlines() if not _PROGRESS.match(line)]
     told = " / ".join(lines)[-300:]
-    if ending.ended.code != 1 and len(lines) != 1:
+    if ending.ended.code != 1 and not 1 <= len(lines) <= _MOST_LINES.get(cell.kind, 1):
         return f"{len(lines)} lines: {told}"
     names = {ending.file.name, ending.file.stem, ending.file.stem.split("-")[0]}
     names |= {"digest=other files"} if cell.of.stands_for else set()

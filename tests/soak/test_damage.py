@@ -29,6 +29,14 @@ def ending(
     return Ending(ended=Ended(code=code, out="", err=err), file=file, reports=reports)
 
 
+def test_a_message_on_an_image_may_say_in_a_second_line_what_to_do() -> None:
+    of, file = cell("image", command="status"), Path("photos/train/cat/0.png")
+    advice = "convert or remove these files\n"
+    told = f"{file}: not an image file\n{advice}"
+    assert judge(of, ending(2, told, file=file), SOUND) is None
+    assert "3 lines" in str(judge(of, ending(2, told + advice, file=file), SOUND))
+
+
 def test_every_kind_of_file_meets_every_command() -> None:
     met = {(cell.kind, cell.command) for cell in cells()}
     assert met == {(kind, command) for kind in KINDS for command in COMMANDS}

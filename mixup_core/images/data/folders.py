@@ -271,7 +271,7 @@ def _fault(file: Path) -> str:
     if file.is_dir():
         return "not an image file but a folder; a class folder holds images only."
     if file.is_symlink() and not file.exists():
-        return f"a link to {printable(str(file.readlink()))!r}, which is not there."
+        return f"a link to {printable(str(file.readlink()))!r} that leads to no file."
     if file.is_file() and file.suffix.lower() in _image_suffixes():
         return ""
     return "not an image file; a class folder holds images only."

@@ -133,7 +133,7 @@ def test_equal_images_and_names_that_are_one_on_some_disks_are_named_in_pairs(fo
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:%d", "`git lfs pull` fetches"),
         (b"<html>%d</html>", "a web page"),
         (b"no image %d", "cannot identify image file"),
-        (None, "'/gone/%d.png', which is not there"),
+        (None, "'/gone/%d.png' that leads to no file"),
     ],
 )
 def test_many_files_with_one_fault_take_one_line_unless_all_are_named(

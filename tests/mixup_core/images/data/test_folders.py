@@ -94,7 +94,7 @@ def test_train_and_test_must_have_the_same_classes(pets: Path) -> None:
         (
             "train/cat/link.png",
             lambda place: place.symlink_to("gone.png"),
-            "link.png: a link to 'gone.png', which is not there",
+            "link.png: a link to 'gone.png' that leads to no file",
         ),
     ],
 )
