@@ -14,7 +14,7 @@ class AddedArm:
     seeds: tuple[int, ...]
     """Seeds at which the arm is trained, instead of those of the study."""
     confirms: str | None = None
-    """The arm of which this one is the confirmation; None for a point."""
+    """Name of the arm that this arm trains again at new seeds; None for a point."""
 
     @property
     def is_point(self) -> bool:
@@ -23,19 +23,25 @@ class AddedArm:
 
 
 def name_of_point(number: int) -> str:
-    """Return the name of the arm of a point, which contains a blank: no arm of a file has it."""
+    """Return the arm name of a point, such as `point 3`.
+
+    No arm of a study file has such a name: those have no space, or a `=` too (grid points).
+    """
     return f"point {number}"
 
 
 def name_of_confirmation(arm: str) -> str:
-    """Return the name of the arm that is the confirmation of another."""
+    """Return the name of the arm that trains another arm again in the confirmation."""
     return f"confirm {arm}"
 
 
 def added_among(names: Collection[str]) -> frozenset[str]:
-    """Return the arms that were added, among all arms in a stored file, which holds no `AddedArm`.
+    """Return the names of the arms that a search added, recognised by the form of their names.
 
-    Studies at hand never need this: their arms are looked up in `Study.added`.
+    Use it for stored files, which contain names only; a `Study` has them in `Study.added`.
+
+    Args:
+        names: Names of all arms of a study.
     """
     points = {name for name in names if re.fullmatch(_POINT, name)}
     return frozenset(points | (set(map(name_of_confirmation, names)) & set(names)))

@@ -1,4 +1,8 @@
-"""Bounds: levels of tests at several looks that together keep one overall error level.
+"""Bounds: significance levels for tests at several looks that together keep one overall level.
+
+A claim is tested at each look, after more and more seeds. The level of each test says how large its
+t statistic must be; a larger one is called a crossing. The overall level is the probability of at
+least one crossing if there is no difference.
 
 The probabilities are computed, not simulated. If there is no difference, the standardised sum of n
 independent normal differences,
@@ -45,7 +49,7 @@ def crossing(looks: Sequence[int], levels: Sequence[float]) -> float:
     """Return the probability that a paired t test is significant by chance at one or more looks.
 
     Args:
-        looks: Numbers of differences at the looks, increasing, the first at least 2.
+        looks: Number of paired differences at each look, increasing; the first at least 2.
         levels: Two-sided level of the test at each single look.
     """
     sizes = list(looks)
@@ -59,14 +63,14 @@ def crossing(looks: Sequence[int], levels: Sequence[float]) -> float:
 
 
 def overall_level(looks: tuple[int, ...], spending: float, look: int, level: float) -> float:
-    """Return the overall level of all looks whose bound at one look has a given level.
+    """Return the overall error level of all looks, given the level of the test at one look.
 
     Args:
         looks: As for `crossing`.
         spending: Wang and Tsiatis' exponent: at 1/2 all looks have the same level (Pocock), at 0
             the first looks have almost none (O'Brien and Fleming).
         look: Index of the look, from 0.
-        level: Two-sided level at which the test at that look is just significant.
+        level: Two-sided level of the test at that look, such as its p value.
     """
     if not 0 < level < 1:
         return min(1.0, max(0.0, level))
@@ -75,7 +79,7 @@ def overall_level(looks: tuple[int, ...], spending: float, look: int, level: flo
 
 @cache
 def nominal_levels(looks: tuple[int, ...], spending: float, level: float) -> tuple[float, ...]:
-    """Return the two-sided level of the test at each look that gives one overall level.
+    """Return the two-sided level of the test at each look, for a given overall level.
 
     Args:
         looks: As for `crossing`.
@@ -91,7 +95,7 @@ def nominal_levels(looks: tuple[int, ...], spending: float, level: float) -> tup
 
 
 def _overall(looks: tuple[int, ...], spending: float, strength: float) -> float:
-    """Return the overall level of a bound; at most the sum of the levels of its looks."""
+    """Return the overall level for a bound strength; at most the sum of the looks' levels."""
     bonferroni = math.fsum(_levels(looks, spending, strength))
     if strength <= _WEAKEST:
         return 1.0

@@ -10,7 +10,7 @@ from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Count, Range
 
 GPUS_PER_RUN = "gpus_per_run"
-"""Entry in a stage's environment: the number of GPUs that its run used, if any."""
+"""Key in the environment of a stage; its value is the number of GPUs that the run used."""
 
 _MS_PER_HOUR = 3_600_000
 SECONDS_PER_HOUR = 3_600
@@ -37,15 +37,21 @@ class Budget(Checked):
         return {name: limit for name in UNITS if (limit := getattr(self, name)) is not None}
 
     def exceeded(self, hours: float, gpu_hours: float, runs: int = 0) -> str | None:
-        """Return a phrase that names the first limit that was reached; None if none was."""
+        """Return a phrase such as `used up its budget of 2 hours`; None if no limit is reached.
+
+        Args:
+            hours: Hours spent so far.
+            gpu_hours: GPU-hours spent so far.
+            runs: Number of runs started so far.
+        """
         spent = {"hours": hours, "gpu_hours": gpu_hours, "runs": runs}
         for name, limit in self.limits.items():
             if spent[name] >= limit:
-                return f"ended on its budget of {limit:g} {UNITS[name]}"
+                return f"used up its budget of {limit:g} {UNITS[name]}"
         return None
 
     def hours_left(self, hours: float, gpu_hours: float, gpus: float) -> float | None:
-        """Return the hours until a limit is reached; None without a limit of time.
+        """Return the hours until the limit on hours or GPU-hours is reached; None without one.
 
         Args:
             hours: Hours spent so far.
@@ -63,7 +69,7 @@ UNITS = {"hours": "hours", "gpu_hours": "GPU-hours", "runs": "runs"}
 
 
 class Spending:
-    """Training time of some runs, from their stored epochs; a shared epoch counts once."""
+    """Sum of the training time of stored epochs; an epoch that several runs share counts once."""
 
     def __init__(self) -> None:
         """Start at zero."""
@@ -73,7 +79,11 @@ class Spending:
         self._epochs: set[EpochFacts] = set()
 
     def add(self, stages: Iterable[Stage | None]) -> None:
-        """Add the epochs of some stages that were not counted before."""
+        """Add the training time of stages, without epochs that were added before.
+
+        Args:
+            stages: The stages; None is skipped.
+        """
         for stage in stages:
             if stage is None:
                 continue

@@ -1,4 +1,7 @@
-"""Claim: a statement of a source in a testable form; `reports` computes its verdict from runs."""
+"""Claim: a sentence of a paper as a testable comparison of arms.
+
+`reports` computes the verdict from the runs.
+"""
 
 import math
 from collections.abc import Mapping
@@ -11,14 +14,17 @@ from mixup_core.tree.limits import Distinct, PlainText, Positive
 from sweeps.study.readouts import ClaimReadout
 
 Relation = Literal["less", "greater", "at_least", "at_most", "within"]
-"""Allowed values of the left side: below the right side; above it; at least the right side minus
-the margin; at most the right side plus the margin; within the margin of it."""
+"""Relation that a claim states between its left and its right side. `less`: left < right.
+`greater`: left > right. `at_least`: left >= right - margin. `at_most`: left <= right + margin.
+`within`: left and right differ by at most the margin."""
 
 Decision = Literal["holds", "fails", "undecided"]
-"""`holds` if the whole interval is allowed, `fails` if no part of it is, otherwise `undecided`."""
+"""Verdict on a claim: `holds` if the claim is true for every value in the confidence interval,
+`fails` if it is true for none, otherwise `undecided`."""
 
 Side = str | float | tuple[str, ...]
-"""An arm, a number, or the difference of two arms: [A, B] is A minus B."""
+"""One side of a comparison: an arm, a number, or the difference of two arms ([A, B] is A minus B).
+"""
 
 Sides = tuple[Side, ...]
 """The sides of a comparison: [left, right]."""
@@ -33,7 +39,7 @@ TOGETHER = (
     "predicted/scaled_brier",
     "predicted/scaled_calibration_error",
 )
-"""Metrics that ensembles have."""
+"""Metrics that can be computed for an ensemble (the mean prediction of several networks)."""
 
 _ROUNDING = 1e-9
 """Relative tolerance for rounding when numbers of a claim are compared with bounds."""
@@ -41,7 +47,10 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatedComparison(Checked):
-    """One comparison between arms, differences of arms or a number; paired by seed."""
+    """Comparison of a metric between two arms, two differences of arms, or an arm and a number.
+
+    Runs with the same seed are paired.
+    """
 
     metric: str
     """Name of the metric, such as `test/error`."""
@@ -58,22 +67,22 @@ class StatedComparison(Checked):
     margin: Positive | None = None
     """Largest difference that counts as equal, in the unit of the metric."""
     factor: Positive | None = None
-    """Factor of the second side, which must be an arm: with 1000 the claim is about a ratio of
-    1000."""
+    """Number by which the second side, which must be an arm, is multiplied: `less: [A, B]` with
+    factor 1000 states A < 1000 B. None for 1."""
     readout: ClaimReadout | None = None
-    """Read-out of the compared numbers; default: the read-out of the study."""
+    """Read-out of the compared numbers; None for the read-out of the study."""
     together: Annotated[tuple[str, ...], Distinct()] = ()
-    """Arms whose networks predict together, by the mean of their probabilities, against single
-    networks of the other arms; metrics of predictions only."""
+    """Arms that are evaluated as ensembles: the probabilities of several networks are averaged.
+    Other arms are evaluated as single networks. Only for the metrics in `TOGETHER`."""
     networks: Literal[2, 3, 5, 10] | None = None
-    """Number of networks, each of another seed, that predict together."""
+    """Number of networks in an ensemble, each trained at another seed; None without `together`."""
 
     def check(self) -> None:
         """Check the relation and its sides.
 
         Raises:
-            RuleError: If there is not exactly one relation, its sides or margin are unsuitable, or
-                all arms cancel.
+            RuleError: If not exactly one relation is given, its sides or margin do not fit it, or
+                both sides are the same.
         """
         every = get_args(Relation)
         names = self._relations()
@@ -88,26 +97,27 @@ class StatedComparison(Checked):
         require(fits, "a difference must be [ARM, ARM]", self, name)
         if name in _NEEDS_MARGIN and self.margin is None:
             other = {"at_least": "greater", "at_most": "less"}.get(name)
-            hint = "write `margin:`, what still counts as equal in the unit of the metric"
-            hint += f"; or `{other}` for a difference that is shown" if other else ""
-            rule = f"{name} needs a margin: without one, any uncertain result would count as shown"
+            hint = "write `margin:` in the unit of the metric"
+            hint += f", or use `{other}` to claim a difference" if other else ""
+            rule = f"{name} needs a margin, the largest difference that counts as equal"
             raise RuleError(rule, {name: sides}, fields=(name,), hint=hint)
         fits = self.margin is None or name in _NEEDS_MARGIN
         require(fits, f"{name} must have no margin", self, "margin", name)
         fits = self.factor is None or isinstance(sides[1], str)
-        require(fits, "a factor needs a second arm", self, "factor", name)
+        require(fits, "factor needs an arm as the second side", self, "factor", name)
         require(bool(self.terms), "the two sides must not be the same arms", self, name)
         is_whole = bool(self.together) == (self.networks is not None)
-        require(is_whole, "together and networks need each other", self, "together", "networks")
+        rule = "together needs networks, and networks needs together"
+        require(is_whole, rule, self, "together", "networks")
         is_named = set(self.together) <= set(self.arms)
-        require(is_named, "together must name arms that are compared", self, "together", name)
+        require(is_named, "together must name arms of the comparison", self, "together", name)
         fits = not self.together or self.metric in TOGETHER
         rule = f"together needs metric to be {', '.join(TOGETHER[:-1])} or {TOGETHER[-1]}"
         require(fits, rule, self, "together", "metric")
 
     @property
     def relation(self) -> Relation:
-        """The name of the relation."""
+        """The relation that is given: the name of the only one of these fields that is set."""
         return self._relations()[0]
 
     @property
@@ -122,7 +132,7 @@ class StatedComparison(Checked):
 
     @property
     def times(self) -> float:
-        """Factor of the second side, 1 by default."""
+        """Number by which the second side is multiplied; 1 if `factor` is not given."""
         return 1.0 if self.factor is None else self.factor
 
     @property
@@ -135,7 +145,11 @@ class StatedComparison(Checked):
 
     @property
     def terms(self) -> Mapping[str, float]:
-        """Factor of each arm in the tested value: the left side minus the right side."""
+        """Factor of each arm in the tested value, which is the left minus the right side.
+
+        For `less: [A, B]` the factors are 1 for A and -1 for B. Arms that cancel are left out, and
+        so is a number (`number`).
+        """
         found: dict[str, float] = {}
         for side, sign in zip(self._sides(), (1.0, -self.times), strict=True):
             for arm, factor in zip(_arms_of(side), (sign, -sign), strict=False):
@@ -149,14 +163,19 @@ class StatedComparison(Checked):
 
     @property
     def allowed(self) -> tuple[float, float]:
-        """The smallest and the largest value of `terms` for which the claim is true."""
+        """The bounds between which the claim is true, for the sum of arms times their `terms`."""
         middle, margin = self.number or 0.0, self.margin or 0.0
         low = -math.inf if self.relation in ("less", "at_most") else middle - margin
         high = math.inf if self.relation in ("greater", "at_least") else middle + margin
         return low, high
 
     def judge(self, low: float, high: float) -> Decision:
-        """Return the verdict for a confidence interval of the value of `terms`."""
+        """Return the verdict for a confidence interval of the sum of arms times their `terms`.
+
+        Args:
+            low: Lower end of the interval.
+            high: Upper end of the interval.
+        """
         least, most = self.allowed
         if self.margin is None:
             if low > least and high < most:
@@ -167,10 +186,10 @@ class StatedComparison(Checked):
         return "fails" if high < least or low > most else "undecided"
 
     def merged(self, same: Mapping[str, str]) -> Mapping[str, float]:
-        """Return `terms` with one arm in place of those that compute the same.
+        """Return `terms` with arms that compute the same numbers merged into one arm.
 
         Args:
-            same: Arm to the one that stands for it.
+            same: Name of the arm that replaces an arm, by name of the replaced arm.
         """
         found: dict[str, float] = {}
         for arm, factor in self.terms.items():
@@ -180,14 +199,14 @@ class StatedComparison(Checked):
     def settled(
         self, least: float, most: float, terms: Mapping[str, float] | None = None
     ) -> Decision | None:
-        """Return the verdict that follows from the metric's bounds alone; None if runs decide it.
+        """Return the verdict that follows from the bounds of the metric; None if it needs runs.
 
         `undecided` means that no interval inside the bounds can support the claim.
 
         Args:
-            least: The smallest value that a run can have.
-            most: The largest value.
-            terms: The terms of the arms that differ; default: `terms`.
+            least: Smallest possible value of the metric.
+            most: Largest possible value of the metric.
+            terms: Factor of each arm after `merged`; None for `terms` of the comparison.
         """
         factors = (self.terms if terms is None else terms).values()
         ends = [sorted((factor * least, factor * most)) for factor in factors]
@@ -217,10 +236,10 @@ def _arms_of(side: Side) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim(Checked):
-    """A statement of a source, to be tested with the runs."""
+    """A sentence of a paper, to be tested with the runs of a study."""
 
     says: PlainText
-    """The source's sentence, in your words."""
+    """The sentence, in your own words."""
     source: PlainText
     """Paper and location: `arXiv:2210.13512, table 1`."""
     that: StatedComparison

@@ -1,4 +1,4 @@
-"""Read-outs: how one number is computed from the epochs of a run."""
+"""Read-outs: rules that compute one number from the epochs of a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,28 +13,28 @@ from mixup_core.tree.limits import Count, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Last:
-    """The last epoch, which most papers report."""
+    """Read-out: the metric at the last epoch, which most papers report."""
 
     tag: ClassVar = "last"
     evaluations: ClassVar = 1
-    """Number of evaluations that a run must have."""
+    """Smallest number of evaluations that a run needs for this read-out."""
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
         """Return the metric at the last epoch of a finished run; None if it was not measured."""
         return records[-1].metrics.get(metric)
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the bounds of the number, given those of the metric."""
+        """Return the bounds of this read-out, given the bounds of the metric."""
         return least, most
 
     def __str__(self) -> str:
-        """Return the name in captions."""
+        """Return the name of this read-out, for captions."""
         return "last epoch"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeanOfLast(Checked):
-    """The mean of the last evaluations, which varies less than a single one."""
+    """Read-out: the mean of the last evaluations, which varies less than a single one."""
 
     tag: ClassVar = "mean_of_last"
 
@@ -42,47 +42,47 @@ class MeanOfLast(Checked):
     """Number of evaluations, at least 2."""
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return the mean for a finished run; None if it has fewer evaluations of the metric."""
+        """Return the mean of a metric for a finished run; None if it was measured less often."""
         measured = (r.metrics[metric] for r in reversed(records) if metric in r.metrics)
         last = list(islice(measured, self.evaluations))
         return fmean(last) if len(last) == self.evaluations else None
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the bounds of the number, given those of the metric."""
+        """Return the bounds of this read-out, given the bounds of the metric."""
         return least, most
 
     def __str__(self) -> str:
-        """Return the name in captions."""
+        """Return the name of this read-out, for captions."""
         return f"mean of the last {self.evaluations} evaluations"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Averaged:
-    """The last epoch of the network with averaged weights, for runs that average weights."""
+    """Read-out: the metric of the network with averaged weights, at the last epoch."""
 
     tag: ClassVar = "averaged"
     evaluations: ClassVar = 1
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return the number of a finished run; None if it did not average weights."""
+        """Return the metric of the averaged network; None if the run did not average weights."""
         return records[-1].metrics.get(f"{metric}_averaged")
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the bounds of the number, given those of the metric."""
+        """Return the bounds of this read-out, given the bounds of the metric."""
         return least, most
 
     def __str__(self) -> str:
-        """Return the name in captions."""
+        """Return the name of this read-out, for captions."""
         return "averaged weights, last epoch"
 
 
 VALIDATION = "val/error"
-"""Metric whose lowest value selects the epoch."""
+"""Metric whose lowest value selects the epoch in `BestValidation` and `EarlyStopping`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BestValidation:
-    """The epoch with the lowest validation error, the first one if several are equal.
+    """Read-out: the metric at the epoch with the lowest validation error, the first if equal.
 
     The run is still trained to its last epoch. Metrics of the validation images cannot be
     read at this epoch: it was selected by them, so they would be too optimistic.
@@ -92,21 +92,21 @@ class BestValidation:
     evaluations: ClassVar = 1
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return the number of a finished run; None if that epoch did not measure the metric."""
+        """Return a finished run's metric at the selected epoch; None if not measured there."""
         return _read_at_best(records, metric, len(records))
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the bounds of the number, given those of the metric."""
+        """Return the bounds of this read-out, given the bounds of the metric."""
         return least, most
 
     def __str__(self) -> str:
-        """Return the name in captions."""
+        """Return the name of this read-out, for captions."""
         return "epoch of the lowest validation error"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EarlyStopping(Checked):
-    """The epoch that early stopping would select: the best one before improvement stops.
+    """Read-out: the metric at the epoch that early stopping would select.
 
     A run would stop at the first evaluation that ends `patience` evaluations in a row without a new
     lowest validation error. It is still trained to its last epoch, so that other read-outs can use
@@ -122,21 +122,21 @@ class EarlyStopping(Checked):
     """Number of evaluations in a row without a new lowest validation error."""
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return the number of a finished run; None if that epoch did not measure the metric."""
+        """Return a finished run's metric at the selected epoch; None if not measured there."""
         return _read_at_best(records, metric, self.patience)
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the bounds of the number, given those of the metric."""
+        """Return the bounds of this read-out, given the bounds of the metric."""
         return least, most
 
     def __str__(self) -> str:
-        """Return the name in captions."""
+        """Return the name of this read-out, for captions."""
         evaluations = "evaluation" if self.patience == 1 else "evaluations"
         return f"early stopping on the validation error after {self.patience} {evaluations}"
 
 
 def _read_at_best(records: Sequence[EpochRecord], metric: str, patience: int) -> float | None:
-    """Return a metric at the epoch with the lowest validation error, with early stopping."""
+    """Return a metric at the epoch that early stopping selects; None if not measured there."""
     best: EpochRecord | None = None
     waited = 0
     for record in records:
@@ -153,7 +153,7 @@ def _read_at_best(records: Sequence[EpochRecord], metric: str, patience: int) ->
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rise:
-    """The last value minus the lowest value of the run: the cost of training for too long.
+    """Read-out: the last minus the lowest value of a run, the cost of training for too long.
 
     It is never negative. As it uses every evaluation, it is a read-out for claims, not for arms.
     """
@@ -162,34 +162,33 @@ class Rise:
     evaluations: ClassVar = 2
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return the number of a finished run; None if its last epoch lacks the metric."""
+        """Return the rise in a finished run; None if the last epoch did not measure the metric."""
         measured = [record.metrics[metric] for record in records if metric in record.metrics]
         return measured[-1] - min(measured) if metric in records[-1].metrics else None
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the bounds of the number, given those of the metric."""
+        """Return the bounds of this read-out, given the bounds of the metric."""
         return 0.0, most - least
 
     def __str__(self) -> str:
-        """Return the name in captions."""
+        """Return the name of this read-out, for captions."""
         return "last epoch minus the least evaluation"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Peak:
-    """The height of the highest inner peak: how far a metric rises and then falls again.
+    """Read-out: the height of the highest peak, that is how far a metric rises and falls again.
 
-    Over all evaluations, the largest of the lesser of two differences: from the lowest value before
-    an evaluation to its own, and from that to the lowest value after it. Two descents have a peak
-    between them; a metric that falls all the time has none, and gives 0. As it uses every
-    evaluation, it is a read-out for claims, not for arms.
+    The height at an evaluation is the smaller of two differences: its value minus the lowest value
+    up to it, and its value minus the lowest value from it on. A metric that only falls has no peak;
+    the read-out is then 0. As it uses every evaluation, it is a read-out for claims, not for arms.
     """
 
     tag: ClassVar = "peak"
     evaluations: ClassVar = 3
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return the number of a finished run; None with fewer than three values."""
+        """Return the height for a finished run; None with fewer than three evaluations."""
         measured = [record.metrics[metric] for record in records if metric in record.metrics]
         if len(measured) < self.evaluations:
             return None
@@ -199,19 +198,19 @@ class Peak:
         return max(value - max(first, last) for value, first, last in lows)
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the bounds of the number, given those of the metric."""
+        """Return the bounds of this read-out, given the bounds of the metric."""
         return 0.0, most - least
 
     def __str__(self) -> str:
-        """Return the name in captions."""
+        """Return the name of this read-out, for captions."""
         return "highest rise that is followed by as large a fall"
 
 
 Readout = Last | MeanOfLast | Averaged | BestValidation | EarlyStopping
-"""Read-outs of a study: they give the numbers by which its arms are compared."""
+"""Read-outs that a study can use to compare its arms."""
 
 ByValidation = BestValidation | EarlyStopping
 """Read-outs that need validation images."""
 
 ClaimReadout = Readout | Rise | Peak
-"""Read-outs of a claim."""
+"""Read-outs that a claim can use."""

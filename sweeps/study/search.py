@@ -41,7 +41,7 @@ class SearchError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Point:
-    """One point that a search proposed."""
+    """A set of parameter values that a search proposed, and how its training ended."""
 
     number: int
     """Number of the point and of its Optuna trial, from 0."""
@@ -51,8 +51,8 @@ class Point:
     """`failed`: a seed diverged, so there is no mean. If a seed failed for another reason, the
     point stays `open`, and the next launch tries that seed again."""
     num_seeds: int | None = None
-    """Number of seeds it was trained at, the first of the study's, if it was pruned; otherwise
-    None."""
+    """Number of seeds at which the point was trained (the first ones of the study), if it was
+    pruned or failed before it had all seeds; otherwise None."""
     objectives: tuple[float, ...] = ()
     """Mean over seeds of each objective; empty if the point is not complete."""
     is_known: bool = False
@@ -77,7 +77,7 @@ class Pruning(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patience(Checked):
-    """Setting of the rule that ends a search without progress early."""
+    """Rule that ends a search early if its last points bring no gain."""
 
     after: Annotated[int, Range(2)]
     """Number of points in a row without a gain, after which the search ends."""
@@ -105,15 +105,15 @@ class SearchStrategy(Checked):
     seed: Annotated[int, Range(0, 2**31 - 1)] = 0
     """Seed of the sampler."""
     prune: Pruning | None = None
-    """Rule that stops a point that is clearly worse than the best before it has all seeds. None:
-    never."""
+    """Rule that prunes a point: if it is clearly worse than the best point after some of its seeds,
+    the others are not trained. None: no pruning."""
     budget: Budget | None = None
     """Limit after which no more points are proposed. None for no limit."""
     stop: Patience | None = None
-    """Rule that ends a search whose points improve by less than the noise over seeds. None: never.
-    """
+    """Rule that ends a search whose last points improve by less than the noise between seeds. None:
+    no such rule."""
     warm_start: bool = False
-    """True to give stored results of other launches to the sampler; they count as points."""
+    """True to add results that other launches have stored as points, before any is proposed."""
     select: SelectionRule = "val-mean"
     """Rule that selects the best point."""
     confirm: Confirmation | None = None
@@ -131,28 +131,30 @@ class SearchStrategy(Checked):
         require(not (several and self.stop), "stop needs a single objective", self, "stop")
         require(
             not (is_grid and self.stop),
-            "a grid must have no stop: it takes all of its points",
+            "stop must be absent with sampler grid, which tries every point",
             self,
             "stop",
         )
         fits = not (several and self.sampler == "cmaes")
-        require(fits, "cmaes needs a single objective", self, "sampler")
+        require(fits, "sampler cmaes needs a single objective", self, "sampler")
         require(
             not is_grid or points is None,
-            "a grid must have no points: it takes all of them",
+            "points must be absent with sampler grid, which tries every point",
             self,
             "points",
         )
         fits = not is_grid or self.budget in {None, Budget()}
-        require(fits, "a grid must have no budget: it takes all of its points", self, "budget")
+        rule = "budget must be absent with sampler grid, which tries every point"
+        require(fits, rule, self, "budget")
         require(
             not (is_grid and self.warm_start),
-            "a grid must have no warm_start: it takes all of its points",
+            "warm_start must be absent with sampler grid, which tries every point",
             self,
             "warm_start",
         )
         fits = self.budget is None or self.budget.runs is None
-        require(fits, "a search must have no budget.runs: points limit its runs", self, "budget")
+        rule = "budget.runs must be absent in a search; limit its points instead"
+        require(fits, rule, self, "budget")
 
     @property
     def objectives(self) -> tuple[str, ...]:
@@ -210,7 +212,7 @@ class Search:
         return with_values(self.base, values)
 
     def without_effect(self, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the paths whose values do not change what the point computes.
+        """Return the dotted paths whose values change nothing that the point computes.
 
         For example, a switch at the last epoch never takes effect.
 
@@ -252,10 +254,14 @@ class Search:
         return frozenset(shared - {0})
 
     def fingerprint(self, seeds: Sequence[int]) -> str:
-        """Return 8 digits that change with every setting that makes results incomparable.
+        """Return a hash of 8 digits; searches with different hashes are different searches.
 
-        More points, a budget, a stop rule, known points or a confirmation extend a search and do
-        not change it; another space, objective, base, seed or sampler gives another search.
+        It depends on the space, the objectives, the base configuration, the seeds, the sampler, the
+        pruning and the plugins. More points, a budget, `stop`, `warm_start` or a confirmation only
+        extend a search, so they do not change the hash.
+
+        Args:
+            seeds: Seeds of the study.
         """
         decisive = ", ".join(
             [
@@ -296,7 +302,7 @@ def _frozen_space(space: Space) -> str:
 
 
 def confirming(config: Config) -> Config:
-    """Return a configuration in the form that the confirmation trains (`HeldOut.revealed`)."""
+    """Return a configuration as the confirmation trains it, for example with test images."""
     held_out = problem_of(config).searching.held_out
     confirmed: Config = config if held_out is None else held_out.revealed(config)
     return confirmed
@@ -312,9 +318,9 @@ class SearchHistory:
     """Reason why the search proposes no more points, to follow `the search` in a sentence; None
     while it goes on."""
     importances: Mapping[str, float] = field(default_factory=dict)
-    """Share of each parameter in the importance for the first objective (PED-ANOVA over means of
-    complete points); the shares sum to 1. Only for parameters that exist at every point. Empty
-    if not requested, or below two complete points."""
+    """Importance of each parameter for the first objective, as a share of 1 (PED-ANOVA over means
+    of complete points). Only for parameters that exist at every point. Empty if not requested, or
+    with fewer than two complete points."""
 
     def asks(self, search: Search) -> bool:
         """Return True if more points will be proposed."""

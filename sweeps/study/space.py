@@ -14,18 +14,19 @@ MAX_GRID = 10_000
 """Largest number of points of a grid."""
 
 GridValues = Annotated[int, Range(2, MAX_GRID)]
-"""Number of grid values for a real number, both bounds included."""
+"""Number of grid values of a real parameter, both bounds included."""
 
 MAX_INTEGER = 2**53
 """Largest magnitude of an integer bound; floating-point numbers are exact up to it."""
 
 _MAX_PROBED = 1_000
-"""Integers with at most this many values are checked at all values, others at the bounds."""
+"""An integer parameter with at most this many values is checked at all of them, else at its bounds.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Real(Checked):
-    """A real number between two bounds, both included."""
+    """Distribution of a search parameter: a real number between two bounds, both included."""
 
     low: float
     high: float
@@ -77,7 +78,7 @@ class Real(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Integer(Checked):
-    """An integer between two bounds, both included, in equal steps."""
+    """Distribution of a search parameter: an integer between two bounds, in equal steps."""
 
     low: int
     high: int
@@ -113,7 +114,7 @@ class Integer(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Categorical(Checked):
-    """One of several unordered values."""
+    """Distribution of a search parameter: one of several unordered values."""
 
     choices: tuple[str | int | float | bool | None, ...]
     """Distinct values, at least one."""
@@ -122,10 +123,10 @@ class Categorical(Checked):
         """Check the choices.
 
         Raises:
-            RuleError: If there is none, or one appears twice.
+            RuleError: If there is no choice, or one appears twice.
         """
         fits = 0 < len(self.choices) == len(set(map(repr, self.choices)))
-        require(fits, "choices must be distinct, at least one", self, "choices")
+        require(fits, "choices must have at least one value, and none twice", self, "choices")
 
     def values(self) -> tuple[str | int | float | bool | None, ...]:
         """Return all values in the order of the file."""
@@ -137,7 +138,7 @@ class Categorical(Checked):
 
     @property
     def extremes(self) -> tuple[str | int | float | bool | None, ...]:
-        """Return all values."""
+        """All values, because choices have no order."""
         return self.choices
 
 
@@ -146,11 +147,11 @@ Distribution = Real | Integer | Categorical
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parameter:
-    """A dotted path whose value a search selects."""
+    """A parameter of a search: a configuration field and the values that the search may try."""
 
     path: str
-    """Path of a field of the configuration. For a choice with a tag, its own path stands for the
-    tag, and paths below it for its fields."""
+    """Dotted path of the field. The path of a choice, such as `mix.law`, selects its tag; longer
+    paths, such as `mix.law.alpha`, select its fields."""
     distribution: Distribution
     when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     """Conditions: the values of earlier parameters, by path, for which this parameter exists."""
@@ -161,7 +162,7 @@ class Parameter:
 
 
 class Draw(Protocol):
-    """Function that draws the value of a parameter."""
+    """Function that `Space.draw` calls to get the value of each parameter."""
 
     def __call__(self, parameter: Parameter) -> Any:
         """Return a value from the distribution of the parameter."""
@@ -169,12 +170,16 @@ class Draw(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Space:
-    """Parameters of a search; each comes after those that it depends on."""
+    """All parameters of a search; each comes after the parameters that it depends on."""
 
     parameters: tuple[Parameter, ...]
 
     def draw(self, draw: Draw) -> dict[str, Any]:
-        """Return the values of one point, each parameter drawn after those it depends on."""
+        """Return the values of one point; a parameter is drawn after those that it depends on.
+
+        Args:
+            draw: Called for each parameter that exists; returns its value.
+        """
         values: dict[str, Any] = {}
         for parameter in self.parameters:
             if parameter.exists(values):
@@ -182,7 +187,7 @@ class Space:
         return values
 
     def found_in(self, flat: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the point of a configuration; None if the space does not contain it.
+        """Return a configuration's values of the parameters; None if one is outside the space.
 
         Args:
             flat: Values by dotted path; may include paths outside the space.
@@ -223,10 +228,11 @@ class Space:
         return extend({}, self.parameters)
 
     def corners(self) -> Iterator[dict[str, Any]]:
-        """Yield points that together contain every possible pair of extremes.
+        """Yield points that together cover every possible pair of extreme values of two parameters.
 
-        Integers with few values take their values between the bounds too: a rule that holds at both
-        bounds, such as that one number divides another, may fail between them.
+        Use them to check rules for the whole space. Integers with few values also get the values
+        between their bounds, because a rule that holds at both bounds, such as that one number
+        divides another, may fail between them.
         """
         extremes = [(p.path, value) for p in self.parameters for value in p.distribution.extremes]
         between = [(p.path, value) for p in self.parameters for value in _between(p.distribution)]
@@ -241,7 +247,7 @@ class Space:
     def _leading_to(self, target: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
         """Return values of earlier parameters for which the target exists.
 
-        A path without any value means that it cannot exist.
+        If a path has no value, the target cannot exist.
         """
         allowed = {path: (value,) for path, value in target.items()}
         for parameter in reversed(self.parameters):  # it comes after those it depends on
@@ -276,7 +282,7 @@ def _between(distribution: Distribution) -> Sequence[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Among:
-    """Draws the first allowed value of a parameter; a list may limit the values of a parameter."""
+    """Draws the first allowed value of a parameter, or its first extreme if all are allowed."""
 
     allowed: Mapping[str, Sequence[Any]]
 

@@ -46,14 +46,14 @@ class Variant:
     label: str
     """Name in captions, such as `lr_schedule=cosine`."""
     arms: Mapping[str, str]
-    """The arm that differs only in this setting, by arm of a claim."""
+    """Name of the arm that differs only in this setting, by name of the original arm."""
     readout: Readout | None = None
     """Another read-out of the same runs; None for the read-out of the study."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """Arms and the seeds at which each arm is trained."""
+    """Arms to compare, the seeds to train them at, claims to test, and perhaps a search."""
 
     name: str
     """Name of the study and of its MLflow experiment: lower-case letters, digits and hyphens."""
@@ -74,7 +74,7 @@ class Study:
     lead: str | None = None
     """The `headline` metric in the study file; None for the default."""
     claims: tuple[Claim, ...] = ()
-    """Statements of the study's sources, in the order of the file."""
+    """Sentences of papers that the study tests, in the order of the study file."""
     references: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Published values by arm and metric, in the unit of the metric."""
     untrained: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -96,13 +96,13 @@ class Study:
     reached: Mapping[str, int] = field(default_factory=dict)
     """Number of `seeds` that each arm has by now; absent arms have all seeds."""
     added: Mapping[str, AddedArm] = field(default_factory=dict)
-    """Arms that its search added, in that order: points, and arms of the confirmation."""
+    """Arms that the search added: first its points, then the arms of its confirmation."""
     folder: str = field(default="", compare=False)
     """Folder that relative paths of the study file start from."""
     codes: Mapping[str, str] = field(default_factory=dict, compare=False)
-    """Values of a grid that names of arms contain as a code, by code."""
+    """Grid values that arm names show as a code (long or non-ASCII texts), by code."""
     outside: Mapping[str, Config] = field(default_factory=dict)
-    """Other arms of the full study, if this is a part of it (`part`); they may be teachers."""
+    """Arms of the full study that this part (`part`) leaves out; they may be teachers."""
 
     @property
     def problem(self) -> Problem:
@@ -186,7 +186,7 @@ class Study:
         return {**self.outside, **self.arms}
 
     def teachers(self) -> frozenset[str]:
-        """Return the final stage keys of all teachers, including those of points to come."""
+        """Return the final stage keys of all teachers, also for points not proposed yet."""
         taught = {stage_keys(run.teacher)[-1] for run in self.runs() if run.teacher}
         teaching = self.problem.teaching
         if teaching is not None and self.search is not None:
@@ -208,7 +208,7 @@ class Study:
         return tuple(arm for arm in self.arms if arm not in self.added)
 
     def keys_at(self, seed: int) -> Mapping[str, str]:
-        """Return the run key of each arm at a seed, which may be outside the study."""
+        """Return the run key of each arm at a seed; the seed need not belong to the study."""
         runs = replace(self, seeds=(seed,), added={}).runs()
         return {run.arm: run.key for run in runs}
 
@@ -233,7 +233,7 @@ class Study:
         return self.part(arm for arm in self.arms if arm not in self.beside)
 
     def under(self, variant: "Variant") -> "Study":
-        """Return the study under a variant: the changed arms with the names of the originals."""
+        """Return the study under a variant: arms keep their names but get the changed setting."""
         arms = {arm: self.arms[varied] for arm, varied in variant.arms.items()}
         claims = tuple(claim for claim in self.claims if arms.keys() >= set(claim.that.arms))
         part = self.part(variant.arms.values())
@@ -266,8 +266,8 @@ class Study:
         """Return the study with points of its search, and with its confirmation, as arms.
 
         Args:
-            points: Each becomes an arm, at the seeds that it was given.
-            winner: The point to confirm together with the arms; None while the search goes on.
+            points: Points to add. Each becomes an arm with all seeds, or with `Point.num_seeds`.
+            winner: The point to confirm together with the arms; None adds no confirmation.
         """
         search = self.search
         assert search is not None, "points belong to a search"
@@ -299,13 +299,14 @@ class Study:
         )
 
     def confirmed(self) -> Mapping[str, str]:
-        """Return the original of each arm of the confirmation; empty if there are none."""
+        """Return the original arm's name by arm of the confirmation; empty without confirmation."""
         return {arm: a.confirms for arm, a in self.added.items() if a.confirms is not None}
 
     def winning_run(self) -> Run | None:
         """Return the run that represents the result of a search; None before its confirmation.
 
-        It is the best point's run at the first seed of the confirmation, so no result selects it.
+        It is the best point's run at the first seed of the confirmation, not the run with the best
+        result.
         """
         points = set(self.points())
         of_points = (arm for arm, original in self.confirmed().items() if original in points)
@@ -313,7 +314,7 @@ class Study:
         return None if best is None else self.runs_of(best)[0]
 
     def varying(self) -> tuple[str, ...]:
-        """Return the dotted paths whose values differ between arms, in the order of the tree."""
+        """Return the dotted paths whose values differ between arms, in the order of the fields."""
         flats = [flatten(config) for config in self.arms.values()]
         paths = leaves(self.problem.config)
         return tuple(

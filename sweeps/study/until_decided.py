@@ -9,13 +9,11 @@ from mixup_core.tree.checked import Checked
 from mixup_core.tree.limits import Distinct, Range
 
 _SPREAD = 1.4
-"""Exponent of the numbers of seeds at planned looks: of seven simulated sets of looks, six looks
-from 3 to 20 seeds with this exponent were among those that found a difference of 1 sd with few
-seeds on average."""
+"""Exponent that spaces the planned looks. Of seven simulated plans, six looks from 3 to 20 seeds
+with this exponent were among those that found a difference of 1 sd with few seeds on average."""
 
 MAX_LOOKS = 20
-"""Largest number of looks: computing their levels takes the longer, the more there are, and more
-looks end a study hardly sooner."""
+"""Largest number of looks. More looks take longer to compute and hardly end a study sooner."""
 
 _Number = Annotated[int, Range(2, 10_000)]
 """A number of seeds, at least 2, so that a spread can be estimated."""
@@ -23,14 +21,14 @@ _Number = Annotated[int, Range(2, 10_000)]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UntilDecided(Checked):
-    """Seeds counted from 0, added at planned looks until the claims are decided."""
+    """Plan that adds seeds (0, 1, 2, ...) at several looks until the study's claims are decided."""
 
     at_least: _Number = 3
     """Number of seeds of every arm at the first look."""
     at_most: _Number
     """Number of seeds at the last look."""
     until: Literal["decided"]
-    """The condition that ends the study: its claims are decided."""
+    """The condition that ends the study; `decided`, all claims are decided, is the only one."""
     looks: (
         Annotated[int, Range(2, MAX_LOOKS)]
         | Annotated[tuple[_Number, ...], Distinct(may_be_empty=False)]
@@ -48,17 +46,17 @@ class UntilDecided(Checked):
         """Check that the looks fit between the smallest and the largest number of seeds.
 
         Raises:
-            RuleError: If they do not.
+            RuleError: If they do not fit.
         """
         require(self.at_least <= self.at_most, "at_least <= at_most", self, "at_least", "at_most")
         if isinstance(self.looks, tuple):
             fits = list(self.looks) == sorted(self.looks)
-            require(fits, "looks must increase", self, "looks")
+            require(fits, "the numbers in looks must increase", self, "looks")
             ends = self.looks[0], self.looks[-1]
             fits = ends == (self.at_least, self.at_most)
-            rule = "the first of looks must be at_least, and the last at_most"
+            rule = "looks must begin with at_least and end with at_most"
             require(fits, rule, self, "looks", "at_least", "at_most")
-            rule = f"looks must be at most {MAX_LOOKS}"
+            rule = f"looks must have at most {MAX_LOOKS} numbers"
             require(len(self.looks) <= MAX_LOOKS, rule, self, "looks")
 
     @property
@@ -79,6 +77,6 @@ class UntilDecided(Checked):
 
 
 def _spread(first: int, last: int, number: int) -> tuple[int, ...]:
-    """Return `number` numbers of seeds from first to last, closer together at first."""
+    """Return the number of seeds at each of `number` looks, closer together at first."""
     parts = [(k / (number - 1)) ** _SPREAD for k in range(number)]
     return tuple(sorted({round(first + (last - first) * part) for part in parts}))

@@ -53,7 +53,7 @@ def test_a_budget_of_gpu_hours_ends_a_search_once_they_are_spent(
     said = mixsweep("run", str(file), *options)
     study = load_study(str(file))
     history = read_history(study, Home(folder=mixsweep.home).optuna_url)
-    ended = f"ended on its budget of {BUDGET} GPU-hours, after {len(history.points)} points"
+    ended = f"used up its budget of {BUDGET} GPU-hours, after {len(history.points)} points"
     assert f"on-gpus: the search {ended}" in said.stderr
 
     def gpu_hours(num_points: int) -> float:

@@ -160,7 +160,7 @@ def test_a_budget_of_hours_ends_a_search_with_whole_points_and_the_run_says_so(
     said = mixsweep("run", file, *budget, "--slots", "2")
     url = Home(folder=mixsweep.home).optuna_url
     history = read_history(load_study(file, budget[1::2]), url)
-    ended = f"ended on its budget of 0.003 hours, after {len(history.points)} points"
+    ended = f"used up its budget of 0.003 hours, after {len(history.points)} points"
     assert history.ended == ended
     assert f"small-search: the search {ended}" in said.stderr
     assert f"the search {ended}" in said.stdout

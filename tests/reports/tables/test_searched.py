@@ -165,7 +165,7 @@ def test_a_search_without_points_has_a_report(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "ended",
     [
-        "ended on its budget of 2 hours, after 4 points",
+        "used up its budget of 2 hours, after 4 points",
         "ended with its space, which has no more than 4 different points",
     ],
 )

@@ -204,7 +204,7 @@ def test_a_claim_of_a_file_may_count_its_second_arm_many_times(tmp_path: Path) -
     given = read(tmp_path, ARMS + claim % ("erm", "factor: 1000")).claims
     assert given[0].that.factor == 1000
     (refusal,) = refusals(tmp_path, ARMS + claim % ("0.5", "factor: 1000"))
-    assert "a factor needs a second arm" in refusal
+    assert "factor needs an arm as the second side" in refusal
 
 
 @pytest.mark.parametrize(
@@ -215,9 +215,8 @@ def test_a_claim_of_a_file_may_count_its_second_arm_many_times(tmp_path: Path) -
         ("less: [0.1, erm]",
          "less: less must compare [ARM, ARM or number], got (less=(0.1, 'erm'))."),
         ("within: [uniform, erm]",
-         "within: within needs a margin: without one, any uncertain result would count as shown, "
-         "got (within=('uniform', 'erm')); write `margin:`, what still counts as equal in "
-         "the unit of the metric."),
+         "within: within needs a margin, the largest difference that counts as equal, "
+         "got (within=('uniform', 'erm')); write `margin:` in the unit of the metric."),
         ("margin: 1, less: [uniform, erm]",
          "margin: less must have no margin, got (margin=1.0, less=('uniform', 'erm'))."),
         ("greater: [erm, uniform], less: [uniform, erm]",

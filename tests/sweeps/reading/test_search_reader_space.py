@@ -103,7 +103,7 @@ BAD = {
     "choice twice": (
         SWITCH,
         "optimizer.lr: {categorical: [0.1, 0.1]}",
-        "14: *: choices must be distinct, at least one, *",
+        "14: *: choices must have at least one value, and none twice, *",
     ),
     "unknown kind": ("log_uniform", "loguniform", "13: *(did you mean log_uniform?)"),
     "no bounds": ("[0, 20]", "20", "14: *.int: expected a list of integers or null, got 20"),

@@ -187,7 +187,7 @@ def test_the_budget_of_a_search_is_its_own_and_counts_no_runs(tmp_path: Path) ->
         read(tmp_path, STUDY + "budget: {hours: 1}\n")
     with pytest.raises(
         StudyError,
-        match=r"search\.budget: a search must have no budget.runs: points limit its runs",
+        match=r"search\.budget: budget.runs must be absent in a search",
     ):
         read(tmp_path, STUDY + "  budget: {runs: 9}\n")
     assert a_study(budget=Budget(runs=9)).budget == Budget(runs=9)
@@ -281,7 +281,7 @@ def test_one_bound_is_refused_at_its_key_in_the_file(tmp_path: Path) -> None:
         (
             "val/error",
             "[val/error, val/nll]\n  sampler: cmaes",
-            "17: search.sampler: cmaes needs a single objective, got (sampler='cmaes').",
+            "17: search.sampler: sampler cmaes needs a single objective, got (sampler='cmaes').",
         ),
     ],
 )
@@ -297,6 +297,6 @@ def test_a_grid_of_a_file_has_no_budget_and_no_warm_start(tmp_path: Path) -> Non
         read(tmp_path, grid + "  budget: {hours: 1}\n")
     with pytest.raises(
         StudyError,
-        match=r"search\.warm_start: a grid must have no warm_start: it takes all of its points",
+        match=r"search\.warm_start: warm_start must be absent with sampler grid",
     ):
         read(tmp_path, grid + "  warm_start: true\n")

@@ -481,7 +481,7 @@ def test_a_budget_ends_a_search_with_whole_points_and_says_so(tmp_path: Path) ->
     assert 0 < len(points) < 6
     assert all(point.state == "complete" for point in points)
     history = read_history(study, driver.url)
-    assert history.ended == f"ended on its budget of 1.5 GPU-hours, after {len(points)} points"
+    assert history.ended == f"used up its budget of 1.5 GPU-hours, after {len(points)} points"
     assert not history.asks(study.search)  # type: ignore[arg-type]
 
 
@@ -535,7 +535,7 @@ def test_gpu_hours_of_a_search_are_those_of_the_share_that_each_run_had(tmp_path
 def test_a_budget_of_hours_counts_those_of_earlier_launches(tmp_path: Path) -> None:
     study = read(tmp_path, STUDY + "  budget: {hours: 1}\n")
     proposals = Proposals(study, str(tmp_path / "journal.log"))
-    for spent, ended in ((0.4, "no"), (0.8, "no"), (1.2, "ended on its budget of 1 hours")):
+    for spent, ended in ((0.4, "no"), (0.8, "no"), (1.2, "used up its budget of 1 hours")):
         times = iter([0.0])
         source = SearchSource(
             study,

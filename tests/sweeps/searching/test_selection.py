@@ -171,7 +171,7 @@ def test_a_study_grows_by_its_points_and_is_confirmed_after_the_last(
     points = tuple(point(n, 0.3 - 0.01 * n, alpha=1.5 + n) for n in range(6))
     five = SearchHistory(points=points[:5])
     assert grown_study(study, five, store) == study.grown(points[:5])
-    ended = replace(five, ended="ended on its budget")
+    ended = replace(five, ended="used up its budget")
     assert grown_study(study, ended, store) == study.grown(points[:5], points[4])
     six = SearchHistory(points=points)
     assert grown_study(study, six, store) == study.grown(points, points[5])

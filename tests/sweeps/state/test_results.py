@@ -145,7 +145,7 @@ def test_a_study_has_ended_on_its_budget_once_nothing_broken_off_is_left(store: 
     put(store, runs[1], 2)
     assert ended() is None
     put(store, runs[1], 3)
-    assert ended() == "ended on its budget of 2 runs, after 2 of 3 runs"
+    assert ended() == "used up its budget of 2 runs, after 2 of 3 runs"
     assert ended(replace(study, budget=Budget())) is None
     put(store, runs[2], 3)
     assert ended() is None

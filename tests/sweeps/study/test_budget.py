@@ -22,9 +22,9 @@ def stage(*ends: float, seconds: float = 3600.0, gpus: str = "") -> Stage:
 def test_a_budget_says_which_limit_was_reached() -> None:
     budget = Budget(hours=2.0, gpu_hours=0.5, runs=9)
     assert budget.exceeded(1.9, 0.4, 8) is None
-    assert budget.exceeded(2.0, 0.4) == "ended on its budget of 2 hours"
-    assert budget.exceeded(1.0, 0.5) == "ended on its budget of 0.5 GPU-hours"
-    assert budget.exceeded(1.0, 0.4, 9) == "ended on its budget of 9 runs"
+    assert budget.exceeded(2.0, 0.4) == "used up its budget of 2 hours"
+    assert budget.exceeded(1.0, 0.5) == "used up its budget of 0.5 GPU-hours"
+    assert budget.exceeded(1.0, 0.4, 9) == "used up its budget of 9 runs"
     assert budget.limits == {"hours": 2.0, "gpu_hours": 0.5, "runs": 9}
     assert Budget().limits == {}
 

@@ -77,7 +77,7 @@ def test_a_relation_that_holds_unless_contradicted_is_refused_with_what_to_write
 ) -> None:
     error = broken(**{relation: ("a", "b")})
     assert error.fields == (relation,)
-    assert "without one, any uncertain result would count as shown" in str(error)
+    assert f"{relation} needs a margin, the largest difference that counts as equal" in str(error)
     assert "write `margin:`" in str(error)
     assert other in str(error)
 
@@ -137,16 +137,16 @@ def test_a_claim_holds_inside_of_what_it_allows_and_fails_outside(
 def test_a_factor_is_positive_finite_and_of_an_arm(other: str | float, factor: float) -> None:
     error = broken(less=("a", other), factor=factor)
     is_of_an_arm = other == "b"
-    assert error.rule == ("0 < factor < inf" if is_of_an_arm else "a factor needs a second arm")
+    assert error.rule == ("0 < factor < inf" if is_of_an_arm else "factor needs an arm as the second side")
     assert error.fields == (("factor",) if is_of_an_arm else ("factor", "less"))
 
 
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        ({"networks": None}, "together and networks need each other"),
-        ({"together": ()}, "together and networks need each other"),
-        ({"together": ("midpoint",)}, "together must name arms that are compared"),
+        ({"networks": None}, "together needs networks, and networks needs together"),
+        ({"together": ()}, "together needs networks, and networks needs together"),
+        ({"together": ("midpoint",)}, "together must name arms of the comparison"),
         ({"metric": "test/error"}, "together needs metric to be"),
     ],
 )

@@ -56,7 +56,7 @@ def test_a_search_asks_until_it_has_its_points_or_was_ended(tmp_path: Path) -> N
     closed = Point(number=0, values={}, state="complete", objectives=(0.1,))
     still_open = Point(number=1, values={}, state="open")
     assert SearchHistory(points=(closed,)).asks(search)
-    assert not SearchHistory(points=(closed,), ended="ended on its budget").asks(search)
+    assert not SearchHistory(points=(closed,), ended="used up its budget").asks(search)
     assert not SearchHistory(points=(closed, still_open)).asks(search)
 
 
@@ -115,32 +115,32 @@ BAD_SEARCHES: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "two objectives of CMA-ES": (
         {"objective": BOTH, "sampler": "cmaes"},
-        "cmaes needs a single objective",
+        "sampler cmaes needs a single objective",
         "sampler",
     ),
     "grid stopped": (
         {"sampler": "grid", "stop": Patience(after=2)},
-        "a grid must have no stop: it takes all of its points",
+        "stop must be absent with sampler grid, which tries every point",
         "stop",
     ),
     "grid of so many points": (
         {"sampler": "grid", "points": 3},
-        "a grid must have no points: it takes all of them",
+        "points must be absent with sampler grid, which tries every point",
         "points",
     ),
     "grid with a budget": (
         {"sampler": "grid", "budget": Budget(gpu_hours=1)},
-        "a grid must have no budget: it takes all of its points",
+        "budget must be absent with sampler grid, which tries every point",
         "budget",
     ),
     "grid begun warm": (
         {"sampler": "grid", "warm_start": True},
-        "a grid must have no warm_start: it takes all of its points",
+        "warm_start must be absent with sampler grid, which tries every point",
         "warm_start",
     ),
     "budget of runs": (
         {"budget": Budget(runs=1)},
-        "a search must have no budget.runs: points limit its runs",
+        "budget.runs must be absent in a search; limit its points instead",
         "budget",
     ),
 }  # fmt: skip

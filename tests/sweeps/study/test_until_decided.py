@@ -29,8 +29,8 @@ def test_looks_lie_closer_together_at_first(
     ("given", "rule"),
     [
         ({"at_least": 21}, "at_least <= at_most"),
-        ({"looks": (3, 9, 5, 20)}, "looks must increase"),
-        ({"looks": (4, 20)}, "the first of looks must be at_least"),
+        ({"looks": (3, 9, 5, 20)}, "numbers in looks must increase"),
+        ({"looks": (4, 20)}, "looks must begin with at_least"),
         ({"looks": 21}, "looks <= 20"),
         ({"looks": (*range(3, 21), 30, 40, 50), "at_most": 50}, "at most 20"),
         ({"at_least": 1}, "at_least"),
