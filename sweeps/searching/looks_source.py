@@ -36,7 +36,8 @@ class LooksSource:
         Args:
             study: The study with every seed that it may use.
             store: The checkpoint store.
-            reach: Returns the study with the seeds that its arms have so far.
+            reach: Tests the claims with the stored results; returns the study with the seeds that
+                its arms need so far.
             keep_final_states: If True, the final state of every run is stored.
         """
         assert study.until is not None
@@ -61,7 +62,7 @@ class LooksSource:
         return self._study
 
     def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
-        """Return the runs of the next look once those of the last look have ended; else nothing."""
+        """Return the runs of the next look; empty until all runs of the last look have ended."""
         del underway
         if self._outstanding or self.trouble is not None:
             return ()
@@ -84,7 +85,7 @@ class LooksSource:
             self._failed.add(run.key)
 
     def outlook(self, slots: int) -> Outlook:
-        """Return the number of runs left if every undecided arm gets all remaining seeds."""
+        """Return the number of runs left if each arm of an undecided claim gets all its seeds."""
         del slots
         if self._failed:  # the next look must wait until they are trained
             return Outlook(num_runs=len(self._pending))

@@ -33,10 +33,10 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 @contextmanager
 def answering(url: str) -> Iterator[None]:
-    """Convert every error of a storage inside the block to a message of one line.
+    """Raise `SearchError` with a message of one line for any storage error inside the block.
 
     Args:
-        url: Address of the storage; a password in it is not shown.
+        url: Address of Optuna's storage; the message does not show a password in it.
 
     Raises:
         SearchError: In place of the original error.
@@ -50,7 +50,7 @@ def answering(url: str) -> Iterator[None]:
         reason = (str(cause).splitlines() or [type(cause).__name__])[0]
         shown = database_address(url)
         raise SearchError(
-            f"storage of the search, {shown}: {scrubbed(reason, url, shown)}"
+            f"Optuna storage of the search, {shown}: {scrubbed(reason, url, shown)}"
         ) from None  # the cause may quote the password
 
 
@@ -65,7 +65,8 @@ def open_storage(url: str) -> BaseStorage:
     """
     if url.removeprefix("sqlite://") in {"", "/", "/:memory:"}:
         raise ValueError(
-            "a database in memory loses the search when the program ends; give a file or a server"
+            "a database in memory loses the search when the program ends; "
+            "give the URL of a database file or server"
         )
     if "://" in url:
         waits = {"connect_args": {"timeout": _PATIENCE}} if database_file(url) else {}
@@ -77,7 +78,7 @@ def open_storage(url: str) -> BaseStorage:
         return JournalStorage(JournalFileBackend(url))
     except (AssertionError, AttributeError, LookupError, TypeError) as error:
         raise ValueError(
-            f"no journal of Optuna, or damaged ({type(error).__name__}: {error})"
+            f"the file is no journal of Optuna, or damaged ({type(error).__name__}: {error})"
         ) from None
 
 
@@ -94,16 +95,16 @@ def _require_journal(file: Path) -> None:
         except FileNotFoundError:
             return
         except UnreadableError as error:
-            raise ValueError(f"it {error}") from None
+            raise ValueError(f"the path {error}") from None
         if content[: len(_JOURNAL)] not in {b"", _JOURNAL}:
             raise ValueError(
-                "no journal of Optuna; give a database by its URL, such as sqlite:///PATH"
+                "the file is no journal of Optuna; give a database by a URL such as sqlite:///PATH"
             )
         if not content or content.endswith(b"\n"):
             return
         if tries_left:
             time.sleep(_LOOK_AGAIN)
     raise ValueError(
-        "its last line is incomplete; delete that line and run the command again: the search "
-        "resumes from the line before"
+        "the last line of the journal is incomplete; delete that line and run the command again: "
+        "the search then resumes from the line before"
     )

@@ -1,4 +1,4 @@
-"""Outlook: an upper bound of the runs that a launch may still get, for estimates of its end."""
+"""Outlook: the largest number of runs that a launch may still get, to estimate when it ends."""
 
 from dataclasses import dataclass
 

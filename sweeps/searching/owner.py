@@ -1,4 +1,4 @@
-"""Owner: the study and store that a search belongs to, for an Optuna storage shared by homes."""
+"""Owner: the study and store that a search belongs to, if several homes share an Optuna storage."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Owner:
     study: Study
     store: Store
     identity: str
-    """Random id of the store, as written in it."""
+    """Random id of the store, which is written in the store."""
 
     @classmethod
     def of(cls, study: Study, store: Store, *, is_writing: bool) -> Self:

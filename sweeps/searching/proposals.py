@@ -51,7 +51,10 @@ space are enumerated."""
 
 
 class Proposals:
-    """The points of one search. Only the driver that holds the study's lease may write them."""
+    """The points of one search: proposes new ones with Optuna and keeps all in Optuna's storage.
+
+    Only the driver that holds the lease of the study may write them.
+    """
 
     def __init__(self, study: Study, url: str, owner: Owner | None = None) -> None:
         """Open the search in Optuna's storage; create both if they do not exist.
@@ -85,7 +88,7 @@ class Proposals:
                 self._study.set_user_attr(OWNER, owner.identity)
 
     def history(self) -> SearchHistory:
-        """Return the points, the importances and the end of the search, read from the storage."""
+        """Return the points so far, and why the search has ended if so; without importances."""
         with self._answering():
             return history_of(self._study, self._search)
 
@@ -97,8 +100,8 @@ class Proposals:
     def ask(self) -> Point | None:
         """Propose a new point, store it and return it; None if the space is exhausted.
 
-        A proposal never computes the same as an arm or an earlier point. For example, of all alphas
-        at switch epoch 0 one is proposed at most, because each is ERM. It depends only on the
+        A proposal never computes the same as an arm or an earlier point. For example, with switch
+        epoch 0 at most one alpha is proposed, because each is ERM. The proposal depends only on the
         search and its points so far.
 
         Raises:
@@ -211,7 +214,7 @@ class Proposals:
                 self._contents[name] = _content(self._search.config_of(values))
             except ValueError as error:
                 raise SearchError(
-                    f"the space contains values that contradict each other: {error}"
+                    f"the search space contains values that cannot be combined: {error}"
                 ) from error
         return self._contents[name]
 

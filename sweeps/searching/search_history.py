@@ -25,8 +25,8 @@ _STATES: Mapping[TrialState, PointState] = {
 }
 
 NUM_SEEDS = "num_seeds"
-"""Name of an attribute of Optuna's study: the number of trained seeds of each pruned point, by
-number of the point."""
+"""Name of an attribute of Optuna's study: the number of trained seeds of each point that was pruned
+or failed before it had all seeds, by number of the point."""
 
 EXHAUSTED = "exhausted"
 """Name of an attribute of Optuna's study: True if the last proposal found no new point in the
@@ -37,7 +37,7 @@ KNOWN = "known"
 before the search proposed it."""
 
 OWNER = "store"
-"""Name of an attribute of Optuna's study: identity of the store that has its results."""
+"""Name of an attribute of Optuna's study: the id of the store that has the results."""
 
 SETTLED = "settled"
 """Name of an attribute of Optuna's study: the number of points in a row without improvement that
@@ -48,7 +48,9 @@ _Told = TypeVar("_Told")
 
 
 def read_history(study: Study, url: str, owner: Owner | None = None) -> SearchHistory:
-    """Return the history of a study's search, without importances; creates nothing.
+    """Return the points and the end of a study's search; empty if the storage has no such search.
+
+    The importances of parameters are not read (`read_importances`). No storage is created.
 
     Args:
         study: A study with a search.
@@ -126,7 +128,7 @@ def name_within(storage: BaseStorage, study: Study, owner: Owner | None) -> str:
 
 
 def points_of(opened: optuna.Study) -> tuple[Point, ...]:
-    """Return the points of the search, in the order of their numbers."""
+    """Return the points of a search, in the order of their numbers, from Optuna's study."""
     num_seeds = opened.user_attrs.get(NUM_SEEDS, {})
     return tuple(
         Point(
@@ -165,11 +167,11 @@ def end_of(opened: optuna.Study, search: Search, num_points: int) -> str | None:
     """
     attrs = opened.user_attrs
     if attrs.get(EXHAUSTED):
-        return f"ended with its space, which has no more than {num_points} different points"
+        return f"ended after {num_points} points, because its space has no other points"
     if search.strategy.stop_after is not None and attrs.get(SETTLED) == search.strategy.stop_after:
         return (
-            f"ended after {num_points} points: the last {search.strategy.stop_after} gained less "
-            "than the noise of the seeds"
+            f"ended after {num_points} points, because the last {search.strategy.stop_after} "
+            "improved by less than the noise between seeds"
         )
     reason = search.budget.exceeded(attrs.get("hours", 0.0), attrs.get("gpu_hours", 0.0))
     return None if reason is None else f"{reason}, after {num_points} points"

@@ -49,7 +49,7 @@ class SearchSource:
             study: A study with a search.
             store: The store of results and checkpoints.
             proposals: The points of the search.
-            clock: Returns the time in seconds; used to measure the budget.
+            clock: Returns the time in seconds; measures what the launch spends of the budget.
 
         Raises:
             SearchError: If Optuna's storage does not answer.
@@ -107,8 +107,7 @@ class SearchSource:
     def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
         """Return the next runs to train; empty if none can be added now.
 
-        First come arms and points known from earlier launches, then new points, then the
-        confirmation.
+        The order is: arms and points of earlier launches, new points, the confirmation.
         """
         if self.trouble is not None:
             return ()
@@ -119,9 +118,9 @@ class SearchSource:
             return ()
 
     def end(self, run: Run, *, failed: bool) -> None:
-        """Record the end of a run; once all started seeds of its point have ended, judge the point.
+        """Record the end of a run; if it was the last of a point's started runs, judge the point.
 
-        The point is then closed (complete, pruned or failed) or gets its next seeds.
+        To judge a point is to close it (complete, pruned or failed) or to start its next seeds.
         """
         if failed:
             self._failed.add(run.key)

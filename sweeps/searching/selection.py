@@ -16,10 +16,10 @@ from sweeps.study.study import Study
 
 
 def grown_study(study: Study, history: SearchHistory, store: Store) -> Study:
-    """Return a study with its search's points as arms; after the last also the confirmation.
+    """Return a study with the points of its search as arms, and the confirmation once it is due.
 
-    A point with a failed seed stays open and does not block the confirmation. A study without a
-    search is returned unchanged.
+    The confirmation is due when all points have ended. A point with a failed seed stays open and
+    does not block it. A study without a search is returned unchanged.
 
     Args:
         study: The study as in its file.
@@ -40,7 +40,8 @@ def grown_study(study: Study, history: SearchHistory, store: Store) -> Study:
 def confirmation_is_due(study: Study, points: Sequence[Point], failed: Collection[str]) -> bool:
     """Return True if a search that proposes no more points can select its best point.
 
-    Every point must be closed, or must stay open because one of its seeds failed.
+    Every point must have ended (complete, pruned or failed), or must stay open because one of its
+    runs failed.
 
     Args:
         study: The study as in its file.
@@ -53,7 +54,7 @@ def confirmation_is_due(study: Study, points: Sequence[Point], failed: Collectio
 
 
 def foreseen_study(study: Study) -> Study:
-    """Return a study with all points that its search will propose, if the sampler is `grid`.
+    """Return a study with all points that a grid search will propose as arms.
 
     These are all grid points that differ from the arms and from each other (see `Proposals.ask`).
     Other studies are returned unchanged.
@@ -98,15 +99,15 @@ def select_point(search: Search, points: Sequence[Point], standard_errors: Mappi
                  ) -> Point | None:  # fmt: skip
     """Return the best point by the search's selection rule; None if no point is complete.
 
-    `val-mean` selects the lowest mean of the first objective; of equal points the earlier.
+    `val-mean` selects the point with the lowest mean of the first objective, the earliest if equal.
     `val-1se` selects the simplest point (`Space.rank`) whose mean is within one standard error of
     the lowest.
 
     Args:
-        search: The search, with its rule.
+        search: The search, with its selection rule.
         points: All points.
-        standard_errors: Standard error of the mean of each complete point, by name of its arm; used
-            by `val-1se` only. A missing one, because the store lost the runs, counts as 0.
+        standard_errors: Standard error of each complete point's mean, by name of its arm; used by
+            `val-1se` only. A missing one counts as 0; the store has then lost the runs.
     """
     complete = [point for point in points if point.state == "complete"]
     if not complete:
@@ -140,14 +141,14 @@ def has_settled(points: Sequence[Point], variances: Mapping[str, float], after: 
 
         noise = sqrt(mean variance / number of seeds)
 
-    So the search does not chase ever lower means among equal points (in a flat valley the lowest of
-    k means falls as k grows). A slow improvement that needs more than `after` points to exceed the
-    noise ends the search too.
+    The noise counts because the lowest of k noisy means falls as k grows, even among equally good
+    points. Limit: an improvement so slow that it needs more than `after` points to exceed the noise
+    ends the search, too.
 
     Args:
         points: All points; open ones are ignored, pruned and failed ones count as no improvement.
-        variances: Variance of the mean over seeds, by arm of each complete point: the sample
-            variance of the objective divided by the number of seeds.
+        variances: Squared standard error of each complete point's mean, by name of its arm: the
+            sample variance of the objective over seeds, divided by the number of seeds.
         after: Number of last points to consider, at least 1.
     """
     closed = sorted(
@@ -176,27 +177,27 @@ def is_clearly_worse(  # noqa: PLR0913  two points, and the search that they are
     Both points are compared at the same seeds: the one-sided lower bound of the mean paired
     difference, by Student's t, must be above zero. If points are compared only once, the level of
     the bound is 1 - 5 % / m, where m is the number of pairs of points: the best point so far, with
-    which a point is compared, may be any earlier one. Of 20 equal points any is pruned in 2 to 3 %
-    of 1,500 simulated searches, at 3, 5 and 10 seeds.
+    which a point is compared, may be any earlier one. With 20 equally good points, 2 to 3 % of
+    1,500 simulated searches pruned a point, at 3, 5 and 10 seeds.
 
     In a race, points are compared several times ("looks"), after more and more seeds. The best
     point is then pruned in at most 5 % of searches: it may be compared with every other point, and
-    all looks at two points together have the level 5 % / (points - 1), by the bounds of planned
-    looks (`sweeps.study.bounds`). With the few seeds of a look the spread is uncertain, so the
-    pooled spread of good points is used if it is larger. This assumes that points have equal spread
-    over seeds: of 20 equal points at 5 seeds the best is pruned in 0.9 % of searches, and in 5.5 %
-    if it alone has three times the spread (1,000 simulated searches).
+    all comparisons of two points together have the level 5 % / (points - 1), divided among the
+    looks as in `sweeps.study.bounds`. After few seeds the spread is uncertain, so the pooled spread
+    of good points is used if it is larger. This assumes that all points have equal spread over
+    seeds. In 1,000 simulated searches with 20 equally good points and 5 seeds, the best point was
+    pruned in 0.9 %, and in 5.5 % if it alone had three times the spread.
 
-    Errors that are fractions of N images are counts, so the variance of a difference d of two of
-    them is at least |d| / N.
+    If each error is a fraction of N images, the variance of a difference d of two errors is taken
+    to be at least |d| / N.
 
     Args:
-        errors: Objective of the point, one per seed, at least two.
+        errors: Objective of the point at each seed, at least two values.
         best: Objective of the best complete point so far, at the same seeds.
         points: Number of points of the search.
         size: Number of images of which each error is a fraction; None if it is not a fraction.
-        looks: Numbers of seeds at which points are compared, including that of `errors`.
-        pooled: Spread of complete points, for a race; None if there are too few.
+        looks: Numbers of seeds after which points are compared; one is the length of `errors`.
+        pooled: Spread of complete points, for a race; None if too few points are complete.
     """
     from scipy.special import stdtrit  # slow to import; not needed to read a study
 
@@ -225,16 +226,16 @@ class PooledSpread:
 
     variance: float
     freedom: int
+    """Degrees of freedom of the estimate."""
 
     @classmethod
     def of(cls, values: Sequence[Sequence[float]]) -> "PooledSpread | None":
-        """Estimate the spread from complete points at equal seeds; None with less than three.
+        """Estimate the spread from points trained at the same seeds; None below three points.
 
         Only the better half of the points is used, at least three, because bad points often vary
-        more.
-
-        The residuals of an additive model of points and seeds have (points - 1) (seeds - 1) degrees
-        of freedom; the variance of a difference is twice their variance.
+        more. The values are fitted by a mean, plus an effect of each point, plus an effect of each
+        seed. The residuals have (points - 1) (seeds - 1) degrees of freedom; the variance of a
+        difference is twice their variance.
 
         Args:
             values: Objective of each point, by seed.

@@ -1,4 +1,7 @@
-"""Sources of runs: the interface through which engines get runs, and two simple implementations."""
+"""Sources of runs: the interface that gives an engine (Ray or inline) the runs to train.
+
+Two simple implementations, for studies without a search, are here, too.
+"""
 
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -24,7 +27,7 @@ class RunSource(Protocol):
     is_stopped: bool
     """True if the launch must start no more runs; set by the engine."""
     num_waiting: int
-    """Largest number of runs that can wait for slots at the start."""
+    """Upper bound of the number of runs that wait for a slot at the same time."""
     trouble: SearchError | StoreError | None
     """Error that stopped the source before all runs were given out; None if there was none."""
 
@@ -42,7 +45,7 @@ class RunSource(Protocol):
         """
 
     def end(self, run: Run, *, failed: bool) -> None:
-        """Take note that a run has ended; its result is in the store.
+        """Record that a run has ended; engines call this once the result is in the store.
 
         Args:
             run: The run.
@@ -50,7 +53,7 @@ class RunSource(Protocol):
         """
 
     def outlook(self, slots: int) -> Outlook:
-        """Return an upper bound of the runs still to come.
+        """Return an upper bound of the runs that `more` may still return, to estimate the end.
 
         Args:
             slots: Number of runs trained in parallel; GPU-hours are spent that much faster.
@@ -61,7 +64,7 @@ class FixedSource:
     """Source that gives out all missing runs of a study at once; for studies without a search."""
 
     def __init__(self, study: Study, plan: Plan) -> None:
-        """Create a source for a plan."""
+        """Create a source that gives out the runs to train in a plan."""
         self.gpus_per_run = 0.0
         self.lacked_memory = False
         self.is_stopped = False
@@ -82,7 +85,7 @@ class FixedSource:
         return pending
 
     def end(self, run: Run, *, failed: bool) -> None:
-        """Called when a run has ended. Does nothing: no other run of the study waits for it."""
+        """Do nothing, because all runs were given out at the first call of `more`."""
 
     def outlook(self, slots: int) -> Outlook:
         """Return the number of runs that `more` has not returned yet."""
@@ -110,7 +113,7 @@ class BudgetedSource:
             study: A study with a budget.
             plan: The missing runs.
             store: The store of results, from which past spending is read.
-            clock: Returns the time in seconds; used to measure the budget.
+            clock: Returns the time in seconds; measures what the launch spends of the budget.
         """
         self.gpus_per_run = 0.0
         self.lacked_memory = False

@@ -1,6 +1,6 @@
 """Archives: a study packed into one zip file, to copy it to another home.
 
-SHA256SUMS                    of every other file, in the format of `sha256sum`
+SHA256SUMS                    checksums of all other files, in the format of `sha256sum`
 launch.json  data/*.json      the study as it was launched, and facts of its image folders
 store/...                     records, predictions and failures, in the layout of a store
 report/...                    the report, for readers without mixsweep
@@ -51,16 +51,17 @@ class StudyArchiveError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Added:
-    """Counts of the runs that adding an archive to a store found."""
+    """Result of adding an archive to a store: how many of its runs the store had already."""
 
     facts: Mapping[str, Mapping[str, Any]]
+    """Facts of the datasets in the archive, by digest of the data."""
     new: int
     """Number of runs that were added, because their last stage was not in the store."""
     known: int
     """Number of runs that were already in the store with the same records."""
     other: tuple[str, ...]
-    """Last stage keys of runs that were already in the store with other records; those in the store
-    are kept."""
+    """Last stage keys of runs that were already in the store with different records; the store
+    keeps its own records of them."""
 
 
 def write_archive(  # noqa: PLR0913  the parts of an archive
@@ -77,8 +78,8 @@ def write_archive(  # noqa: PLR0913  the parts of an archive
         file: The file. It appears only when complete, and replaces an existing one.
         launch: The study as it was launched.
         known: Facts of the study's datasets, as recorded in the store.
-        results: Results of its runs. The last stage of each is written, without the state
-            (weights).
+        results: Results of the study's runs. The last stage of each run is written, without its
+            state (weights).
         store: The store of the results.
         report: Folder of the report; None to write no report.
     """
@@ -162,23 +163,24 @@ def unpack(file: Path, folder: Path) -> Launch:
     """Check every byte of an archive, unpack it, and return the launch recorded in it.
 
     Raises:
-        StudyArchiveError: If a file of the archive is not listed, is missing, or has another
-            sha256.
-        OSError: If the archive cannot be read, or the folder not written.
+        StudyArchiveError: If a file of the archive is missing, is not in the list of checksums, or
+            does not match its checksum.
+        OSError: If the archive cannot be read, or the folder cannot be written.
     """
     launch = _launch_in(file)
     with zipfile.ZipFile(file) as archive:
         members = {member.filename: member for member in archive.infolist()}
         if len(members) != len(archive.infolist()) or SUMS not in members:
             raise StudyArchiveError(
-                f"{file}: not an archive of a study ({SUMS} is missing, or a file occurs twice)"
+                f"{file}: this zip file is not an archive of a study: {SUMS} is missing from it, "
+                "or a file occurs twice"
             )
         size = sum(member.file_size for member in members.values())
         most = min(_MOST_BYTES, _SMALL + _MOST_GROWTH * file.stat().st_size)
         if size > most:
             raise StudyArchiveError(
-                f"{file}: unpacks to {size:,} bytes, more than {most:,}: not written by "
-                "`mixsweep share`"
+                f"{file}: unpacks to {size:,} bytes, more than {most:,}, the largest allowed size; "
+                "archives from `mixsweep share` are smaller, so get the archive again"
             )
         try:
             lines = _read(archive, members.pop(SUMS)).decode().splitlines()
@@ -186,11 +188,14 @@ def unpack(file: Path, folder: Path) -> Launch:
             if sums.keys() != members.keys():
                 odd = sorted(sums.keys() ^ members.keys())
                 raise StudyArchiveError(
-                    f"{file}: {odd[0]!r} is in the archive or in its list, but not in both"
+                    f"{file}: {odd[0]!r} is in the archive or in its list {SUMS}, but not in both; "
+                    "get the archive again"
                 )
             for name, member in members.items():
                 if not _NAME.fullmatch(name) or ".." in PurePosixPath(name).parts:
-                    raise StudyArchiveError(f"{file}: {name!r} does not belong in an archive")
+                    raise StudyArchiveError(
+                        f"{file}: the file {name!r} does not belong in an archive of a study"
+                    )
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 with (folder / name).open("xb") as out:
                     digest = _copy(archive, member, out)
@@ -201,7 +206,9 @@ def unpack(file: Path, folder: Path) -> Launch:
         except (*_DAMAGES, OSError) as error:
             if isinstance(error, OSError) and error.errno not in _NAMED_BY_DAMAGE:
                 raise
-            raise StudyArchiveError(f"{file}: damaged ({error}); get it again") from error
+            raise StudyArchiveError(
+                f"{file}: the archive is damaged ({error}); get it again"
+            ) from error
     return launch
 
 
@@ -218,7 +225,7 @@ def _launch_in(file: Path) -> Launch:
         raise StudyArchiveError(f"{file}: not an archive of a study ({error})") from error
     is_named = found is not None and _STUDY.fullmatch(f"{found.study}/{found.settings}")
     if found is None or not is_named or not found.source or not is_printable(found):
-        raise StudyArchiveError(f"{file}: launch.json describes no study")
+        raise StudyArchiveError(f"{file}: its file launch.json does not describe a study")
     return found
 
 
@@ -256,8 +263,8 @@ def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     """
     if member.file_size > _LARGEST_NOTE:
         raise StudyArchiveError(
-            f"{archive.filename}: {member.filename!r} has {member.file_size:,} bytes, more than "
-            f"{_LARGEST_NOTE:,}"
+            f"{archive.filename}: its file {member.filename!r} has {member.file_size:,} bytes, "
+            f"more than {_LARGEST_NOTE:,}, the largest allowed size"
         )
     content = io.BytesIO()
     _copy(archive, member, content)
@@ -272,7 +279,8 @@ def _copy(archive: zipfile.ZipFile, member: zipfile.ZipInfo, out: IO[bytes]) -> 
     """
     if member.compress_type not in _COMPRESSIONS:
         raise StudyArchiveError(
-            f"{archive.filename}: {member.filename!r} has an unsupported compression"
+            f"{archive.filename}: its file {member.filename!r} is compressed by a method (number "
+            f"{member.compress_type}) that is not supported"
         )
     digest, left = hashlib.sha256(), member.file_size
     with archive.open(member) as stream:
@@ -280,7 +288,8 @@ def _copy(archive: zipfile.ZipFile, member: zipfile.ZipInfo, out: IO[bytes]) -> 
             left -= len(content)
             if left < 0:
                 raise StudyArchiveError(
-                    f"{archive.filename}: {member.filename!r} has more bytes than stated"
+                    f"{archive.filename}: its file {member.filename!r} is larger than the zip "
+                    "directory says"
                 )
             digest.update(content)
             out.write(content)

@@ -36,7 +36,7 @@ def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
         key: Failure(
             run_key=key,
             kind="diverged",
-            message=f"its teacher diverged: {failure.message}",
+            message=f"the teacher of this run diverged: {failure.message}",
             epoch=None,
             attempts=0,
         )
@@ -47,7 +47,11 @@ def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
 
 
 def diverged(failures: Mapping[str, Failure]) -> frozenset[str]:
-    """Return the keys of the diverged runs, which are not tried again: they would fail again."""
+    """Return the keys of the diverged runs, which are not tried again.
+
+    Args:
+        failures: Failure of each run that failed, by run key.
+    """
     return frozenset(key for key, failure in failures.items() if failure.kind == "diverged")
 
 

@@ -1,7 +1,7 @@
 """Ledger: a list in the store of the studies that were launched there, with their settings.
 
     studies/<study>/<settings>.json    the newest launch of a study, with all values resolved
-    data/<digest>.json                 facts of datasets outside the catalogue, for reports
+    data/<digest>.json                 facts of the users' own datasets (image folders)
 
 The ledger is for people; no computation depends on it. A record that cannot be read is skipped, and
 the next launch writes it again.
@@ -195,7 +195,7 @@ def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:
 def settings_of(study: Study) -> dict[str, dict[str, Any]]:
     """Return the configuration of each arm of the study file by dotted path.
 
-    It includes the digests of the plugins that the arm uses.
+    The digests of the plugins that an arm uses are included; the seed is not.
     """
     return {
         arm: {

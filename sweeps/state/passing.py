@@ -11,15 +11,18 @@ OWNER = "resumes"
 
 
 def let_results_stay(finished: Iterable[Run], store: Store) -> bool:
-    """Keep the last stages of finished runs that a longer run would delete as its passing stages.
+    """Make the last stages of finished runs permanent, so that no longer run deletes them.
+
+    A longer run that passes such a stage may have stored it only to resume from, and would delete
+    it after newer ones.
 
     Args:
         finished: Runs whose last stage is stored.
         store: The store.
 
     Returns:
-        True if there were such stages. The caller should then read the store again, because the
-            longer run may have deleted one.
+        True if a longer run had stored one of the stages. The caller should then read the store
+            again, because that run may have deleted one in the meantime.
     """
     with_state = store.states.keys()
     ends = (stage_keys(run.config)[-1] for run in finished)

@@ -91,12 +91,14 @@ def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
 
 
 def sound_stages(results: Iterable[RunResult]) -> frozenset[str]:
-    """Return the keys of the stages that were read for some results, which are undamaged."""
+    """Return the stage keys of results; these stages were just read, so they are undamaged."""
     return frozenset(result.stage.key for result in results if result.stage is not None)
 
 
 def spent(study: Study, results: Iterable[RunResult]) -> str | None:
-    """Return a phrase for the budget limit that a study has reached; None if it has reached none.
+    """Return a phrase that names the budget limit that a study has reached; None if there is none.
+
+    For example `used up its budget of 2 runs, after 2 of 3 runs`.
 
     Args:
         study: The study with its budget.
@@ -122,9 +124,9 @@ def begun_seeds(results: Iterable[RunResult]) -> set[int]:
 
 
 def ended_on_budget(study: Study, results: Iterable[RunResult]) -> str | None:
-    """Return a phrase that says why a study starts no more seeds; None if it starts more.
+    """Return a phrase that names the budget limit, if it keeps a study from starting more seeds.
 
-    Also None if no seed is left. A seed that has started is always finished.
+    None if another seed may start, if a started seed is not finished yet, or if no seed is left.
 
     Args:
         study: The study with its budget.

@@ -3,7 +3,10 @@
 Runs whose first epochs are the same computation have equal stage keys for these epochs, whatever
 the reason (a switch epoch, two studies, two schedules). One of them, the trunk, trains the shared
 epochs; the others fork from its stored stage. A run may also need the final state of another run,
-its teacher. This module knows nothing of laws and schedules; it compares keys only.
+its teacher. This module compares keys only; it does not look at laws and schedules.
+
+A stage may be stored with or without its state (weights, optimizer, ...). A run can start from a
+stage only if the state is stored, too.
 """
 
 from collections import Counter
@@ -37,7 +40,7 @@ class PlannedRun:
 
     run: Run
     start: int
-    """Number of epochs after which a state is stored that the run can start from; 0 if none is."""
+    """Number of epochs whose stored state the run starts from; 0 to start without one."""
     needs: tuple[Need, ...]
     """Stages of other runs to wait for: a state after more epochs than `start`, or a teacher that
     is not trained yet."""
@@ -48,7 +51,7 @@ class PlannedRun:
 
     @property
     def first_epoch(self) -> int:
-        """Number of epochs that other runs have trained or will train for this run."""
+        """Number of epochs that this run skips: they are stored, or another run trains them."""
         return max([self.start, *(need.epoch for need in self.needs if need.use == "start")])
 
     @property
@@ -260,7 +263,7 @@ def _depth(keys: tuple[str, ...], known: Collection[str]) -> int:
 
 
 def spare_bytes(runs: int) -> int:
-    """Return the largest final state, in bytes, that is kept though no run needs it yet.
+    """Return the size in bytes up to which final states are kept although no run needs them yet.
 
     Args:
         runs: Number of runs of the study; the states of all of them together take at most 1 GB.

@@ -1,4 +1,4 @@
-"""Statements: records of when each claim of a study was first launched, and how often seen.
+"""Statements: records of when each claim of a study was first launched and how often shown.
 
     studies/<study>/statements.json    for every claim ever launched: time, seeds, looks
 
@@ -41,15 +41,13 @@ class Statement:
     before.
     """
     seen: int = 0
-    """Number of finished runs in the last of these reports."""
+    """Number of finished runs of the claim's arms in the last report that `looks` counts."""
     extended: int = 0
-    """Number of launches that added seeds or changed the planned looks after results had been
-    seen.
-    """
+    """Number of launches that added seeds or changed the planned looks after a report had shown
+    results of the claim."""
     extended_after: str = ""
-    """Number of finished runs of the claim's arms at the last such launch, such as `9 of 36
-    runs`.
-    """
+    """Text with the number of finished runs at the last launch that `extended` counts, such as
+    `9 of 36 runs`."""
     plan: str = ""
     """Planned looks of the study, at which seeds are added until claims are decided; empty if there
     are none."""
@@ -59,8 +57,8 @@ class Statement:
     """Parts of the claim by name, such as its metric and margin; None in records of an earlier
     version."""
     changed: str = ""
-    """Differences from a claim that this claim replaced after runs had finished; empty if it
-    replaced none."""
+    """Text with the differences from an earlier claim, if this claim replaced it after runs had
+    finished; otherwise empty."""
 
     def __str__(self) -> str:
         """Return when the claim was stated, as text.
@@ -82,7 +80,8 @@ class Statement:
 def statement_key(study: Study, claim: Claim) -> str:
     """Return a hash that identifies a claim by its metric, read-out, allowed values and arms.
 
-    Arms enter with the keys of their runs; names of arms and sentences do not enter.
+    The run keys stand for the arms, so another name of an arm or another sentence does not change
+    the hash.
     """
     that, keys = claim.that, study.keys_at(0)
     terms = sorted((keys.get(arm, arm), factor) for arm, factor in that.terms.items())
@@ -93,7 +92,10 @@ def statement_key(study: Study, claim: Claim) -> str:
 
 
 def state(study: Study, store: Store) -> None:
-    """Record the claims of a new launch in the store; a known claim keeps its first record."""
+    """Record the claims of a new launch in the store; a claim recorded before keeps its record.
+
+    If the launch has more seeds or other planned looks, the record of a known claim says so.
+    """
     known = dict(_read(study, store))
     current = {statement_key(study, claim) for claim in study.claims}
     gone = [statement for key, statement in known.items() if key not in current]
@@ -146,7 +148,7 @@ def _is_changed(study: Study, before: Statement | None) -> bool:
 
 
 def _first_look(statement: Statement) -> float:
-    """Return the number of seeds at the first planned look, which the driver takes by itself."""
+    """Return the number of seeds at the first planned look; infinity without planned looks."""
     sizes = re.match(r"\[(\d+)", statement.plan)
     return math.inf if sizes is None else int(sizes[1])
 
@@ -173,11 +175,11 @@ def _changes(
     """Return how a claim differs from the one that it replaces, as text: `margin 0.02, was 0.01`.
 
     The replaced claim is one that the study no longer has, with the same sentence, or else with the
-    same metric and an arm in common. Empty if there is none.
+    same metric and an arm in common. The text is empty if no claim was replaced.
 
     Args:
         says: Sentence of the claim.
-        terms: Its parts, from `_terms`.
+        terms: Parts of the claim, from `_terms`.
         seeds: Seeds of the launch.
         gone: Records of the claims that the study no longer has.
     """
@@ -204,7 +206,13 @@ def _changes(
 
 
 def look(study: Study, store: Store, results: Iterable[RunResult]) -> None:
-    """Count that results of the claims are shown, if more runs have finished since last time."""
+    """Record that a report shows results of claims, if more runs have finished since the last one.
+
+    Args:
+        study: The study with its claims.
+        store: The store of its results.
+        results: The results that the report shows.
+    """
     known = dict(_read(study, store))
     arms = [result.run.arm for result in results if result.outcome == "complete"]
     for claim in study.claims:
@@ -247,7 +255,7 @@ def _spell_change(plan: str) -> str:
 
 
 def stated_in(study: str, store: Store) -> Mapping[str, Statement]:
-    """Return the records of all claims that a study ever had, by key of the claim.
+    """Return the records of all claims that a study ever had, by `statement_key` of the claim.
 
     Args:
         study: Name of the study.

@@ -166,7 +166,7 @@ def test_a_search_without_points_has_a_report(tmp_path: Path) -> None:
     "ended",
     [
         "used up its budget of 2 hours, after 4 points",
-        "ended with its space, which has no more than 4 different points",
+        "ended after 4 points, because its space has no other points",
     ],
 )
 def test_a_search_that_ended_early_says_so_in_caption_and_provenance(

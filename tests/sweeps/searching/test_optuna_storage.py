@@ -17,7 +17,7 @@ from tests.sweeps.small_searches import asked, read
         ("sqlite:///notes.txt", "file is not a database"),
         ("sqlite://", "a database in memory loses the search"),
         ("foo://user:secret@host/name", "Can't load plugin"),
-        (".", "it is no file"),
+        (".", "the path is no file"),
     ],
 )
 def test_a_storage_that_is_none_is_refused_in_one_line_and_left_as_it_was(
@@ -37,13 +37,13 @@ def test_a_storage_that_is_none_is_refused_in_one_line_and_left_as_it_was(
 
 
 JOURNALS = {
-    "a FIFO": "it is no file",
-    "a folder": "it is no file",
-    "a socket": "it is no file",
-    "a dangling link": "it is a link that leads nowhere",
-    "a list": "no journal of Optuna",
-    "random": "no journal of Optuna",
-    "truncated": "its last line is incomplete",
+    "a FIFO": "the path is no file",
+    "a folder": "the path is no file",
+    "a socket": "the path is no file",
+    "a dangling link": "the path is a link that leads nowhere",
+    "a list": "the file is no journal of Optuna",
+    "random": "the file is no journal of Optuna",
+    "truncated": "the last line of the journal is incomplete",
 }
 
 
@@ -59,7 +59,7 @@ def test_a_journal_that_is_none_or_damaged_is_named_in_one_line(
         with pytest.raises(SearchError) as caught:
             opened(study, str(journal))
         said = str(caught.value)
-        assert said.startswith(f"storage of the search, {journal}: {JOURNALS[damage]}")
+        assert said.startswith(f"Optuna storage of the search, {journal}: {JOURNALS[damage]}")
         assert len(said.splitlines()) == 1
 
 

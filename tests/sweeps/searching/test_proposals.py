@@ -124,7 +124,7 @@ def test_a_search_has_ended_with_its_space_only_while_the_space_has_no_more(
     proposals = Proposals(read(tmp_path, text), str(tmp_path / "j.log"))
     while proposals.ask():
         assert proposals.history().ended is None
-    ended = "ended with its space, which has no more than 3 different points"
+    ended = "ended after 3 points, because its space has no other points"
     assert proposals.history().ended == ended
     fewer_arms = text.replace("  uniform: {mix.law: {beta: 1.0}}\n", "")
     proposals = Proposals(read(tmp_path, fewer_arms), str(tmp_path / "j.log"))

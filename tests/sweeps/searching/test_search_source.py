@@ -139,7 +139,7 @@ def test_arms_are_never_proposed_nor_is_anything_twice(tmp_path: Path) -> None:
     # Switch 0 is ERM and (1.0, 20) is the arm `uniform`.
     assert sorted(found) == [(1.0, 10), (4.0, 10), (4.0, 20)]
     ended = read_history(driver.source.study, driver.url).ended
-    assert ended == "ended with its space, which has no more than 3 different points"
+    assert ended == "ended after 3 points, because its space has no other points"
 
 
 def test_the_winner_and_the_arms_are_confirmed_on_fresh_seeds_and_test_images(
@@ -492,8 +492,8 @@ def test_a_search_that_gains_nothing_more_ends_on_its_way_and_says_so(tmp_path: 
     history = read_history(study, driver.url)
     assert 4 < len(history.points) < 60
     assert history.ended == (
-        f"ended after {len(history.points)} points: the last 4 gained less than the noise of the "
-        "seeds"
+        f"ended after {len(history.points)} points, because the last 4 improved by less than the "
+        "noise between seeds"
     )
     again = Driver(study, tmp_path).run()
     assert (again.trained, len(again.proposals.points())) == ([], len(history.points))

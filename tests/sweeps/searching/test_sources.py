@@ -61,9 +61,7 @@ def test_a_budget_of_a_grid_lets_every_arm_have_the_same_seeds_and_adds_up_over_
     assert drained(budgeted(study, store), store) == []
     summary = plan_summary(study, SearchHistory(), store, slots=1)
     limit = f"{budget.partition(' ')[2]} {budget.partition(':')[0]}"
-    assert f"budget    the study used up its budget of {limit}, after 4 of 6" in spell_plan(
-        summary
-    )
+    assert f"budget    the study used up its budget of {limit}, after 4 of 6" in spell_plan(summary)
     more = read(tmp_path, GRID + f"budget: {{{budget.replace('3', '5')}}}\n")
     assert "no new seed after" in spell_plan(plan_summary(more, SearchHistory(), store, slots=1))
     assert drained(budgeted(more, store), store) == [("erm", 2), ("uniform", 2)]

@@ -53,7 +53,7 @@ def test_pupils_of_a_teacher_that_diverged_have_its_reason_and_are_not_tried(
         failed, other = found[arm, 0], found[arm, 1]
         assert (failed.outcome, other.outcome) == ("diverged", "missing")
         assert failed.failure is not None
-        assert failed.failure.message == "its teacher diverged: loss=inf"
+        assert failed.failure.message == "the teacher of this run diverged: loss=inf"
     assert found["still", 0].outcome == "missing"
     planned = {(p.run.arm, p.run.seed) for p in plan_study(school, store).pending}
     assert planned == {("still", 0), *((arm, 1) for arm in school.arms)}

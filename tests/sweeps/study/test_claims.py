@@ -137,7 +137,9 @@ def test_a_claim_holds_inside_of_what_it_allows_and_fails_outside(
 def test_a_factor_is_positive_finite_and_of_an_arm(other: str | float, factor: float) -> None:
     error = broken(less=("a", other), factor=factor)
     is_of_an_arm = other == "b"
-    assert error.rule == ("0 < factor < inf" if is_of_an_arm else "factor needs an arm as the second side")
+    assert error.rule == (
+        "0 < factor < inf" if is_of_an_arm else "factor needs an arm as the second side"
+    )
     assert error.fields == (("factor",) if is_of_an_arm else ("factor", "less"))
 
 
