@@ -94,7 +94,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "predictions": (
         lambda f: f.update({_any(f, "store/predictions"): b"x"}), "is damaged (wrong sha256)",
     ),
-    "the study": (lambda f: f.update({"launch.json": b"{}"}), "launch.json does not describe a study"),
+    "the study": (lambda f: f.update({"launch.json": b"{}"}), "does not describe a study"),
     "a file too few": (lambda f: f.pop(_any(f, "store/stages")), "but not in both"),
     "a file too many": (
         lambda f: f.update({"store/stages/aa/bb.json": b"x"}), "but not in both",
