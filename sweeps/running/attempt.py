@@ -52,8 +52,8 @@ def prepare_process() -> None:
 def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) -> dict[str, Any]:
     """Train a run to its end; return its last report to the driver.
 
-    If the run itself fails, the report contains the failure and nothing is raised, because the run
-    would fail again.
+    If the run itself fails, nothing is raised: the report contains the failure, and the run is not
+    tried again, because it would fail again.
 
     Args:
         assignment: The run and its settings.
@@ -130,7 +130,8 @@ def train(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) ->
     process = storing.resume(lambda: _started(assignment, device))
     epochs, last = len(process.records), assignment.config.epochs
     if epochs < assignment.start:
-        return driver.failure("behind", "the state that it was to start from is gone", epochs)
+        message = "the stored state that the run was to start from is gone"
+        return driver.failure("behind", message, epochs)
     if epochs == last:
         return driver.said(epochs=epochs, rows=storing.take_rows(), lost=storing.lost, done=True)
     if epochs or driver.has_warnings:  # each report costs the driver milliseconds
@@ -182,7 +183,7 @@ class Driver(logging.Handler):
         return bool(self._warnings)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a warning for the next report."""
+        """Keep a logged warning for the next report; Python's `logging` calls this."""
         self._warnings.append(record.getMessage())
 
     @contextmanager
@@ -227,7 +228,7 @@ class Driver(logging.Handler):
         """Return a report that contains all warnings not sent yet.
 
         Args:
-            content: Entries of the report that differ from an empty one.
+            content: Values of the report by key, see the class; other keys get an empty value.
         """
         warnings, self._warnings = self._warnings, []
         return {

@@ -1,4 +1,4 @@
-"""Beside: runs one task at a time in a thread of this process, while the caller goes on."""
+"""Beside: runs one task at a time in a thread, while the caller continues."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, wait
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Beside(Generic[T]):
-    """At most one task that runs in a thread; its result or error is passed on once, by `take`.
+    """Runs a task in a thread, one at a time; `take` returns its result or raises its error.
 
     The thread does not keep the process alive: a process that exits stops the task half-way.
     """
@@ -19,11 +19,11 @@ class Beside(Generic[T]):
 
     @property
     def is_busy(self) -> bool:
-        """True from the start of a task until `take` has passed on its result or error."""
+        """True from the start of a task until `take` returns its result or raises its error."""
         return self._future is not None
 
     def start(self, task: Callable[[], T]) -> None:
-        """Start a task; the previous one must have been taken."""
+        """Start a task in a thread; `take` must have returned the previous task's result before."""
         assert not self.is_busy
         self._future = future = Future[T]()
         Thread(target=_run, args=(task, future), name="beside", daemon=True).start()

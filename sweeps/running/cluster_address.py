@@ -55,8 +55,8 @@ def choose_cluster(address: str | None) -> None:
             cluster.
 
     Raises:
-        PlacementError: If the value is not an address, or no Ray cluster answers there within
-            seconds.
+        PlacementError: If the value is not an address, or no Ray cluster answers at this address
+            within seconds.
     """
     name = VARIABLE if address is None else "--address"
     given = (os.environ.get(VARIABLE, "") if address is None else address).strip()
@@ -68,7 +68,7 @@ def choose_cluster(address: str | None) -> None:
     if not (host and is_port and host.isprintable()) or set(host) & set("/@?# "):
         raise PlacementError(
             f"{name} must be HOST:PORT of a Ray cluster, got {str(web_address(given))!r}; "
-            f"without it, runs are trained on this machine"
+            f"without {name}, runs are trained on this machine"
         )
     if (reason := _refusal(host.strip("[]"), int(port))) is not None:
         raise PlacementError(f"{given}: no Ray cluster answers at the address in {name} ({reason})")
@@ -120,4 +120,4 @@ def _answer(host: str, port: int) -> str | None:
         with connection.makefile("rb") as answers:
             head = answers.read(_FRAME.size)
     is_grpc = len(head) == _FRAME.size and _FRAME.unpack(head)[1] == _SETTINGS
-    return None if is_grpc else "what listens there does not speak gRPC"
+    return None if is_grpc else "the server at this address does not speak gRPC"

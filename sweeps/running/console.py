@@ -318,7 +318,9 @@ def still(
     after: float = 1.0,
     every: float = 8.0,
 ) -> Iterator[None]:
-    """Print the name of work that takes long, and then the elapsed time every few seconds.
+    """Print what the program is doing during the block, then the elapsed time every few seconds.
+
+    Nothing is printed if the block ends within `after` seconds.
 
     Args:
         what: Description of the work, such as `starting Ray`.

@@ -36,10 +36,10 @@ def without_global_draws(plugins: Collection[str], device: str) -> Iterator[None
     if drawn := [name for name in found if name != PYTHON]:
         names = " and ".join(sorted(plugins))
         raise PluginError(
-            f"plugin {names}: a run that uses it drew from the global generator of "
-            f"{' and '.join(drawn)}, so that a resumed run would have other numbers; draw from "
-            f"the generator that the method is given; mixsweep check {names} shows which entry "
-            "does this"
+            f"plugin {names}: a run that uses this plugin drew from the global random generator of "
+            f"{' and '.join(drawn)}, so that a resumed run would have other results; draw from "
+            "the generator that the plugin's method gets as an argument; `mixsweep check "
+            f"{names}` shows which part of the plugin does this"
         )
 
 

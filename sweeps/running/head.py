@@ -62,8 +62,8 @@ class Head:
         """Return a context manager that watches the cluster during its block.
 
         Args:
-            leave: Cleanup that is called before this process is ended because it does not react; it
-                may take a few seconds.
+            leave: Cleanup that is called in a thread if the main thread does not react to the
+                interrupt, before this process is ended by force; it may take a few seconds.
 
         Raises:
             HeadLostError: If the cluster has died; replaces the errors that follow from its death.
@@ -75,8 +75,8 @@ class Head:
     def _lost(self) -> str | None:
         gone = self._gone()
         return gone and (
-            f"Ray is gone: {gone}; what was trained is stored, and the same command again goes on "
-            "where it stopped"
+            f"the Ray cluster has died: {gone}; stored epochs are kept: run the same command again "
+            "to continue"
         )
 
     def _gone(self) -> str | None:
@@ -92,7 +92,7 @@ class Head:
             silence = time.monotonic() - self._answered_at
             if silence > _SILENCE:
                 host, port = self._address
-                return f"{host}:{port} has not answered for {silence:.0f} s ({error})"
+                return f"Ray at {host}:{port} has not answered for {silence:.0f} s ({error})"
         return None
 
 
@@ -103,7 +103,7 @@ def starting(leave: Callable[[], None]) -> AbstractContextManager[None]:
     its raylet has died.
 
     Args:
-        leave: Cleanup, as for `Head.watched`.
+        leave: Cleanup before this process is ended by force, as for `Head.watched`.
 
     Raises:
         HeadLostError: If one of the processes dies during the block.
@@ -127,7 +127,7 @@ def joining(address: str, leave: Callable[[], None]) -> AbstractContextManager[N
 
     Args:
         address: Address of the cluster, for the message.
-        leave: Cleanup, as for `Head.watched`.
+        leave: Cleanup before this process is ended by force, as for `Head.watched`.
 
     Raises:
         HeadLostError: If the cluster does not answer in time.
@@ -139,7 +139,7 @@ def joining(address: str, leave: Callable[[], None]) -> AbstractContextManager[N
     def lost() -> str | None:
         is_late = time.monotonic() > give_up_at
         said = f"{address}: Ray could not join this cluster within {_JOINS_WITHIN:.0f} s"
-        return f"{said}; the same command again tries again" if is_late else None
+        return f"{said}; run the same command again to retry" if is_late else None
 
     return _watched(lost, _LOOK_EVERY_STARTING, leave)
 
@@ -149,7 +149,7 @@ def not_started(reason: str) -> str:
     limit = spell_limit()
     advice = f"{limit}; then " if limit else ""
     return (
-        f"Ray did not start on this machine ({reason}); {advice}the same command again tries again"
+        f"Ray did not start on this machine ({reason}); {advice}run the same command again to retry"
     )
 
 
@@ -167,7 +167,7 @@ def _watched(
     Args:
         lost: Returns a message about a loss; None if nothing is lost.
         every: Seconds between two checks.
-        leave: Cleanup, as for `Head.watched`.
+        leave: Cleanup before this process is ended by force, as for `Head.watched`.
 
     Raises:
         HeadLostError: If something is lost; replaces the errors that follow from the loss.
@@ -250,7 +250,7 @@ def _ended_of(own: Mapping[str, psutil.Process | None]) -> str | None:
     """
     for name, process in own.items():
         if process is None:
-            return f"its {name} has ended"
+            return f"Ray's process {name} has ended"
         if not lives(process):
-            return f"its {name} (pid {process.pid}) has ended"
+            return f"Ray's process {name} (pid {process.pid}) has ended"
     return None

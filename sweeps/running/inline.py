@@ -63,9 +63,10 @@ class Deadline:
         self._per_work.setdefault(run.arm, []).extend(each / work for each in seconds)
 
     def allows(self, run: Run, epochs: int) -> bool:
-        """Return True if a number of further epochs of a run would end before the deadline.
+        """Return True if a run can train a number of further epochs before the deadline.
 
-        Also True if no epoch of the arm was measured yet; `check` then judges the first epochs.
+        The time per epoch is taken from epochs of the same arm, or else of any arm. Without a
+        measured epoch the result is True until the deadline; `check` then judges the first epochs.
         """
         if self.at is None:
             return True
@@ -132,7 +133,7 @@ def train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the ca
     Args:
         source: Source of the runs.
         store: The store for the results.
-        tracker: Writes what is stored to MLflow.
+        tracker: Writes stored results to MLflow.
         lease: Lease of the study.
         device: `cpu` or `cuda`.
         deadline: Runs that would end later are not started.
@@ -160,7 +161,10 @@ def train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the ca
         queue = RunQueue(source, monitor.join, source.more(()), by_seed=True, claims=claims)
         while monitor.stop is None and (planned := _awaited(queue, monitor)) is not None:
             if not deadline.allows(planned.run, planned.epochs_to_train):
-                monitor.note("no further run would end in time; the same command again goes on")
+                monitor.note(
+                    "no further run would end in time (--until); run the same command again to "
+                    "continue"
+                )
                 break
             assignment = Assignment.of(
                 planned,
@@ -175,12 +179,15 @@ def train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the ca
                 failed = _train(planned, assignment, monitor, queue, deadline, is_interrupted)
             except _OutOfTime:
                 monitor.note(
-                    f"{planned.run.arm} seed {planned.run.seed} would not end in time, as its "
-                    "first steps show; the same command with more seconds goes on"
+                    f"{planned.run.arm} seed {planned.run.seed} would not end in time (--until), "
+                    "as its first steps show; run the same command with more seconds to continue"
                 )
                 break
             except (DeviceFaultError, KernelFaultError) as error:
-                monitor.note(f"{error}; this process cannot use the GPU any more, a new one may")
+                monitor.note(
+                    f"{error}; this process can no longer use the GPU: run the same command again, "
+                    "which starts a new process"
+                )
                 break
             if failed is not None:
                 queue.end(planned.run.key, failed=failed)

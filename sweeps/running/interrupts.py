@@ -9,10 +9,11 @@ from sweeps.machine.signals import hear
 
 
 class Interrupts(tune.Callback):  # type: ignore[misc]
-    """Context that records SIGINT, SIGTERM and SIGHUP; as a callback of Ray Tune, it stops Tune.
+    """Context and Ray Tune callback that ends a launch after SIGINT, SIGTERM or SIGHUP.
 
-    A library that is running can swallow the exception that a signal raises. Therefore the
-    exception is raised again at the end of each step of Tune.
+    Inside the context, a signal raises `KeyboardInterrupt`. A library that is running can swallow
+    this exception. Therefore the signal is also recorded, and the callback raises the exception
+    again at the end of the present step of Tune.
     """
 
     def __init__(self) -> None:
@@ -27,10 +28,10 @@ class Interrupts(tune.Callback):  # type: ignore[misc]
         hear()
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Raise `KeyboardInterrupt` if a signal was recorded but its exception was swallowed.
+        """Raise `KeyboardInterrupt` if a signal has arrived; Tune calls this after each step.
 
         Raises:
-            KeyboardInterrupt: If a signal was recorded.
+            KeyboardInterrupt: If a signal has arrived.
         """
         if self._heard:
             raise KeyboardInterrupt

@@ -55,14 +55,14 @@ class Cluster:
 
     @classmethod
     def connect(cls, address: str) -> "Cluster":
-        """Connect to a cluster, after checking that it requires a token and accepts ours.
+        """Connect to a cluster after a check that it requires a token and accepts this user's.
 
         Args:
             address: URL of the cluster's dashboard, `http://HOST:PORT`.
 
         Raises:
             ClusterError: If nothing answers at the address, if the cluster requires no token, or if
-                it refuses ours.
+                it refuses the token of this user.
         """
         _require_token_mode(address)
         os.environ["RAY_AUTH_MODE"] = "token"
@@ -132,7 +132,7 @@ class Cluster:
             except ClusterError as error:
                 failures_since = failures_since or time.monotonic()
                 if time.monotonic() - failures_since > _PATIENCE:
-                    raise ClusterError(f"{error}; the job may go on") from error
+                    raise ClusterError(f"{error}; the job may still run") from error
             else:
                 failures_since = None
                 if info.status.is_terminal():
@@ -171,10 +171,10 @@ def _one_message(address: str) -> Iterator[None]:
     try:
         yield
     except AuthenticationError as error:
-        found = "refuses this token" if "Invalid" in str(error) else "asks for a token"
+        found = "refuses this token" if "Invalid" in str(error) else "requires a token"
         raise ClusterError(
-            f"{address}: the cluster {found}; RAY_AUTH_TOKEN_PATH, or else ~/{_TOKEN}, must be a "
-            "file with the token that the cluster was started with."
+            f"{address}: the cluster {found}; write the token that the cluster was started with "
+            f"into the file ~/{_TOKEN}, or set RAY_AUTH_TOKEN_PATH to another file with it."
         ) from error
     except (OSError, RuntimeError, ValueError) as error:
         raise ClusterError(f"{address}: {_first_line(error)}") from error
@@ -188,8 +188,8 @@ def _require_token_mode(address: str) -> None:
     """
     if not _is_address(address):
         raise ClusterError(
-            f"--address {web_address(address)}: not http://HOST:8265; write no login into it, "
-            "set RAY_AUTH_TOKEN_PATH to a file with the token"
+            f"--address must be http://HOST:8265 without a login, got {web_address(address)}; for "
+            "the token, set RAY_AUTH_TOKEN_PATH to a file that contains it"
         )
     try:
         with urllib.request.urlopen(f"{address}/api/version", timeout=_PATIENCE):  # noqa: S310
@@ -198,13 +198,15 @@ def _require_token_mode(address: str) -> None:
         error.close()
         if error.code == HTTPStatus.UNAUTHORIZED:
             return
-        raise ClusterError(f"{address}: answers {error.code}, so it is no Ray cluster") from error
+        raise ClusterError(
+            f"{address}: the server answers with HTTP status {error.code}, so it is no Ray cluster"
+        ) from error
     except (OSError, ValueError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise ClusterError(f"{address}: no Ray cluster answers ({reason})") from error
     raise ClusterError(
-        f"{address}: the cluster asks for no token, so it runs anyone's code; start it with "
-        "RAY_AUTH_MODE=token, as cluster/local.sh does."
+        f"{address}: the cluster requires no token, so anyone who reaches it can run code on it; "
+        "start it with RAY_AUTH_MODE=token, as cluster/local.sh does."
     )
 
 
@@ -224,8 +226,8 @@ def _exit_code(info: Any) -> int:
     if info.status.value == "STOPPED":
         click.echo("the job was stopped; run the same command again to resume", err=True)
         return STOPPED
-    said = _first_line(info.message or f"it is {info.status.value}")
-    click.echo(f"the job has no exit code: {said}", err=True)
+    said = _first_line(info.message or f"its status is {info.status.value}")
+    click.echo(f"the job ended without an exit code: {said}", err=True)
     return LOST
 
 

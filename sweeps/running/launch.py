@@ -34,6 +34,14 @@ def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
 ) -> tuple[RunResult, ...]:
     """Train the missing runs of a study with Ray; return the results in the study's order.
 
+    Args:
+        source: Source of the runs.
+        store: The store for the results.
+        tracker: Writes stored results to MLflow.
+        lease: Lease of the study.
+        placement: The requested placement of runs.
+        keep_final_states: If True, keep the last state of each run in the store.
+
     Raises:
         KeyboardInterrupt: On SIGINT or SIGTERM; stored epochs are kept, and the next launch
             resumes.

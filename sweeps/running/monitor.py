@@ -32,9 +32,9 @@ _PROGRESS_EVERY = 1.0
 
 @dataclass(kw_only=True)
 class Monitor:
-    """The driver's view of the runs of a launch.
+    """Shows and records what the runs of a launch do.
 
-    An engine calls it at the start, each report and the end of a run.
+    The engine, which trains the runs, calls a method when a run starts, reports or ends.
     """
 
     source: RunSource
@@ -66,7 +66,10 @@ class Monitor:
         self._left: set[str] = set()
 
     def join(self, joined: Sequence[PlannedRun]) -> None:
-        """Add runs that this launch will train; the study may have got new arms."""
+        """Add runs that this launch will train, and new arms of the study; delete old failures.
+
+        Called before any of the runs starts.
+        """
         study = self._board.study = self.source.study
         for key in self.store.failures.read_all().keys() & {planned.run.key for planned in joined}:
             self.store.failures.remove(key)
@@ -233,8 +236,10 @@ class Monitor:
             KeyboardInterrupt: If the launch must stop now.
         """
         if stop is not None and self.stop is None:
-            what = "no more runs start" if stop == "finish" else "running runs are left as they are"
-            self.note(f"asked to stop: {what}")
+            what = "no more runs start"
+            if stop == "now":
+                what = "runs end now, and their stored epochs are kept"
+            self.note(f"this launch was asked to stop: {what}")
         self.stop = stop or self.stop
         self.source.is_stopped = self.stop is not None
         if stop == "now":

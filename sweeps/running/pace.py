@@ -18,10 +18,10 @@ used."""
 class Pace:
     """Measured training speed of a launch, from the seconds of epochs without start-up time.
 
-    A run takes its work divided by the speed of one slot, plus an overhead. The overhead is the
-    time that ended runs spent in their slots without training. The first run of each slot is left
-    out, because it also waits for its process to start. To estimate the end, waiting runs are
-    assigned to slots one after another.
+    The estimated time of a run is its work divided by the speed of one slot, plus an overhead. The
+    overhead is the median time that ended runs spent in their slots without training. The first run
+    of each slot is left out, because it also waits for its process to start. To estimate the end,
+    waiting runs are assigned to slots one after another.
     """
 
     _timed: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=_LATEST))

@@ -1,4 +1,4 @@
-"""Parcel: an assignment in the form that is sent to a worker, with the source of its plugins.
+"""Parcel: a run to train, packed for sending to a worker process together with its plugins.
 
 A worker cannot import the module of a plugin file, so no object of a plugin is pickled. Instead,
 the parcel contains the name of the problem, the values of the configuration by path, and the source
@@ -21,7 +21,7 @@ _CONFIGS = ("config", "teacher")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parcel:
-    """An `Assignment` in a form that can be unpickled before its plugins are loaded."""
+    """A run to train (`Assignment`), in a form that can be unpickled before plugins are loaded."""
 
     plugins: tuple[Source, ...]
     configs: Mapping[str, tuple[str, Mapping[str, Any]]]

@@ -74,16 +74,18 @@ class Placement:
         """Check the number of GPUs per run.
 
         Raises:
-            PlacementError: If it is not 0, 1 or 1/k.
+            PlacementError: If the number is not 0, 1 or 1/k.
         """
         share = self.gpus_per_run
         if share is None or share == 0:
             return
         if not 0 < share <= 1 or abs(round(1 / share) * share - 1) > _ROUNDING:
-            raise PlacementError(f"gpus_per_run must be 0, 1 or 1/k, got ({share}).")
+            raise PlacementError(
+                f"--gpus-per-run must be 0, 1 or 1/k for a whole number k, got ({share})."
+            )
 
     def auto(self) -> Self:
-        """Return a placement with the smallest GPU share; runs that lack memory then get more."""
+        """Return a placement with the smallest GPU share; it grows if runs run out of memory."""
         return replace(self, gpus_per_run=LEAST_SHARE, is_auto=True)
 
     def with_more_room(self, had: float) -> Self | None:
@@ -97,9 +99,9 @@ class Placement:
         return replace(self, gpus_per_run=1 / max(1, round(1 / had) // 2))
 
     def cpus_here(self, runs: int) -> int:
-        """Return the number of CPUs to start our own cluster with: as many as the runs can use.
+        """Return the number of CPUs for a Ray cluster on this machine: as many as runs can use.
 
-        More are not requested, because Ray starts one process per CPU at once.
+        More are not requested, because Ray starts one process per CPU right away.
 
         Args:
             runs: Number of runs to train.
@@ -228,7 +230,7 @@ def require_gpus(study: Study, slots: Slots) -> None:
         raise PlacementError(
             f"a budget of GPU-hours needs runs on GPUs, got ({path}.gpu_hours="
             f"{budget.gpu_hours:g}, gpus_per_run={slots.gpus_per_run:g}); "
-            f"use {path}.hours, which counts everywhere."
+            f"use {path}.hours, which also limits runs on CPUs."
         )
 
 

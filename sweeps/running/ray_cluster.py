@@ -50,11 +50,12 @@ def cluster(
         placement: The requested placement of runs.
         runs: Number of runs to train.
         folder: Private folder for Ray's files.
-        leave: Cleanup, as for `Head.watched`.
+        leave: Cleanup before this process is ended by force, as for `Head.watched`.
 
     Raises:
-        HeadLostError: If a cluster on this machine does not start, or another one cannot be joined.
-        PlacementError: If another cluster refuses this process.
+        HeadLostError: If a cluster on this machine does not start, or the cluster to join does not
+            answer in time.
+        PlacementError: If the cluster to join refuses this process.
         KeyboardInterrupt: If interrupted; Ray's processes on this machine are killed first.
     """
     wait_for_ending()
@@ -78,7 +79,7 @@ def cluster(
 
 
 def close_aside(open_things: ExitStack) -> None:
-    """Close contexts in a thread, so that Ray's end, which takes a second, delays nothing.
+    """Close contexts in a thread, so that the caller does not wait a second for Ray to shut down.
 
     The interpreter waits for the thread at exit. If this process is killed earlier, Ray's processes
     end with it.
@@ -104,7 +105,7 @@ def wait_for_ending() -> None:
 
     A process can have only one Ray cluster at a time.
     """
-    with still("ending the Ray of the last study"):
+    with still("shutting down the Ray cluster of the last study"):
         for thread in threading.enumerate():
             if thread.name == _ENDING:
                 thread.join()

@@ -33,7 +33,9 @@ _KERNEL_FAULT = re.compile(r"KernelFaultError: (.*)")
 NODE_HAS_DIED = "its node has died"
 """Part of Ray's error message about a process whose node was lost."""
 _NODE_DIED = (NODE_HAS_DIED, "node has died", "node was preempted", "NodeDiedError")
-_NO_REASON = "Ray kept no reason: the process was killed, or the disk for temporary files is full"
+_NO_REASON = (
+    "Ray recorded no reason: the process was killed, or the disk for temporary files is full"
+)
 _KILLED_BY_RAY = re.compile(r"Memory usage (\d+)B exceeded threshold of (\d+)B")
 
 
@@ -79,7 +81,7 @@ def device_id(place: Mapping[str, str], *, is_node: bool = False) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MachineFault:
-    """A fault of process, node or device that ended a try of a run."""
+    """A fault of a process, node or device that ended one attempt at a run."""
 
     kind: Literal["memory", "device", "node", "process", "kernel"]
     cause: str
@@ -105,20 +107,20 @@ class MachineFault:
         if own := _KERNEL_FAULT.search(text):
             return cls(kind="kernel", cause=own[1])
         if any(words in text for words in _NODE_DIED):
-            return cls(kind="node", cause="its node has gone")
+            return cls(kind="node", cause="the node of the run was lost")
         if killed := _KILLED_BY_RAY.search(text):
             used, allowed = (int(count) / 1e9 for count in killed.groups())
             return cls(
                 kind="memory",
-                cause=f"Ray killed its process, as its node used {used:.1f} GB and may use "
-                f"{allowed:.1f} GB",
+                cause=f"Ray killed its process, because the node used {used:.1f} GB of memory and "
+                f"may use {allowed:.1f} GB",
             )
         last = lines[-1] if lines else _NO_REASON
         if fault_of(text) == "memory":
             told = (line for line in reversed(lines) if fault_of(line) == "memory")
             return cls(kind="memory", cause=next(told, last))
         if was_killed_for_memory:
-            return cls(kind="memory", cause="the system killed its process")
+            return cls(kind="memory", cause="Linux killed its process for lack of memory")
         return cls(kind="process", cause=last)
 
 
@@ -161,11 +163,15 @@ class Retries:
         return frozenset((*self.sick, *self._devices.get(run.key, ())))
 
     def attempts(self, run: Run) -> int:
-        """Return the number of tries of a run that ended in a fault."""
+        """Return the number of attempts at a run that ended in a fault during this launch."""
         return sum(self._tries.get(run.key, {}).values())
 
     def finish(self, device: str | None) -> None:
-        """Record that a run finished on a device."""
+        """Record that a run finished on a device; the device's count of failed runs restarts.
+
+        Args:
+            device: Identity of the device, from `device_id`; None if unknown.
+        """
         self._in_a_row.pop(device or "", None)
 
     def judge(self, run: Run, fault: MachineFault, *, beside: int, devices: int) -> RetryDecision:
@@ -194,7 +200,7 @@ class Retries:
         if times <= _PROCESS_DEATHS:
             return RetryDecision(again=True, message=fault.cause)
         return RetryDecision(
-            again=False, message=f"its process failed {times} times; the last time: {fault.cause}"
+            again=False, message=f"its process failed {times} times, the last time: {fault.cause}"
         )
 
     def _judge_memory(self, times: int, fault: MachineFault, beside: int) -> RetryDecision:
@@ -211,13 +217,13 @@ class Retries:
             if self.limit > max(1, beside):
                 self.limit = max(1, beside)
                 runs = f"{self.limit} runs" if self.limit > 1 else "1 run"
-                note = f"memory is short: at most {runs} side by side from here on"
+                note = f"memory is short: from now on at most {runs} side by side"
             return RetryDecision(again=True, message=f"lacks memory: {fault.cause}", note=note)
         if times == 1 and "killed" not in fault.cause:  # a new process may have enough
             return RetryDecision(again=True, message=f"lacks memory: {fault.cause}")
         return RetryDecision(
             again=False,
-            message=f"lacks memory even by itself: {fault.cause}; {advice()}",
+            message=f"lacks memory even if it trains alone: {fault.cause}; {advice()}",
         )
 
     def _judge_device(self, run: Run, fault: MachineFault, devices: int) -> RetryDecision:
@@ -241,13 +247,15 @@ class Retries:
         if len(failed) >= _RUNS_IN_A_ROW and fault.device not in self.sick:
             self.sick[fault.device] = fault.name
             note = (
-                f"{fault.name} failed {len(failed)} different runs in a row and gets no more; "
-                f"the last time: {fault.cause}"
+                f"{fault.name}: {len(failed)} different runs in a row failed on this device, so it "
+                f"gets no more runs; the last error: {fault.cause}"
             )
         message = f"{fault.name}: {fault.cause}"
         if devices > 1 and len(self.avoided(run)) >= devices:
             return RetryDecision(
-                again=False, message=f"no other device is left; {message}", note=note
+                again=False,
+                message=f"failed, and no other device is left to try; {message}",
+                note=note,
             )
         return RetryDecision(again=True, message=message, note=note)
 

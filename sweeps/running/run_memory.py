@@ -1,4 +1,4 @@
-"""RunMemory: the memory that one run of a study needs, bounded or measured by a training step."""
+"""RunMemory: the memory that one run of a study needs: an upper bound, or measured by a step."""
 
 import contextlib
 import hashlib
@@ -49,13 +49,13 @@ class RunMemory:
     per_run: int
     """Memory in bytes that one run needs on its device, in addition to the images."""
     is_measured: bool
-    """True if a training step was measured. If False, `per_run` is an upper bound, and all runs
-    fit."""
+    """True if a training step was measured. If False, `per_run` is an upper bound with which all
+    parallel runs fit, unless `fault` is set."""
     device: Literal["cpu", "cuda"] = "cpu"
     total: int | None = None
     """Total memory of the GPU in bytes; None for the CPU."""
     is_least: bool = False
-    """True if the measurement timed out, so that a run may need more than `per_run`."""
+    """True if the measurement took too long and was stopped; a run may need more than `per_run`."""
     fault: str = ""
     """Error message if a single training step ran out of memory; otherwise empty."""
 
@@ -144,7 +144,9 @@ class RunMemory:
         if child.returncode == 0:
             return cls(is_measured=True, **json.loads(out.splitlines()[-1]))
         if child.returncode == -9 or fault_of(text) == "memory" or "MemoryError" in text:
-            reason = lines[-1] if lines and child.returncode != -9 else "the system killed it"
+            reason = "the system killed the process"
+            if lines and child.returncode != -9:
+                reason = lines[-1]
             arm = [*configs][max(0, out.count(_BEGUN) - 1)]
             return cls(per_run=0, is_measured=False, fault=f"{arm}: {reason}; {advice()}")
         return None  # a run will report the same error
@@ -153,10 +155,10 @@ class RunMemory:
         """Return a placement in which every run gets the memory that it needs.
 
         Raises:
-            PlacementError: If already a single run runs out of memory.
+            PlacementError: If a training step runs out of memory though no other run trains.
         """
         if self.fault:
-            raise PlacementError(f"a run lacks memory even by itself: {self.fault}")
+            raise PlacementError(f"a run lacks memory even if it trains alone: {self.fault}")
         if placement.is_auto:
             return replace(placement, gpus_per_run=self.share(LEAST_SHARE))
         if self.is_measured and self.device == "cpu":
@@ -164,13 +166,21 @@ class RunMemory:
         return placement
 
     def side_by_side(self, study: Study) -> int | None:
-        """Return how many runs fit into this machine's free memory; None if memory is no limit."""
+        """Return the number of runs that fit into free memory; None if not measured on the CPU.
+
+        Args:
+            study: The study, whose data also takes memory.
+        """
         if not self.is_measured or self.device != "cpu":
             return None
         return max(1, free_for_runs(study) // int(self.per_run * _MARGIN))
 
     def share(self, least: float) -> float:
-        """Return the smallest GPU share with enough memory for a run, not below `least`."""
+        """Return the smallest GPU share (1, 1/2, 1/4, ...) with enough memory for a run.
+
+        Args:
+            least: The smallest allowed share; returned, too, if nothing was measured on a GPU.
+        """
         if self.device != "cuda" or not self.total or not self.per_run:
             return least
         fit = int(self.total // (self.per_run * _MARGIN))
@@ -179,10 +189,10 @@ class RunMemory:
     def says(self, study: Study) -> str:
         """Return the memory of a run as text for `mixsweep plan`."""
         if self.fault:
-            return f"a run lacks memory even by itself: {self.fault}"
+            return f"a run lacks memory even if it trains alone: {self.fault}"
         size = f"{self.per_run / 1e9:.1f} GB"
         if not self.is_measured:
-            return f"a run takes less than {size}"
+            return f"a run takes less than {size} of memory"
         if self.device == "cuda" and self.total:
             share = self.share(LEAST_SHARE)
             total = f"{self.total / 1e9:.1f} GB"

@@ -54,7 +54,10 @@ class RunQueue:
 
     @property
     def is_waiting(self) -> bool:
-        """True if runs are left that another driver trains, so that the launch must wait."""
+        """True if the runs left are trained by another driver, so that the launch must wait.
+
+        Only meaningful after `next` has returned None.
+        """
         return bool(self._ready)
 
     def next(self) -> PlannedRun | None:
@@ -115,10 +118,10 @@ class RunQueue:
         return not self._ready
 
     def lose(self, key: str, epochs: Collection[int]) -> None:
-        """Record that states of a run are missing; its forks train the shared epochs themselves.
+        """Record that needed states of a run are missing; one of its forks trains the epochs again.
 
-        This happens if another driver trained these epochs without knowing that a fork would need
-        them.
+        This happens if another driver trained these epochs and did not know that a fork would need
+        their states.
 
         Args:
             key: Key of the run.
@@ -132,15 +135,15 @@ class RunQueue:
 
         Args:
             key: Key of the run.
-            start: Number of epochs after which a state still exists, if the planned start has none
-                any longer; None if it has.
+            start: Number of epochs whose stored state still exists, if the state that the run was
+                to start from is gone; None if that state exists.
         """
         if start is not None:
             self._at_most[key] = start
         self._ready.append(self._underway[key])
 
     def end(self, key: str, *, failed: bool) -> None:
-        """Remove an ended run; if forks wait for it, one of them trains the shared epochs."""
+        """Remove an ended run; if forks still wait for it, one of them trains the shared epochs."""
         run = self._underway.pop(key).run
         if self._claims is not None:
             self._claims.end(key)

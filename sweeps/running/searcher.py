@@ -24,24 +24,24 @@ class LiveTrials(FIFOScheduler):  # type: ignore[misc]
         """Create a scheduler without trials.
 
         Args:
-            on_error: Called with a failed trial, before the searcher gets to know the failure.
+            on_error: Called with a failed trial, before Tune reports the failure to the searcher.
         """
         super().__init__()
         self._on_error = on_error
         self._places: dict[str, int] = {}
 
     def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
-        """Add a trial at the end of the order."""
+        """Put a new trial last in the order; Tune calls this."""
         del tune_controller
         self._places.setdefault(trial.trial_id, len(self._places))
 
     def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
-        """Call `on_error` with a failed trial."""
+        """Call `on_error` with a failed trial; Tune calls this."""
         del tune_controller
         self._on_error(trial)
 
     def choose_trial_to_run(self, tune_controller: Any) -> Any:
-        """Return the first trial that is ready to start; None if there is none."""
+        """Return the trial that Tune should start next; None if no trial is ready."""
         live = tune_controller.get_live_trials()
         pending = (trial for trial in live if trial.status == trial.PENDING)
         return min(pending, key=lambda trial: self._places[trial.trial_id], default=None)
@@ -50,8 +50,8 @@ class LiveTrials(FIFOScheduler):  # type: ignore[misc]
 class RunSearcher(Searcher):  # type: ignore[misc]
     """Source of trials for Ray Tune: the runs of a study, each as soon as it can start.
 
-    Tune calls `suggest` several times a second. Nothing is saved here: finished work is recorded in
-    the store alone, and a new launch resumes the study.
+    Tune calls `suggest` several times a second. The searcher saves nothing: finished work is
+    recorded in the store alone, and a new launch resumes the study.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         self.num_held = 0
         """Number of trials that occupy a faulty device."""
         self.is_idle = False
-        """True if no run is live and none is ready."""
+        """True if no run has a trial and no run is ready to start."""
 
     @property
     def num_live(self) -> int:
@@ -109,9 +109,10 @@ class RunSearcher(Searcher):  # type: ignore[misc]
                 self._queue.again(run.key)
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
-        """Return the next run as a Tune configuration.
+        """Return the Tune configuration of the next run; Tune calls this when it has a free slot.
 
-        None if no run is ready yet; `FINISHED` if no run is left.
+        Returns:
+            None if no run is ready yet; `Searcher.FINISHED` if no run is left.
         """
         if len(self._live) >= self._limit():
             return None
@@ -126,7 +127,7 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         return None if self._live else finished
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
-        """Release runs that wait for a stage which a report shows as stored.
+        """Release runs that wait for a stage, if a report says that it is stored.
 
         Args:
             trial_id: Id of the trial.
@@ -144,7 +145,7 @@ class RunSearcher(Searcher):  # type: ignore[misc]
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Remove a trial that ended, and its run from the queue unless the run is tried again.
+        """Remove a trial that ended, and also its run from the queue unless it is tried again.
 
         Args:
             trial_id: Id of the trial.

@@ -27,19 +27,20 @@ from sweeps.state.stages import PlannedRun
 from sweeps.study.budget import GPUS_PER_RUN
 
 STORE_AT_LEAST_EVERY = 20.0
-"""Seconds of training after which a stage is stored, however long storing it takes."""
+"""Seconds of training after which a stage is stored even if storing it takes long."""
 _SHORT_RUN = 1.0
-"""Seconds that a run trains in all, as far as can be told, below which no stage is stored only to
-resume it: starting its process again takes longer than training it again."""
+"""A run that trains for fewer seconds in all, judged by its last epoch, stores no stage only to
+resume from: training it again takes less time than starting its process."""
 _ASKS_A_BUCKET_AFTER = 1.0
-"""Shortest epoch, in seconds, after which a bucket is checked for requests of other drivers. After
-shorter epochs the check would cost too much."""
+"""Length of an epoch, in seconds, above which a store in a bucket is checked for stages that other
+drivers wait for. After shorter epochs the check would take too much of the time."""
 _STORE_COST_SHARE = 100
 """A stage is stored once training has taken this many times as long as storing a stage takes."""
 _INTERRUPT_PATIENCE = 2.0
 """Seconds that an interrupted run waits for a stage that is being written."""
 _UNKNOWN_COST = 0.0
-"""Seconds that the first state of a run is taken to cost, so that training waits for it."""
+"""Assumed seconds to store a state until one was measured. With 0, training waits for the first
+write."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +68,8 @@ class Assignment:
     """Largest final state, in bytes, that is kept although no run needs it yet. A longer run may
     continue from it."""
     start: int = 0
-    """Number of epochs after which this driver's claim begins; the run must not start earlier."""
+    """Number of epochs whose stored state the run starts from. It must not start earlier, because
+    this driver has reserved only the later epochs; another one may be training the others."""
 
     @classmethod
     def of(cls, planned: PlannedRun, store: Store, **given: Any) -> Self:
@@ -76,7 +78,7 @@ class Assignment:
         Args:
             planned: The run.
             store: The store to write results to.
-            given: Values of the other fields.
+            given: Values of the fields that do not follow from `planned` and `store`.
         """
         own_data = os.environ.get("MIXSWEEP_DATA")
         return cls(
@@ -96,10 +98,11 @@ _LOG = logging.getLogger(__name__)
 class Storing:
     """Stores the stages of one run while it trains, and deletes states that are no longer needed.
 
-    A state that is stored only to resume this run is deleted after two newer ones. In the `with`
-    block of this object, it is written in a thread while training goes on, if writing takes more
-    than a hundredth of an epoch: one state at a time, and no other stage meanwhile. An error of the
-    thread is raised by the next call, or by the end of the block, even if the run fails otherwise.
+    A state that is stored only to resume this run is deleted after two newer ones. Inside the
+    `with` block of this object, such a state is written in a thread while training continues, if
+    writing takes more than a hundredth of an epoch. Only one stage is written at a time. An error
+    in the thread is raised by the next method call or at the end of the block, even if the run
+    fails with another error.
     """
 
     def __init__(
@@ -118,7 +121,7 @@ class Storing:
         self._rows: list[dict[str, Any]] = []
         self._own: list[int] = []
         self.lost: list[int] = []
-        """Epochs to keep that another driver trained without storing their state."""
+        """Epochs in `Assignment.keep` that another driver trained without storing the state."""
         self._num_stored = 0
         self._trained_since = 0.0
         self._beside = Beside[tuple[Stage, float]]()
@@ -145,7 +148,7 @@ class Storing:
             self._collect(timeout=_INTERRUPT_PATIENCE)
 
     def resume(self, start: Callable[[], Process]) -> Process:
-        """Return the training process at its last intact stored stage; at epoch 0 if there is none.
+        """Return a training process that continues from the last intact stored stage, if any.
 
         Args:
             start: Creates the process before its first epoch.
@@ -201,8 +204,8 @@ class Storing:
             told = " ".join(f"{name}={then.get(name, '')!r}" for name in names)
             earlier.append(f"epochs to {stage.epochs}: {told}")
             _LOG.warning(
-                "goes on from epoch %d in another environment (%s; now %s): the last bits may "
-                "differ from those of a run in one environment",
+                "resumed after epoch %d in another environment (before: %s; now: %s): results may "
+                "differ in the last bits from those of a run in one environment",
                 stage.epochs, told, " ".join(f"{name}={now.get(name, '')!r}" for name in names),
             )  # fmt: skip
         if earlier:
@@ -321,10 +324,10 @@ class Storing:
             self._store.predictions.write(self._keys[-1], process.records[-1], content)
 
     def take_rows(self) -> list[dict[str, Any]]:
-        """Return the epochs stored since the last call, as plain values for a report.
+        """Return the epochs stored since the last call, as plain values for a report to the driver.
 
         Raises:
-            Exception: The error of the thread, if it could not write a stage.
+            Exception: The error of the writing thread, if a stage could not be written.
         """
         self._collect(timeout=0.0)
         rows, self._rows = self._rows, []

@@ -25,7 +25,7 @@ def device_name(device: str) -> str:
 def environment_of(device: str, config: Any) -> dict[str, str]:
     """Return facts about the machine that can change the last bits of results, by name.
 
-    No credentials or environment variables are included.
+    No credentials are included; of the environment variables, only those that change numbers.
     """
     import torch  # a cluster's driver imports this module without torch
 
@@ -77,7 +77,7 @@ def _gpu_driver() -> str:
 def _instructions() -> dict[str, str]:
     """Return the vector instructions that PyTorch (ATen) uses, and a limit set for oneDNN, if any.
 
-    With other instructions the same seed gives other bits, and after many steps another error.
+    With other instructions the same seed gives other bits, and after many steps another test error.
     """
     import torch
 

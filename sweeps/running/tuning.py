@@ -1,4 +1,4 @@
-"""Tuning: trains the runs of a launch as Ray Tune trials, on the Ray cluster that was joined."""
+"""Tuning: trains the runs of a launch as Ray Tune trials, on the connected Ray cluster."""
 
 import itertools
 import logging
@@ -64,7 +64,7 @@ def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the calle
         source: Source of the runs.
         first: Runs that the source has returned already.
         store: The store for the results.
-        tracker: Writes what is stored to MLflow.
+        tracker: Writes stored results to MLflow.
         lease: Lease of the study.
         slots: Number of parallel runs and the resources of each.
         folder: Temporary folder for Tune's files.
@@ -111,7 +111,7 @@ def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the calle
                 searcher.resume(live, watch.judge_killed(live, str(error.__cause__)))
     if retries.sick:
         named = ", ".join(retries.sick.values())
-        monitor.note(f"took no more runs: {named}; check them before the next launch")
+        monitor.note(f"devices that got no more runs: {named}; check them before the next launch")
     return monitor.failures
 
 

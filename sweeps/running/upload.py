@@ -112,9 +112,9 @@ class Upload:
                     packed.writestr(member, stream.read())
         if (size := archive.stat().st_size) > _LARGEST:
             raise UploadError(
-                f"{self.folder}: the upload has {size / 1e6:,.0f} MB and Ray takes at most "
-                f"{_LARGEST / 1e6:,.0f}; `--list-files` prints what is in it, and a line in "
-                ".rayignore leaves something out"
+                f"{self.folder}: the upload from this folder has {size / 1e6:,.0f} MB, but Ray "
+                f"accepts at most {_LARGEST / 1e6:,.0f} MB; `--list-files` prints the files in it, "
+                "and patterns in .rayignore leave files out"
             )
 
 
@@ -226,6 +226,6 @@ def _checked(name: str) -> str:
     except UnicodeEncodeError as error:
         raise UploadError(
             f"{printable(ascii(name))}: the name is not UTF-8, so the file cannot be uploaded; "
-            "rename it, or leave it out by a line in .rayignore"
+            "rename the file, or leave it out by a pattern in .rayignore"
         ) from error
     return name

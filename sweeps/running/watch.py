@@ -18,7 +18,7 @@ _NODE_PATIENCE = 20.0
 
 
 class OnlyHeldError(Exception):
-    """The only trials left are those that keep faulty devices occupied."""
+    """Raised to end Tune: the only trials left are those that keep faulty devices occupied."""
 
 
 class Watch(tune.Callback):  # type: ignore[misc]
@@ -98,7 +98,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
         return self._decisions[trial_id].again
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Show that a run has started to train."""
+        """Show that a run has started to train; Tune calls this."""
         self._monitor.start(self._run_of(trial))
 
     def on_trial_result(
@@ -112,15 +112,17 @@ class Watch(tune.Callback):  # type: ignore[misc]
             self._retries.finish(result.get("device"))
 
     def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Show that a run has ended."""
+        """Show that a run has ended; Tune calls this when its trial ends without an error."""
         self._monitor.end(self._run_of(trial))
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Print that a run is tried again, or record that it failed."""
+        """Print that a run is tried again, or record its failure; Tune calls this on an error."""
         self._settle(self._run_of(trial), self._decisions.pop(trial.trial_id))
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Call the monitor's `step`; Tune passes on errors from this callback only.
+        """Call the monitor's `step`; Tune calls this after each step.
+
+        Errors from other callbacks would not reach the caller of Tune.
 
         Raises:
             OnlyHeldError: If the only trials left keep faulty devices occupied.

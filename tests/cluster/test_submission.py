@@ -55,8 +55,8 @@ def _jobs(head: Head, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize(
     ("token", "said"),
     [
-        ({}, "asks for a token"),
-        ({"RAY_AUTH_TOKEN_PATH": "/not/there"}, "asks for a token"),
+        ({}, "requires a token"),
+        ({"RAY_AUTH_TOKEN_PATH": "/not/there"}, "requires a token"),
         ({"RAY_AUTH_TOKEN": "not-this-one"}, "refuses this token"),
     ],
     ids=["missing", "a file that is not there", "wrong"],

@@ -76,9 +76,9 @@ def test_the_runs_of_a_sick_gpu_finish_on_the_other_and_it_is_named(
     assert [result.outcome for result in results] == ["complete"] * len(results)
     assert {gpu_of(result)[1] for result in results} == {"0"}
     assert "GPU 1 of node" in said
-    assert "failed 2 different runs in a row and gets no more" in said
+    assert "2 different runs in a row failed on this device" in said
     assert said.count("is tried again") == 2, "a device that is known as sick gets no third run"
-    assert "took no more runs: GPU 1 of node" in said
+    assert "devices that got no more runs: GPU 1 of node" in said
     assert "Traceback" not in said
 
 
@@ -88,7 +88,7 @@ def test_a_run_that_fails_on_every_gpu_fails_alone(
     nodes.add(cpus=2, gpus=2, environment=_sabotaged(tmp_path / "node", IS_ONE_RUN, ILLEGAL))
     said, results, store = _ends(command_line(**nodes.environment), seeds=2, code=1)
     assert "failed on two different devices (GPU" in _fails_alone(results, store)
-    assert "took no more runs" not in said
+    assert "devices that got no more runs" not in said
 
 
 @pytest.mark.long
@@ -100,7 +100,7 @@ def test_a_run_that_breaks_its_process_fails_once_and_the_next_run_has_a_new_pro
     said, results, store = _ends(command_line(**nodes.environment), seeds=2, code=1)
     assert _fails_alone(results, store) == f"RuntimeError: {error}"
     assert "is tried again" not in said
-    assert "took no more runs" not in said
+    assert "devices that got no more runs" not in said
 
 
 @pytest.mark.long
@@ -118,7 +118,7 @@ def test_the_runs_of_a_node_without_a_driver_finish_on_another_node(
     assert [result.outcome for result in results] == ["complete"] * len(results)
     assert bad.node_id not in {gpu_of(result)[0] for result in results}
     assert "Found no NVIDIA driver" in said
-    assert "took no more runs: GPU 0 of node" in said
+    assert "devices that got no more runs: GPU 0 of node" in said
 
 
 @pytest.mark.long
@@ -152,7 +152,7 @@ def test_a_run_that_loses_its_node_four_times_has_not_failed(
             nodes.kill(node)
             node = following
         said = launch.end(0).stderr
-    assert said.count("is tried again: its node has gone") == 4
+    assert said.count("is tried again: the node of the run was lost") == 4
     assert "failed" not in said.replace("0 failed", "")
 
 
@@ -166,7 +166,7 @@ def test_a_node_that_is_short_of_memory_fails_each_run_in_one_line(
     failures = Store(str(launch.store)).failures.read_all().values()
     assert len(failures) == len(task.study.runs())
     for failure in failures:
-        assert failure.message.startswith("lacks memory even by itself: Ray killed its process")
+        assert failure.message.startswith("lacks memory even if it trains alone: Ray killed")
         assert "reduce batch_size" in failure.message
     assert "at most 1 run side by side" in said.stderr
     assert "Traceback" not in said.stderr + said.stdout

@@ -40,7 +40,7 @@ def test_a_launch_whose_cluster_is_gone_says_so_and_the_next_goes_on(
         (victim,) = (process for process in below if process.name() == name)
         victim.kill()
         said = launch.end(1).stderr
-    assert f"Ray is gone: its {name} (pid {victim.pid}) has ended" in said
+    assert f"the Ray cluster has died: Ray's process {name} (pid {victim.pid}) has ended" in said
     assert "the same command again goes on where it stopped" in said
     assert "Traceback" not in said
     wait_for(lambda: not any(map(_lives, below)), timeout=10)
@@ -66,7 +66,7 @@ def test_a_launch_whose_cluster_is_gone_while_it_starts_says_so_or_starts_it_aga
         said = launch.process.communicate()[1]
     if code != 0:
         assert code == 1
-        what = f"its {name} (pid {victim.pid}) has ended"
+        what = f"Ray's process {name} (pid {victim.pid}) has ended"
         assert f"Ray did not start on this machine ({what})" in said
     assert "Traceback" not in said
     with Launch(mixsweep, LONGER) as launch:

@@ -73,9 +73,9 @@ def test_a_run_that_ray_kills_for_its_memory_fails_and_the_others_end(
     with Launch(mixsweep, task) as launch:
         ended = launch.end(1)
     failed = next(line for line in ended.stderr.splitlines() if "wide seed 0 failed: " in line)
-    assert "lacks memory even by itself: Ray killed its process" in failed
+    assert "lacks memory even if it trains alone: Ray killed its process" in failed
     assert "reduce batch_size" in failed
     assert "Traceback" not in ended.stderr
     assert [result.outcome for result in task.results(launch.store)] == ["complete", "failed"]
     assert (mixsweep.home / "reports" / "narrow-and-wide" / "report.html").exists()
-    assert "lacks memory even by itself" in mixsweep("status", *task.arguments).stdout
+    assert "lacks memory even if it trains alone" in mixsweep("status", *task.arguments).stdout

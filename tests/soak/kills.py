@@ -38,7 +38,7 @@ HEADS = ("raylet", "gcs_server")
 """Names of the processes of a launch's Ray cluster."""
 ENDING = ("driver", *HEADS)
 """Processes without which a launch cannot continue."""
-OWN_WORDS = ("Ray is gone: its ", "Ray did not start on this machine")
+OWN_WORDS = ("the Ray cluster has died: Ray's process ", "Ray did not start on this machine")
 """Message of a launch that has lost one of these processes."""
 SERVER_PORT = 5000
 INTERVAL_SECONDS = 20.0

@@ -43,7 +43,8 @@ def _failure(plugin: Path, store: Path) -> dict[str, Any]:
         ),
         (
             (TINY.replace("size =", "np.random.rand(); size ="), DOTS),
-            "plugin tiny.py: a run that uses it drew from the global generator of numpy.random",
+            "plugin tiny.py: a run that uses this plugin drew from the global random generator of "
+            "numpy.random",
         ),
         (
             (TINY.replace("nn.Linear(self.width", "nn.Linear(3 + self.width"), DOTS),
@@ -51,7 +52,8 @@ def _failure(plugin: Path, store: Path) -> dict[str, Any]:
         ),
         (
             (DRAW.format("nn.Dropout(0.5)"), DOTS),
-            "plugin tiny.py: a run that uses it drew from the global generator of torch, so that",
+            "plugin tiny.py: a run that uses this plugin drew from the global random generator of "
+            "torch, so that",
         ),
         (
             (TINY, DOTS.replace("default_rng(0 if", "default_rng(np.random.randint(99) if")),

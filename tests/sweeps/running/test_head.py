@@ -55,7 +55,7 @@ def test_a_launch_ends_with_what_its_own_cluster_stands_on(
     with pytest.raises(HeadLostError) as raised:
         launch()
     assert goes_on, "the cluster lives without it"
-    assert f"its {name} (pid {processes[name].pid}) has ended" in str(raised.value)
+    assert f"Ray's process {name} (pid {processes[name].pid}) has ended" in str(raised.value)
     assert "the same command again goes on" in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -67,7 +67,7 @@ def test_a_head_that_is_gone_before_it_is_looked_for_is_missed(
     processes["gcs_server"].wait()
     watched = Head(NOWHERE, is_own=True)
     with (
-        pytest.raises(HeadLostError, match="its gcs_server has ended"),
+        pytest.raises(HeadLostError, match="Ray's process gcs_server has ended"),
         watched.watched(pytest.fail),
     ):
         time.sleep(30)
@@ -165,7 +165,7 @@ def test_a_process_that_hears_nothing_is_ended_with_its_children(tmp_path: Path)
     )
     pid, left = done.stdout.split("\n", 1)
     assert (done.returncode, left) == (1, "left in order\n")
-    assert done.stderr.startswith("Ray is gone: its raylet ")
+    assert done.stderr.startswith("the Ray cluster has died: Ray's process raylet ")
     give_up_at = time.monotonic() + 10
     with contextlib.suppress(psutil.NoSuchProcess):
         while psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE:

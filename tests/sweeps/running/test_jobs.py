@@ -85,7 +85,7 @@ def test_an_invalid_dashboard_address_is_refused(address: str) -> None:
     with pytest.raises(ClusterError) as caught:
         Cluster.connect(address)
     assert str(caught.value).startswith("--address ")
-    assert "not http://HOST:8265" in str(caught.value)
+    assert "--address must be http://HOST:8265" in str(caught.value)
     assert "secret" not in str(caught.value)
     assert set(VARIABLES).isdisjoint(os.environ)
 
@@ -119,7 +119,9 @@ def test_a_server_with_other_answers_is_no_cluster(server: RayServer, status: in
     server.greeting = status
     with pytest.raises(ClusterError) as caught:
         Cluster.connect(server.address)
-    assert str(caught.value) == f"{server.address}: answers {status}, so it is no Ray cluster"
+    assert str(caught.value) == (
+        f"{server.address}: the server answers with HTTP status {status}, so it is no Ray cluster"
+    )
 
 
 def test_a_cluster_that_asks_for_no_token_is_refused(server: RayServer) -> None:
@@ -127,8 +129,8 @@ def test_a_cluster_that_asks_for_no_token_is_refused(server: RayServer) -> None:
     with pytest.raises(ClusterError) as caught:
         Cluster.connect(server.address)
     assert str(caught.value) == (
-        f"{server.address}: the cluster asks for no token, so it runs anyone's code; start it with "
-        "RAY_AUTH_MODE=token, as cluster/local.sh does."
+        f"{server.address}: the cluster requires no token, so anyone who reaches it can run code "
+        "on it; start it with RAY_AUTH_MODE=token, as cluster/local.sh does."
     )
     assert set(VARIABLES).isdisjoint(os.environ)
 
@@ -182,7 +184,7 @@ def test_an_upload_is_not_narrated(server: RayServer) -> None:
 @pytest.mark.parametrize(
     ("status", "said", "found"),
     [
-        (401, "Unauthorized: Missing authentication token", "asks for a token"),
+        (401, "Unauthorized: Missing authentication token", "requires a token"),
         (403, "Forbidden: Invalid authentication token", "refuses this token"),
     ],
 )
@@ -304,13 +306,14 @@ def test_the_code_of_a_job_is_that_of_its_process_as_a_shell_tells_it(
         (ended("STOPPED"), 130, "the job was stopped; run the same command again to resume"),
         (
             ended("FAILED", message="\nits node is gone\nand more"), 1,
-            "the job has no exit code: its node is gone",
+            "the job ended without an exit code: its node is gone",
         ),
         (
             ended("SUCCEEDED", message="Job finished successfully."), 1,
-            "the job has no exit code: Job finished successfully.",
+            "the job ended without an exit code: Job finished successfully.",
         ),
-        (ended("FAILED", message=None), 1, "the job has no exit code: it is FAILED"),
+        (ended("FAILED", message=None), 1,
+         "the job ended without an exit code: its status is FAILED"),
     ],
 )  # fmt: skip
 def test_a_job_that_ended_without_a_code_is_told_with_the_reason(
@@ -368,7 +371,7 @@ def test_a_cluster_that_is_gone_is_told_after_a_while_and_that_the_job_may_go_on
     with pytest.raises(ClusterError) as caught:
         cluster.follow("j")
     assert str(caught.value) == (
-        f"{server.address}: Request failed with status code 503: .; the job may go on"
+        f"{server.address}: Request failed with status code 503: .; the job may still run"
     )
     assert 10 < clock.now - started < 15
 
@@ -376,5 +379,5 @@ def test_a_cluster_that_is_gone_is_told_after_a_while_and_that_the_job_may_go_on
 def test_a_cluster_whose_server_is_gone_is_told_too(clock: Clock) -> None:
     with ray_server() as server:
         cluster = cluster_of(server)
-    with pytest.raises(ClusterError, match=rf"^{server.address}: .*; the job may go on$"):
+    with pytest.raises(ClusterError, match=rf"^{server.address}: .*; the job may still run$"):
         cluster.follow("j")

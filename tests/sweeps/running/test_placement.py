@@ -13,7 +13,7 @@ HEAD = Node(cpus=0, gpus=0)
 
 @pytest.mark.parametrize("share", [float("nan"), 1.5, 2, 0.4, 0.7])
 def test_a_share_that_does_not_fill_gpus_evenly_is_refused(share: float) -> None:
-    with pytest.raises(PlacementError, match="gpus_per_run must be 0, 1 or 1/k"):
+    with pytest.raises(PlacementError, match="--gpus-per-run must be 0, 1 or 1/k"):
         Placement(gpus_per_run=share)
 
 

@@ -34,10 +34,14 @@ def _device(number: int) -> MachineFault:
         (KILLED_BY_RAY, "memory", "its node used 3.7 GB and may use 0.5 GB"),
         ("Traceback\n  x\nMemoryError: no\nmemory: std::bad_alloc", "memory", "std::bad_alloc"),
         ("Traceback\ntorch.OutOfMemoryError: CUDA out of memory.", "memory", "CUDA out of memory."),
-        ("The actor died because its node has died. Node Id: 0x", "node", "its node has gone"),
+        (
+            "The actor died because its node has died. Node Id: 0x",
+            "node",
+            "the node of the run was lost",
+        ),
         ("x.KernelFaultError: RuntimeError: device-side assert\n", "kernel", "device-side assert"),
         ("The actor died unexpectedly.\nWorker exits.", "process", "Worker exits."),
-        ("", "process", "Ray kept no reason"),
+        ("", "process", "Ray recorded no reason"),
     ],
 )
 def test_a_fault_is_read_from_the_text_of_an_engine(text: str, kind: str, cause: str) -> None:
@@ -76,7 +80,9 @@ def test_a_device_that_fails_two_different_runs_in_a_row_gets_no_more_and_is_nam
     assert retries.avoided(RUNS[1]) == frozenset()
     decision = retries.judge(RUNS[1], _device(1), beside=1, devices=2)
     assert decision.again
-    assert decision.note.startswith("GPU 1 of node a failed 2 different runs in a row and gets no")
+    assert decision.note.startswith(
+        "GPU 1 of node a: 2 different runs in a row failed on this device"
+    )
     assert retries.sick == {"node/1": "GPU 1 of node a"}
     assert retries.avoided(RUNS[2]) == {"node/1"}
 
@@ -114,7 +120,7 @@ def test_a_run_is_not_tried_again_where_all_other_devices_are_sick() -> None:
         assert retries.judge(run, _device(1), beside=1, devices=2).again
     decision = retries.judge(RUNS[2], _device(0), beside=1, devices=2)
     assert not decision.again
-    assert decision.message.startswith("no other device is left; GPU 0 of node a: CUDA error")
+    assert decision.message.startswith("failed, and no other device is left to try; GPU 0 ")
 
 
 def test_pre_emptions_never_count_as_failures() -> None:
@@ -126,12 +132,12 @@ def test_runs_that_lack_memory_together_go_on_with_fewer_at_once_then_fail_alone
     retries, killed = Retries(limit=3), MachineFault.of(KILLED_BY_RAY)
     decision = retries.judge(RUNS[0], killed, beside=2, devices=3)
     assert (decision.again, retries.limit) == (True, 2)
-    assert decision.note == "memory is short: at most 2 runs side by side from here on"
+    assert decision.note == "memory is short: from now on at most 2 runs side by side"
     assert retries.judge(RUNS[1], killed, beside=1, devices=3).again
     assert retries.limit == 1
     decision = retries.judge(RUNS[0], killed, beside=0, devices=3)
     assert not decision.again
-    assert decision.message.startswith("lacks memory even by itself: Ray killed its process")
+    assert decision.message.startswith("lacks memory even if it trains alone: Ray killed")
     assert "reduce batch_size" in decision.message
     assert retries.limit == 1
 

@@ -65,7 +65,7 @@ def test_a_step_is_measured_once_and_decides_about_slots(
 @pytest.mark.parametrize(
     ("code", "err", "reason"),
     [
-        (-9, "", "the system killed it"),
+        (-9, "", "the system killed the process"),
         (1, "RuntimeError: [enforce fail] can't allocate memory", "can't allocate memory"),
         (1, "MemoryError", "MemoryError"),
         (1, "ImportError: x.so: failed to map segment from shared object", "failed to map"),
@@ -82,7 +82,7 @@ def test_a_step_that_lacks_memory_alone_is_said_with_what_to_change(
     arm = found.fault.partition(": ")[0]
     assert arm in digits.arms
     assert "reduce batch_size" in found.says(digits)
-    with pytest.raises(PlacementError, match="lacks memory even by itself"):
+    with pytest.raises(PlacementError, match="lacks memory even if it trains alone"):
         found.placed(Placement())
 
 

@@ -317,7 +317,7 @@ def test_a_run_that_goes_on_in_another_environment_says_so_and_records_it(
     assert caplog.messages == []
     monkeypatch.delenv("MKL_CBWR")
     _train(store, BASE, until=3)
-    assert "goes on from epoch 2 in another environment" in caplog.text
+    assert "resumed after epoch 2 in another environment" in caplog.text
     assert "settings='MKL_CBWR=COMPATIBLE'" in caplog.text
     caplog.clear()
     _train(store, BASE)
@@ -335,7 +335,9 @@ def test_a_run_that_goes_on_on_another_kind_of_device_says_so_and_records_it(
         patch.setattr(trained_on, "device_name", lambda _: "NVIDIA H100")
         _train(store, BASE, until=2)
     _train(store, BASE)
-    assert "goes on from epoch 2 in another environment (device='NVIDIA H100'" in caplog.text
+    assert (
+        "resumed after epoch 2 in another environment (before: device='NVIDIA H100'" in caplog.text
+    )
     found = _stage(store, stage_keys(BASE)[-1]).environment
     assert found["began_in"] == "epochs to 2: device='NVIDIA H100'"
     assert found["device"] == processor()
