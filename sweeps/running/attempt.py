@@ -40,7 +40,7 @@ _EXPLAINED = (DataError, RuleError, StoreError)
 
 
 def prepare_process() -> None:
-    """Set threads, precision and memory of this process, so that all engines give equal bits."""
+    """Set threads, precision and memory handling, so that all engines give the same bits."""
     fix_precision(os.environ)
     import torch  # a cluster's driver imports this module without torch
 
@@ -268,7 +268,7 @@ def _teacher(assignment: Assignment) -> Teacher | None:
     if state is None:
         raise StoreError(
             "the last state of the teacher is not in the store: the teacher failed, or its state "
-            "is damaged. Run the same command again: it trains the teacher, unless that diverged."
+            "is damaged. Run the same command again to train the teacher, unless it diverged."
         )
     return Teacher(config=assignment.teacher, state=state)
 

@@ -81,7 +81,7 @@ def is_elsewhere() -> bool:
 
 
 def close_environment(environment: MutableMapping[str, str]) -> None:
-    """Remove variables that would make a cluster started by us reachable from other machines.
+    """Set and remove RAY_ variables so that a cluster started by this process is closed to others.
 
     Args:
         environment: Environment of this process, before Ray is imported; changed in place.

@@ -324,7 +324,7 @@ def still(
 
     Args:
         what: Description of the work, such as `starting Ray`.
-        left: Returns what is left to do, printed after the time; None to print the time alone.
+        left: Returns a text on the remaining work, printed after the time; None for no text.
         stream: Output stream; None for stderr.
         after: Seconds before the first line.
         every: Seconds between two lines.

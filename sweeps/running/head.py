@@ -46,7 +46,7 @@ class Head:
     """
 
     def __init__(self, address: str, *, is_own: bool) -> None:
-        """Find the processes to watch; they are watched inside `watched`.
+        """Find the Ray processes to watch; watching begins with `watched`.
 
         Args:
             address: Address of the GCS, HOST:PORT.

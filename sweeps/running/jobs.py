@@ -41,7 +41,7 @@ STOPPED, LOST = 130, 1
 
 
 class ClusterError(Exception):
-    """A cluster cannot run a job, or must not; the message says what to do."""
+    """A cluster cannot run a job, or is not safe to use; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Cluster:
 
     @classmethod
     def connect(cls, address: str) -> "Cluster":
-        """Connect to a cluster after a check that it requires a token and accepts this user's.
+        """Connect to a cluster; check first that it requires a token and accepts the user's token.
 
         Args:
             address: URL of the cluster's dashboard, `http://HOST:PORT`.

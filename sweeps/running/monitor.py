@@ -148,7 +148,7 @@ class Monitor:
         self._track_end(run)
 
     def note(self, line: str) -> None:
-        """Print a line that stays visible; secrets in it are hidden, as it may quote a library."""
+        """Print a line that stays visible; secrets in it are hidden."""
         self._console.note(concealed(line))
 
     def step(self) -> None:
@@ -183,7 +183,7 @@ class Monitor:
             self._hear(asked_to_stop(self.store, self.source.study.name, self.lease.holder))
 
     def close(self) -> None:
-        """Print the final state."""
+        """Print the final progress of the launch."""
         self._console.close()
 
     def run_of(self, key: str) -> Run:

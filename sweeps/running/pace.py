@@ -16,7 +16,7 @@ used."""
 
 @dataclass(kw_only=True, slots=True)
 class Pace:
-    """Measured training speed of a launch, from the seconds of epochs without start-up time.
+    """Measures the training speed of a launch, to estimate when its last run ends.
 
     The estimated time of a run is its work divided by the speed of one slot, plus an overhead. The
     overhead is the median time that ended runs spent in their slots without training. The first run

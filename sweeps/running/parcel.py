@@ -25,7 +25,7 @@ class Parcel:
 
     plugins: tuple[Source, ...]
     configs: Mapping[str, tuple[str, Mapping[str, Any]]]
-    """Name of the problem and values of the configuration, by field of the assignment."""
+    """Name of the problem and values of the configuration, by field: `config` or `teacher`."""
     plain: Mapping[str, Any]
     """Values of the assignment's other fields, by name."""
 

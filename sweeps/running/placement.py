@@ -145,7 +145,7 @@ class Placement:
                     f"no node has memory for a run: a run takes {self.memory_per_run / 1e9:.1f} "
                     f"GB, measured by a step of training, and the largest node has "
                     f"{max(node.memory for node in nodes) / 1e9:.1f} GB free; {advice()}, or add "
-                    "--slots 1 to try"
+                    "--slots 1 to try anyway"
                 )
             raise PlacementError(
                 f"no node has room for a run: a run takes {share:g} GPUs and {self.cpus_per_run} "
@@ -181,15 +181,15 @@ class Placement:
             )
         if asked is None and growth == "by hand" and (self.slots or 0) > room:
             raise PlacementError(
-                f"this cluster has no GPU and room for {room} runs on CPUs now, and --slots "
-                f"{self.slots} lets it grow; add --gpus-per-run 1 to wait for nodes with GPUs, or "
+                f"this cluster has no GPU and room for {room} runs on CPUs now, but --slots "
+                f"{self.slots} asks for more; add --gpus-per-run 1 to wait for nodes with GPUs, or "
                 "--gpus-per-run 0 to train on CPUs"
             )
         if asked and not self.is_auto and growth == "by hand" and not self.slots:
             raise PlacementError(
                 f"--gpus-per-run {asked:g}: no node of this cluster has a GPU, and no autoscaler "
                 "starts one; remove --gpus-per-run to train on CPUs, or, if you are about to join "
-                "nodes with GPUs, add --slots with the runs that they will hold"
+                "nodes with GPUs, add --slots with the number of runs to train on them"
             )
 
     def _share(self, nodes: Sequence[Node], runs: int, growth: Growth) -> float:

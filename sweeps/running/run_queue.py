@@ -15,7 +15,7 @@ from sweeps.state.stages import Need, PlannedRun
 
 
 class RunQueue:
-    """Queue of the runs of a launch, ordered so that each starts after the stages that it needs.
+    """Queue of the runs of a launch; a run is given out once the stages that it needs are stored.
 
     New points of a search are read from storage; everything else is in memory.
     """

@@ -127,7 +127,7 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         return None if self._live else finished
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
-        """Release runs that wait for a stage, if a report says that it is stored.
+        """Release runs that wait for a stage that a report says is stored; Tune calls this.
 
         Args:
             trial_id: Id of the trial.
@@ -145,7 +145,7 @@ class RunSearcher(Searcher):  # type: ignore[misc]
     def on_trial_complete(
         self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
     ) -> None:
-        """Remove a trial that ended, and also its run from the queue unless it is tried again.
+        """Remove a trial that ended, and its run unless it is tried again; Tune calls this.
 
         Args:
             trial_id: Id of the trial.

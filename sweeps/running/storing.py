@@ -69,7 +69,7 @@ class Assignment:
     continue from it."""
     start: int = 0
     """Number of epochs whose stored state the run starts from. It must not start earlier, because
-    this driver has reserved only the later epochs; another one may be training the others."""
+    this driver has reserved only the later epochs; another driver may train the earlier ones."""
 
     @classmethod
     def of(cls, planned: PlannedRun, store: Store, **given: Any) -> Self:
@@ -136,9 +136,9 @@ class Storing:
     def __exit__(
         self, kind: object, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Wait for the stage that is being written; raise its error.
+        """Wait for the stage that is being written; raise the error if writing fails.
 
-        If the block was interrupted, the wait is short and the interrupt is what is raised.
+        After an interrupt the wait is short, and the interrupt is raised, not that error.
         """
         self._uses_thread = False
         if error is None or isinstance(error, Exception):

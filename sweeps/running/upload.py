@@ -80,8 +80,7 @@ class Upload:
         Args:
             folder: The working directory.
             excludes: Patterns as in a .gitignore, in addition to the ignore files of each folder.
-            kept: Files and folders that are never uploaded, whatever their name, with links
-                resolved.
+            kept: Resolved paths of files and folders that are never uploaded.
 
         Raises:
             UploadError: If a file cannot be uploaded.

@@ -104,7 +104,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
     def on_trial_result(
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
-        """Pass a report of a run to the monitor: stored epochs, and a reason if it stopped."""
+        """Pass a report of a run to the monitor; Tune calls this for each report."""
         run = self._run_of(trial)
         self._nodes[run.key] = result.get("device", "").partition("/")[0]
         self._monitor.report(run, result, self._retries.attempts(run) + 1)

@@ -172,7 +172,7 @@ class Proposals:
         return told
 
     def tell(self, point: Point) -> None:
-        """Store that a point has ended: its state, and its objectives or its number of seeds."""
+        """Store how a point ended: its state, and its objectives or its number of seeds."""
         with self._answering():
             if point.num_seeds is not None:
                 given = self._study.user_attrs.get(NUM_SEEDS, {})

@@ -56,7 +56,7 @@ class RunSource(Protocol):
         """Return an upper bound of the runs that `more` may still return, to estimate the end.
 
         Args:
-            slots: Number of runs trained in parallel; GPU-hours are spent that much faster.
+            slots: Number of runs trained in parallel; decides how fast GPU-hours are spent.
         """
 
 
@@ -75,7 +75,7 @@ class FixedSource:
 
     @property
     def study(self) -> Study:
-        """The study."""
+        """The study whose runs this source gives out."""
         return self._study
 
     def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
@@ -107,11 +107,11 @@ class BudgetedSource:
         store: Store,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create a source for a plan.
+        """Create a source that gives out the runs to train in a plan.
 
         Args:
             study: A study with a budget.
-            plan: The missing runs.
+            plan: The plan of the study.
             store: The store of results, from which past spending is read.
             clock: Returns the time in seconds; measures what the launch spends of the budget.
         """
@@ -132,7 +132,7 @@ class BudgetedSource:
 
     @property
     def study(self) -> Study:
-        """The study."""
+        """The study whose runs this source gives out."""
         return self._study
 
     def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:

@@ -92,9 +92,10 @@ def statement_key(study: Study, claim: Claim) -> str:
 
 
 def state(study: Study, store: Store) -> None:
-    """Record the claims of a new launch in the store; a claim recorded before keeps its record.
+    """Record the claims of a new launch in the store.
 
-    If the launch has more seeds or other planned looks, the record of a known claim says so.
+    A known claim keeps the time of its first launch; more seeds or other planned looks are added
+    to its record.
     """
     known = dict(_read(study, store))
     current = {statement_key(study, claim) for claim in study.claims}

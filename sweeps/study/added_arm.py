@@ -25,7 +25,8 @@ class AddedArm:
 def name_of_point(number: int) -> str:
     """Return the arm name of a point, such as `point 3`.
 
-    No arm of a study file has such a name: those have no space, or a `=` too (grid points).
+    No arm of a study file has such a name. Only names of grid points contain a space there, and
+    those also contain `=`.
     """
     return f"point {number}"
 

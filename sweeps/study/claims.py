@@ -117,7 +117,7 @@ class StatedComparison(Checked):
 
     @property
     def relation(self) -> Relation:
-        """The relation that is given: the name of the only one of these fields that is set."""
+        """The one field among `less`, `greater`, `at_least`, `at_most` and `within` that is set."""
         return self._relations()[0]
 
     @property
@@ -145,10 +145,10 @@ class StatedComparison(Checked):
 
     @property
     def terms(self) -> Mapping[str, float]:
-        """Factor of each arm in the tested value, which is the left minus the right side.
+        """Factor of each arm in the tested value, which is the left side minus the right side.
 
-        For `less: [A, B]` the factors are 1 for A and -1 for B. Arms that cancel are left out, and
-        so is a number (`number`).
+        For `less: [A, B]` the factors are 1 for A and -1 for B. Arms that cancel are left out. A
+        number on the right side is not subtracted; it shifts `allowed` instead.
         """
         found: dict[str, float] = {}
         for side, sign in zip(self._sides(), (1.0, -self.times), strict=True):
@@ -163,14 +163,14 @@ class StatedComparison(Checked):
 
     @property
     def allowed(self) -> tuple[float, float]:
-        """The bounds between which the claim is true, for the sum of arms times their `terms`."""
+        """Smallest and largest tested value (see `terms`) for which the claim is true."""
         middle, margin = self.number or 0.0, self.margin or 0.0
         low = -math.inf if self.relation in ("less", "at_most") else middle - margin
         high = math.inf if self.relation in ("greater", "at_least") else middle + margin
         return low, high
 
     def judge(self, low: float, high: float) -> Decision:
-        """Return the verdict for a confidence interval of the sum of arms times their `terms`.
+        """Return the verdict, given a confidence interval of the tested value (see `terms`).
 
         Args:
             low: Lower end of the interval.
@@ -199,9 +199,9 @@ class StatedComparison(Checked):
     def settled(
         self, least: float, most: float, terms: Mapping[str, float] | None = None
     ) -> Decision | None:
-        """Return the verdict that follows from the bounds of the metric; None if it needs runs.
+        """Return the verdict if the bounds of the metric decide it without any run, else None.
 
-        `undecided` means that no interval inside the bounds can support the claim.
+        `undecided` means that no confidence interval within the bounds can support the claim.
 
         Args:
             least: Smallest possible value of the metric.

@@ -254,7 +254,7 @@ class Search:
         return frozenset(shared - {0})
 
     def fingerprint(self, seeds: Sequence[int]) -> str:
-        """Return a hash of 8 digits; searches with different hashes are different searches.
+        """Return a hash of 8 digits that identifies the search.
 
         It depends on the space, the objectives, the base configuration, the seeds, the sampler, the
         pruning and the plugins. More points, a budget, `stop`, `warm_start` or a confirmation only
@@ -315,8 +315,8 @@ class SearchHistory:
     points: tuple[Point, ...] = ()
     """Points in the order of their numbers."""
     ended: str | None = None
-    """Reason why the search proposes no more points, to follow `the search` in a sentence; None
-    while it goes on."""
+    """Reason why the search proposes no more points, such as `used up its budget of 2 hours` (the
+    subject is the search); None while it continues."""
     importances: Mapping[str, float] = field(default_factory=dict)
     """Importance of each parameter for the first objective, as a share of 1 (PED-ANOVA over means
     of complete points). Only for parameters that exist at every point. Empty if not requested, or

@@ -28,7 +28,7 @@ class UntilDecided(Checked):
     at_most: _Number
     """Number of seeds at the last look."""
     until: Literal["decided"]
-    """The condition that ends the study; `decided`, all claims are decided, is the only one."""
+    """Condition that ends the study. The only one is `decided`: all claims are decided."""
     looks: (
         Annotated[int, Range(2, MAX_LOOKS)]
         | Annotated[tuple[_Number, ...], Distinct(may_be_empty=False)]
@@ -39,8 +39,8 @@ class UntilDecided(Checked):
     same level at every look (Pocock). 0: almost none at the first looks, and at the last nearly
     that of a single look (O'Brien-Fleming)."""
     futility: Annotated[float, Range(0, 0.5)] = 0.1
-    """A claim gets no more seeds if the probability, given its seeds so far, that the last look
-    decides it is below this value. 0 turns this rule off."""
+    """Smallest probability, given the seeds so far, that the last look decides a claim; below it
+    the claim gets no more seeds. 0 turns this rule off."""
 
     def check(self) -> None:
         """Check that the looks fit between the smallest and the largest number of seeds.
