@@ -199,15 +199,15 @@ class RunMemory:
             return f"a run takes {size} of the {total} of a GPU; --gpus-per-run {share:g} fits"
         free = f"{free_for_runs(study) / 1e9:.1f} GB"
         fit = self.side_by_side(study)
-        how = "measured by a step"
+        how = "measured in a training step"
         if self.is_least:
-            size, how = f"at least {size}", f"as a step held after {_PATIENCE:.0f} s"
+            size, how = f"at least {size}", f"held by a training step after {_PATIENCE:.0f} s"
         if self.lacks(study):
             return (
                 f"WARNING, a run takes {size}, {how}, and only {free} are free; free memory, or "
                 "reduce batch_size, the size of the images or the network"
             )
-        return f"a run takes {size}, {how}; {free} are free: {fit} side by side"
+        return f"a run takes {size}, {how}; {free} are free, enough for {fit} at a time"
 
     def lacks(self, study: Study) -> bool:
         """Return True if a run on the CPU takes more memory than is free."""

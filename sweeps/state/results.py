@@ -144,7 +144,7 @@ def ended_on_budget(study: Study, results: Iterable[RunResult]) -> str | None:
 def read_predictions(
     results: Sequence[RunResult], store: Store
 ) -> "tuple[Predictions | None, ...]":
-    """Return the predictions of each run; None if it is not complete or they are missing."""
+    """Return the stored predictions of each run; None for a run that is incomplete or has none."""
     records = {
         result.stage.key: result.records[-1]
         for result in results

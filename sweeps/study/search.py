@@ -48,8 +48,8 @@ class Point:
     values: Mapping[str, Any]
     """Value of each parameter that exists at this point, by dotted path."""
     state: PointState
-    """`failed`: a seed diverged, so there is no mean. If a seed failed for another reason, the
-    point stays `open`, and the next launch tries that seed again."""
+    """`failed`: a run of the point diverged, so there is no mean. After another kind of failure the
+    point stays `open`, and the next launch tries the failed run again."""
     num_seeds: int | None = None
     """Number of seeds at which the point was trained (the first ones of the study), if it was
     pruned or failed before it had all seeds; otherwise None."""
@@ -115,7 +115,8 @@ class SearchStrategy(Checked):
     warm_start: bool = False
     """True to add results that other launches have stored as points, before any is proposed."""
     select: SelectionRule = "val-mean"
-    """Rule that selects the best point."""
+    """Rule that selects the best point. `val-mean`: the lowest mean of the first objective.
+    `val-1se`: the simplest point whose mean is within one standard error of the lowest."""
     confirm: Confirmation | None = None
     """Final test with new seeds. None for no test."""
 

@@ -125,7 +125,7 @@ def test_a_step_that_takes_long_is_left_with_what_it_held(
         assert found is not None
         assert found.is_least
         assert 10**6 < found.per_run < 10**8
-        assert "at least 0.0 GB, as a step held after 1 s" in found.says(digits)
+        assert "at least 0.0 GB, held by a training step after 1 s" in found.says(digits)
 
 
 def test_a_run_that_takes_more_than_is_free_is_warned_of(
@@ -133,9 +133,9 @@ def test_a_run_that_takes_more_than_is_free_is_warned_of(
 ) -> None:
     monkeypatch.setattr(run_memory, "free_bytes", lambda: GB)
     said = RunMemory(per_run=2 * GB, is_measured=True, device="cpu").says(digits)
-    assert said.startswith("WARNING, a run takes 2.0 GB, measured by a step, and only ")
+    assert said.startswith("WARNING, a run takes 2.0 GB, measured in a training step, and only ")
     assert "reduce batch_size" in said
-    assert "side by side" not in said
+    assert "at a time" not in said
 
 
 def test_at_least_one_run_is_tried(digits: Study, monkeypatch: pytest.MonkeyPatch) -> None:
