@@ -110,7 +110,9 @@ def starting(leave: Callable[[], None]) -> AbstractContextManager[None]:
         KeyboardInterrupt: If a signal such as Ctrl-C arrived; replaces the errors that follow from
             it.
     """
-    of_before = frozenset(psutil.Process().children())  # includes those of a failed start
+    of_before = frozenset(
+        psutil.Process().children()
+    )  # includes processes of an earlier, failed start
     own: dict[str, psutil.Process] = {}
 
     def lost() -> str | None:
@@ -200,7 +202,7 @@ def _watched(
         leaving.start()
         leaving.join(_PATIENCE)
         with suppress(OSError, ValueError):  # the reader may be gone
-            print(told, file=sys.stderr, flush=True)  # noqa: T201  the last it can say
+            print(told, file=sys.stderr, flush=True)  # noqa: T201  the last output of this process
         os._exit(code)
 
     with arrivals() as is_interrupted:
@@ -213,7 +215,9 @@ def _watched(
             raise cause from error
         finally:
             over.set()
-        if (cause := _cause(found, is_interrupted)) is not None:  # it was swallowed
+        if (
+            cause := _cause(found, is_interrupted)
+        ) is not None:  # a library swallowed the interrupt
             raise cause
 
 

@@ -118,7 +118,7 @@ class Deadline:
         ]
 
 
-def train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the caller
+def train_inline(  # noqa: PLR0913  independent objects that the caller opens
     source: RunSource,
     store: Store,
     tracker: Tracker,
@@ -209,7 +209,7 @@ def _awaited(queue: RunQueue, monitor: Monitor) -> PlannedRun | None:
     return planned
 
 
-def _train(  # noqa: PLR0913  what a run reports to
+def _train(  # noqa: PLR0913  the run and the objects that it reports to
     planned: PlannedRun,
     assignment: Assignment,
     monitor: Monitor,

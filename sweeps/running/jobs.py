@@ -177,7 +177,7 @@ def _one_message(address: str) -> Iterator[None]:
             f"into the file ~/{_TOKEN}, or set RAY_AUTH_TOKEN_PATH to another file with it."
         ) from error
     except (OSError, RuntimeError, ValueError) as error:
-        raise ClusterError(f"{address}: {_first_line(error)}") from error
+        raise ClusterError(f"{address}: Ray's job client failed: {_first_line(error)}") from error
 
 
 def _require_token_mode(address: str) -> None:

@@ -23,7 +23,7 @@ from sweeps.state.results import RunResult, read_results
 from sweeps.tracking.tracker import Tracker
 
 
-def train(  # noqa: PLR0913  each is a thing of its own, opened by the caller
+def train(  # noqa: PLR0913  independent objects that the caller opens
     source: RunSource,
     store: Store,
     tracker: Tracker,

@@ -91,7 +91,9 @@ class Monitor:
     def start(self, run: Run) -> None:
         """Show that a run has started to train."""
         self._board.start(run)
-        self._progress_at = 0.0  # published before the first step, which may kill the process
+        self._progress_at = (
+            0.0  # so that `step` publishes the start before training, which may kill the process
+        )
         self._console.change(f"{run.arm} seed {run.seed} starts")
 
     def report(self, run: Run, report: dict[str, Any], attempts: int = 1) -> None:
@@ -247,7 +249,7 @@ class Monitor:
 
     def _track_end(self, run: Run) -> None:
         """Write the end of a run to MLflow; this also updates the mean of its arm."""
-        with suppress(StoreError):  # the end of the launch writes what MLflow then lacks
+        with suppress(StoreError):  # the end of the launch writes what is missing in MLflow
             deepest_first = self.store.read_all(reversed(stage_keys(run.config)))
             stage = next(iter(deepest_first.values()), None)
             failure = self.failures.get(run.key)

@@ -47,7 +47,7 @@ for _logger in ("ray.tune.execution.tune_controller", "ray.tune.tune"):
     logging.getLogger(_logger).setLevel(logging.CRITICAL)
 
 
-def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the caller
+def tune_runs(  # noqa: PLR0913  independent objects that the caller opens
     source: RunSource,
     first: Sequence[PlannedRun],
     store: Store,
@@ -115,7 +115,7 @@ def tune_runs(  # noqa: PLR0913  each is a thing of its own, opened by the calle
     return monitor.failures
 
 
-def _fit(  # noqa: PLR0913  each is a thing of its own
+def _fit(  # noqa: PLR0913  independent objects
     searcher: RunSearcher,
     watch: Watch,
     interrupts: Interrupts,
@@ -150,7 +150,7 @@ def _fit(  # noqa: PLR0913  each is a thing of its own
     ).fit()
 
 
-def _parameters(  # noqa: PLR0913  all that a process has to know
+def _parameters(  # noqa: PLR0913  everything that a worker process needs
     monitor: Monitor,
     slots: Slots,
     retries: Retries,

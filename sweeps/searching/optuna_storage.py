@@ -50,7 +50,7 @@ def answering(url: str) -> Iterator[None]:
         reason = (str(cause).splitlines() or [type(cause).__name__])[0]
         shown = database_address(url)
         raise SearchError(
-            f"Optuna storage of the search, {shown}: {scrubbed(reason, url, shown)}"
+            f"Optuna's storage {shown} cannot be used: {scrubbed(reason, url, shown)}"
         ) from None  # the cause may quote the password
 
 

@@ -163,7 +163,7 @@ def has_settled(points: Sequence[Point], variances: Mapping[str, float], after: 
     return best_before - best_of_last < math.sqrt(math.fsum(known) / len(known))
 
 
-def is_clearly_worse(  # noqa: PLR0913  two points, and the search that they are of
+def is_clearly_worse(  # noqa: PLR0913  two points and settings of their search
     errors: Sequence[float],
     best: Sequence[float],
     *,

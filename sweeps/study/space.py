@@ -250,7 +250,7 @@ class Space:
         If a path has no value, the target cannot exist.
         """
         allowed = {path: (value,) for path, value in target.items()}
-        for parameter in reversed(self.parameters):  # it comes after those it depends on
+        for parameter in reversed(self.parameters):  # each comes after those it depends on
             if parameter.path in allowed:
                 for path, among in parameter.when.items():
                     known = allowed.get(path, among)

@@ -41,7 +41,7 @@ def test_a_launch_whose_cluster_is_gone_says_so_and_the_next_goes_on(
         victim.kill()
         said = launch.end(1).stderr
     assert f"the Ray cluster has died: Ray's process {name} (pid {victim.pid}) has ended" in said
-    assert "the same command again goes on where it stopped" in said
+    assert "run the same command again to continue" in said
     assert "Traceback" not in said
     wait_for(lambda: not any(map(_lives, below)), timeout=10)
     assert not folder.exists()

@@ -56,7 +56,7 @@ def test_a_launch_ends_with_what_its_own_cluster_stands_on(
         launch()
     assert goes_on, "the cluster lives without it"
     assert f"Ray's process {name} (pid {processes[name].pid}) has ended" in str(raised.value)
-    assert "the same command again goes on" in str(raised.value)
+    assert "run the same command again to continue" in str(raised.value)
     assert "\n" not in str(raised.value)
 
 

@@ -195,9 +195,9 @@ def test_a_missing_or_wrong_token_is_told_in_one_line(
     with pytest.raises(ClusterError) as caught:
         Cluster.connect(server.address)
     assert str(caught.value) == (
-        f"{server.address}: the cluster {found}; RAY_AUTH_TOKEN_PATH, or else "
-        "~/.config/mixsweep/ray_token, must be a file with the "
-        "token that the cluster was started with."
+        f"{server.address}: the cluster {found}; write the token that the cluster was started with "
+        "into the file ~/.config/mixsweep/ray_token, or set RAY_AUTH_TOKEN_PATH to another file "
+        "with it."
     )
 
 
@@ -206,7 +206,9 @@ def test_a_cluster_of_an_old_version_is_refused_in_one_line(server: RayServer) -
     with pytest.raises(ClusterError) as caught:
         Cluster.connect(server.address)
     told = str(caught.value)
-    assert told.startswith(f"{server.address}: Ray version 1.2.0 is running on the cluster.")
+    assert told.startswith(
+        f"{server.address}: Ray's job client failed: Ray version 1.2.0 is running on the cluster."
+    )
     assert "\n" not in told
 
 
@@ -243,7 +245,9 @@ def test_a_cluster_that_does_not_say_its_jobs_is_told_in_one_line(server: RaySer
     with pytest.raises(ClusterError) as caught:
         cluster.job_of(MINE)
     told = str(caught.value)
-    assert told == f"{server.address}: Request failed with status code 500: Traceback"
+    assert told == (
+        f"{server.address}: Ray's job client failed: Request failed with status code 500: Traceback"
+    )
 
 
 def test_a_job_is_started_with_its_folder_and_what_was_given(
@@ -269,7 +273,10 @@ def test_a_job_that_the_cluster_refuses_is_told_in_one_line(server: RayServer, s
     with pytest.raises(ClusterError) as caught:
         cluster.start("j", "true", {}, {})
     told = str(caught.value)
-    assert told == f"{server.address}: Request failed with status code {status}: job j was there"
+    assert told == (
+        f"{server.address}: Ray's job client failed: Request failed with status code {status}: "
+        "job j was there"
+    )
 
 
 def test_a_folder_that_cannot_be_uploaded_is_told_in_one_line(
@@ -371,7 +378,8 @@ def test_a_cluster_that_is_gone_is_told_after_a_while_and_that_the_job_may_go_on
     with pytest.raises(ClusterError) as caught:
         cluster.follow("j")
     assert str(caught.value) == (
-        f"{server.address}: Request failed with status code 503: .; the job may still run"
+        f"{server.address}: Ray's job client failed: Request failed with status code 503: .; the job "
+        "may still run"
     )
     assert 10 < clock.now - started < 15
 

@@ -31,7 +31,7 @@ def _device(number: int) -> MachineFault:
 @pytest.mark.parametrize(
     ("text", "kind", "cause"),
     [
-        (KILLED_BY_RAY, "memory", "its node used 3.7 GB and may use 0.5 GB"),
+        (KILLED_BY_RAY, "memory", "the node used 3.7 GB of memory and may use 0.5 GB"),
         ("Traceback\n  x\nMemoryError: no\nmemory: std::bad_alloc", "memory", "std::bad_alloc"),
         ("Traceback\ntorch.OutOfMemoryError: CUDA out of memory.", "memory", "CUDA out of memory."),
         (

@@ -190,7 +190,7 @@ def test_ray_kills_a_process_beside_others_and_only_one_run_by_itself_fails(
     assert watch.judge_killed([other], text) is other
     assert monitor.failures.keys() == {other.key}
     assert (
-        "its node used 9.5 GB and may use 9.5 GB; reduce batch"
+        "the node used 9.5 GB of memory and may use 9.5 GB; reduce batch"
         in monitor.failures[other.key].message
     )
     assert watch.judge_killed([], text) is None

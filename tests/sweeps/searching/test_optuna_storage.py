@@ -59,7 +59,7 @@ def test_a_journal_that_is_none_or_damaged_is_named_in_one_line(
         with pytest.raises(SearchError) as caught:
             opened(study, str(journal))
         said = str(caught.value)
-        assert said.startswith(f"Optuna storage of the search, {journal}: {JOURNALS[damage]}")
+        assert said.startswith(f"Optuna's storage {journal} cannot be used: {JOURNALS[damage]}")
         assert len(said.splitlines()) == 1
 
 
