@@ -110,9 +110,7 @@ def starting(leave: Callable[[], None]) -> AbstractContextManager[None]:
         KeyboardInterrupt: If a signal such as Ctrl-C arrived; replaces the errors that follow from
             it.
     """
-    of_before = frozenset(
-        psutil.Process().children()
-    )  # includes processes of an earlier, failed start
+    of_before = frozenset(psutil.Process().children())  # includes those of a failed start
     own: dict[str, psutil.Process] = {}
 
     def lost() -> str | None:
@@ -215,9 +213,7 @@ def _watched(
             raise cause from error
         finally:
             over.set()
-        if (
-            cause := _cause(found, is_interrupted)
-        ) is not None:  # a library swallowed the interrupt
+        if (cause := _cause(found, is_interrupted)) is not None:  # its exception was swallowed
             raise cause
 
 

@@ -91,9 +91,8 @@ class Monitor:
     def start(self, run: Run) -> None:
         """Show that a run has started to train."""
         self._board.start(run)
-        self._progress_at = (
-            0.0  # so that `step` publishes the start before training, which may kill the process
-        )
+        # The next `step` publishes the start, before training, which may kill the process.
+        self._progress_at = 0.0
         self._console.change(f"{run.arm} seed {run.seed} starts")
 
     def report(self, run: Run, report: dict[str, Any], attempts: int = 1) -> None:

@@ -293,7 +293,7 @@ def test_a_bad_search_of_a_file_is_refused_at_its_key(
 
 def test_a_grid_of_a_file_has_no_budget_and_no_warm_start(tmp_path: Path) -> None:
     grid = STUDY.replace("32.0]", "32.0], values: 3").replace("points: 6", "sampler: grid")
-    with pytest.raises(StudyError, match=r"search\.budget: budget must be absent with sampler grid"):
+    with pytest.raises(StudyError, match=r"search\.budget: budget must be absent with sampler"):
         read(tmp_path, grid + "  budget: {hours: 1}\n")
     with pytest.raises(
         StudyError,

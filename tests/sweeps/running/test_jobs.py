@@ -378,8 +378,8 @@ def test_a_cluster_that_is_gone_is_told_after_a_while_and_that_the_job_may_go_on
     with pytest.raises(ClusterError) as caught:
         cluster.follow("j")
     assert str(caught.value) == (
-        f"{server.address}: Ray's job client failed: Request failed with status code 503: .; the job "
-        "may still run"
+        f"{server.address}: Ray's job client failed: Request failed with status code 503: .; the "
+        "job may still run"
     )
     assert 10 < clock.now - started < 15
 
