@@ -227,7 +227,7 @@ except head.HeadLostError as lost:
     print(lost)
 print("alive", flush=True)
 """
-LOST = "Ray did not start on this machine (its {} (pid "
+LOST = "Ray did not start on this machine (Ray's process {} (pid "
 
 
 @pytest.mark.parametrize(
