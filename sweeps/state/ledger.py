@@ -82,7 +82,7 @@ class Launch:
 
     @property
     def plugins(self) -> tuple[str, ...]:
-        """The options `--plugin FILE` of the command line."""
+        """The `--plugin FILE` options in the command line of the launch."""
         return tuple(re.findall(r"--plugin(?:=| )(?:'[^']*'|\S+)", printable(self.command)))
 
     def num_finished(self, stored: Iterable[str]) -> int:

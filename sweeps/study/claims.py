@@ -73,7 +73,7 @@ class StatedComparison(Checked):
     """Read-out of the compared numbers; None for the read-out of the study."""
     together: Annotated[tuple[str, ...], Distinct()] = ()
     """Arms that are evaluated as ensembles: the probabilities of several networks are averaged.
-    Other arms are evaluated as single networks. Only for the metrics in `TOGETHER`."""
+    Other arms are evaluated as single networks. Only for metrics of predictions."""
     networks: Literal[2, 3, 5, 10] | None = None
     """Number of networks in an ensemble, each trained at another seed; None without `together`."""
 
@@ -145,7 +145,7 @@ class StatedComparison(Checked):
 
     @property
     def terms(self) -> Mapping[str, float]:
-        """Factor of each arm in the tested value, which is the left side minus the right side.
+        """Factor of each arm in the compared difference: left side minus right side.
 
         For `less: [A, B]` the factors are 1 for A and -1 for B. Arms that cancel are left out. A
         number on the right side is not subtracted; it shifts `allowed` instead.
@@ -163,14 +163,14 @@ class StatedComparison(Checked):
 
     @property
     def allowed(self) -> tuple[float, float]:
-        """Smallest and largest tested value (see `terms`) for which the claim is true."""
+        """Smallest and largest compared difference (`terms`) for which the claim is true."""
         middle, margin = self.number or 0.0, self.margin or 0.0
         low = -math.inf if self.relation in ("less", "at_most") else middle - margin
         high = math.inf if self.relation in ("greater", "at_least") else middle + margin
         return low, high
 
     def judge(self, low: float, high: float) -> Decision:
-        """Return the verdict, given a confidence interval of the tested value (see `terms`).
+        """Return the verdict, given a confidence interval of the compared difference (`terms`).
 
         Args:
             low: Lower end of the interval.

@@ -24,7 +24,7 @@ class Last:
         return records[-1].metrics.get(metric)
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest possible number, given those of the metric."""
+        """Return the lowest and highest value of this read-out, given those of the metric."""
         return least, most
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class MeanOfLast(Checked):
         return fmean(last) if len(last) == self.evaluations else None
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest possible number, given those of the metric."""
+        """Return the lowest and highest value of this read-out, given those of the metric."""
         return least, most
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class Averaged:
         return records[-1].metrics.get(f"{metric}_averaged")
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest possible number, given those of the metric."""
+        """Return the lowest and highest value of this read-out, given those of the metric."""
         return least, most
 
     def __str__(self) -> str:
@@ -96,7 +96,7 @@ class BestValidation:
         return _read_at_best(records, metric, len(records))
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest possible number, given those of the metric."""
+        """Return the lowest and highest value of this read-out, given those of the metric."""
         return least, most
 
     def __str__(self) -> str:
@@ -126,7 +126,7 @@ class EarlyStopping(Checked):
         return _read_at_best(records, metric, self.patience)
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest possible number, given those of the metric."""
+        """Return the lowest and highest value of this read-out, given those of the metric."""
         return least, most
 
     def __str__(self) -> str:
@@ -167,7 +167,7 @@ class Rise:
         return measured[-1] - min(measured) if metric in records[-1].metrics else None
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest possible number, given those of the metric."""
+        """Return the lowest and highest value of this read-out, given those of the metric."""
         return 0.0, most - least
 
     def __str__(self) -> str:
@@ -198,7 +198,7 @@ class Peak:
         return max(value - max(first, last) for value, first, last in lows)
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest possible number, given those of the metric."""
+        """Return the lowest and highest value of this read-out, given those of the metric."""
         return 0.0, most - least
 
     def __str__(self) -> str:

@@ -129,7 +129,7 @@ class Categorical(Checked):
         require(fits, "choices must have at least one value, and none twice", self, "choices")
 
     def values(self) -> tuple[str | int | float | bool | None, ...]:
-        """Return all values in the order of the file."""
+        """Return all values in the order of the study file."""
         return self.choices
 
     def holds(self, value: Any) -> bool:
