@@ -1,11 +1,11 @@
-"""mixsweep: studies from Python. Five names, for notebooks and scripts.
+"""mixsweep: run studies and read their results from Python, in notebooks and scripts.
 
 Example::
 
     import mixsweep
 
     study = mixsweep.read_study("digits", "seeds=3")     # a bundled name or a path, and overrides
-    for record in mixsweep.train(study.runs()[0]):       # one run, here and now; nothing is stored
+    for record in mixsweep.train(study.runs()[0]):       # one run, in this process, not stored
         print(record.epoch, record.metrics["test/error"])
 
     results = mixsweep.run("digits", home="runs")        # trains what is missing, then reports
@@ -16,9 +16,9 @@ Example::
     results.predictions                                  # logits of validation and test images
     results.figures["learning_curves"]                   # shows itself; `.frame` has its numbers
 
-A study is a value (`sweeps.study.study.Study`): `arms`, `seeds`, `runs()`. In place of a name or a
-path every function takes a mapping with the keys of a study file. `run` does what `mixsweep run`
-does; nothing else here starts Ray or writes a file.
+A study is an immutable object (`sweeps.study.study.Study`) with `arms`, `seeds` and `runs()`. In
+place of a name or path, every function also accepts a mapping with the keys of a study file. `run`
+does the same as `mixsweep run`; no other function of this module starts Ray or writes a file.
 """
 
 import inspect
@@ -55,13 +55,12 @@ _COLUMNS, _ROWS = 120, 60
 
 
 class Results:
-    """The results of a study, read once from a home or store; each table is computed on access."""
+    """The stored results of a study, read once; each table and figure is computed on access."""
 
     study: Study
     """The study; if it is a search, its proposed points are included as arms."""
     stored: tuple[RunResult, ...]
-    """Results of each run, in the order of `study.runs()`: epoch records, environment facts,
-    outcome."""
+    """Results of each run, in the order of `study.runs()`: records, environments and outcome."""
 
     def __init__(self, request: Request) -> None:
         """Read the results of a study; call `load` instead of this constructor."""
@@ -151,7 +150,7 @@ def read_study(reference: Reference, *overrides: str) -> Study:
         overrides: `PATH=VALUE` texts, for example `"seeds=3"`, as for `--set`.
 
     Raises:
-        StudyError: If the file, an override or the study is invalid; lists every fault.
+        StudyError: If the file, an override or the study is invalid; the message lists all faults.
     """
     if isinstance(reference, Mapping):
         return study_of(reference, overrides)
@@ -175,7 +174,7 @@ def run(
         study: Name of a bundled study, the path of a study file, or a mapping with its keys.
         overrides: `PATH=VALUE` texts, as for `--set`.
         home: Folder for everything that mixsweep writes.
-        store: Checkpoint store elsewhere, a path or an fsspec URL; None for the one in `home`.
+        store: Path or fsspec URL of the checkpoint store; None for the store in `home`.
         engine: `inline` trains in this process, one run after another; `ray` trains runs in
             parallel.
         slots: Number of parallel runs with Ray; None for as many as CPUs or GPUs allow.
@@ -205,17 +204,16 @@ def load(
     """Return the stored results of a study, finished or not.
 
     Args:
-        study: Name of a bundled study, the path of a study file, or a mapping with its keys. Also
-            the name of a study launched in this home, which is read with the settings of its newest
-            launch.
+        study: Name of a bundled study, the path of a study file, or a mapping with its keys; or the
+            name of a study launched in this home, whose newest launch is then read.
         overrides: `PATH=VALUE` texts, the same as in the launch.
         home: Folder that `run` or `mixsweep run` wrote to.
-        store: Checkpoint store elsewhere, a path or an fsspec URL; None for the one in `home`.
+        store: Path or fsspec URL of the checkpoint store; None for the store in `home`.
 
     Raises:
         StudyError: If the study is invalid.
         StoreError: If the store cannot be read.
-        RefusedError: If the home and the store contain nothing of the study.
+        RefusedError: If neither the home nor the store contains results of the study.
     """
     request = _request(study, overrides, home, store)
     request.require_stored()
@@ -247,13 +245,13 @@ def train(
         device: `cpu`, `cuda` or `cuda:NUMBER`.
 
     Raises:
-        ValueError: If the run needs a teacher, which only a launch trains, or the device is not one
-            of the three above.
+        ValueError: If the run learns from a teacher (only a launch trains teachers), or `device` is
+            not of one of the three forms above.
         DataError: If the dataset of the run is not on this machine.
     """
     if run.teacher is not None:
         raise ValueError(
-            "a run that learns from a teacher must be trained by its study, "
+            "a run that learns from a teacher must be trained with its study, by `mixsweep.run`, "
             f"got ({run.arm=}, {run.seed=})."
         )
     if device.partition(":")[0] not in {"cpu", "cuda"}:

@@ -1,8 +1,8 @@
-"""Names for plugins: base classes for parts of studies, `Dataset`, types of limits, and `use`.
+"""Names that plugins import: base classes, `Dataset`, `Problem`, types with limits, and `use`.
 
 A plugin is one Python file given by `--plugin FILE`, or an installed package with entry points of
-the group `mixsweep`. Its public classes that extend one of the base classes here can be used in
-study files under their `tag` or `name`; so can its values of type `Dataset`::
+the group `mixsweep`. Study files can use the plugin's public classes that extend a base class of
+this module, by `tag` or `name`, and its values of type `Dataset` or `Problem`::
 
     from dataclasses import dataclass
     from mixsweep.plugins import Count, Model
@@ -121,13 +121,13 @@ __all__ = [
 def use(file: str | Path) -> tuple[str, ...]:
     """Load a plugin file into this process; return the names of its entries.
 
-    An entry reads like `model tiny` or `dataset roses`. When an edited file is loaded again, it
-    replaces what it added before.
+    A returned name is a text such as `model tiny` or `dataset roses`. When an edited file is loaded
+    again, the entries that it added before are replaced.
 
     Args:
         file: Path of a Python file.
 
     Raises:
-        PluginError: If the file cannot be loaded; nothing is added in that case.
+        PluginError: If the file cannot be loaded; then no entry is added.
     """
     return _use(file).names

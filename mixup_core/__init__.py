@@ -1,6 +1,6 @@
 """Core of mixsweep: mixing laws, datasets, models, the training loop and the store of results.
 
-The package trains runs without a sweep around them:
+The package can train a single run without a study file:
 
     from mixup_core.images.config import TrainConfig
     from mixup_core.images.mix_config import MixConfig
@@ -8,6 +8,6 @@ The package trains runs without a sweep around them:
     from mixup_core.images.data.datasets import load
     from mixup_core.images.training import fit
 
-It needs torch, torchvision, numpy, scipy and fsspec only. Import its modules by name; a
-configuration can then be read without loading torch.
+The package needs torch, torchvision, numpy, scipy and fsspec only. Import its modules by name, as
+above: code that only reads a configuration then does not load torch.
 """

@@ -1,4 +1,4 @@
-"""Addresses: the part of a URL that can be shown and recorded without revealing secrets."""
+"""Addresses: URLs and paths without passwords and other secrets, to be shown and recorded."""
 
 import re
 from dataclasses import dataclass, replace
@@ -17,16 +17,17 @@ _LOGIN = re.compile(r"[^/@]*:[^@]*@")
 """Matches `USER:PASSWORD@` at the start of a path, a sign that the scheme of a URL is missing."""
 _ANYWHERE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S*")
 _TRAILING = ".,;:!?'\"`)]}>"
-"""Characters at the end of a URL that are punctuation of the sentence around it."""
+"""Punctuation marks that can follow a URL in a sentence and are not part of the URL."""
 _WHOLE_WORD = 4
 """Minimum length of a hidden word that is also replaced inside longer words."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Address:
-    """An address that is safe to show: no login, no query, no part that could be secret.
+    """A URL or path that is safe to show: login, query and parts that may be secret are hidden.
 
-    `str` formats it. An address with hidden parts cannot be opened (see `is_whole`).
+    `str` returns the text to show. If a part is hidden, that text cannot be opened as a URL (see
+    `is_whole`).
     """
 
     scheme: str = ""
@@ -65,11 +66,11 @@ class Address:
         has_login: bool = False,
         query: str = "",
     ) -> "Address":
-        """Return the part of an address that is safe to show, from its parsed components.
+        """Build an address from the components of a URL, hiding those that may be secret.
 
-        Pass the components as the library that opens the address parses them. An `@` after the
-        login means that a secret contains an unquoted reserved character. Then any component could
-        belong to the secret, and only the scheme is kept.
+        Parse the URL with the library that opens it. An `@` in the host, path or query means that
+        the password contains an unquoted reserved character. Then each of these components may be
+        a part of the password, and only the scheme is shown.
         """
         scheme = scheme if _SCHEME.fullmatch(scheme) else HIDDEN
         if any("@" in part for part in (host, path, query)):
@@ -93,7 +94,7 @@ class Address:
 
 
 def web_address(url: str) -> Address:
-    """Return the part of a server's URL that is safe to show; `HOST:PORT` is accepted too."""
+    """Return the URL of a server, or `HOST:PORT`, as an address without secrets."""
     scheme, mark, _ = url.partition("://")
     try:
         parts = urlsplit(url if mark else f"//{url}")
@@ -115,9 +116,9 @@ def web_address(url: str) -> Address:
 
 
 def store_address(url: str) -> Address:
-    """Return the part of a path or fsspec URL that is safe to show.
+    """Return a path or fsspec URL as an address without secrets.
 
-    Of a chained URL (`filecache::s3://...`), only the last link is shown.
+    For a chained URL (`filecache::s3://...`), only the scheme of the last link (`s3`) is shown.
     """
     if "://" not in url:
         return Address.of_path(url)
@@ -154,20 +155,20 @@ def store_address(url: str) -> Address:
 _BUCKETS = {"s3", "s3a", "gcs", "gs"}
 """Protocols for which fsspec returns the bucket as the first part of the path."""
 _CONTAINERS = {"abfs", "abfss"}
-"""Azure protocols: the container precedes an `@`, where other URLs have the login."""
+"""Azure protocols. Their URLs have the container before the `@`, where others have the login."""
 _CONTAINER = re.compile(r"[a-z0-9-]{3,63}")
 
 
 def scrubbed(text: str, url: str, shown: Address) -> str:
-    """Replace the hidden parts of an address in a text, such as a library's error message.
+    """Return a text, such as a library's error message, with one URL's secrets replaced by `***`.
 
-    Libraries quote an address as a whole, unquoted, or in parts. Therefore each word of the address
-    that is not safe to show is replaced wherever it occurs.
+    An error message may contain the whole URL, its unquoted form, or parts of it. Therefore each
+    secret word of the URL is replaced wherever it occurs.
 
     Args:
         text: The text to clean.
-        url: The whole address.
-        shown: The part of `url` that is safe to show.
+        url: The URL with its secrets.
+        shown: The same URL as an address without secrets.
     """
     if shown.is_whole:
         return text
@@ -183,7 +184,7 @@ def scrubbed(text: str, url: str, shown: Address) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """Return a text in which each URL is reduced to the part that is safe to show."""
+    """Return a text in which the login, query and other secrets of each URL are hidden."""
 
     def replaced(found: re.Match[str]) -> str:
         whole = found[0]

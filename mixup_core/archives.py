@@ -1,4 +1,4 @@
-"""Archives: zip files of arrays or tensors, read only if they unpack to no more than their size."""
+"""Archives: read zip files of arrays or tensors, and refuse files that could fill the memory."""
 
 import io
 import math
@@ -10,21 +10,21 @@ _DAMAGES = (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, Runtime
 
 
 class ArchiveError(ValueError):
-    """Error: the file is not a zip file, or declares more content than it has bytes."""
+    """Error: a file is no readable zip archive, or unpacks to more bytes than its own size."""
 
 
 def require_unpacked(stream: IO[bytes]) -> None:
-    """Check that the members of a zip archive are stored uncompressed, before any is read.
+    """Check, before reading a zip archive, that all its members are uncompressed.
 
-    NumPy and PyTorch write uncompressed members. A compressed member comes from another program,
-    and could unpack to a thousand times its size.
+    NumPy and PyTorch write uncompressed members. A compressed member was written by another
+    program, and could unpack to a thousand times its size.
 
     Args:
-        stream: The archive, at any position. Afterwards it is rewound to its beginning.
+        stream: The archive. The function moves the stream to its beginning.
 
     Raises:
-        ArchiveError: If a member is compressed, or all members declare more bytes than the file
-            has.
+        ArchiveError: If the stream is no readable zip archive, a member is compressed, or the sizes
+            that the members declare add up to more than the size of the archive.
     """
     size = stream.seek(0, io.SEEK_END)
     try:
@@ -35,8 +35,8 @@ def require_unpacked(stream: IO[bytes]) -> None:
     stated = sum(member.file_size for member in members)
     if any(member.compress_type != zipfile.ZIP_STORED for member in members) or stated > size:
         raise ArchiveError(
-            f"damaged or unsafe: its uncompressed contents claim {stated:,} bytes, "
-            f"but the file has only {size:,}"
+            "damaged or unsafe zip archive: its members must be uncompressed and no larger than "
+            f"the file, got {stated:,} bytes of members in a file of {size:,} bytes"
         )
     stream.seek(0)
 
@@ -45,7 +45,8 @@ def read_arrays(content: bytes) -> dict[str, Any]:
     """Return the arrays of an NPZ archive by name, without unpickling.
 
     Raises:
-        ArchiveError: If the bytes are no archive, or declare more content than they have.
+        ArchiveError: If the bytes are no archive of arrays, or the header of an array declares more
+            data than the archive contains.
     """
     import numpy as np
     from numpy.lib import format as npy
@@ -58,7 +59,10 @@ def read_arrays(content: bytes) -> dict[str, Any]:
                 with archive.open(member) as stream:
                     shape, _, dtype = headers[npy.read_magic(stream)](stream)
                 if math.prod(shape) * dtype.itemsize > member.file_size:
-                    too_large = f"{member.filename}: {member.file_size:,} bytes, stated as {shape}"
+                    too_large = (
+                        f"{member.filename}: {member.file_size:,} bytes are too few for the shape "
+                        f"{shape} in its header"
+                    )
                     break
             else:
                 too_large = None

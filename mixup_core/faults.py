@@ -1,11 +1,11 @@
-"""Faults: out of memory, a faulty device or a rejected kernel. The process must end after them."""
+"""Faults: errors after which a process must end (no memory, faulty device, rejected kernel)."""
 
 import re
 from collections.abc import Iterable
 from typing import Literal
 
 Fault = Literal["memory", "device", "kernel"]
-"""Cause of a fault: the machine's memory, its device, or a kernel that the run started."""
+"""Kind of a fault: out of memory, a faulty device, or a kernel that rejected its input."""
 
 _MEMORY = (
     "can't allocate memory",  # PyTorch, of a CPU
@@ -53,7 +53,7 @@ _DEVICE = (
 
 
 def fault_of(error: BaseException | str) -> Fault | None:
-    """Classify an error by its type or message; return None for an ordinary error.
+    """Return the kind of fault that an error is, by its type or message; None if it is no fault.
 
     After a fault of kind `device` or `kernel`, this process can no longer use the device.
     """

@@ -7,7 +7,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Parameters of mallopt(3)."""
 _NEVER = 2**31 - 1
 _LARGEST = 32 * 2**20
-"""Largest freed block to keep, in bytes: the limit that glibc's own adaptation has, too."""
+"""Largest freed block to keep, in bytes: the same limit as for glibc's dynamic threshold."""
 
 
 def keep_freed_memory() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 PYTHON, NUMPY, TORCH = "random", "numpy.random", "torch"
-"""Modules with a process-wide generator. Threads of libraries draw from that of `random`, so that
-it can be checked only in a process without such threads.
+"""Modules with a process-wide generator. Threads of some libraries draw from the generator of
+`random`, so use of that generator can be checked only in a process without such threads.
 """
 
 

@@ -16,8 +16,8 @@ from mixup_core.tree.parts import REQUIRED, parts
 from mixup_core.tree.written_forms import defaults, flatten, spelled
 
 NUMERICS_VERSION = 1
-"""Version of the numerics of all problems. It is part of every key: raise it when numbers change,
-so that old results are not reused. `Keying.numerics` does this for one problem.
+"""Version of the computations of all problems. It is part of every key: raise it when results
+change, so that old results are not reused. `Keying.numerics` is the same for one problem.
 """
 
 
@@ -29,19 +29,19 @@ def run_key(config: Config) -> str:
         the location of the data, the device, the number of threads or the study's name.
 
     Raises:
-        RuleError: If a field is set whose replacement in keys (`Keying.stands_for`) is still
-            missing.
+        RuleError: If a field is set, but not the field that replaces it in keys
+            (`Keying.stands_for`).
     """
     return _hashed(config, _content_of(config).of_run)
 
 
 def stage_key(config: Config, epoch: int) -> str:
-    """Return the name of a run's first `epoch` epochs; runs with equal names share them exactly.
+    """Return the name of a run's first `epoch` epochs; equal names mean equal results in them.
 
-    Every field enters each stage key unless `Keying` lists its path. Fields that act per epoch
-    enter epoch by epoch (`Keying.of_epoch`): a run that mixes for 10 epochs and one that mixes for
-    20 have equal keys up to epoch 10. The total number of epochs enters only if an epoch depends on
-    it.
+    Every field of the configuration enters each stage key, unless the problem's `Keying` lists the
+    path of the field. Settings that change from epoch to epoch enter epoch by epoch
+    (`Keying.of_epoch`): a run that mixes for 10 epochs and one that mixes for 20 have equal keys up
+    to epoch 10. The total number of epochs enters only if the settings of an epoch depend on it.
 
     Args:
         config: Configuration of the run.
@@ -56,7 +56,7 @@ def stage_key(config: Config, epoch: int) -> str:
 
 
 def stage_keys(config: Config) -> tuple[str, ...]:
-    """Return `stage_key(config, epoch)` for all epochs from 1; the last names the whole run."""
+    """Return the stage keys of a run after 1, 2, ... epochs; the last one is for the whole run."""
     content = _content_of(config)
     key = _hashed(config, content.of_stages)
     keys = []
@@ -141,15 +141,15 @@ def paths_left_out() -> Iterator[tuple[str, str, str, str]]:
 
 
 def _beyond(config: Config, path: str, keying: Keying) -> tuple[Any, ...]:
-    """Return the non-default fields of list items that stage keys take whole, not per epoch.
+    """Return the fields of list items that enter stage keys as a whole, and not epoch by epoch.
 
-    The result has one mapping per item of the list, and is empty if all those fields have their
-    defaults.
+    The result has one mapping per item of the list, without fields at their defaults. It is empty
+    if all mappings are.
 
     Args:
         config: Configuration of the run.
         path: Dotted path of the list; `keying.by_epoch` lists fields of its items.
-        keying: Keying of the problem.
+        keying: Fields that the problem leaves out of keys.
     """
     items = attrgetter(path)(config) if keying.names_below(path) else ()
     if not isinstance(items, tuple):
@@ -168,17 +168,17 @@ def _fields_beyond(item: Any, path: str, keying: Keying) -> Iterator[tuple[str, 
 
 
 def _keyed(config: Config) -> dict[str, Any]:
-    """Return the fields in a run key, path to value: those always in it, and non-default ones.
+    """Return the values that enter a run key, by path: required ones, and those not at a default.
 
     Raises:
-        RuleError: If a field is set whose replacement in keys (`Keying.stands_for`) is still
-            missing.
+        RuleError: If a field is set, but not the field that replaces it in keys
+            (`Keying.stands_for`).
     """
     keying = problem_of(config).keying
     flat, usual = flatten(config, brief=True), defaults(config, brief=True)
     for path, stand_in in keying.stands_for.items():
         if flat.get(path) is not None and flat.get(stand_in) is None:
-            rule = f"{path} needs a {stand_in} before it has a key"
+            rule = f"{path} needs a {stand_in}, which replaces {path} in keys"
             raise RuleError(rule, {path: flat[path], stand_in: None})
     keyed = dict(keying.first)
     for path, value in flat.items():
@@ -190,7 +190,7 @@ def _keyed(config: Config) -> dict[str, Any]:
 
 
 def _hashed(config: Config, content: Mapping[str, Any]) -> str:
-    """Return the hash of a key's values, of the versions and, if it enters, of the seed."""
+    """Return a key: the hash of the given values, the versions and (if it enters) the seed."""
     keying = problem_of(config).keying
     own = dict(content)
     if _content_of(config).has_seed(config.seed):

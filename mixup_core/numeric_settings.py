@@ -1,8 +1,9 @@
 """Numeric settings: environment variables that can change the last bits of a run's results.
 
-The libraries below torch (oneDNN, MKL, OpenMP, ATen, cuBLAS, cuDNN) read them. Variables that
-choose a precision are set here, because a run's precision is part of its configuration. The others
-are recorded with every stage: they can be needed to reproduce exact bits on another processor.
+The libraries that torch uses (oneDNN, MKL, OpenMP, ATen, cuBLAS, cuDNN) read these variables.
+mixsweep sets those that choose a precision, because a run's precision is part of its configuration.
+The others are recorded with every stage: they can be needed to reproduce exact bits on another
+processor.
 """
 
 import re
@@ -38,8 +39,8 @@ NOT_NUMERIC = frozenset({"host", "pid", "node", "gpus", "gpus_per_run", "tried",
 BEGAN_IN = "began_in"
 """Entry of a stage's environment record, present if the run was resumed in another environment.
 
-It lists the earlier epochs and the settings under which they were trained, which can give other
-bits.
+It lists the epochs before and the settings under which they were trained. Other settings can change
+the last bits of results.
 """
 
 
@@ -57,7 +58,7 @@ def fix_precision(environment: MutableMapping[str, str]) -> None:
 
 
 def recorded_settings(environment: Mapping[str, str]) -> str:
-    """Return the set variables that can change bits, as `NAME=value` separated by spaces."""
+    """Return `NAME=value` texts of all variables that can change bits, separated by spaces."""
     return " ".join(
         f"{name}={value[:_LONGEST]}"
         for name, value in sorted(environment.items())
@@ -67,7 +68,7 @@ def recorded_settings(environment: Mapping[str, str]) -> str:
 
 
 def differences(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of entries by which two environments could give different bits, sorted.
+    """Return the entries that differ between two environments and can change bits, sorted by name.
 
     Args:
         one: Environment record of a stage.

@@ -19,7 +19,7 @@ class Packed(Sequence[_Value]):
 
     @abstractmethod
     def _at(self, place: int) -> _Value:
-        """Return the element at a non-negative index below the length."""
+        """Return the element at an index in [0, length); indexing and iteration call it."""
 
     def __iter__(self) -> Iterator[_Value]:
         return map(self._at, range(len(self)))

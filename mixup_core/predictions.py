@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from mixup_core.archives import read_arrays
 
 AVERAGED = "_averaged"
-"""Suffix of names that refer to the averaged weights, in logits as in metrics."""
+"""Suffix of the names of logits and metrics that were computed with averaged weights."""
 
 
 class PredictionsError(ValueError):
-    """Error: the bytes are not predictions, or their parts contradict each other."""
+    """Error: bytes are not stored predictions, or their arrays have contradictory shapes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -41,7 +41,7 @@ class Predictions:
     """Splits by name: `val` and `test`, each only if the run has it."""
 
     def to_bytes(self) -> bytes:
-        """Return a NumPy archive; equal predictions give equal bytes."""
+        """Return the predictions as an NPZ archive; equal predictions give equal bytes."""
         arrays: dict[str, NDArray[np.generic]] = {}
         for name, split in self.splits.items():
             highest = int(split.labels.max(initial=0))
@@ -55,10 +55,10 @@ class Predictions:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Predictions":
-        """Build predictions from the bytes of `to_bytes`, without unpickling.
+        """Build predictions from the bytes that `to_bytes` returned, without unpickling.
 
         Raises:
-            PredictionsError: If the bytes do not hold predictions.
+            PredictionsError: If the bytes are no predictions.
         """
         try:
             arrays = read_arrays(content)

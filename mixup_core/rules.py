@@ -10,8 +10,8 @@ _IN_WORDS = re.compile(r"\b(must|needs?|cannot)\b")
 class RuleError(ValueError):
     """Error: the values of some fields break a rule. The message has rule, values and a hint.
 
-    The message puts a formula into code marks (`epochs >= 1` must hold). A rule in words is a
-    sentence with `must` or `needs`, which the message takes over unchanged.
+    A rule that is a formula is put into backticks (`epochs >= 1` must hold). A rule in words is a
+    sentence with `must`, `need` or `cannot`, and appears in the message unchanged.
     """
 
     rule: str
@@ -19,7 +19,7 @@ class RuleError(ValueError):
     values: Mapping[str, Any]
     """Values of the fields in the rule, by the dotted path of the field."""
     fields: tuple[str, ...]
-    """Names among `values` whose field can be the cause, the most likely first."""
+    """Fields in `values` that can be the cause of the error, the most likely first."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Scores: accuracy, balanced accuracy and AUROC of predictions, without torch.
 
-Shapes: B images, C classes. Predictions are float, labels int64.
+Predictions are float arrays of shape (images, classes); labels are int64 of shape (images,).
 """
 
 from typing import Literal
@@ -16,12 +16,12 @@ _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
 def accuracy(chances: Chances, labels: Labels) -> float:
-    """Return the share of images whose largest probability or logit is at the label, in [0, 1]."""
+    """Return the share of images whose label has the largest probability or logit, in [0, 1]."""
     return float((chances.argmax(1) == labels).mean())
 
 
 def balanced_accuracy(chances: Chances, labels: Labels) -> float:
-    """Return the mean over classes of the accuracy on that class's images, in [0, 1].
+    """Return the mean of the accuracies on the images of each class, in [0, 1].
 
     A class without images is left out.
     """

@@ -1,4 +1,4 @@
-"""Counted randomness: every draw comes from a generator named by (seed, purpose, epoch)."""
+"""Random streams: each draw uses a generator that (seed, purpose, epoch) alone determine."""
 
 import hashlib
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ therefore sees the same weights, images and batches.
 class Seeds:
     """Two seeds for one run: one for some purposes, another for all other purposes.
 
-    It measures how much one source of randomness matters: vary `own` and keep `others` fixed.
+    To measure how much one source of randomness matters, vary `own` and keep `others` fixed.
     """
 
     own: int
@@ -75,6 +75,6 @@ def stream(seed: int | Seeds, purpose: Purpose, epoch: int = 0) -> "np.random.Ge
     Philox, NumPy's `random`, `integers`, `permutation` and `beta` give the same draws on every
     platform for one NumPy version; the version is part of the environment record of a run.
     """
-    import numpy as np  # configurations name purposes, and are read without it
+    import numpy as np  # configurations use `Purpose` and are read without NumPy
 
     return np.random.Generator(np.random.Philox(stream_seed(seed, purpose, epoch)))

@@ -1,4 +1,4 @@
-"""Temporary folders of one process. If the process is killed, a later one removes them.
+"""Temporary folders of one process. If the process is killed, a later process removes them.
 
     mixsweep-<pid>-<4 hex>~/        0700
         lock                        0600; locked with `flock` by the process; names this folder
@@ -34,8 +34,8 @@ _LARGEST = 4096
 def temporary_folder(place: Path, prefix: str = PREFIX) -> Iterator[Path]:
     """Context manager: make a private, locked folder and yield its path; remove it at exit.
 
-    Folders with the same prefix whose processes of this user were killed are removed too, both at
-    entry and at exit, because child processes of the dead may still have written in between.
+    At entry and at exit, it also removes folders with the same prefix that killed processes of this
+    user left. It does so twice, because children of a killed process may write for a while longer.
 
     Args:
         place: Folder in which the new folder is made.
@@ -56,11 +56,11 @@ def temporary_folder(place: Path, prefix: str = PREFIX) -> Iterator[Path]:
 
 
 def collect(place: Path, prefix: str = PREFIX) -> None:
-    """Remove the folders that dead processes left under a prefix; all others stay.
+    """Remove temporary folders whose processes have ended; keep all others.
 
     Args:
-        place: Folder that contains them.
-        prefix: Prefix of their names.
+        place: Folder that contains the temporary folders.
+        prefix: Prefix of the names of the temporary folders.
     """
     for folder in left_folders(place, prefix):
         with suppress(OSError):
@@ -68,11 +68,11 @@ def collect(place: Path, prefix: str = PREFIX) -> None:
 
 
 def left_folders(place: Path, prefix: str = PREFIX) -> Iterator[Path]:
-    """Yield each folder whose process has ended, with its lock held until the next iteration.
+    """Yield each temporary folder whose process has ended, locked until the next iteration.
 
     Args:
-        place: Folder that contains them.
-        prefix: Prefix of their names.
+        place: Folder that contains the temporary folders.
+        prefix: Prefix of the names of the temporary folders.
     """
     for folder in place.glob(f"{escape(prefix)}*"):
         if not _OWN.fullmatch(folder.name.removeprefix(prefix)):

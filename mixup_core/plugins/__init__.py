@@ -1,1 +1,1 @@
-"""Plugins: models, laws, datasets, problems and the like from a user's file or a package."""
+"""Plugins: models, laws, datasets, problems and other parts from a user's file or a package."""

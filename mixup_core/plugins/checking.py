@@ -1,6 +1,6 @@
-"""Checking: tests that a plugin's entries keep the same contracts as the built-in ones.
+"""Checking: tests that a plugin's entries have the same properties as the built-in ones.
 
-`mixsweep check` uses it. Runs of a few epochs are trained on tiny made-up images.
+`mixsweep check` calls `check_plugin`. It trains runs of a few epochs on tiny made-up images.
 """
 
 import time
@@ -71,7 +71,7 @@ def check_plugin(plugin: Plugin) -> Iterator[Finding]:
             yield finding
             is_whole &= not finding.broken
     if is_whole and plugin.source.content is not None:
-        contract = "a second load computes the same"
+        contract = "loading the plugin again gives the same results"
         yield from findings(plugin.source.name, [(contract, lambda: _loaded_again(plugin))])
 
 
@@ -107,12 +107,12 @@ def _checks_of(noun: str, entry: Any) -> Checks:
 def checks_of_member(
     noun: str, kind: Any, *, spelling: Any = None, values: Mapping[str, Any] = MappingProxyType({})
 ) -> Checks:
-    """Yield the checks of a class that a field of image runs can hold, built in or of a plugin.
+    """Yield the checks of a class, built in or of a plugin, that image configurations can use.
 
     Args:
         noun: Noun of its registry, for example `probe`.
         kind: The class.
-        spelling: Its value as written in a study file; None for the shortest one.
+        spelling: An instance as written in a study file; None for the shortest one.
         values: Other values of the configuration to train, by dotted path, which the class needs.
     """
     config, path, member = _usual(kind, spelling)
@@ -133,7 +133,7 @@ def checks_of_member(
     yield "it trains with another batch size", lambda: _batches(config, 7)
     yield "no test image is seen in training", lambda: _blind(config)
     if isinstance(member, Probe):
-        yield "measuring changes nothing else", lambda: _harmless(config)
+        yield "measuring does not change the run", lambda: _harmless(config)
     yield "it records the metrics that it declares", lambda: _declared(config, member)
     yield "recorded values are within their bounds", lambda: _possible(config, member)
     yield "it trains without test images", lambda: _without_test(config)
@@ -160,7 +160,7 @@ def _place(kind: Any) -> str:
         hint = unmarked(leaf.part.hint)
         if get_origin(hint) is tuple and kind in members(get_args(hint)[0]):
             return path
-    raise BrokenError(f"no field of a configuration has the type {kind.__name__}")
+    raise BrokenError(f"no field of an image configuration accepts a {kind.__name__}")
 
 
 def _with(config: TrainConfig, path: str, member: Any) -> TrainConfig:
@@ -184,11 +184,11 @@ def _written(config: TrainConfig) -> None:
 def _keyed(config: TrainConfig, path: str, member: Any) -> str:
     """Check that each field of a member changes the keys of the results that it changes.
 
-    Another value of a field must change the run key. Where it leaves a stage key unchanged, the
-    trained weights must be equal, bit for bit.
+    Another value of a field must change the run key. If it does not change a stage key, the trained
+    weights must be equal, bit for bit.
 
     Raises:
-        BrokenError: If a field breaks a rule, or no other value of it could be found.
+        BrokenError: If a field breaks a rule, or has no second valid value.
     """
     fields = leaves(type(member))
     for field, leaf in fields.items():
@@ -209,7 +209,7 @@ def _keyed(config: TrainConfig, path: str, member: Any) -> str:
             if _trained(other)[-1] != _trained(one)[-1]:
                 raise BrokenError(
                     f"changing `{field}` changes the weights but no stage key: `in_epoch` must "
-                    "return every field that matters in an epoch"
+                    "return every field on which an epoch depends"
                 )
     return f" ({len(fields)} {'field' if len(fields) == 1 else 'fields'})"
 
@@ -270,7 +270,9 @@ def _law(law: Law) -> None:
     levels = np.linspace(0, 1, 1001)
     found = law.quantiles(levels)
     if found.shape != levels.shape or not (np.diff(found) >= 0).all():
-        raise BrokenError("`quantiles` does not increase with the levels")
+        raise BrokenError(
+            "`quantiles` must return one value per level, none lower than the one before"
+        )
     if found[0] < 0 or found[-1] > 1:
         raise BrokenError(f"`quantiles` must be in [0, 1], got {found[0]} to {found[-1]}")
     shape = 100, 50
@@ -307,7 +309,7 @@ _CONTRACTS: Mapping[str, tuple[str, Callable[[Any], None]]] = {
     "law": ("quantiles increase within [0, 1], and draws follow them", _law),
     "operation": ("label weights are in [0, 1], and its input images stay unchanged", _mixing),
 }
-"""Additional contract by noun of the entry: statement and function that checks it."""
+"""Additional check by noun of the entry: a statement, and the function that checks it."""
 
 
 def _seeded(config: TrainConfig) -> None:
@@ -326,8 +328,8 @@ def _resumed(config: TrainConfig) -> None:
             )
         if _trained(config, resume=state)[-1] != whole[-1]:
             raise BrokenError(
-                f"resumed after epoch {epoch} it ends with other weights: some state is kept "
-                "outside of the network and the optimizer"
+                f"a run resumed after epoch {epoch} ends with other weights than an uninterrupted "
+                "run: some state is kept outside of the network and the optimizer"
             )
 
 
@@ -338,13 +340,13 @@ def _batches(config: TrainConfig, size: int) -> None:
 def _blind(config: TrainConfig) -> None:
     own, noise = _trained(config)[-1][0], _trained(config, splits=_splits(noise=True))[-1][0]
     if own != noise:
-        raise BrokenError("the weights change if the test images are changed")
+        raise BrokenError("other test images give other weights: training must not use test images")
 
 
 def _without_test(config: TrainConfig) -> None:
     hidden = with_values(config, {"data.test": False})
     if _trained(hidden, splits=replace(_splits(), test=None))[-1][0] != _trained(config)[-1][0]:
-        raise BrokenError("the weights change if the test images are left out")
+        raise BrokenError("leaving out the test images changes the weights after training")
 
 
 def _declared(config: TrainConfig, member: Any) -> str:
@@ -354,7 +356,7 @@ def _declared(config: TrainConfig, member: Any) -> str:
         absent = [name for name in absent if not member.lacks(config, name)]
     # The run of these checks has neither validation images nor averaged weights.
     if lost := [name for name in absent if not _is_of_more(name)]:
-        raise BrokenError(f"{', '.join(lost)} is declared in `metrics`, but never recorded")
+        raise BrokenError(f"declared in `metrics`, but never recorded: {', '.join(lost)}")
     if isinstance(member, Probe) and not member.is_of_evaluation:
         _require_every_epoch(config, member)
     return f" ({', '.join(getattr(member, 'metrics', ())) or 'nothing of its own'})"

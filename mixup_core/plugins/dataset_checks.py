@@ -1,4 +1,4 @@
-"""dataset_checks: the contracts that a plugin's dataset must keep, with their checks."""
+"""dataset_checks: the checks that a dataset of a plugin must pass."""
 
 import torch
 
@@ -13,7 +13,7 @@ from mixup_core.plugins.findings import BrokenError, Checks
 
 
 def checks_of_dataset(config: TrainConfig) -> Checks:
-    """Yield each contract of a dataset with the function that checks it.
+    """Yield (statement, function) pairs; each function checks that its statement holds.
 
     Args:
         config: Configuration of a run of one epoch on the dataset.
@@ -21,7 +21,8 @@ def checks_of_dataset(config: TrainConfig) -> Checks:
     name = config.data.name
     if not is_present(name, data_root()):
         yield (
-            f"not here: mixsweep data fetch {name} --plugin FILE, then check again",
+            "not checked, because the dataset is not on this machine; run mixsweep data fetch "
+            f"{name} --plugin FILE, then check again",
             (lambda: None),
         )
         return
@@ -43,7 +44,7 @@ def _images(config: TrainConfig) -> None:
     if fewest != splits.info.smallest_class:
         raise BrokenError(
             f"info.smallest_class is {splits.info.smallest_class}, but the smallest class has "
-            f"{fewest} images"
+            f"{fewest} training images"
         )
 
 
@@ -54,7 +55,10 @@ def _read_again(config: TrainConfig) -> None:
     for split in ("train", "test"):
         one, other = getattr(first, split), getattr(again, split)
         if not (torch.equal(one.pixels, other.pixels) and torch.equal(one.labels, other.labels)):
-            raise BrokenError(f"the {split} images differ between two readings")
+            raise BrokenError(
+                f"reading the dataset twice gives different {split} images or labels; draw random "
+                "numbers only from a generator with a fixed seed"
+            )
 
 
 def _trains(config: TrainConfig) -> None:

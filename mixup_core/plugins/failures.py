@@ -53,7 +53,7 @@ def failure_of_plugin(
     where = f"{Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else ""
     return _message(
         " and ".join(sorted(used)),
-        f"the run that uses it fails in {where} ({type(error).__name__}: {_text(error)})",
+        f"a run that uses it fails in {where} ({type(error).__name__}: {_text(error)})",
     )
 
 
@@ -69,4 +69,4 @@ def _text(error: BaseException) -> str:
     try:
         return printable(str(error.msg if isinstance(error, SyntaxError) else error))
     except Exception:
-        return "an error whose text cannot be made"
+        return "(the text of this error cannot be produced)"

@@ -78,7 +78,7 @@ def _hints(kind: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _ambiguous(hint: Any) -> str:
-    """Return why two values of a type could be written alike, so share a key; empty if none can."""
+    """Return the reason why unlike values of a type could have equal keys; empty if none can."""
     if get_origin(hint) is tuple and (len(get_args(hint)) != 2 or get_args(hint)[1] is not ...):
         return f"is a tuple of fixed length; write `tuple[{_name(get_args(hint)[:1])}, ...]`"
     if get_origin(hint) is Literal:
@@ -89,10 +89,10 @@ def _ambiguous(hint: Any) -> str:
         untagged = sum(is_dataclass(member) and not kind_name(member) for member in held)
     if len(kinds & {bool, int, float}) > 1:
         return (
-            "takes numbers of two types, or numbers and true or false; equal ones would have one "
-            "key: keep one type (a whole number may be given for a float)"
+            "accepts numbers of two types, or numbers and true or false, so that equal values "
+            "would have the same key: keep one type (a whole number may be given for a float)"
         )
-    return "takes one of two dataclasses that have no `tag`; give each one" if untagged > 1 else ""
+    return "accepts two dataclasses without a `tag`; give each a `tag`" if untagged > 1 else ""
 
 
 def _name(hints: tuple[Any, ...]) -> str:

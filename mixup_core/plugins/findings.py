@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from mixup_core.plugins.loading import message_of
 
 Checks = Iterable[tuple[str, Callable[[], str | None]]]
-"""Pairs of a contract, as a statement, and the function that checks it.
+"""Pairs of a statement about a plugin's entry, such as `it trains`, and a function that checks it.
 
-The function raises BrokenError if the contract is broken. Text that it returns is appended to the
-statement.
+The function raises `BrokenError` if the statement is wrong. Text that the function returns is
+appended to the statement.
 """
 
 
@@ -20,24 +20,24 @@ class Finding:
     entry: str
     """Noun and name of the entry, for example `model tiny`."""
     contract: str
-    """The contract that was checked, as a statement."""
+    """The statement that was checked, for example `it trains`."""
     broken: str = ""
-    """Description of the breach; empty if the contract holds."""
+    """Description of the fault; empty if the statement holds."""
 
 
 class BrokenError(Exception):
-    """Error: an entry breaks a contract. The text says how."""
+    """Error: an entry of a plugin fails a check. The text describes the fault."""
 
 
 class BaselessError(BrokenError):
-    """Error: an entry breaks a contract that all later checks rely on, so they are skipped."""
+    """Error: an entry fails a check on which all later checks depend, so they are skipped."""
 
 
 def findings(entry: str, checks: Checks) -> Iterator[Finding]:
-    """Run the checks of a catalogue entry, such as a law, and yield the result of each.
+    """Run the checks of a plugin's entry, such as a law, and yield the result of each.
 
-    A check fails with `BrokenError`. Any other exception is a failure too, and ends the checks:
-    later ones would raise it again.
+    After a `BrokenError`, the next check runs. After any other exception, no more checks run, since
+    they would raise the same exception.
     """
     for statement, check in checks:
         contract, broken, goes_on = statement, "", True

@@ -26,7 +26,7 @@ def load_installed(names: Collection[str]) -> None:
     """Load the entries of installed packages that have one of the given names.
 
     Args:
-        names: Every word of a study that may be a name.
+        names: All texts in a study that may be the name of an entry.
 
     Raises:
         PluginError: If an entry cannot be loaded, or two packages have an entry of the same name.
@@ -44,7 +44,7 @@ def load_distribution(name: str) -> Plugin:
     """Load every entry of an installed distribution.
 
     Raises:
-        PluginError: If it is not installed, has no entry, or cannot be loaded.
+        PluginError: If the distribution is not installed, has no entry, or cannot be loaded.
     """
     entries = [entry for entry in entry_points(group=GROUP) if _distribution(entry) == name]
     if not entries:
@@ -72,14 +72,16 @@ def _asked(names: Collection[str]) -> list[EntryPoint]:
         other = asked.setdefault(entry.name, entry)
         if other.value != entry.value:
             both = " and ".join(sorted(_distribution(one) for one in (other, entry)))
-            raise PluginError(f"{both} both have a {noun} {name}; uninstall one of them")
+            raise PluginError(
+                f"the installed packages {both} both have a {noun} {name}; uninstall one of them"
+            )
     return list(asked.values())
 
 
 def _is_taken(register: Register[Any], name: str) -> bool:
     """Return whether a name is registered by a built-in entry or a plugin file.
 
-    Such a name is not searched in installed packages.
+    Installed packages are not searched for such a name.
     """
     origin = register.origins.get(name)
     return name in register and (origin is None or origin.digest in loaded_files())

@@ -1,4 +1,4 @@
-"""Loading: runs a plugin and registers all its entries, or none if one is rejected."""
+"""Loading: runs the code of a plugin and registers all its entries, or none if one is rejected."""
 
 import ast
 import importlib
@@ -165,15 +165,15 @@ def _run_file(source: Source) -> Iterator[tuple[Register[Any], Any]]:
     if (other := _imported_from_beside(source)) is not None:
         del sys.modules[name]
         raise PluginError(
-            f"plugin {source.name}: imports {other}, a file beside it; edits of that file "
-            "would not change keys: put all in one file or make a package"
+            f"plugin {source.name}: imports {other} from its own folder; edits of that file would "
+            "not change keys: put all code in one file or make a package"
         )
     found = list(_entries(vars(module).values(), name))
     if not found:
         del sys.modules[name]
         raise PluginError(
-            f"plugin {source.name}: it defines no entry; a plugin has public classes that extend "
-            "those of mixsweep.plugins, such as Model, or values of type Dataset"
+            f"plugin {source.name}: the file defines no entry; define a public class that extends "
+            "a class of mixsweep.plugins, such as Model, or a value of type Dataset or Problem"
         )
     yield from found
 
@@ -212,7 +212,8 @@ def _import_hint(error: BaseException, folder: Path) -> str:
     module = (error.name or "").partition(".")[0]
     if module and any((folder / name).exists() for name in (module, f"{module}.py")):
         return (
-            "; a plugin file cannot import files beside it: put all in one file or make a package"
+            "; a plugin file cannot import files of its folder: put all code in one file or make a "
+            "package"
         )
     return f"; install it on {platform.node()}, where this plugin is loaded"
 
@@ -239,15 +240,15 @@ def _imported(source: Source) -> Iterator[tuple[Register[Any], Any]]:
     """Import the listed entries of an installed package; yield (registry, entry) for each.
 
     Raises:
-        PluginError: If the installed package differs from the one the study was read with, cannot
-            be imported, or lacks an entry.
+        PluginError: If the installed package cannot be imported, lacks an entry, or differs from
+            the package with which the study was read.
     """
     here = package_digest(source.place, source.name)
     if here != source.digest:
         raise PluginError(
             f"plugin {source.name}: the package {source.place} on {platform.node()} differs from "
-            f"the one that the study was read with ({here[:8]}, not {source.digest[:8]}); install "
-            "the same on every node and launch again"
+            f"the one with which the study was read (digest {here[:8]}, not {source.digest[:8]}); "
+            "install the same version on every node and launch again"
         )
     for place in source.entries:
         module, _, attribute = place.partition(":")
@@ -260,6 +261,6 @@ def _imported(source: Source) -> Iterator[tuple[Register[Any], Any]]:
         if not found:
             raise PluginError(
                 f"plugin {source.name}: {place} must extend a class of mixsweep.plugins or be a "
-                "Dataset"
+                "Dataset or Problem"
             )
         yield from found

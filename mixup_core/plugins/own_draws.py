@@ -21,11 +21,11 @@ def require_own_draws(run: Callable[[], object]) -> None:
             found.append(run())
     if drawn:
         raise BaselessError(
-            f"it draws from the global generator of {' and '.join(drawn)}: draw only from the "
-            "generator that is given (dropout and stochastic depth draw from that of torch)"
+            f"the code draws from the global generator of {' and '.join(drawn)}: draw only from "
+            "the given generator (dropout and stochastic depth draw from the generator of torch)"
         )
     if found[0] != found[1]:
         raise BaselessError(
-            "two runs of one seed differ: a generator has no seed, the time is read, or some "
-            "state is kept outside of the network and the optimizer"
+            "two runs with the same seed give different results; possible causes: a generator "
+            "without a seed, a use of the time, or state outside of the network and the optimizer"
         )

@@ -1,4 +1,4 @@
-"""problem_checks: the contracts that a plugin's problem must keep, with their checks."""
+"""problem_checks: the checks that a problem of a plugin must pass."""
 
 import time
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ from mixup_core.tree.written_forms import flatten
 
 _EPOCHS = 3
 _MOST_TRAINED = 3
-"""Maximum number of values per path that are run to compare results under equal stage keys."""
+"""Maximum number of values per path that are trained to compare results under equal stage keys."""
 
 Stages = list[tuple[EpochRecord, bytes]]
 """Record of each epoch, with the state after it."""
 
 
 def checks_of_problem(problem: Problem) -> Checks:
-    """Yield each contract of a problem with the function that checks it."""
+    """Yield (statement, function) pairs; each function checks that its statement holds."""
     config = smallest(problem)
     if problem.data is not None:
         needs = problem.data()
@@ -85,7 +85,7 @@ def _keyed(problem: Problem, config: Any) -> str:
     Another value of a field must change the run key. Results under equal stage keys must be equal.
 
     Raises:
-        BrokenError: If a field breaks a rule, or no other value of it could be found.
+        BrokenError: If a field breaks a rule, or has no second valid value.
     """
     named = {*problem.keying.never, *problem.keying.stands_for}
     known = leaves(problem.config)
@@ -153,20 +153,22 @@ def _resumed(problem: Problem, config: Any) -> None:
             )
         if [(record, process.to_bytes()) for record in process] != whole[epoch:]:
             raise BrokenError(
-                f"resumed after epoch {epoch} it goes on with other results: something is "
-                "remembered outside of what `to_bytes` returns"
+                f"a run resumed after epoch {epoch} gives other results than an uninterrupted run: "
+                "`to_bytes` must return all of its state"
             )
 
 
 def _declared(problem: Problem, config: Any) -> str:
     records = [record for record, _ in _trained(problem, config)]
     if len(records) != config.epochs:
-        raise BrokenError(f"the run gave {len(records)} records for {config.epochs} epochs")
+        raise BrokenError(
+            f"a run of {config.epochs} epochs yielded {len(records)} records; yield one per epoch"
+        )
     names = {name for record in records for name in record.metrics}
     heads = tuple(f"{series.head}/" for series in problem.presentation.series)
     unknown = [n for n in sorted(names - problem.metrics.keys()) if not n.startswith(heads)]
     if unknown:
-        raise BrokenError(f"{', '.join(unknown)} is recorded; name it in `metrics`")
+        raise BrokenError(f"recorded, but not declared: {', '.join(unknown)}; add it to `metrics`")
     if names.isdisjoint(problem.headline):
         raise BrokenError(f"none of the headline metrics {', '.join(problem.headline)} is recorded")
     return f" ({', '.join(sorted(names))})"

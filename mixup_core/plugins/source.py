@@ -1,4 +1,4 @@
-"""Source: the code of a plugin, and the digest by which it enters the keys of results."""
+"""Source: the code of a plugin, and its digest, which is part of the keys of results."""
 
 import hashlib
 import importlib.util
@@ -67,9 +67,10 @@ def read_source(path: str | Path) -> Source:
         with file.open("rb") as stream:
             content = stream.read(_MAX_BYTES + 1)
     except OSError as error:
-        raise PluginError(f"plugin {path}: {(error.strerror or str(error)).lower()}") from error
+        reason = (error.strerror or str(error)).lower()
+        raise PluginError(f"plugin {path}: cannot read the file: {reason}") from error
     if len(content) > _MAX_BYTES:
-        raise PluginError(f"plugin {path}: has more than {_MAX_BYTES:,} bytes")
+        raise PluginError(f"plugin {path}: the file must have at most {_MAX_BYTES:,} bytes")
     return Source(
         name=file.name,
         place=str(file.absolute()),
@@ -82,7 +83,7 @@ def package_source(entry: EntryPoint) -> Source:
     """Return the source of an entry point's installed package, without running its code.
 
     Raises:
-        PluginError: If the package is not there or its files cannot be read.
+        PluginError: If the package is not installed or its files cannot be read.
     """
     package = entry.module.partition(".")[0]
     distribution = entry.dist
@@ -117,8 +118,8 @@ def package_digest(package: str, name: str) -> str:
         )
     if found.origin is None:
         raise PluginError(
-            f"plugin {name}: {package} has no __init__.py, so it is not known which files belong "
-            "to it; add one"
+            f"plugin {name}: the package {package} has no __init__.py, so its files cannot be "
+            "determined; add an __init__.py"
         )
     top = Path(found.origin)
     is_folder = found.submodule_search_locations is not None
@@ -132,7 +133,9 @@ def package_digest(package: str, name: str) -> str:
             digest.update(str(file.relative_to(top.parent)).encode() + b"\0")
             digest.update(hashlib.sha256(content).digest())
     except OSError as error:
-        raise PluginError(f"plugin {name}: {error.filename}: {error.strerror}") from error
+        raise PluginError(
+            f"plugin {name}: cannot read {error.filename}: {error.strerror}"
+        ) from error
     return digest.hexdigest()
 
 

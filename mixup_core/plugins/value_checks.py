@@ -1,4 +1,4 @@
-"""Value checks: recorded values are possible for their metrics, and probes change nothing else."""
+"""Value checks: recorded values are within their bounds, and a probe does not change its run."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ def require_possible(records: Iterable[EpochRecord], metrics: Mapping[str, Metri
         metrics: Metrics to check, by name; other recorded values are ignored.
 
     Raises:
-        BrokenError: If a value is not possible.
+        BrokenError: If a value is infinite, NaN or out of bounds.
     """
     for record in records:
         for name in (name for name in metrics if name in record.metrics):
@@ -35,7 +35,7 @@ def require_possible(records: Iterable[EpochRecord], metrics: Mapping[str, Metri
 
 
 def _reached(least: float) -> float:
-    """Return a lower bound minus the rounding that is allowed."""
+    """Return a lower bound minus the allowed rounding error."""
     return least - _ROUNDING * max(1.0, abs(least)) if math.isfinite(least) else least
 
 
@@ -43,7 +43,7 @@ def require_no_effect(
     with_probe: Iterable[tuple[bytes, EpochRecord, object]],
     without: Iterable[tuple[bytes, EpochRecord, object]],
 ) -> None:
-    """Check that a run with a probe ends every epoch like the same run without it.
+    """Check that a run has equal states, metrics and logits with and without a probe.
 
     Args:
         with_probe: Training state, record and logits of the evaluation, after each epoch.
@@ -55,11 +55,11 @@ def require_no_effect(
     for (state, record, logits), (own, expected, own_logits) in zip(
         with_probe, without, strict=True
     ):
-        at = f"in epoch {record.epoch}"
+        at = f"after epoch {record.epoch}"
         if state != own:
             raise BrokenError(
-                f"the run with the probe ends with other weights or optimizer state {at}: "
-                "`measure` must not modify the network or the images; work on copies"
+                f"with the probe, a run has other weights or another optimizer state {at} than "
+                "without it: `measure` must not modify the network or the images; work on copies"
             )
         changed = sorted(
             name
@@ -68,11 +68,12 @@ def require_no_effect(
         )
         if changed:
             raise BrokenError(
-                f"the run with the probe records other values {at} ({', '.join(changed)}): "
-                "`measure` must not modify images or logits, nor return metrics of training"
+                f"with the probe, a run records other values {at} than without it "
+                f"({', '.join(changed)}): `measure` must not modify images or logits, nor return "
+                "metrics of training"
             )
         if logits != own_logits:
             raise BrokenError(
-                f"the run with the probe stores other predictions {at}: `measure` must not modify "
-                "`subject.evaluated`; work on copies"
+                f"with the probe, a run stores other predictions {at} than without it: `measure` "
+                "must not modify `subject.evaluated`; work on copies"
             )

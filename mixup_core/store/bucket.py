@@ -20,9 +20,9 @@ _FULL = {"QuotaExceeded", "InsufficientStorage", "StorageFull", "XMinioStorageFu
 
 
 class Bucket:
-    """The objects below a URL, addressed by their names relative to it.
+    """Objects in cloud storage, addressed by their names relative to a root URL.
 
-    One put writes an object whole. Every failure except a missing object is raised as a
+    One request writes a whole object. Every failure except a missing object is raised as a
     `StoreError` with a message of one line.
     """
 
@@ -36,7 +36,7 @@ class Bucket:
         """Yield the names of all objects below a folder; a missing folder yields nothing.
 
         Raises:
-            StoreError: If the server cannot be reached, or there is no such bucket.
+            StoreError: If the server cannot be reached, or the bucket does not exist.
         """
         try:
             with self._told():
@@ -97,7 +97,9 @@ class Bucket:
                 found = self._files.info(self._path(name))
         except FileNotFoundError:
             return None
-        return int(found["size"]) if found["type"] == "file" else None  # else others begin with it
+        return (
+            int(found["size"]) if found["type"] == "file" else None
+        )  # else a prefix of other names
 
     def write(self, name: str, data: bytes) -> None:
         """Write an object, replacing one of the same name.
@@ -113,7 +115,7 @@ class Bucket:
 
     @property
     def creates_atomically(self) -> bool:
-        """True if the server decides in one request which of two concurrent creators wins."""
+        """True if one request can create an object on condition that it does not exist yet."""
         protocol = self._files.protocol
         return bool(_ATOMIC_CREATE & ({protocol} if isinstance(protocol, str) else set(protocol)))
 
@@ -137,13 +139,14 @@ class Bucket:
         except StoreError as error:
             refusal = error
         except FileExistsError:
-            refusal = StoreError(f"{self._shown}: {name} is there and cannot be read")
+            refusal = StoreError(f"{self._shown}: the object {name} exists but cannot be read")
         except FileNotFoundError:
             refusal = StoreError(f"{self._shown}: no such bucket")
         else:
             return True
-        # Servers word their refusal differently; and a put that is repeated because its answer was
-        # lost is refused, though it was the first. What is there tells.
+        # Servers word a refusal differently. Also, if the answer to a put is lost, the put is
+        # repeated, and the server refuses the second one although the first succeeded. So the
+        # stored content decides.
         try:
             return self.read(name) == data
         except FileNotFoundError:
@@ -175,11 +178,11 @@ class Bucket:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Turn errors that fsspec's packages raise inside into errors with a one-line text.
+        """Context manager: turn errors of fsspec packages into `StoreError` with one-line texts.
 
         Raises:
-            FileNotFoundError: As raised inside.
-            FileExistsError: As raised inside.
+            FileNotFoundError: If the code inside raises it.
+            FileExistsError: If the code inside raises it.
             StoreFullError: If the bucket is full, or over its quota.
             StoreError: For every other error.
         """

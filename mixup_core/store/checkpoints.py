@@ -58,7 +58,7 @@ class Store:
     files: Files
     """All files of the store, as a `Folder` or a `Bucket`."""
     states: StateStore
-    """Models and optimizers after the last epochs of stages."""
+    """Model and optimizer after the last epoch of each stage."""
     predictions: PredictionStore
     """Logits of finished runs."""
     failures: FailureStore
@@ -93,8 +93,8 @@ class Store:
     ) -> Mapping[str, bool]:
         """Return each stored stage key, with True if a state is stored for it.
 
-        Only names are listed, which does not validate the files. Pass the keys that the caller
-        relies on without reading them to `proven` or `proven_states`.
+        File names are listed, but files are not validated. To validate some of them, pass their
+        keys in `proven` or `proven_states`.
 
         Args:
             proven: Keys whose manifests are read; a damaged manifest is quarantined and left out.
@@ -121,7 +121,7 @@ class Store:
         return self._manifests.read(key)
 
     def read_all(self, keys: Iterable[str]) -> Mapping[str, Stage]:
-        """Return the stages that are stored and undamaged, in the order of the keys given.
+        """Return the stored, undamaged stages by key, in the order of `keys`.
 
         From a bucket, all are read in parallel.
 
@@ -141,9 +141,9 @@ class Store:
     ) -> Stage:
         """Store a stage and return the stage that is stored under its key afterwards.
 
-        A stage that exists already is kept. If its records are equal and it has no readable state,
-        the given state is added. Different records mean that an epoch could not be reproduced:
-        they are logged and not stored.
+        A stage that exists already is kept. If it has the given records and no readable state, the
+        given state is added. If it has other records, training was not reproducible: a warning is
+        logged, and the given records are not stored.
 
         Args:
             key: The stage key (`mixup_core.keys.stage_key`).
@@ -155,7 +155,7 @@ class Store:
         Raises:
             ValueError: If records or facts are not one per epoch, or a number is not finite.
             StoreFullError: If the disk is full.
-            FormatError: If a newer version of this program wrote the stage that is there.
+            FormatError: If a newer version of this program wrote the stored stage.
             StoreError: If another process keeps removing the stage.
         """
         check_epochs(records, facts)
@@ -176,10 +176,13 @@ class Store:
                 return stage
             lost += 1
             if lost == _TRIES:
-                raise StoreError(f"{name}: stored {lost} times, but removed or damaged each time")
+                raise StoreError(
+                    f"{name}: written {lost} times, but each time another process removed or "
+                    "damaged the file; stop that process"
+                )
         if stored.records != stage.records:
             _logger.warning(
-                "stage %s: trained again with different records; the first ones are kept", key
+                "stage %s: trained again with different records; the stored records are kept", key
             )
         elif blob is not None and self.states.read(stored) is None:
             self.states.write(stage, blob)
@@ -192,7 +195,7 @@ class Store:
         return stored
 
     def forget(self, key: str, fact: str) -> None:
-        """Remove one entry from the environment record of a stage, if it is there.
+        """Remove one entry from the stored environment record of a stage, if the entry exists.
 
         Args:
             key: The stage key.
@@ -249,15 +252,15 @@ class Store:
                 yield stage
 
     def quarantined(self) -> tuple[str, ...]:
-        """Return the names of the damaged files that were put aside, sorted."""
+        """Return the names of the files in `quarantine/`, sorted."""
         return self._sealed.quarantined()
 
     def verify(self, *, stale_after: float = 3600.0) -> tuple[str, ...]:
         """Read every file, quarantine damaged ones, and remove temporary files of dead writers.
 
         Args:
-            stale_after: Age in seconds after which a file that no manifest names is removed; a
-                younger one may belong to a stage that is being written.
+            stale_after: Age in seconds after which temporary files and states that no manifest
+                names are removed; a younger one may belong to a stage that is being written.
 
         Returns:
             One line per damaged or missing file; empty if there is none.

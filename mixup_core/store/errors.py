@@ -10,4 +10,4 @@ class StoreFullError(StoreError):
 
 
 class UnreadableError(StoreError):
-    """Error: a path exists but is no regular file that can be read. The message says what it is."""
+    """Error: a path exists, but is not a readable regular file. The message says what it is."""

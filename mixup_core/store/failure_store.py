@@ -17,7 +17,7 @@ from mixup_core.store.sealed_files import SealedFiles
 
 
 class FailureStore:
-    """Failures of runs, by run key, as files of a store. Nothing of them is kept in memory."""
+    """Failures of runs in a store, by run key. The object is stateless."""
 
     def __init__(self, files: Files) -> None:
         """Open the failures among the files of a store (`Store.files`)."""
@@ -72,11 +72,11 @@ class FailureStore:
         try:
             failure = built(Failure, content)
         except NOT_AS_WRITTEN:
-            self._sealed.quarantine(name, "is no failure")
+            self._sealed.quarantine(name, "is not a failure file")
             return None
         if name != f"failures/{failure.run_key}.json":
-            self._sealed.quarantine(name, f"is the failure of {failure.run_key}")
+            self._sealed.quarantine(name, f"is the failure of another run, {failure.run_key}")
             return None
-        # It may be what another program, or another user of a shared store, had to say.
+        # Another program, or another user of a shared store, may have written the text.
         trace = "\n".join(map(printable, failure.trace.splitlines()))
         return dataclasses.replace(failure, message=printable(failure.message), trace=trace)

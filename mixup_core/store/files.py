@@ -14,12 +14,12 @@ Files = Folder | Bucket
 
 
 def open_files(url: str) -> Files:
-    """Open the files below a path or fsspec URL; nothing is created or requested yet.
+    """Return the files below a path or fsspec URL; nothing is created or requested yet.
 
     Raises:
         StoreError: If the protocol of the URL is unknown, or its package is not installed.
     """
-    # fsspec takes `::` in a path for a chain of file systems.
+    # fsspec would read `::` in a path as a chain of file systems.
     if (path := url.removeprefix("file://")) != url or "://" not in url:
         try:
             return Folder(Path(path).expanduser().absolute())

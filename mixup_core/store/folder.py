@@ -23,11 +23,11 @@ class Folder:
     def names(self, folder: str) -> Iterator[str]:
         """Yield the names of all files below a folder; a missing folder yields nothing.
 
-        A directory with a suffix in its name (`x.json`) is yielded like a file, since it stands
-        where a file of the store belongs; reading it fails.
+        A directory with a dot in its name (`x.json`) is yielded like a file, since it has the name
+        of a file of the store; reading it fails.
 
         Raises:
-            OSError: If a folder cannot be listed, or its name belongs to a file.
+            OSError: If a folder cannot be listed, or is a file.
         """
         for parent, folders, files in os.walk(self.root / folder, onerror=_unlisted):
             below = os.path.relpath(parent, self.root)
@@ -93,7 +93,7 @@ class Folder:
         return is_locked(self.root / name)
 
     def age(self, name: str) -> float:
-        """Return the seconds since a file was written or a link was made."""
+        """Return the seconds since a file was written or a link was made; 0 if it is missing."""
         try:
             return time.time() - (self.root / name).lstat().st_mtime
         except FileNotFoundError:
@@ -101,6 +101,6 @@ class Folder:
 
 
 def _unlisted(error: OSError) -> None:
-    """Treat a missing folder as empty; raise every other error of listing."""
+    """Ignore the error of listing a missing folder; raise every other error."""
     if not isinstance(error, FileNotFoundError) or Path(error.filename).is_symlink():
         raise error

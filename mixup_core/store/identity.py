@@ -1,4 +1,4 @@
-"""Identity of a store: a random ID by which other services know whose entries are whose."""
+"""Identity of a store: a random ID that marks the entries of this store in other services."""
 
 import re
 import secrets
@@ -21,7 +21,7 @@ def identity_of(store: Store) -> str:
     made = secrets.token_hex(16)
     store.files.create(_FILE, made.encode())
     found = known_identity(store)
-    if found is None:  # damaged: whatever carried the former one is a stranger's from now on
+    if found is None:  # damaged: entries with the former ID no longer belong to this store
         store.files.write(_FILE, made.encode())
     return found or made
 

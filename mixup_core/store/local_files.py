@@ -34,7 +34,7 @@ def write_durably(path: Path, data: bytes, *, overwrite: bool = True) -> bool:
         OSError: If the disk fails in another way; the file is as it was, or complete.
     """
     try:
-        # Who clears up after a dead writer may take this one for it.
+        # A process that removes files of dead writers may remove our temporary file.
         for _ in range(_TRIES):
             with suppress(FileNotFoundError):
                 return _write_once(path, data, overwrite=overwrite)
@@ -73,8 +73,8 @@ def open_lock(path: Path) -> int:
     """Return the descriptor of a lock file; create it, for this user alone, if it is missing.
 
     Raises:
-        UnreadableError: As for `read_regular`; but if this user's permission is missing, it is
-            added.
+        UnreadableError: If the path is a folder, a FIFO, a device or a link. (A missing permission
+            of this user is added instead.)
         StoreFullError: If the disk or the quota is full.
         OSError: If the disk fails, or the file belongs to another user who does not permit access.
     """
@@ -134,14 +134,14 @@ def _opened(path: Path, flags: int) -> int:
 
 
 def _unreadable(path: Path, error: OSError) -> str | None:
-    """Return why a path can never be read as a file; None if it can, or does not exist."""
+    """Return the reason why a path is not a readable file; None for every other error."""
     match error.errno:
         case errno.ENOENT | errno.ELOOP if path.is_symlink():
             return "is a link" if path.exists() else "is a link that leads nowhere"
         case errno.EISDIR | errno.ENXIO:
             return "is no file"
         case errno.EACCES if path.stat().st_uid == os.geteuid():
-            return "is closed to its owner"
+            return "denies access to its owner"
     return None
 
 

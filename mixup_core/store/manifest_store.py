@@ -1,6 +1,6 @@
 """ManifestStore: one JSON file (manifest) per stage of a store.
 
-    stages/<2 hex>/<key>.json    records, facts, environment, name of the state
+    stages/<2 hex>/<key>.json    records, facts, environment, checksum of the state
 
 A stage counts as stored once its manifest exists; a state without a manifest does not count.
 """
@@ -46,7 +46,7 @@ class ManifestStore:
         return next(iter(self.read_all([key]).values()), None)
 
     def read_all(self, keys: Iterable[str]) -> Mapping[str, Stage]:
-        """Return the stages that are stored and undamaged, in the order of the keys given.
+        """Return the stored, undamaged stages by key, in the order of `keys`.
 
         Raises:
             FormatError: If a newer version of this program wrote one of them.
@@ -75,10 +75,10 @@ class ManifestStore:
         return [key for key in names.values() if key not in good]
 
     def replace(self, stage: Stage) -> None:
-        """Replace state or environment in the manifest of a stage; keep fields of later versions.
+        """Replace state and environment in the manifest of a stage; keep all other fields.
 
         Raises:
-            FormatError: If a newer version of this program wrote the manifest that is there.
+            FormatError: If a newer version of this program wrote the stored manifest.
         """
         name = manifest_name(stage.key)
         sealed = self._sealed.read(name)
@@ -100,9 +100,9 @@ class ManifestStore:
                 state=None if content["state"] is None else built(StateRef, content["state"]),
             )
         except NOT_AS_WRITTEN:
-            self._sealed.quarantine(name, "is no manifest")
+            self._sealed.quarantine(name, "is not a manifest")
             return None
         if stage.key != key:
-            self._sealed.quarantine(name, f"is the manifest of {stage.key}")
+            self._sealed.quarantine(name, f"is the manifest of another stage, {stage.key}")
             return None
         return stage

@@ -1,4 +1,4 @@
-"""Manifests: a stage or a failed run as JSON that contains its own sha256."""
+"""Manifests: JSON files that describe a stage or a failed run and contain their own sha256."""
 
 import dataclasses
 import hashlib
@@ -14,7 +14,7 @@ from mixup_core.store.errors import StoreError, UnreadableError
 from mixup_core.store.names import checked
 
 FORMAT = 1
-"""Version of the manifests' format, to be raised when their content changes its meaning.
+"""Version of the format of manifests. Raise it when the meaning of their content changes.
 
 The way in which a manifest contains its sha256 never changes, so that a manifest of a newer
 version can be told from a damaged one.
@@ -23,12 +23,13 @@ version can be told from a damaged one.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpochFacts:
-    """Time and date of one training of an epoch; they enter no key."""
+    """Training time and storage date of an epoch; keys do not depend on them."""
 
     seconds: float
     """Wall-clock seconds of training and evaluating the epoch."""
     stored_at_ms: int
-    """Unix time in ms at which the epoch was first stored; the timestamp of its MLflow points."""
+    """Unix time in ms at which the epoch was first stored; MLflow shows this time for its metrics.
+    """
 
 
 class Facts(Packed[EpochFacts]):
@@ -107,12 +108,12 @@ class Failure:
 
     run_key: str
     kind: Literal["diverged", "failed"]
-    """`diverged`: the loss is not finite, and would not be after a retry; `failed`: any other
+    """`diverged`: the loss became infinite or NaN, so a retry would fail too; `failed`: any other
     cause.
     """
     message: str
     epoch: int | None
-    """Epoch (0-based) in which the run failed; None before the first."""
+    """Epoch (0-based) in which the run failed; None if it failed before the first epoch."""
     attempts: int
     """Number of attempts made so far."""
     trace: str = ""
@@ -124,7 +125,7 @@ class FormatError(StoreError):
 
 
 def check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) -> None:
-    """Check records and facts before they are stored.
+    """Check that there is one record and one entry of facts per epoch, with finite numbers.
 
     Raises:
         ValueError: If records or facts are not one per epoch, or a number is not finite.
@@ -134,7 +135,7 @@ def check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) ->
         raise ValueError(f"there must be one record per epoch, epoch 0 first, got ({epochs=}).")
     if len(facts) != len(records):
         raise ValueError(
-            "there must be one entry of facts per record, "
+            "there must be as many facts (`EpochFacts`) as records, "
             f"got (records={len(records)}, facts={len(facts)})."
         )
     for record, fact in zip(records, facts, strict=True):
@@ -181,7 +182,7 @@ def unseal(sealed: bytes) -> dict[str, Any] | None:
     try:
         content: dict[str, Any] = json.loads(b"{" + sealed[len(_prefix(b"")) :])
     except (ValueError, RecursionError):
-        return None  # sealed by somebody else
+        return None  # another program wrote a valid checksum
     return content if isinstance(content.get("format"), int) else None
 
 
@@ -190,10 +191,10 @@ def _is_sealed(sealed: bytes) -> bool:
 
 
 def is_manifest(sealed: bytes | UnreadableError, key: str) -> bool:
-    """Return True if bytes are surely the manifest of a stage in this format, without parsing.
+    """Return True if bytes are the undamaged manifest of a stage; the JSON is not parsed.
 
-    The test looks for key and format side by side, as canonical JSON has them. If a later version
-    puts a field between them, the result is False.
+    The test looks for key and format side by side, as this version writes them. If a later version
+    puts a field between them, the result is False although the manifest may be undamaged.
     """
     fields = b'"format":%d,"key":"%s",' % (FORMAT, key.encode())
     return isinstance(sealed, bytes) and fields in sealed and _is_sealed(sealed)

@@ -10,13 +10,13 @@ PREDICTION_NAME = re.compile(rf"predictions/{_SHARDED}\.bin")
 
 
 def checked(key: str) -> str:
-    """Return the key if it is safe in a path.
+    """Return a key unchanged after checking that it is safe in a path.
 
     Raises:
         ValueError: If the key is not 4 to 64 lower-case hexadecimal digits.
     """
     if not re.fullmatch(r"[0-9a-f]{4,64}", key):
-        raise ValueError(f"a key must be 4 to 64 hexadecimal digits, got ({key=}).")
+        raise ValueError(f"a key must be 4 to 64 lower-case hexadecimal digits, got ({key=}).")
     return key
 
 

@@ -33,7 +33,7 @@ def read_note(path: Path) -> dict[str, Any] | None:
 
 
 def parse_note(content: bytes | UnreadableError) -> dict[str, Any] | None:
-    """Return the mapping in JSON text; None if it is malformed or has unprintable characters.
+    """Return the mapping in a JSON text; None if it is no mapping, malformed or not encodable.
 
     Args:
         content: Content of a file, or the error that reading it raised.
@@ -42,7 +42,7 @@ def parse_note(content: bytes | UnreadableError) -> dict[str, Any] | None:
         return None
     try:
         note = json.loads(content)
-        if b"\\u" in content:  # half of a pair, which no terminal and no file takes
+        if b"\\u" in content:  # half of a surrogate pair, which cannot be encoded
             json.dumps(note, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return None
@@ -55,9 +55,8 @@ def filled(kind: type[_Kind], plain: object) -> _Kind | None:
     A missing field takes its default, or None. Lists become tuples.
 
     Args:
-        kind: The dataclass. Its fields may have plain types, dataclasses, tuples, mappings from
-            text,
-            unions of them, and `Any`.
+        kind: The dataclass. The types of its fields may be plain types, dataclasses, tuples,
+            mappings from text, unions of these, and `Any`.
         plain: Parsed JSON. Anything but a mapping gives None.
 
     Returns:

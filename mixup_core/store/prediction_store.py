@@ -26,7 +26,7 @@ class PredictionStore:
         self._sealed = SealedFiles(files)
 
     def write(self, key: str, record: EpochRecord, content: bytes) -> None:
-        """Store the predictions of a stage, unless undamaged ones exist.
+        """Store the predictions of a stage, unless undamaged ones for this record exist.
 
         Args:
             key: Key of the stage after the last epoch.
@@ -50,9 +50,9 @@ class PredictionStore:
         return self.read_all({key: record}).get(key)
 
     def read_all(self, records: Mapping[str, EpochRecord]) -> Mapping[str, bytes]:
-        """Return the predictions of each stage that has any for its record, as `read` does.
+        """Return predictions by stage key, as `read` does; stages without any are left out.
 
-        A bucket is asked for all of them in parallel.
+        From a bucket, all are read in parallel.
 
         Args:
             records: Record of the last epoch by stage key.
@@ -68,7 +68,7 @@ class PredictionStore:
             if _header(key, records[key], content) == header + b"\n":
                 found[key] = content
             elif not _is_sound(key, header, content):
-                self._sealed.quarantine(name, "does not have the sha256 it states")
+                self._sealed.quarantine(name, "does not match its own sha256")
         return found
 
     def keys(self) -> frozenset[str]:
@@ -103,7 +103,7 @@ class PredictionStore:
                     continue
                 header, _, content = data.partition(b"\n")
                 if not _is_sound(key, header, content):
-                    self._sealed.quarantine(name, "does not have the sha256 it states")
+                    self._sealed.quarantine(name, "does not match its own sha256")
                     faults.append(f"{name}: damaged")
         return tuple(faults)
 

@@ -19,7 +19,7 @@ _logger = logging.getLogger(__name__)
 class SealedFiles:
     """Files of a store that are validated when they are read. The object is stateless.
 
-    Anything that is not a regular file (a folder, a FIFO, a broken link) counts as damaged and is
+    Anything that is no file (a folder, a FIFO, a broken link) counts as damaged and is
     moved without being opened.
     """
 
@@ -28,7 +28,7 @@ class SealedFiles:
         self._files = files
 
     def read(self, name: str) -> bytes | None:
-        """Return the bytes of a file; None if it is missing or damaged."""
+        """Return the bytes of a file, unchecked; None if it is missing or not a readable file."""
         try:
             return self._files.read(name)
         except FileNotFoundError:
@@ -38,31 +38,32 @@ class SealedFiles:
             return None
 
     def content(self, name: str, sealed: bytes | UnreadableError) -> dict[str, Any] | None:
-        """Return the content of a manifest or failure; None if it is damaged.
+        """Return the parsed content of a manifest or failure file; None if the file is damaged.
 
         Args:
-            name: The file.
-            sealed: Its bytes, or the error that reading raised (see `Folder.read_present`).
+            name: Name of the file in the store.
+            sealed: Bytes of the file, or the error that reading it raised (see
+                `Folder.read_present`).
 
         Raises:
-            FormatError: If a newer version of this program wrote it.
+            FormatError: If a newer version of this program wrote the file.
         """
         if isinstance(sealed, UnreadableError):
             self.quarantine(name, str(sealed))
             return None
         content = unseal(sealed)
         if content is None:
-            self.quarantine(name, "does not have the sha256 it states", sealed)
+            self.quarantine(name, "does not match its own sha256", sealed)
             return None
         if content["format"] > FORMAT:
             raise FormatError(
-                f"{name}: store format {content['format']}, this program reads format {FORMAT}: "
-                "install a newer version"
+                f"{name}: store format {content['format']}, this program reads formats up to "
+                f"{FORMAT}: install a newer version of mixsweep"
             )
         return content
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file; replace a file of the same name, or move a folder of that name aside.
+        """Write a file, replacing a file of the same name; quarantine a folder of that name.
 
         Raises:
             StoreFullError: If the disk is full.
@@ -74,14 +75,14 @@ class SealedFiles:
             self._files.write(name, data)
 
     def remove(self, name: str) -> None:
-        """Remove a file. A folder of that name may hold foreign files: it is moved aside."""
+        """Remove a file; quarantine a folder of that name, as it may contain files of others."""
         try:
             self._files.remove(name)
         except IsADirectoryError:
             self.quarantine(name, "is no file")
 
     def clear(self, name: str) -> None:
-        """Remove a file unless its writer is alive."""
+        """Remove a file, unless a process is still writing it."""
         if not (name.endswith(".tmp") and self._files.is_being_written(name)):
             self.remove(name)
 
@@ -89,10 +90,10 @@ class SealedFiles:
         """Move a damaged file to quarantine and log it.
 
         Args:
-            name: The file.
-            reason: Description of the damage.
-            content: The bytes that were read. If the file has other bytes when it is moved, another
-                process has written it again, and it is put back.
+            name: Name of the file in the store.
+            reason: Description of the damage, to follow the name in the log.
+            content: The damaged bytes that were read. If the moved file has other bytes, another
+                process has replaced it in the meantime, and it is moved back.
         """
         aside = f"quarantine/{Path(name).name}"
         try:

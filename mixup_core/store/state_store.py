@@ -1,7 +1,7 @@
 """StateStore: states of model and optimizer in a store.
 
     states/<2 hex>/<key>-<sha256>.bin    state of model and optimizer, named by its own sha256
-    states/<...>.bin.<8 hex>.torn        state that is being removed; no manifest should name it
+    states/<...>.bin.<8 hex>.torn        state that a process has renamed to remove it
 
 States are handled as bytes, so that reading a store loads neither torch nor numpy.
 """
@@ -29,7 +29,7 @@ class StateStore:
     """
 
     def __init__(self, files: Files, manifests: ManifestStore) -> None:
-        """Open the states among the files of a store; `manifests` tells which states are in use."""
+        """Open the states among the files of a store; `manifests` lists the states in use."""
         self._files = files
         self._sealed = SealedFiles(files)
         self._manifests = manifests
@@ -50,7 +50,7 @@ class StateStore:
             return None
         header = state_header(stage.key)
         if state_ref(blob) != stage.state or not blob.startswith(header):
-            reason = "has another size or sha256, or belongs to another stage"
+            reason = "does not match its manifest, or belongs to another stage"
             self._sealed.quarantine(name, reason, blob)
             return None
         return blob.removeprefix(header)
@@ -71,7 +71,7 @@ class StateStore:
             self._sealed.write(name, blob)
 
     def write_if_removed(self, stage: Stage, blob: bytes | None) -> None:
-        """Write a state again if another process removed it before its manifest was written.
+        """Write a state again if another process removed it before the manifest was written.
 
         Raises:
             StoreFullError: If the disk is full.
@@ -87,7 +87,7 @@ class StateStore:
                 self.clear(name)
 
     def clear(self, name: str) -> None:
-        """Remove a file unless its writer is alive or a manifest names it."""
+        """Remove a file, unless a process is still writing it or a manifest names it."""
         if not STATE_NAME.fullmatch(_ASIDE.sub("", name)):
             self._sealed.clear(name)
             return

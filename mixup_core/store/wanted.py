@@ -4,5 +4,5 @@ from mixup_core.store.names import checked
 
 
 def wanted_name(stage: str) -> str:
-    """Return the name of the object that requests a stage."""
+    """Return the name of the object by which a driver asks another to store the stage of a key."""
     return f"wanted/{checked(stage)}"

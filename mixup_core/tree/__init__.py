@@ -9,7 +9,8 @@ A class variable identifies the dataclasses of a choice:
            `optimizer.name: sgd`, `optimizer.lr: 0.1`. As a whole it is written
            `{name: sgd, lr: 0.1}`.
 
-In a list, one of the dataclasses may have neither; it is written as its fields.
+In a list, one of the possible dataclasses may have neither `tag` nor `name`; it is written as a
+mapping of its fields.
 
-This package does not know the meaning of the values.
+Nothing in this package depends on the meaning of the values.
 """

@@ -1,6 +1,6 @@
-"""Building: makes configuration trees from values by dotted path, and parses values of study files.
+"""Building: makes configurations from values by dotted path, and parses values of study files.
 
-Both directions call each other, since a value can be a dataclass with fields.
+The two tasks are in one module because a parsed value can itself be a dataclass with fields.
 """
 
 import dataclasses
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 
 def with_values(node: T, values: Mapping[str, Any]) -> T:
-    """Return a copy of a tree with the values at some dotted paths replaced; all checks run again.
+    """Return a copy of a configuration with the values at some paths replaced; checks run again.
 
     Args:
-        node: The tree to start from; it is not modified.
+        node: The configuration to start from; it is not modified.
         values: Values by dotted path, as Python values or as study files write them. A choice is
             set as a whole (`mix.law: {beta: 0.5}`), by its tag and fields, or by one field
             (`mix.law.alpha: 0.5`). Checks run after all values are set, so their order does not
@@ -38,7 +38,7 @@ def with_values(node: T, values: Mapping[str, Any]) -> T:
 
 
 def built(kind: type[T], values: Mapping[str, Any]) -> T:
-    """Return a configuration tree of a type, from values by dotted path; others have defaults.
+    """Return a configuration of a type, from values by dotted path; other fields have defaults.
 
     Raises:
         KeyError: If a path names no field.
@@ -51,7 +51,7 @@ def built(kind: type[T], values: Mapping[str, Any]) -> T:
 
 
 def parsed(hint: Any, value: Any) -> Any:
-    """Return the value of a type that a study file's value stands for; types are checked strictly.
+    """Convert a value in the notation of study files to a type; types are checked strictly.
 
     A boolean is not a number, a fraction not an integer, text not a number. A whole number is
     converted to float where a float is needed. A value that has the type already is returned as is.

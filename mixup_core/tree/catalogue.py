@@ -42,7 +42,7 @@ _CACHED: "list[functools._lru_cache_wrapper[Any]]" = []
 
 
 class CatalogueError(ValueError):
-    """Error: an entry cannot be added to a registry. The message says which and why."""
+    """Error: an entry cannot be added to a registry. The message names the entry and the reason."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +81,7 @@ class Register(Mapping[str, T]):
         self.noun = noun
         self.meant = meant
         self.origins: dict[str, Origin] = {}
-        """Origins of the entries that plugins added, by name."""
+        """Plugin that added an entry, by name of the entry; built-in entries are absent."""
         self._entries: dict[str, T] = dict(entries)
 
     def __getitem__(self, name: str) -> T:
@@ -120,8 +120,8 @@ class Register(Mapping[str, T]):
         name = kind_name(entry)
         if not re.fullmatch(NAME, name):
             raise CatalogueError(
-                f"the {self.noun} {described(entry)} is called {name!r}, which does not match "
-                f"{NAME}; set its `tag` or `name`"
+                f"the {self.noun} {described(entry)} has the tag or name {name!r}, which does not "
+                f"match {NAME}; set its `tag` or `name`"
             )
         if name in self.meant:
             raise CatalogueError(
@@ -175,7 +175,7 @@ class Catalogue(Register[type[T]], Generic[T]):
 
 
 def note_origin(kind: type[Any], origin: Origin) -> None:
-    """Remember which plugin defines a class."""
+    """Record which plugin defines a class; `origin_of` returns it."""
     _ORIGINS[kind] = origin
 
 
@@ -195,7 +195,10 @@ def add_all(entries: Iterable[tuple[Register[Any], Any]], origin: Origin | None 
     times = Counter((id(register), kind_name(entry)) for register, entry in entries)
     for register, entry in entries:
         if times[id(register), kind_name(entry)] > 1:
-            raise CatalogueError(f"two entries are called the {register.noun} {kind_name(entry)}")
+            raise CatalogueError(
+                f"two of the entries to add are called {register.noun} {kind_name(entry)}; give "
+                "one of them another tag or name"
+            )
     for register, entry in entries:
         register.put(entry, origin)
     _clear_caches()

@@ -35,7 +35,10 @@ class Checked:
         self.check()
 
     def check(self) -> None:
-        """Check rules between several fields, with `require`. Subclasses override this method."""
+        """Check rules between several fields, with `require`.
+
+        Subclasses override this method. It is called after all fields are within their limits.
+        """
 
 
 @cached_until_growth

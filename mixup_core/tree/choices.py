@@ -1,4 +1,4 @@
-"""Choices: finds the dataclass that a tag or name selects, and the old values that it keeps."""
+"""Choices: find the dataclass that a tag or name selects, and keep the old values that fit it."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def chosen_kind(part: Part, name: object, path: str) -> type:
     """Return the dataclass that a tag or name selects for a field.
 
     Raises:
-        SpellingError: If no dataclass has it; the error's path is `path`.
+        SpellingError: If no dataclass has this tag or name; `path` is the path of the error.
     """
     if not isinstance(name, str) or name not in part.options:
         known = tuple(part.options)
@@ -42,7 +42,7 @@ def carried(old: Any, kind: type) -> dict[str, Any]:
 
 
 def check_owner(part: Part, kind: type, field: str, path: str, value: Any) -> None:
-    """Check that a field to be set is not one that only other dataclasses of a choice have.
+    """Check that a field to be set belongs to the chosen dataclass, not only to other options.
 
     Args:
         part: The choice.

@@ -18,7 +18,7 @@ class Limit(ABC):
 
     @abstractmethod
     def holds(self, value: Any) -> bool:
-        """Return whether a value is allowed."""
+        """Return True if a value is allowed; `Checked` calls this for each value of the field."""
 
     @abstractmethod
     def rule(self, name: str) -> str:
@@ -67,7 +67,7 @@ class Range(Limit):
 
     @property
     def inside(self) -> float:
-        """An example within the bounds: 1 if possible, else a number near a bound or the middle."""
+        """Example of an allowed number: 1 if possible, else one near a bound or in the middle."""
         near = (1, self.low, self.low + 1, self.high, self.high - 1, (self.low + self.high) / 2)
         return next(number for number in near if math.isfinite(number) and self.holds(number))
 
@@ -79,12 +79,13 @@ class Distinct(Limit):
     may_be_empty: bool = True
 
     def holds(self, value: Collection[Any]) -> bool:
-        """Return whether all items differ, and there is one unless `may_be_empty`."""
+        """Return True if all items differ; without `may_be_empty`, there must be one."""
         return len(value) == len(set(value)) and (self.may_be_empty or len(value) > 0)
 
     def rule(self, name: str) -> str:
         """Return the limit of a field as a rule for messages."""
-        return f"items of {name} must be distinct{'' if self.may_be_empty else ', at least one'}"
+        at_least = "" if self.may_be_empty else ", and there must be at least one"
+        return f"items of {name} must be distinct{at_least}"
 
     @property
     def keywords(self) -> dict[str, Any]:

@@ -70,9 +70,10 @@ def parts(kind: Any) -> tuple[Part, ...]:
 
 @cached_until_growth
 def leaves(kind: type) -> Mapping[str, Leaf]:
-    """Return all paths of a tree of this type that accept a value, in order.
+    """Return the dotted paths of a configuration type that accept a value, each with its field.
 
-    A field that several dataclasses of a choice share appears once, with the union of its types.
+    A field that several dataclasses of a choice have in common appears once, with the union of its
+    types.
     """
     found: dict[str, Leaf] = {}
     for leaf in _leaves(kind, ""):
@@ -84,9 +85,10 @@ def leaves(kind: type) -> Mapping[str, Leaf]:
 
 
 def places(kind: type) -> frozenset[str]:
-    """Return all paths of a configuration type whose value is not just a group of other fields.
+    """Return all dotted paths of a configuration type, except those of plain groups of fields.
 
-    These are the leaves, the choices, and the fields of list items (without an index).
+    These are the paths that accept a value (`leaves`), the paths of choices, and the fields of list
+    items (without an index).
     """
     found = set(leaves(kind))
     for path, leaf in leaves(kind).items():
@@ -129,15 +131,15 @@ def unmarked(hint: Any) -> Any:
 
 
 def members(hint: Any) -> tuple[Any, ...]:
-    """Return the types of a union, or the classes of a base class with a catalogue.
+    """Return the types in a union, or the classes in the catalogue of a base class.
 
-    For any other type, the result contains the type itself.
+    For any other type, the result contains that type only.
     """
     if get_origin(hint) in {Union, types.UnionType}:
         return tuple(kind for member in get_args(hint) for kind in members(member))
     if (catalogue := catalogue_of(hint)) is None:
         return (hint,)
-    assert catalogue, f"the package of {hint.__qualname__} adds its members when it is imported"
+    assert catalogue, f"the catalogue of {hint.__qualname__} is empty: import its package first"
     return tuple(catalogue.values())
 
 

@@ -21,6 +21,8 @@ class ShortForm(ABC):
     def fields(self, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
         """Return the fields that a value in this notation stands for; None for any other value.
 
+        The parser of study files calls this method for each value of the field.
+
         Args:
             value: The value in a study file.
             names: Names of the dataclass's fields.
@@ -28,7 +30,7 @@ class ShortForm(ABC):
 
     @abstractmethod
     def written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the value of a study file that stands for the given fields."""
+        """Return the given fields in this notation, as a study file would contain them."""
 
     @abstractmethod
     def shape(self, names: Sequence[str]) -> str:
@@ -56,7 +58,7 @@ class Under(ShortForm):
         return content if is_ours else None
 
     def written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a mapping of the other dataclass's tag to the given fields."""
+        """Return `{TAG: FIELDS}`, with the tag of the other dataclass."""
         return {self.tag: dict(fields)}
 
     def shape(self, names: Sequence[str]) -> str:
@@ -89,7 +91,7 @@ class Pairs(ShortForm):
         return {self.keys: [key for key, _ in pairs], self.values: [part for _, part in pairs]}
 
     def written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the two lists as a mapping. Its keys are text, since JSON allows no other keys."""
+        """Return the two lists as a mapping with text as keys, since JSON allows no other keys."""
         pairs = zip(fields[self.keys], fields[self.values], strict=True)
         return {repr(float(key)): value for key, value in pairs}
 

@@ -27,7 +27,7 @@ class SpellingError(ValueError):
         self.names = tuple(names)
         """The known names, if a name was expected."""
         self.path = path
-        """Path of the wrong value relative to the given one; empty if the whole value is wrong."""
+        """Path from the given value to the wrong part; empty if the whole value is wrong."""
         self.noun = noun
         """Noun of the registry that lacks the name, such as `model`; empty if there is none."""
 

@@ -1,4 +1,4 @@
-"""Written forms: a configuration's values as study files write them, flat or as a whole."""
+"""Written forms: convert the values of a configuration back to the notation of study files."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -10,17 +10,17 @@ from mixup_core.tree.short_forms import short_form
 
 
 def flatten(node: Any, *, brief: bool = False) -> dict[str, Any]:
-    """Return the values of a tree by dotted path, as study files write them.
+    """Return the values of a configuration by dotted path, as study files write them.
 
     Args:
-        node: The tree.
+        node: The configuration, or a part of one.
         brief: True: use the notation of keys (see `spelled`).
     """
     return {path: value for path, value, _ in _walked(node, "", brief)}
 
 
 def defaults(node: Any, *, brief: bool = False) -> dict[str, Any]:
-    """Return the default of each path of `flatten`; `REQUIRED` if it has none.
+    """Return the default for each path that `flatten` returns; `REQUIRED` if there is none.
 
     The defaults below a choice are those of the chosen dataclass.
     """
@@ -89,7 +89,7 @@ def _spelled_tagged(kind: Any, tag: str, fields: Mapping[str, Any]) -> Any:
         return tag
     names = [part.name for part in parts(kind)]
     first = fields.get(names[0])
-    # A mapping that looks like the fields themselves is not written alone: it would be read so.
+    # A mapping whose keys are field names is not written alone: it would be read as the fields.
     is_alone = list(fields) == names[:1] and not (
         isinstance(first, Mapping) and set(first) <= set(names)
     )
@@ -97,12 +97,12 @@ def _spelled_tagged(kind: Any, tag: str, fields: Mapping[str, Any]) -> Any:
 
 
 def origins_in(node: Any) -> tuple[Origin, ...]:
-    """Return the plugins whose classes or names a tree contains, each once."""
+    """Return the plugins whose classes or names a configuration contains, each once."""
     return tuple(dict.fromkeys(_origins(node)))
 
 
 def plugins_of(node: Any) -> dict[str, str]:
-    """Return the plugins that a tree uses: shortened digest, as in keys, by plugin name."""
+    """Return the plugins that a configuration uses: short digest (as in keys) by plugin name."""
     return {origin.plugin: origin.keyed("").removeprefix("@") for origin in origins_in(node)}
 
 

@@ -13,7 +13,7 @@ CONTRACTS = {
     "its values are finite numbers",
     "numbers do not depend on global random generators",
     "no test image is seen in training",
-    "measuring changes nothing else",
+    "measuring does not change the run",
     "it records the metrics that it declares",
     "recorded values are within their bounds",
 }

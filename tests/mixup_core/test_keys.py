@@ -100,7 +100,9 @@ def test_an_image_folder_has_no_key_before_its_contents_are_digested(
     key: Callable[[TrainConfig], Any],
 ) -> None:
     data = DataConfig(name="image-folder", folder="photos", image_size=32)
-    with pytest.raises(RuleError, match=r"needs a data\.digest before it has a key") as caught:
+    with pytest.raises(
+        RuleError, match=r"needs a data\.digest, which replaces data\.\w+ in keys"
+    ) as caught:
         key(dataclasses.replace(BASE, data=data))
     assert caught.value.fields == ("data.folder", "data.digest")
 

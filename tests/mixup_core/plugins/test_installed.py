@@ -80,7 +80,9 @@ def test_a_plugin_file_wins_over_a_package(install: Install, plugin: Write) -> N
 def test_two_packages_with_one_name_are_refused(install: Install) -> None:
     install("extra", HEAD + TINY, model="tiny=Tiny")
     install("other", HEAD + TINY, model="tiny=Tiny")
-    with pytest.raises(PluginError, match="extra and other both have a model tiny"):
+    with pytest.raises(
+        PluginError, match="the installed packages extra and other both have a model tiny"
+    ):
         load_installed(["tiny"])
 
 

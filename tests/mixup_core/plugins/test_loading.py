@@ -148,18 +148,18 @@ def test_an_edit_takes_the_place_of_what_was_there(plugin: Write) -> None:
         (("def broken(:",), r"fails in line 17: SyntaxError: "),
         (
             ("import tiny",),
-            "fails in line 17: ModuleNotFound.*cannot import files beside",
+            "fails in line 17: ModuleNotFound.*cannot import files of its folder",
         ),
-        ((BESIDE + "import constants",), "imports constants, a file beside it; edits of that"),
+        ((BESIDE + "import constants",), "imports constants from its own folder; edits of"),
         (
             (BESIDE + "def late():\n    from others import X",),
-            "imports others, a file beside it; e",
+            "imports others from its own folder; e",
         ),
         (("import beside_me",), "No module named 'beside_me'; install it on "),
         (("x = '\\0'; raise ValueError(x + chr(10) + chr(27))",), r"ValueError: \\x00\\n\\x1b$"),
-        ((UNTOLD,), r"fails in line 21: Untold: an error whose text cannot be made"),
+        ((UNTOLD,), r"fails in line 21: Untold: \(the text of this error cannot be produced"),
         (("raise SystemExit(3)",), "fails in line 17: SystemExit: 3"),
-        (("x = 1",), "defines no entry; a plugin has public classes that extend those of"),
+        (("x = 1",), "defines no entry; define a public class that extends a class of"),
         ((TINY.replace('"tiny"', '"mlp"'),), "the model mlp exists already and cannot be replaced"),
         ((OPERATION.format("linear"),), "the operation linear exists already and cannot be repla"),
         (
@@ -195,11 +195,11 @@ def test_an_edit_takes_the_place_of_what_was_there(plugin: Write) -> None:
         ((NESTED.replace("of_what = 3", "x: int | bool = 1"),), "x of the model tiny takes number"),
         (
             (TWO_UNTAGGED,),
-            "the model tiny takes one of two dataclasses",
+            "the model tiny accepts two dataclasses",
         ),
         (
             (TINY, TINY.replace("class Tiny", "class Other")),
-            "two entries are called the model tiny",
+            "two of the entries to add are called model tiny",
         ),
         ((DOTS.replace("std=(.2,)", "std=(.2, .3)"),), "has 1 channels, 1 values of `mean` and 2"),
         (

@@ -319,7 +319,7 @@ def test_a_refusal_after_which_nothing_is_there_is_told() -> None:
     assert caught.value.__cause__ is error
     with pytest.raises(StoreError, match=r"^url: no such bucket$"):
         atomic(Gone(FileNotFoundError("no bucket"))).create("a/b", b"1")
-    with pytest.raises(StoreError, match=r"^url: a/b is there and cannot be read$"):
+    with pytest.raises(StoreError, match=r"^url: the object a/b exists but cannot be read$"):
         atomic(Gone(FileExistsError("there"))).create("a/b", b"1")
 
 

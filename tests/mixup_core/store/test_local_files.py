@@ -32,7 +32,7 @@ REASONS = {
     "a socket": "is no file",
     "a dangling link": "is a link that leads nowhere",
     "a link to itself": "is a link that leads nowhere",
-    "unreadable": "is closed to its owner",
+    "unreadable": "denies access to its owner",
 }
 
 

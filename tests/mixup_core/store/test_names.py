@@ -56,7 +56,9 @@ def test_a_key_of_4_to_64_hexadecimal_digits_is_taken_as_it_is(key: str) -> None
 def test_a_key_that_is_no_hash_names_nothing(use: Callable[[str], str], key: str) -> None:
     with pytest.raises(ValueError, match="hexadecimal") as caught:
         use(key)
-    assert str(caught.value) == (f"a key must be 4 to 64 hexadecimal digits, got ({key=}).")
+    assert str(caught.value) == (
+        f"a key must be 4 to 64 lower-case hexadecimal digits, got ({key=})."
+    )
 
 
 def test_the_pattern_of_a_kind_finds_the_key_in_its_names_and_in_no_others() -> None:

@@ -119,8 +119,8 @@ def _frozen(**attributes: Any) -> Any:
     ("member", "message"),
     [
         (_frozen(tag="disc"), "the shape disc exists already and cannot be replaced"),
-        (_frozen(tag="Dot!"), r"is called 'Dot!', which does not match \[a-z0-9\]"),
-        (_frozen(), "is called '', which does not match"),
+        (_frozen(tag="Dot!"), r"has the tag or name 'Dot!', which does not match \[a-z0-9\]"),
+        (_frozen(), "has the tag or name '', which does not match"),
         (type("New", (Shape,), {"tag": "dot"}), "is not a frozen dataclass; write @dataclass"),
         (type("New", (Disc,), {"tag": "dot"}), "is not a frozen dataclass"),
         (dataclass(type("New", (Shape,), {"tag": "dot"})), "is not a frozen dataclass"),
@@ -145,6 +145,6 @@ def test_a_class_that_cannot_be_a_member_is_refused_and_so_is_what_comes_with_it
 
 
 def test_two_new_members_of_one_name_are_refused() -> None:
-    with pytest.raises(CatalogueError, match="two entries are called the shape dot"):
+    with pytest.raises(CatalogueError, match="two of the entries to add are called shape dot"):
         Shape.catalogue.add(_frozen(tag="dot"), _frozen(tag="dot"))
     assert list(Shape.catalogue) == ["point", "disc"]

@@ -84,7 +84,7 @@ def test_a_distinct_list_has_no_item_twice_and_one_if_it_must() -> None:
     assert [Distinct().holds(items) for items in ((), (1, 2), (1, 2, 1))] == [True, True, False]
     assert [some.holds(items) for items in ((), (1,), (1, 1))] == [False, True, False]
     assert Distinct().rule("seeds") == "items of seeds must be distinct"
-    assert some.rule("seeds") == "items of seeds must be distinct, at least one"
+    assert some.rule("seeds") == "items of seeds must be distinct, and there must be at least one"
     for limit in (Distinct(), some):
         schema = jsonschema.Draft202012Validator({"type": "array", **limit.keywords})
         for items in ([], [1], [1, 1], [1, 2]):

@@ -183,9 +183,10 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "seeds true": (SMALL.replace("seeds: 2", "seeds: true"),
                    "3: seeds: expected an integer, *{at_least: *, got the boolean true"),
     "seeds empty": (SMALL.replace("seeds: 2", "seeds: []"),
-                    "3: seeds: items of seeds must be distinct, at least one, *got (seeds=[])."),
+                    "3: seeds: items of seeds must be distinct, and there must be at least one, "
+                    "*got (seeds=[])."),
     "seed twice": (SMALL.replace("seeds: 2", "seeds: [1, 1]"),
-                   "3: seeds: items of seeds must be distinct, at least one, got "
+                   "3: seeds: items of seeds must be distinct, and there must be at least one, got "
                    "(seeds=[1])."),
     "range in a list": (SMALL.replace("seeds: 2", "seeds: [1, 3..5]"),
                         "3: seeds[1]: expected an integer, got text '3..5'; "

@@ -18,7 +18,7 @@ from sweeps.study.space import Integer, Real
 from tests.sweeps.reading.study_files import SMALL, read, refusals
 from tests.sweeps.small_searches import STUDY, assert_refused
 
-DISTINCT = "items of seeds must be distinct, at least one"
+DISTINCT = "items of seeds must be distinct, and there must be at least one"
 IN_RANGE = "0 <= each of seeds <= 2^63-1"
 PLAIN = "must not contain control or text-direction characters"
 

@@ -48,7 +48,7 @@ def _failure(plugin: Path, store: Path) -> dict[str, Any]:
         ),
         (
             (TINY.replace("nn.Linear(self.width", "nn.Linear(3 + self.width"), DOTS),
-            "plugin tiny.py: the run that uses it fails in linear.py line ",
+            "plugin tiny.py: a run that uses it fails in linear.py line ",
         ),
         (
             (DRAW.format("nn.Dropout(0.5)"), DOTS),

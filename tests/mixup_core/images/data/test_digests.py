@@ -83,7 +83,7 @@ def test_a_digest_is_that_of_the_whole_content(
         ("a FIFO", "is no file"),
         ("a socket", "is no file"),
         ("a dangling link", "is a link that leads nowhere"),
-        ("unreadable", "is closed to its owner"),
+        ("unreadable", "denies access to its owner"),
         ("missing", "No such file or directory"),
     ],
 )
