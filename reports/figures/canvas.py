@@ -162,9 +162,9 @@ def place_of(record: EpochRecord, axis: Axis) -> float | None:
 
 
 def numbers_of(summary: Any) -> dict[str, Any]:
-    """Return n, mean and interval of a summary as cells of a CSV row.
+    """Return n, mean and interval of a summary as cells of a CSV row, by column.
 
-    Without a summary, all cells are None.
+    If the summary is None, all cells are None.
     """
     names = ("n", "mean", "ci_low", "ci_high")
     return {name: getattr(summary, name, None) for name in names}
@@ -281,7 +281,7 @@ def finished(  # noqa: PLR0913  what a figure is made of
         title: Title of the figure.
         caption: Text below the figure.
         numbers: All numbers drawn, as CSV.
-        told: Panels with tooltips, and the texts by position.
+        told: Panels that have tooltips, with the texts by position on the horizontal axis.
     """
     if (engine := canvas.get_layout_engine()) is not None:
         engine.execute(canvas)
@@ -314,7 +314,7 @@ class _RoundNumbers(LogLocator):
 
     def tick_values(self, vmin: float, vmax: float) -> Any:
         """Return the positions of the ticks, all between the limits of the axis."""
-        assert isinstance(self.axis, Scaled), "ticks are asked of a locator in its place"
+        assert isinstance(self.axis, Scaled), "a locator needs an axis before it computes ticks"
         low, high = self.nonsingular(vmin, vmax)
         fewest: list[float] = []
         for places in _round_numbers(low, high):
@@ -334,7 +334,7 @@ class _Plain(Formatter):
     def __call__(self, x: float, pos: int | None = None) -> str:
         """Return the label of the tick at x."""
         del pos
-        assert isinstance(self.axis, Scaled), "labels are asked of a formatter in its place"
+        assert isinstance(self.axis, Scaled), "a formatter needs an axis before it formats labels"
         return _spell_place(x, self.axis)
 
 

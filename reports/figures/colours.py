@@ -47,9 +47,9 @@ def line_looks(
 
     No two lines look alike.
 
-    A line takes the look of the first of its arms whose colour is still unused in the figure. So
-    the line of a plain method has the method's colour. If the colours of all its arms are used, it
-    takes an unused colour; if none is left, a used colour with other dashes.
+    A line gets the colour and dashes of the first of its arms whose colour is still unused in the
+    figure. If the colours of all its arms are used, the line gets an unused colour; if none is
+    left, a used colour with other dashes.
 
     Args:
         lines: Arms of each line, by its label.

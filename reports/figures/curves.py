@@ -56,7 +56,7 @@ invisible.
 
 
 class _Line(Mapping[float, float]):
-    """The values of one seed by position on the axis; it needs only 8 bytes per value."""
+    """The values of one seed by position on the axis, stored in 8 bytes per value."""
 
     __slots__ = ("_numbers", "_values")
 
@@ -102,7 +102,7 @@ def draw_curves(
     table: Table,
     looks: Mapping[str, Look],
 ) -> Figure | None:
-    """Return the learning curves of a study; None if no run has more than one stored record.
+    """Return the learning curves of a study; None if all runs have one epoch or nothing is stored.
 
     Args:
         study: Defines the arms, the seeds and their order.
@@ -287,9 +287,9 @@ def _spell_unmeasured(curves: Mapping[str, Mapping[str, _Curve]], table: Table) 
 
 
 def _marks(study: Study, arm: str) -> tuple[int, ...]:
-    """Return where the settings of an arm change, such as its law, in finished epochs.
+    """Return the numbers of finished epochs after which settings of an arm (as its law) change.
 
-    The result is empty if they change often, or if the horizontal axis does not count epochs.
+    The result is empty if there are many changes, or if the horizontal axis does not count epochs.
     """
     if study.problem.axis.metric is not None:
         return ()

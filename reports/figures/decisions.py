@@ -34,8 +34,7 @@ class DecisionPlane:
 
     head: str
     """Prefix of the metrics that record the boundary. The metric `HEAD/HEIGHT` is the horizontal
-    position of the boundary at that height; class 1 is predicted to its left. A row has one
-    boundary.
+    position of the boundary at that height; class 1 is predicted to the left of the boundary.
     """
     extent: float
     """The map reaches from minus this value to this value in the horizontal direction."""
@@ -58,7 +57,7 @@ PLANES: dict[str, Callable[[], DecisionPlane]] = {"moons": _moons}
 def draw_decisions(arranged: Mapping[str, Mapping[int, RunResult]], table: Table) -> Figure | None:
     """Return a figure with one decision map per arm at the end of training.
 
-    The result is None if no boundary is stored.
+    The result is None if no boundary is stored, or if there are more than six arms.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
@@ -121,7 +120,7 @@ def draw_decisions(arranged: Mapping[str, Mapping[int, RunResult]], table: Table
 def class_shares(boundaries: Sequence[Mapping[float, float]], across: Array, up: Array) -> Array:
     """Return, for each cell of a map, the fraction of boundaries that lie to its right, in [0, 1].
 
-    This is the fraction of seeds that predict class 1 there. The shape is (up, across).
+    This is the fraction of seeds that predict class 1 in the cell. The shape is (up, across).
 
     Args:
         boundaries: Horizontal position by height, for each boundary; interpolated linearly.

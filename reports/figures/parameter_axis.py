@@ -22,7 +22,7 @@ Edge = Literal["low", "high"]
 
 
 def is_number(parameter: Parameter) -> bool:
-    """Return whether a parameter takes numbers. Choices among numbers, with or without None, do."""
+    """Return True if the values of a parameter are numbers; a choice may include None."""
     if not isinstance(parameter.distribution, Categorical):
         return True
     numbers = set(parameter.distribution.choices) - {None}
@@ -62,7 +62,7 @@ def bound(parameter: Parameter, edge: Edge) -> float:
 
 
 def beyond(parameter: Parameter, edge: Edge, part: float) -> float:
-    """Return the position outside a bound, at a distance given as a fraction of the drawn range."""
+    """Return a position outside a bound; `part` is its distance as a fraction of the range."""
     low, high = bound(parameter, "low"), bound(parameter, "high")
     away = -part if edge == "low" else 1 + part
     if is_log(parameter):

@@ -30,10 +30,10 @@ def draw_ranks(
 ) -> Figure | None:
     """Return the figure that compares all pairs of arms.
 
-    The result is None if there are few arms or their seeds differ.
+    The result is None if there are fewer than 6 or more than 24 arms, or if their seeds differ.
 
     Args:
-        study: Study with these arms.
+        study: The study with these arms.
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
         table: The main table of the same results.
     """

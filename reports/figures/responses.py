@@ -1,4 +1,4 @@
-"""Responses: the result as a curve over a number that varies between arms, or a map over two."""
+"""Responses: the result against one setting that varies between arms (curve), or two (map)."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -49,15 +49,15 @@ _SPAN_LETTERS = 36
 
 
 def draw_responses(study: Study, table: Table, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
-    """Return the curve over a number that varies between arms, and the map over two such numbers.
+    """Return a curve over one numeric setting that varies between arms, and a map over two.
 
-    A figure is left out if no number takes several values or no run is complete. Arms that compute
-    the same, such as all alphas of a mixing that is switched off at epoch 0, are drawn at each of
+    A figure is left out if too few settings vary, or no run is complete. Arms with the same
+    results, such as all alphas of a mixing that is switched off at epoch 0, are drawn at each of
     their positions.
 
     Args:
         study: Defines the arms.
-        table: The main table of its results.
+        table: The main table of the study's results.
         looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).
     """
     arms = [row.arm for row in table.rows if table.metric in row.summaries]
@@ -162,7 +162,7 @@ def _draw_line(
 
 
 def _map(table: Table, plane: ResponsePlane) -> Figure:
-    """Return the map over two numbers, one panel per group of arms.
+    """Return the map over two numeric settings, with one panel per group of arms.
 
     Each cell shows the mean of its arm, as colour and as text.
     """

@@ -1,4 +1,4 @@
-"""Figures of a search: history, slices by parameter, importance, Pareto front of two objectives."""
+"""Figures of a search: map, history, slices by parameter, importance, and Pareto front."""
 
 from collections.abc import Mapping, Sequence
 
@@ -42,7 +42,7 @@ def draw_search(searched: Searched, looks: Mapping[str, Look]) -> tuple[Figure, 
 
 
 def _history(searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look]) -> Figure:
-    """Return the figure of each point's mean in the order of proposal, and the lowest so far."""
+    """Return the figure of the means of all points in the order of proposals."""
     scale = searched.shown.scale
     best: list[float] = []
     for point in complete:

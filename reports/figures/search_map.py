@@ -34,9 +34,9 @@ from sweeps.study.space import Categorical, Parameter, Space
 def draw_map(
     searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look]
 ) -> Figure | None:
-    """Return the map of points: the mean is shown by colour, the sd over seeds as text.
+    """Return the points in the plane of two parameters; colour and text show each point's mean.
 
-    The result is None if fewer than two parameters take numbers.
+    The result is None if fewer than two parameters have numbers as values, or no point has both.
     """
     plane = _plane(searched.search.space)
     if plane is None:
@@ -115,9 +115,9 @@ def draw_map(
 def _plane(space: Space) -> tuple[Parameter, Parameter] | None:
     """Return the parameters of the horizontal and the vertical axis.
 
-    The result is None if fewer than two are numeric.
-
-    They are the first two numeric parameters; a logarithmic one goes to the vertical axis.
+    The first logarithmic parameter is on the vertical axis, or else the second numeric one; the
+    horizontal axis shows the first of the others. The result is None if fewer than two parameters
+    are numeric.
     """
     numbers = [p for p in space.parameters if is_number(p)]
     if len(numbers) < 2:
@@ -128,7 +128,7 @@ def _plane(space: Space) -> tuple[Parameter, Parameter] | None:
 
 
 def _edges(searched: Searched, across: Parameter) -> dict[Edge, str]:
-    """Return the ends of an axis at which every point computes the same as an arm, and that arm.
+    """Return the ends of an axis at which every point has the same results as an arm, and that arm.
 
     For example, every point with switch epoch 0 is ERM. Two points are tested at each end: one with
     all other parameters at their lowest values, one with all at their highest.

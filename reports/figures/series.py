@@ -57,8 +57,8 @@ def draw_series(arranged: Arranged, table: Table, looks: Mapping[str, Look]) -> 
 def _by_part(series: Series, arranged: Arranged, table: Table) -> Figure | None:
     """Return one panel per arm, in which each part is a row of cells coloured by its value.
 
-    All rows are from one seed, the first that every arm has completed. None if there are too many
-    arms, or no such seed.
+    All rows are from one seed, the first that every arm has completed. The result is None if there
+    are too many arms, if no seed is complete in every arm, or if all curves have a single value.
     """
     arms = [row.arm for row in table.printed]
     complete = {arm: complete_runs(arranged[arm]) for arm in arms}
@@ -116,7 +116,7 @@ def _by_part(series: Series, arranged: Arranged, table: Table) -> Figure | None:
 def _along_parts(
     series: Series, arranged: Arranged, table: Table, looks: Mapping[str, Look]
 ) -> Figure | None:
-    """Return the final values as a curve over the numbers that name the parts."""
+    """Return the final values of each arm as a curve over the parts, whose names are numbers."""
     values: dict[str, dict[int, dict[float, float]]] = {}
     for row in table.printed:
         last = {s: r.records[-1] for s, r in counted_runs(arranged[row.arm]).items()}

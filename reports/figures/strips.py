@@ -17,7 +17,7 @@ them are chosen, evenly spaced.
 class Strip:
     """A vertical strip of a figure.
 
-    A web page shows its text while the pointer is over the strip.
+    A web page shows the text of the strip while the mouse pointer is over the strip.
     """
 
     left: float
@@ -31,11 +31,15 @@ class Strip:
 
 
 def strips_of(canvas: Canvas, axes: Axes, places: Mapping[float, str]) -> Iterator[Strip]:
-    """Yield a strip for each position with a text.
+    """Yield a strip for each position of a panel that has a tooltip text.
 
-    It reaches halfway to the positions on both sides.
+    A strip reaches halfway to the next position on either side. Edges are rounded, so that machines
+    with slightly different fonts produce the same page.
 
-    Edges are rounded, so that machines with slightly different fonts produce the same page.
+    Args:
+        canvas: The figure, after its layout was computed.
+        axes: The panel.
+        places: Tooltip texts by position on the horizontal axis, in increasing order.
     """
     if not places:
         return

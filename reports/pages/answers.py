@@ -1,10 +1,10 @@
-"""Answers: what papers on mixup say, beside the verdicts of the studies that test it.
+"""Answers: statements of papers on mixup, with the verdicts of the studies that test them.
 
     python -m reports.pages.answers > reports/published/answers.md
     python -m reports.pages.answers --studies    # names of the published studies that can run here
 
-The template `answers.md` paraphrases the sentences of the papers and calls the methods of `Answers`
-where a number belongs. Verdicts, numbers, seeds and figures come from the published reports, judged
+The template `answers.md` paraphrases statements of the papers and calls the methods of `Answers` to
+insert results. Verdicts, numbers, seeds and figures come from the published reports, judged
 by the present claims and rules.
 """
 
@@ -29,7 +29,7 @@ from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.study.study import Study
 
 _OWN = ("no source", "open question")
-"""Beginnings of the `source` of claims that were stated here and come from no publication."""
+"""First words of the `source` of claims that this project states and no publication does."""
 
 TEMPLATE = Path(__file__).parent / "manuscripts" / "answers.md"
 
@@ -270,12 +270,12 @@ class Asked:
 
     def link(self, published: Path) -> str:
         """Return a link to the published report of the study."""
-        assert self.report is not None, "asked of published studies"
+        assert self.report is not None, "only a published study has a link"
         assert self.report.folder is not None, "a latest report has a folder"
         return f"[{self.study.name}]({self.report.folder.relative_to(published).as_posix()}/)"
 
     def variants(self, verdict: Verdict) -> str:
-        """Return how a verdict differs in the study's variants, as text; empty if it has none."""
+        """Return how the study's variants change a verdict, as text; empty if they do not."""
         told = {} if self.report is None else self.report.told
         return told.get(verdict.claim.says, {}).get("variants") or ""
 

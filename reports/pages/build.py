@@ -60,7 +60,7 @@ REPLACED_LISTINGS = (
     "ensembles", "equivalence", "looks", "points", "references", "seeds", "sensitivity", "spread",
     "variation",
 )  # fmt: skip
-"""Tables that a new report deletes if it lacks them; other files of an earlier report stay."""
+"""Tables of an earlier report that are deleted if the new report does not have them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,8 +89,9 @@ class Draft:
     def write(self, out: Path) -> Report:
         """Write the report to a folder; each file is replaced atomically.
 
-        Files of an earlier report that this one lacks are deleted, but only if the folder holds a
-        report of this program. In any other folder, files of these names belong to somebody else.
+        Tables and figures of an earlier report that this report does not have are deleted, but only
+        if the folder contains a report of this program. In any other folder, files of these names
+        may belong to another program.
 
         Args:
             out: Folder to write to; created if missing.
@@ -141,7 +142,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
 
     Args:
         study: Defines arms, seeds and their order.
-        results: Results of its runs, in any order.
+        results: Results of the study's runs, in any order.
         data_checksums: Checksum of each file of each dataset, for the provenance.
         command: The command line, for the provenance.
         history: The points of the study's search, if it has one.
@@ -260,7 +261,7 @@ def draw_report(
 
     Args:
         study: Defines arms, seeds and their order.
-        results: Results of its runs, in any order.
+        results: Results of the study's runs, in any order.
         history: The points of the study's search, if it has one.
     """
     parts = _parts(study, results, history)
@@ -286,7 +287,7 @@ def _drawn(parts: "_Parts", table: Table, predicted: Predicted | None) -> tuple[
 
 
 def _predicted(parts: "_Parts", predictions: ReadPredictions | None) -> Predicted | None:
-    """Return the measures computed from predictions; None if there are none to read."""
+    """Return the measures computed from stored predictions; None if no predictions can be read."""
     if predictions is None or not any(map(_predicts, parts.study.arms.values())):
         return None
     arranged = arrange(parts.study, parts.results)

@@ -4,8 +4,8 @@
 
 First verdicts are those of a study's first published report, kept in `first_verdicts.jsonl`.
 Present verdicts are computed from `runs.csv` of the latest report. Some claims, such as those about
-predictions, need more than `runs.csv`. Their verdict is read from `verdicts.csv`, if that was made
-by the present rules.
+predictions, need more than `runs.csv`. Their verdict is read from `verdicts.csv`, if that file was
+made by the present rules.
 """
 
 import re
@@ -157,7 +157,7 @@ def _spell_stated(study: Study, claim: Claim, found: Published | None) -> str:
 def _rerun(found: Published | None, first: Published | None, claim: Claim) -> str:
     """Return a note if the runs of a claim were trained again after the first report.
 
-    Else empty.
+    Otherwise the text is empty.
     """
     if found is None or first is None or found.ended_at_ms == first.ended_at_ms:
         return ""
@@ -191,7 +191,7 @@ def _about(that: Mapping[str, Any]) -> tuple[str, str]:
 _BESIDE = ("metric", "margin", "factor", "readout", "together", "networks")
 
 
-def _why(  # noqa: PLR0913  each is a thing of its own
+def _why(  # noqa: PLR0913  the reasons depend on all of them
     study: Study,
     verdict: Verdict,
     row: Mapping[str, str] | None,
@@ -235,7 +235,7 @@ def _flow(value: Any) -> str:
 
 
 def _spell_outcome(verdict: Verdict, found: Published | None, study: Study) -> str:
-    """Return the verdict as text, or what is missing for it: a report, or runs."""
+    """Return the verdict as text; if it is unfinished, a text on the missing report or runs."""
     if found is None:
         return "not run"
     if verdict.verdict != "unfinished":
@@ -264,7 +264,7 @@ def verdicts_of_today(study: Study, found: Published | None) -> tuple[Verdict, .
 
 
 def _as_told(verdict: Verdict, row: Mapping[str, str]) -> Verdict:
-    """Return a verdict with the numbers that its row of `verdicts.csv` has."""
+    """Return a verdict with the outcome and numbers of its row in `verdicts.csv`."""
     names = ("value", "low", "high", "p", "confidence")
     numbers: dict[str, Any] = {name: float(row[name]) if row[name] else None for name in names}
     return replace(verdict, verdict=row["verdict"], n=int(row["n"]), **numbers)  # type: ignore[arg-type]

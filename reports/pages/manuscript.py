@@ -1,7 +1,7 @@
 """Manuscript: a page of text into which verdicts, numbers and figures of studies are filled.
 
-A manuscript is a Jinja template of Markdown. The text says what sources state. Measured results are
-inserted by functions of the template: `verdicts`, `results`, `again`, `number`, `first`, `cost`,
+A manuscript is a Jinja template of Markdown. Its text says what papers state. The template calls
+functions that insert measured results: `verdicts`, `results`, `again`, `number`, `first`, `cost`,
 `figure` and `winner`, the point selected by a search.
 
     python -m reports.pages.manuscript reports/pages/manuscripts/theory.md --home runs --out FOLDER
@@ -129,7 +129,7 @@ class Manuscript:
         same mean (features not learned, %: 1.2 ± 0.4 over 3 seeds; 20 points tried)`.
         """
         search, problem = _study(study).search, _study(study).problem
-        assert search is not None, "asked of searches"
+        assert search is not None, "only the study of a search has a winner"
         points = [row for row in self._rows(study, "points.csv") if row["rank"]]
         chosen = [row for row in points if row["selected"] == "true"]
         if not chosen:
@@ -165,15 +165,15 @@ class Manuscript:
         rows: Mapping[str, str],
         printed_seeds: int | None = None,
     ) -> str:
-        """Return a table that a paper printed, with our number and the printed one in each cell.
+        """Return a table of a paper with our number, the printed number and a mark in each cell.
 
-        A mark compares them. `=`: our number rounds to the printed digits. `≈`: the printed number
+        The mark `=`: our number rounds to the printed digits. `≈`: the printed number
         lies in our 95 % interval or within 10 % of our number. `≠`: neither. If all seeds have the
         same value, no ± is written.
 
         Args:
-            study: The study that measures it again.
-            columns: What each column measures.
+            study: Name of the study that measures the table again.
+            columns: Heading and metric of each column.
             rows: Printed numbers of each arm, separated by spaces; `-` for a missing number.
             printed_seeds: Number of seeds behind each printed number, if it varies over seeds like
                 ours. `≈` then uses the 95 % prediction interval of a mean of so many seeds, `mean ±
@@ -213,7 +213,7 @@ class Manuscript:
             study: Name of the study.
             arm: Name of the arm.
             metric: Name of the metric.
-            place: Position on the axis at which to read it; None for the read-out of the study.
+            place: Position on the axis at which to read the metric; None for the read-out.
             scale: Factor from the stored to the printed value.
         """
         column = MeasuredColumn(heading="", metric=metric, place=place, scale=scale)
@@ -223,7 +223,7 @@ class Manuscript:
     def first(self, study: str, arm: str, metric: str, level: float) -> str:
         """Return the first position on the axis at which the mean over seeds is at most `level`.
 
-        If the mean never is, the result is `> ` and the last position.
+        If the mean is never that low, the result is `> P`, where P is the last position.
         """
         runs = counted_runs(self._arranged(study)[arm]).values()
         told = DASH
@@ -257,7 +257,7 @@ class Manuscript:
         return markdown_grid([[escaped(cell) for cell in line] for line in grid])
 
     def figure(self, study: str, name: str) -> str:
-        """Return a figure of a report with its caption, and copy its picture and numbers."""
+        """Return a figure of a report with its caption; copy its files beside the page."""
         source, title = self._report(study) / "figures", _study(study).name
         self.used.add(study)
         target = self.out / "figures"
@@ -317,7 +317,7 @@ def _study(name: str) -> Study:
 
 
 def _place_of(study: Study, record: EpochRecord) -> float:
-    """Return the position of a record on the axis of its problem."""
+    """Return the position of a record on the horizontal axis of the study's problem."""
     axis = study.problem.axis.metric
     return record.epoch + 1 if axis is None else record.metrics[axis]
 

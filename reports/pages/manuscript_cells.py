@@ -1,4 +1,4 @@
-"""Manuscript cells: our numbers as text, compared with those that a paper printed."""
+"""Manuscript cells: our measured numbers as text, compared with the numbers of a paper."""
 
 import json
 import math
@@ -38,7 +38,14 @@ class MeasuredColumn:
 
 
 def mark_of(ours: Summary, printed: str, seeds: int | None) -> str:
-    """Return the mark that compares our mean with a printed number: `=`, `≈` or `≠`."""
+    """Return the mark that compares our mean with a number printed in a paper: `=`, `≈` or `≠`.
+
+    Args:
+        ours: Summary of our values, in the printed unit.
+        printed: The printed number.
+        seeds: Number of seeds behind the printed number (see `Manuscript.again`, which also
+            explains the marks).
+    """
     number = Decimal(printed)
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int), "a printed number is finite"
@@ -63,7 +70,7 @@ def spell_summary(row: Mapping[str, str], metric: str, problem: Problem) -> str:
 
 
 def read_cell(cell: str) -> Any:
-    """Return the value of a cell in a report's CSV."""
+    """Return the parsed value of a cell in a report's CSV: a number, a boolean or a text."""
     try:
         return json.loads(cell)
     except ValueError:
@@ -78,7 +85,7 @@ def spell_number(value: float) -> str:
 def spell_mean(mean: float, low: float | None, high: float | None, n: str = "") -> str:
     """Return `0.3312 ± 0.0021`, `0.33 [0.02, 0.71]` if asymmetric, `100 (all 5)` if all are equal.
 
-    An interval without width would claim that further seeds give the same value, which is unknown.
+    Equal values have no interval: one of width 0 would mean that every further seed gives the same.
     """
     if low is None or high is None:
         return spell_number(mean)
@@ -91,7 +98,7 @@ def spell_mean(mean: float, low: float | None, high: float | None, n: str = "") 
 
 
 def spell_claim(study: Study, claim: Claim, reference: str) -> str:
-    """Return the comparison of a claim as text, with the value in the source if it gives one."""
+    """Return the comparison of a claim as text, with the value that the source states, if any."""
     compared = spell_compared(study, claim)
     if not reference or claim.that.number is not None:
         return compared

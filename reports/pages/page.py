@@ -27,7 +27,7 @@ class Tracked:
     """Links from a report to its runs in MLflow."""
 
     command: str
-    """Command that starts MLflow's pages."""
+    """Command that starts the web server of MLflow."""
     links: Mapping[str, str]
     """Address of each link, by its text."""
 
@@ -60,7 +60,7 @@ def render_page(  # noqa: PLR0913  what a page is made of
 
     Args:
         study: The study.
-        table: Its main table.
+        table: The main table of the study.
         figures: Figures, inserted as SVG.
         provenance: Result of `reports.numbers.provenance.describe`; all times on the page come from
             here.

@@ -1,4 +1,4 @@
-"""Published reports: the reports in `reports/published`, and the verdicts of first reports."""
+"""Published reports: reads `reports/published`, and saves the verdicts of replaced reports."""
 
 import csv
 import json
@@ -20,7 +20,7 @@ FIRST = "first_verdicts.jsonl"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Published:
-    """A published report: its claims as they were then, their verdicts, and its runs."""
+    """A published report: its claims as stated at that time, their verdicts, and its runs."""
 
     told: Mapping[str, Mapping[str, str]]
     """Row of each claim in `verdicts.csv`, by the sentence of the claim."""
@@ -36,7 +36,7 @@ class Published:
 
     @property
     def written(self) -> tuple[Mapping[str, Any], ...]:
-        """The claims as the report's study file has them."""
+        """The claims in the study file that the report contains."""
         return tuple(self.source.get("claims") or ())
 
     def setting(self, arm: str) -> tuple[Any, Any]:
@@ -45,7 +45,7 @@ class Published:
 
     @property
     def is_of_today(self) -> bool:
-        """True if the verdicts were made by the present rules."""
+        """True if the verdicts of the report were made by the present rules for claims."""
         return all("confidence" in row for row in self.told.values())
 
     def values(self, claim: Claim, study: Study) -> dict[str, dict[int, float]]:
@@ -67,9 +67,9 @@ class Published:
 def latest_report(published: Path, study: str) -> Published | None:
     """Return the published report of a study; None if there is none.
 
-    A folder with the name of the study comes before one that is part of a page. Of several on
-    pages, the one that decides the most claims is used; of equal ones, the one whose runs ended
-    last.
+    The report in the folder `STUDY` is used if it exists. Otherwise the folders `PAGE/STUDY` of the
+    pages are searched for the report with the most decided claims; among equal ones, the report
+    whose runs ended last.
     """
     own, within_pages = published / study, published.glob(f"*/{study}/")
     folders = [own] if (own / "verdicts.csv").is_file() else list(within_pages)
@@ -96,7 +96,7 @@ def read_report(folder: Path) -> Published:
 
 
 def first_reports(published: Path) -> dict[str, Published]:
-    """Return the first report of each study whose first report was replaced."""
+    """Return the first reports that were replaced, by name of the study."""
     lines = (json.loads(line) for line in (published / FIRST).read_text("utf-8").splitlines())
     return {
         line["study"]: Published(
@@ -109,7 +109,7 @@ def first_reports(published: Path) -> dict[str, Published]:
 
 
 def record_first(published: Path, folder: Path) -> None:
-    """Keep the verdicts of a report that is about to be replaced, unless an older one is kept."""
+    """Save the verdicts of a study's first report in `FIRST`; call it before replacing a report."""
     provenance = provenance_of(folder)
     if provenance["study"] in first_reports(published) or not (folder / "verdicts.csv").is_file():
         return
@@ -131,7 +131,7 @@ def provenance_of(folder: Path) -> dict[str, Any]:
 
 
 def rows_of(file: Path) -> Iterator[dict[str, str]]:
-    """Yield the rows of a CSV file."""
+    """Yield the rows of a CSV file as mappings from column to text."""
     with file.open(encoding="utf-8") as lines:
         yield from csv.DictReader(lines)
 

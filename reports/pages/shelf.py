@@ -1,13 +1,14 @@
-"""Shelf: the choice of a folder for a report, so that no report overwrites more finished results.
+"""Shelf: chooses the folder of a report, so that it never overwrites one with more results.
 
     STUDY                 the newest finished report; if there is none, the newest report
     STUDY@SETTINGS        an unfinished report beside a finished one, or one of other settings
     STUDY@SETTINGS.1      the same, if a finished report with other runs has that folder
     STUDY@earlier         a report of an earlier version, or one whose settings are unknown
 
-A report belongs to the study that its `provenance.json` names. It may replace another report if it
-has all finished runs and predictions of that one, and is finished if that one is. If the provenance
-is lost, or names another study, a report counts as finished, with the runs in `runs.csv`.
+A report belongs to the study that its `provenance.json` names. A new report may replace any
+unfinished report. It may replace a finished report if it is finished too and has all complete runs
+and predictions of the other. A report whose provenance is lost or names another study counts as
+finished, with the runs in its `runs.csv`.
 """
 
 import csv
@@ -33,7 +34,7 @@ _DIGITS = 8
 """Number of digits of the hash of the settings in the name of a folder."""
 _PROVENANCE, _RUNS = "provenance.json", "runs.csv"
 _TELLING = ("table.csv", "report.html", _RUNS)
-"""Files by which the folder of a report is recognised; every report has at least one of them."""
+"""Files that identify the folder of a report; every report has at least one of them."""
 _UNKNOWN = frozenset({""})
 """Placeholder for unknown run keys. No other report has this key, so none may replace a report that
 has it.
@@ -42,11 +43,11 @@ has it.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """A report in the home that was written earlier, as its provenance describes it."""
+    """An earlier report in the home, as its `provenance.json` describes it."""
 
     folder: Path
     settings: str
-    """`Study.settings`; empty for a report of an earlier version."""
+    """Hash of the settings (`Study.settings`); empty if an earlier version wrote the report."""
     is_finished: bool
     complete: frozenset[str]
     """Run keys of its complete runs."""
@@ -80,7 +81,7 @@ class ReportPlace:
     moves: Path | None = None
     """Folder to which `moved` is moved."""
     outdated: tuple[Path, ...] = ()
-    """Folders to delete: reports of the same settings with nothing that the new report lacks."""
+    """Folders to delete: reports with the same settings whose results the new report includes."""
 
     def clear(self) -> None:
         """Delete outdated reports and move the earlier one, so that the new one can be written.
@@ -109,7 +110,7 @@ def place_of(
     Args:
         folder: The folder `STUDY`.
         study: The study with its present arms.
-        results: Results of its runs.
+        results: Results of the study's runs.
         is_finished: Whether no run is left to train (`reports.numbers.provenance.is_finished`).
         predicted: Keys of the runs whose predictions the report uses.
     """
@@ -142,9 +143,9 @@ def place_of(
 
 
 def standing(folder: Path, study: str) -> Standing | None:
-    """Return the report that a folder has of a study; None if it has no report.
+    """Return the report of a study in a folder; None if the folder has no report.
 
-    If its provenance cannot be read, or names another study, the report counts as finished.
+    A report whose provenance cannot be read, or names another study, counts as finished.
     """
     found = filled(_Provenance, read_note(folder / _PROVENANCE))
     if found is None or found.study != study:
@@ -178,7 +179,7 @@ def standings(folder: Path, study: str) -> tuple[Standing, ...]:
 
 
 def spell_place(place: ReportPlace, study: Study) -> str | None:
-    """Return a message on the report that was kept or moved; None if the folder was free."""
+    """Return a message about an earlier report that was kept or moved; None if there was none."""
     if place.moved is not None:
         why = _spell_moved(place.moved, study)
         return f"the earlier report in {place.folder} was moved to {place.moves}: {why}"
@@ -195,7 +196,7 @@ def _spell_moved(moved: Standing, study: Study) -> str:
     if not moved.is_known:
         return f"its {_PROVENANCE} cannot be read or is another study's"
     if moved.settings == study.settings:
-        return "it has fewer runs and more predictions"
+        return "it has fewer runs and more predictions than the new report"
     return "it has other settings"
 
 
@@ -203,10 +204,10 @@ def _spell_kept(place: ReportPlace, here: Standing, study: Study) -> str:
     if not here.is_known:
         return (
             f"{here.folder / _PROVENANCE} cannot be read or is another study's, so it is "
-            "unknown what this report would replace (remove the folder to write the report there)"
+            "unknown which results would be lost (to replace it, remove the folder)"
         )
     if told := spell_differences(here.arms, study, here.seeds):
-        return f"stored here with {told}"
+        return f"it was made with {told}"
     same = "it was finished with the same settings"
     if not place.num_lacking:
         return same
@@ -225,9 +226,9 @@ class _Run:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Provenance:
-    """The entries of `provenance.json` that are needed here.
+    """The entries of `provenance.json` that this module uses.
 
-    Those with a default are not in old files.
+    Entries with a default are missing in files of earlier versions.
     """
 
     study: str

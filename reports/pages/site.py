@@ -87,10 +87,14 @@ def _require_own(out: Path, names: Sequence[str]) -> None:
     if index.exists() and not any(
         mark in index.read_bytes()[:_HEAD] for mark in (_MARK, _FORMER_MARK)
     ):
-        raise FileExistsError(errno.EEXIST, "is not a page of `mixsweep publish`", str(index))
+        raise FileExistsError(
+            errno.EEXIST, "is a page of another website, not of `mixsweep publish`", str(index)
+        )
     for folder in (out / name for name in names):
         if folder.exists() and not holds_report(folder) and any(folder.iterdir()):
-            raise FileExistsError(errno.EEXIST, "contains files that are no report", str(folder))
+            raise FileExistsError(
+                errno.EEXIST, "contains files, but no report of mixsweep", str(folder)
+            )
 
 
 def _contents(folder: Path) -> Iterator[tuple[str, bytes]]:

@@ -64,7 +64,7 @@ def test_arrays_are_read_as_they_were_written() -> None:
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (partial(deflated, "a.npy"), "claim 500,000,"),
+        (partial(deflated, "a.npy"), "got 500,000,"),
         (overstated, "are too few for the shape"),
         (bytes, "not a readable zip archive"),
         (lambda: b"PK\x03\x04" + bytes(100), "not a readable zip archive"),
@@ -103,7 +103,7 @@ def test_files_of_torch_pass_and_compressed_ones_do_not(tmp_path: Path) -> None:
             new.writestr(member.filename, old.read(member))
     with (
         again.open("rb") as stream,
-        pytest.raises(ArchiveError, match="uncompressed contents claim"),
+        pytest.raises(ArchiveError, match="members must be uncompressed"),
     ):
         require_unpacked(stream)
 

@@ -107,7 +107,7 @@ def test_other_settings_of_which_nothing_is_stored_leave_the_finished_report(
     assert said.return_value == 1
     assert _bytes(home / "reports" / "digits") == finished
     (other,) = _beside(home)
-    assert "stored here with base.epochs=3; you asked for 7" in said.stderr
+    assert "it was made with base.epochs=3; you asked for 7" in said.stderr
     assert str(other) in said.stderr
     assert "0/2" in (other / "table.md").read_text()
 
