@@ -14,7 +14,7 @@ Example::
     results.arms, results.runs, results.epochs           # DataFrames; errors as fractions
     results.classes                                      # test error of each class, by name
     results.predictions                                  # logits of validation and test images
-    results.figures["learning_curves"]                   # shows itself; `.frame` has its numbers
+    results.figures["learning_curves"]                   # a figure; `.frame` has its numbers
 
 A study is an immutable object (`sweeps.study.study.Study`) with `arms`, `seeds` and `runs()`. In
 place of a name or path, every function also accepts a mapping with the keys of a study file. `run`
@@ -51,7 +51,7 @@ Reference = str | Path | Mapping[str, Any]
 
 
 _COLUMNS, _ROWS = 120, 60
-"""Size of the main table in the text form of results."""
+"""Largest size of the main table in the text form of results, in characters and lines."""
 
 
 class Results:
@@ -241,7 +241,8 @@ def train(
 
     Args:
         run: One of `Study.runs()`.
-        data: Folder of the datasets; None for `MIXSWEEP_DATA`, or its default.
+        data: Folder of the datasets; None for the one in the environment variable `MIXSWEEP_DATA`,
+            or the default folder.
         device: `cpu`, `cuda` or `cuda:NUMBER`.
 
     Raises:

@@ -36,7 +36,7 @@ def run_key(config: Config) -> str:
 
 
 def stage_key(config: Config, epoch: int) -> str:
-    """Return the name of a run's first `epoch` epochs; equal names mean equal results in them.
+    """Return the name of a run's first `epoch` epochs; equal names mean equal results so far.
 
     Every field of the configuration enters each stage key, unless the problem's `Keying` lists the
     path of the field. Settings that change from epoch to epoch enter epoch by epoch

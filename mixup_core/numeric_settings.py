@@ -39,8 +39,8 @@ NOT_NUMERIC = frozenset({"host", "pid", "node", "gpus", "gpus_per_run", "tried",
 BEGAN_IN = "began_in"
 """Entry of a stage's environment record, present if the run was resumed in another environment.
 
-It lists the epochs before and the settings under which they were trained. Other settings can change
-the last bits of results.
+It lists the epochs trained before and the settings under which they were trained. Other settings
+can change the last bits of results.
 """
 
 
@@ -68,7 +68,7 @@ def recorded_settings(environment: Mapping[str, str]) -> str:
 
 
 def differences(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the entries that differ between two environments and can change bits, sorted by name.
+    """Return the sorted names of entries that can change bits and differ in two environments.
 
     Args:
         one: Environment record of a stage.

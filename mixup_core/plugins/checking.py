@@ -57,7 +57,7 @@ _MOST_TRAINED = 3
 
 
 def check_plugin(plugin: Plugin) -> Iterator[Finding]:
-    """Yield the result of each check of each entry of a plugin."""
+    """Run all checks of a plugin's entries and yield the result of each."""
     is_whole = True
     for register, entry in plugin.entries:
         name = f"{register.noun} {kind_name(entry)}"
@@ -107,10 +107,10 @@ def _checks_of(noun: str, entry: Any) -> Checks:
 def checks_of_member(
     noun: str, kind: Any, *, spelling: Any = None, values: Mapping[str, Any] = MappingProxyType({})
 ) -> Checks:
-    """Yield the checks of a class, built in or of a plugin, that image configurations can use.
+    """Yield the checks for a class (built in or of a plugin) that image configurations can use.
 
     Args:
-        noun: Noun of its registry, for example `probe`.
+        noun: Noun of the registry of the class, for example `probe`.
         kind: The class.
         spelling: An instance as written in a study file; None for the shortest one.
         values: Other values of the configuration to train, by dotted path, which the class needs.

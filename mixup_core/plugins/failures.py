@@ -34,8 +34,8 @@ def failure_of_plugin(
 ) -> str | None:
     """Return the message of an error that a plugin caused; None if no plugin is involved.
 
-    The message names the plugin of the innermost frame that belongs to one, even if that plugin
-    called back into this package. If no frame belongs to a plugin (a layer of a plugin's network
+    The message names the plugin whose code is in the innermost frame, even if that plugin called
+    back into this package. If no frame belongs to a plugin (a layer of a plugin's network
     fails inside torch, for example), it names the plugins that the run uses.
 
     Args:

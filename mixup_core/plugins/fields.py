@@ -78,7 +78,7 @@ def _hints(kind: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _ambiguous(hint: Any) -> str:
-    """Return the reason why unlike values of a type could have equal keys; empty if none can."""
+    """Return the reason why different values of a type could have equal keys; empty without one."""
     if get_origin(hint) is tuple and (len(get_args(hint)) != 2 or get_args(hint)[1] is not ...):
         return f"is a tuple of fixed length; write `tuple[{_name(get_args(hint)[:1])}, ...]`"
     if get_origin(hint) is Literal:

@@ -54,7 +54,10 @@ def load_distribution(name: str) -> Plugin:
         )
     sources = [package_source(entry) for entry in entries]
     if len({source.place for source in sources}) > 1:
-        raise PluginError(f"plugin {name}: its entries must lie in one top-level package")
+        places = ", ".join(sorted({source.place for source in sources}))
+        raise PluginError(
+            f"plugin {name}: all its entry points must be in one top-level package, got {places}"
+        )
     return load(replace(sources[0], entries=tuple(entry.value for entry in entries)))
 
 

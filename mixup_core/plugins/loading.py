@@ -54,7 +54,7 @@ _loaded: dict[str, Plugin] = {}
 
 
 def use(path: str | Path) -> Plugin:
-    """Load a plugin file; an edited file replaces its earlier entries.
+    """Load a plugin file and register its entries, which replace those of an earlier load.
 
     Raises:
         PluginError: If it cannot be loaded; then nothing is registered.
@@ -256,11 +256,11 @@ def _imported(source: Source) -> Iterator[tuple[Register[Any], Any]]:
             value = getattr(importlib.import_module(module), attribute)
         except _ENDINGS as error:
             what = what_happened(error, source.place)
-            raise PluginError(f"plugin {source.name}: {place} fails{what}") from error
+            raise PluginError(f"plugin {source.name}: the entry {place} fails{what}") from error
         found = list(_entries([value], getattr(value, "__module__", "")))
         if not found:
             raise PluginError(
-                f"plugin {source.name}: {place} must extend a class of mixsweep.plugins or be a "
-                "Dataset or Problem"
+                f"plugin {source.name}: the entry {place} must extend a class of mixsweep.plugins "
+                "or be a Dataset or Problem"
             )
         yield from found

@@ -10,7 +10,7 @@ def require_own_draws(run: Callable[[], object]) -> None:
     """Check that two runs give equal results although the global generators have different seeds.
 
     Args:
-        run: Runs from the start and returns the results to compare.
+        run: Function that trains from the start and returns the results to compare.
 
     Raises:
         BaselessError: If the results differ, or a global generator was used.

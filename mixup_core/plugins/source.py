@@ -55,7 +55,7 @@ class Source:
 
 
 def read_source(path: str | Path) -> Source:
-    """Return the source of a plugin file. It is read once, so the hashed bytes are those that run.
+    """Read a plugin file. It is read only once, so that the digest is that of the code which runs.
 
     Raises:
         PluginError: If the file cannot be read, is too large, or its name does not end in .py.

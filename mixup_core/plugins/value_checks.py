@@ -8,7 +8,7 @@ from mixup_core.problem import Metric
 from mixup_core.records import EpochRecord
 
 _ROUNDING = 1e-6
-"""Largest excess over a bound, relative to a bound above 1, that float32 rounding explains."""
+"""Largest excess over a bound that counts as float32 rounding; relative if the bound is above 1."""
 
 
 def require_possible(records: Iterable[EpochRecord], metrics: Mapping[str, Metric]) -> None:
@@ -46,7 +46,8 @@ def require_no_effect(
     """Check that a run has equal states, metrics and logits with and without a probe.
 
     Args:
-        with_probe: Training state, record and logits of the evaluation, after each epoch.
+        with_probe: For each epoch of the run with the probe: the training state after it, its
+            record, and the logits of its evaluation.
         without: The same for the run without the probe.
 
     Raises:

@@ -172,7 +172,7 @@ class Bucket:
         return False
 
     def age(self, name: str) -> float:
-        """Return the seconds since an object was put, from the clocks of server and caller."""
+        """Return the seconds from the server's timestamp of an object to this machine's time."""
         with self._told():
             return time.time() - float(self._files.modified(self._path(name)).timestamp())
 

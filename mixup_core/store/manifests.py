@@ -38,7 +38,7 @@ class Facts(Packed[EpochFacts]):
     __slots__ = ("seconds", "stored_at_ms")
 
     def __init__(self, facts: Iterable[EpochFacts] = ()) -> None:
-        """Pack the facts of the given epochs."""
+        """Pack the times and dates of the given epochs."""
         facts = tuple(facts)
         self.seconds = packed([fact.seconds for fact in facts])
         """Seconds of each epoch (`EpochFacts.seconds`)."""
@@ -72,7 +72,8 @@ class Stage:
     facts: Facts
     """Time and date of each epoch's training."""
     environment: Mapping[str, str]
-    """Description of host, device, versions, threads and other settings that can change bits."""
+    """Host, device, versions, threads and other settings that can change results in the last bits.
+    """
     state: StateRef | None
     """Reference to the state after the last epoch; None if only the records are kept."""
 
@@ -176,7 +177,7 @@ def seal(content: Mapping[str, Any]) -> bytes:
 
 
 def unseal(sealed: bytes) -> dict[str, Any] | None:
-    """Return content and format version of sealed JSON; None if its sha256 does not match."""
+    """Return the mapping that `seal` was given, with its format; None if the sha256 is wrong."""
     if not _is_sealed(sealed):
         return None
     try:

@@ -21,7 +21,7 @@ def checked(key: str) -> str:
 
 
 def manifest_name(key: str) -> str:
-    """Return the name of the manifest of a stage."""
+    """Return the file name of a stage's manifest, from the stage key."""
     return f"stages/{checked(key)[:2]}/{key}.json"
 
 
@@ -31,20 +31,20 @@ def key_in(name: str) -> str:
 
 
 def states_folder(key: str) -> str:
-    """Return the folder that contains the states of a stage."""
+    """Return the name of the folder for the states of a stage, from the stage key."""
     return f"states/{checked(key)[:2]}"
 
 
 def state_name(key: str, sha256: str) -> str:
-    """Return the name of a state file, from its stage key and the sha256 of the file."""
+    """Return the file name of a state, from the stage key and the sha256 of the file."""
     return f"{states_folder(key)}/{key}-{sha256}.bin"
 
 
 def failure_name(run_key: str) -> str:
-    """Return the name of the failure file of a run."""
+    """Return the file name of a run's failure, from the run key."""
     return f"failures/{checked(run_key)}.json"
 
 
 def prediction_name(key: str) -> str:
-    """Return the name of the predictions file of a finished run, from its last stage key."""
+    """Return the file name of a finished run's predictions, from the last stage key of the run."""
     return f"predictions/{checked(key)[:2]}/{key}.bin"

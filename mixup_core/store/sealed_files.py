@@ -1,6 +1,6 @@
 """SealedFiles: files of a store that contain their own checksum.
 
-    quarantine/    damaged files, under the last part of their names
+    quarantine/    damaged files, named without their folders
 
 A damaged file is moved to `quarantine/` when it is read, and then counts as missing.
 """
@@ -19,7 +19,7 @@ _logger = logging.getLogger(__name__)
 class SealedFiles:
     """Files of a store that are validated when they are read. The object is stateless.
 
-    Anything that is no file (a folder, a FIFO, a broken link) counts as damaged and is
+    Anything that is not a regular file (a folder, a FIFO, a broken link) counts as damaged and is
     moved without being opened.
     """
 

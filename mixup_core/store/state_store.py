@@ -23,9 +23,9 @@ _ASIDE = re.compile(r"\.[0-9a-f]{8}\.torn$")
 class StateStore:
     """States of model and optimizer, by stage key. The object is stateless.
 
-    If one process stores a stage while another removes it, the state is not lost: the writer
-    checks the state after its manifest names it, and the remover renames the state before it
-    checks the manifest, so one of the two notices the other.
+    If one process stores a stage while another removes it, the state is not lost. The first writes
+    the manifest, and then checks that the state still exists. The second renames the state, and
+    then checks that no manifest names it. So one of the two notices the other.
     """
 
     def __init__(self, files: Files, manifests: ManifestStore) -> None:
@@ -61,7 +61,7 @@ class StateStore:
             self._sealed.quarantine(name, reason)
 
     def write(self, stage: Stage, blob: bytes | None) -> None:
-        """Write the state file of a stage, if it has a state. Write its manifest afterwards.
+        """Write the state file of a stage that has a state. Write the manifest of the stage later.
 
         Raises:
             StoreFullError: If the disk is full.

@@ -30,7 +30,7 @@ def with_values(node: T, values: Mapping[str, Any]) -> T:
 
     Raises:
         KeyError: If a path names no field.
-        SpellingError: If a value has the wrong type; its path is the dotted path.
+        SpellingError: If a value has the wrong type. The error's `path` is the dotted path.
         RuleError: If a value is out of range or fields contradict each other.
     """
     rebuilt: T = _rebuilt(type(node), _held(node), _nested(values), "")
@@ -42,9 +42,9 @@ def built(kind: type[T], values: Mapping[str, Any]) -> T:
 
     Raises:
         KeyError: If a path names no field.
-        SpellingError: If a value has the wrong type; its path is the dotted path.
+        SpellingError: If a value has the wrong type. The error's `path` is the dotted path.
         RuleError: If a required value is missing, a value is out of range, or fields contradict
-            each other. Its fields are dotted paths.
+            each other. The error names fields by dotted path.
     """
     made: T = _rebuilt(kind, {}, _nested(values), "")
     return made
@@ -156,9 +156,9 @@ def _chosen(part: Part, old: Any, entry: _Given, path: str) -> Any:
 
     Args:
         part: The field.
-        old: Its present value.
-        entry: The values to set at and below its path.
-        path: Its dotted path, for errors.
+        old: Present value of the field.
+        entry: The values to set at the path of the field and below.
+        path: Dotted path of the field, for errors.
 
     Raises:
         RuleError: If a field is set while the choice is None.

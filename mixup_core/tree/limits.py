@@ -79,7 +79,7 @@ class Distinct(Limit):
     may_be_empty: bool = True
 
     def holds(self, value: Collection[Any]) -> bool:
-        """Return True if all items differ; without `may_be_empty`, there must be one."""
+        """Return True if all items differ; an empty list is allowed if `may_be_empty`."""
         return len(value) == len(set(value)) and (self.may_be_empty or len(value) > 0)
 
     def rule(self, name: str) -> str:

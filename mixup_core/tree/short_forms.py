@@ -1,6 +1,7 @@
 """Short forms: notations in study files that stand for a dataclass without its own tag.
 
-The class variable `short` of a dataclass holds its short form. Keys and flat forms use the tag.
+The class variable `short` of a dataclass is its short form. Keys and values by dotted path use the
+tag instead.
 """
 
 from abc import ABC, abstractmethod

@@ -22,7 +22,7 @@ _PANELS = (
 
 
 def draw_ensembles(predicted: Predicted, looks: Mapping[str, Look]) -> Figure | None:
-    """Return the figure of ensemble measures by size; None if no arm has three runs.
+    """Return a figure of the measures against ensemble size; None if no arm has three runs.
 
     Only the first eight arms are drawn; the CSV has all of them.
     """

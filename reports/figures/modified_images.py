@@ -100,7 +100,7 @@ def _side_by_side(image: Tensor) -> Tensor:
 
 
 def main() -> None:
-    """Draw the images of a study and save them to a file, as the command line says."""
+    """Draw the modified images of the study on the command line, and save them as a PNG file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("study")
     parser.add_argument("file", type=Path)

@@ -22,7 +22,7 @@ Edge = Literal["low", "high"]
 
 
 def is_number(parameter: Parameter) -> bool:
-    """Return True if the values of a parameter are numbers; a choice may include None."""
+    """Return True if a parameter has numbers as values; a categorical one may also have None."""
     if not isinstance(parameter.distribution, Categorical):
         return True
     numbers = set(parameter.distribution.choices) - {None}

@@ -49,7 +49,7 @@ _SPAN_LETTERS = 36
 
 
 def draw_responses(study: Study, table: Table, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
-    """Return a curve over one numeric setting that varies between arms, and a map over two.
+    """Return figures of the results: a curve over one setting of the arms, and a map over two.
 
     A figure is left out if too few settings vary, or no run is complete. Arms with the same
     results, such as all alphas of a mixing that is switched off at epoch 0, are drawn at each of

@@ -34,7 +34,7 @@ from sweeps.study.space import Categorical, Parameter, Space
 def draw_map(
     searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look]
 ) -> Figure | None:
-    """Return the points in the plane of two parameters; colour and text show each point's mean.
+    """Return a figure of points in the plane of two parameters; colour and text show the means.
 
     The result is None if fewer than two parameters have numbers as values, or no point has both.
     """

@@ -1,4 +1,4 @@
-"""Figures of series: a metric that is measured for each part of a run, such as each feature."""
+"""Figures of series: a metric with one value for each part, such as each class or feature."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Files: a report's files replace those of an earlier report, each atomically."""
+"""Files: writes the files of a report; each replaces its earlier version atomically."""
 
 import errno
 import os

@@ -15,7 +15,7 @@ from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 
 _CLOSE = 0.1
-"""Largest relative difference between a printed number and ours at which they count as close."""
+"""Largest relative difference between a printed number and our mean that counts as close."""
 
 _ROUNDING = 1e-9
 """An interval narrower than this fraction of its value is attributed to rounding."""

@@ -109,7 +109,10 @@ def first_reports(published: Path) -> dict[str, Published]:
 
 
 def record_first(published: Path, folder: Path) -> None:
-    """Save the verdicts of a study's first report in `FIRST`; call it before replacing a report."""
+    """Save the verdicts of a study's first report in `FIRST`; call it before replacing a report.
+
+    If the verdicts of an earlier report are saved already, nothing changes.
+    """
     provenance = provenance_of(folder)
     if provenance["study"] in first_reports(published) or not (folder / "verdicts.csv").is_file():
         return

@@ -1,7 +1,7 @@
 """Shelf: chooses the folder of a report, so that it never overwrites one with more results.
 
     STUDY                 the newest finished report; if there is none, the newest report
-    STUDY@SETTINGS        an unfinished report beside a finished one, or one of other settings
+    STUDY@SETTINGS        an unfinished report beside a finished one, or one with other settings
     STUDY@SETTINGS.1      the same, if a finished report with other runs has that folder
     STUDY@earlier         a report of an earlier version, or one whose settings are unknown
 
@@ -50,9 +50,9 @@ class Standing:
     """Hash of the settings (`Study.settings`); empty if an earlier version wrote the report."""
     is_finished: bool
     complete: frozenset[str]
-    """Run keys of its complete runs."""
+    """Run keys of the complete runs in the report."""
     predicted: frozenset[str] = frozenset()
-    """Run keys of the runs whose predictions it uses."""
+    """Run keys of the runs whose predictions the report uses."""
     num_runs: int = 0
     seeds: tuple[int, ...] = ()
     arms: Mapping[str, Mapping[str, Any]]
