@@ -135,7 +135,7 @@ class Results:
 
     @cached_property
     def figures(self) -> Mapping[str, "Figure"]:
-        """The figures of the report, by name."""
+        """The figures of the report by name, except those computed from stored predictions."""
         from reports.pages.build import draw_report
 
         history = self._request.weighed_history

@@ -39,7 +39,7 @@ class Address:
     has_login: bool = False
     has_query: bool = False
     is_hidden: bool = False
-    """True if parsing the address was ambiguous; then only the scheme is shown."""
+    """True if only the scheme is shown, because the URL is chained or its parts are ambiguous."""
 
     @property
     def is_whole(self) -> bool:

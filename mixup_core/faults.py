@@ -8,7 +8,7 @@ Fault = Literal["memory", "device", "kernel"]
 """Kind of a fault: out of memory, a faulty device, or a kernel that rejected its input."""
 
 _MEMORY = (
-    "can't allocate memory",  # PyTorch, of a CPU
+    "can't allocate memory",  # PyTorch, on a CPU
     "cannot allocate memory",  # the system (ENOMEM)
     "failed to map segment",  # the loader of libraries
     "std::bad_alloc",
@@ -22,7 +22,7 @@ _MEMORY = (
     "cufft_alloc_failed",
     r"cudnn_status_(?:alloc_failed|not_initialized|internal_error_host_allocation_failed)",
     "unable to find an engine",  # cuDNN, where no engine's workspace fits
-    "running low on memory",  # Ray, of a process that it killed
+    "running low on memory",  # Ray, about a process that it killed
 )
 """Lower-case patterns of error messages after a failed allocation."""
 _KERNEL = (

@@ -15,7 +15,7 @@ PYTHON, NUMPY, TORCH = "random", "numpy.random", "torch"
 
 @contextmanager
 def seeded_globally(seed: int) -> Iterator[None]:
-    """Seed the global generators of Python, NumPy and PyTorch; restore them at exit."""
+    """Context manager: seed the generators of Python, NumPy and PyTorch; restore them at exit."""
     before = random.getstate(), np.random.get_state(), torch.default_generator.get_state()  # noqa: NPY002
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002, TID251  the generator that must not matter

@@ -14,7 +14,7 @@ FIXED = {
     "ONEDNN_DEFAULT_FPMATH_MODE": "STRICT",
     "NVIDIA_TF32_OVERRIDE": None,
     "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": None,
-    # The workspace with which cuBLAS repeats its bits; read once in a process.
+    # Workspace size with which cuBLAS is deterministic; read once in a process.
     "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
 }
 """Environment variables that every training process sets, and their values; None: unset."""

@@ -305,8 +305,8 @@ def _mixing(operation: Operation) -> None:
 
 
 _CONTRACTS: Mapping[str, tuple[str, Callable[[Any], None]]] = {
-    "model": ("the network gives logits, and `has_batch_norm` is right", _network),
-    "law": ("quantiles increase within [0, 1], and draws follow them", _law),
+    "model": ("the network returns logits, and `has_batch_norm` is right", _network),
+    "law": ("quantiles increase within [0, 1], and draws have this distribution", _law),
     "operation": ("label weights are in [0, 1], and its input images stay unchanged", _mixing),
 }
 """Additional check by noun of the entry: a statement, and the function that checks it."""

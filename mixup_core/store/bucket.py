@@ -97,9 +97,8 @@ class Bucket:
                 found = self._files.info(self._path(name))
         except FileNotFoundError:
             return None
-        return (
-            int(found["size"]) if found["type"] == "file" else None
-        )  # else a prefix of other names
+        # Otherwise the name is only a prefix of other names.
+        return int(found["size"]) if found["type"] == "file" else None
 
     def write(self, name: str, data: bytes) -> None:
         """Write an object, replacing one of the same name.

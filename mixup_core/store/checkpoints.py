@@ -43,9 +43,9 @@ _logger = logging.getLogger(__name__)
 class Store:
     """Stages, states, predictions and failures of runs, in files below one URL.
 
-    The object itself is stateless, so threads may share it. A write is durable when
-    its method returns. A process or machine that stops during a write leaves either the old file
-    or the new one. Each stage is written once; of two writers the first wins.
+    The object itself is stateless, so threads may share it. A write is durable when the method
+    returns. If a process or machine stops during a write, either the old file or the new one
+    exists. Each stage is written once: if two processes write it, the first result is kept.
 
     A damaged file is moved to `quarantine/` and logged, and then counts as missing: its epochs are
     trained again, with the same numbers. Fields that a later version added to a manifest are kept.
@@ -221,7 +221,7 @@ class Store:
         self.states.remove(key)
 
     def delete(self, *keys: str) -> None:
-        """Remove stages with their states, predictions, and temporary files of dead writers.
+        """Remove stages with their states, and temporary files of dead writers; keep predictions.
 
         A stage that another process stores at the same moment may remain.
         """
@@ -232,7 +232,7 @@ class Store:
                         self._clear(name)
 
     def clear_torn(self, *keys: str) -> None:
-        """Remove temporary files of the given stages whose writers have ended; keep the stages."""
+        """Remove temporary files and states that ended writers left under keys without a stage."""
         for shard in sorted({checked(key)[:2] for key in keys}):
             for top in ("stages", "states"):
                 for name in list(self.files.names(f"{top}/{shard}")):

@@ -185,7 +185,7 @@ def _link(source: Path, path: Path) -> bool:
     except FileExistsError:
         return False
     except OSError as error:
-        # FAT and some network and user-space file systems have no links.
+        # FAT and some network and user-space file systems have no hard links.
         if error.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}:
             raise
         if path.exists():

@@ -17,7 +17,7 @@ FORMAT = 1
 """Version of the format of manifests. Raise it when the meaning of their content changes.
 
 The way in which a manifest contains its sha256 never changes, so that a manifest of a newer
-version can be told from a damaged one.
+version can be distinguished from a damaged one.
 """
 
 

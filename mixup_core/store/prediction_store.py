@@ -3,7 +3,7 @@
     predictions/<2 hex>/<stage key>.bin    header line, then the predictions
 
 The header has the stage key, the sha256 of the predictions, and the sha256 of the last record, so a
-file can be validated alone; no manifest refers to it. Runs without predictions count as finished.
+file can be validated alone; no manifest refers to it. A run can count as finished without them.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ class PredictionStore:
             self._files.write(prediction_name(key), data)
 
     def read(self, key: str, record: EpochRecord) -> bytes | None:
-        """Return the predictions of a stage; None if none are stored for this record.
+        """Return the predictions of a stage; None if there are none for the given record.
 
         Damaged predictions are moved to quarantine and count as missing.
         """

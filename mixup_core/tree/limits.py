@@ -27,7 +27,7 @@ class Limit(ABC):
     @property
     @abstractmethod
     def keywords(self) -> dict[str, Any]:
-        """The limit as keywords of JSON Schema."""
+        """The limit in JSON Schema, for example `{"minimum": 1}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Range(Limit):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The limit as keywords of JSON Schema."""
+        """The limit in JSON Schema, for example `{"minimum": 1}`."""
         low = "minimum" if self.ends[0] == "[" else "exclusiveMinimum"
         high = "maximum" if self.ends[1] == "]" else "exclusiveMaximum"
         return {
@@ -83,13 +83,13 @@ class Distinct(Limit):
         return len(value) == len(set(value)) and (self.may_be_empty or len(value) > 0)
 
     def rule(self, name: str) -> str:
-        """Return the limit of a field as a rule for messages."""
+        """Return the limit as a rule for messages: `items of seeds must be distinct`."""
         at_least = "" if self.may_be_empty else ", and there must be at least one"
         return f"items of {name} must be distinct{at_least}"
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The limit as keywords of JSON Schema."""
+        """The limit in JSON Schema, for example `{"uniqueItems": True}`."""
         return {"uniqueItems": True} | ({} if self.may_be_empty else {"minItems": 1})
 
 
@@ -107,12 +107,12 @@ class Matching(Limit):
         return re.fullmatch(self.pattern, value) is not None
 
     def rule(self, name: str) -> str:
-        """Return the limit of a field as a rule for messages."""
+        """Return the limit as a rule for messages: `name must be a to z`."""
         return f"{name} must {self.meaning}"
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The limit as keywords of JSON Schema."""
+        """The limit in JSON Schema, for example `{"pattern": "^(?:[a-z]+)$"}`."""
         return {"pattern": f"^(?:{self.pattern})$"}
 
 
@@ -127,12 +127,12 @@ class Among(Limit):
         return value in self.names
 
     def rule(self, name: str) -> str:
-        """Return the limit of a field as a rule for messages."""
+        """Return the limit as a rule for messages: `name must be one of digits, mnist`."""
         return f"{name} must be one of {', '.join(self.names)}"
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The limit as keywords of JSON Schema."""
+        """The limit in JSON Schema, for example `{"enum": ["digits", "mnist"]}`."""
         return {"enum": list(self.names)}
 
 

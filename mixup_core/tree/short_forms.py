@@ -59,7 +59,7 @@ class Under(ShortForm):
         return content if is_ours else None
 
     def written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return `{TAG: FIELDS}`, with the tag of the other dataclass."""
+        """Return `{TAG: FIELDS}` for a study file, where TAG is that of the other dataclass."""
         return {self.tag: dict(fields)}
 
     def shape(self, names: Sequence[str]) -> str:

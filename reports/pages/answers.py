@@ -126,7 +126,7 @@ class Answers:
         return f"{spell_numbers(found.study, verdict)[0]} (n = {verdict.n})"
 
     def verdict(self, study: str, begins: str) -> str:
-        """Return the verdict of a claim, to be put into a sentence; arguments as for `value`."""
+        """Return the verdict of a claim, to be put into a sentence; see `value` for arguments."""
         found = self._of(study)
         return "not run" if found.report is None else found.verdict(begins).verdict
 

@@ -135,7 +135,7 @@ def draft_report(  # noqa: PLR0913  what a report is made from
     tracked: Tracked | None = None,
     statements: Mapping[Claim, Statement] | None = None,
 ) -> Draft:
-    """Return the report of a study from the results so far; there may be none.
+    """Return the report of a study from its results so far, which may be none.
 
     Times appear only in `report.html` and `provenance.json`. All other files have the same bytes
     for the same results, device, versions and commit.
@@ -257,7 +257,7 @@ def report_table(
 def draw_report(
     study: Study, results: Sequence[RunResult], history: SearchHistory | None = None
 ) -> tuple[Figure, ...]:
-    """Return the figures of a report without writing any file.
+    """Return the figures of a report, except those computed from predictions; write no file.
 
     Args:
         study: Defines arms, seeds and their order.

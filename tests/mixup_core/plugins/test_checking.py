@@ -245,7 +245,7 @@ def test_a_plugin_that_keeps_the_contracts_passes(plugin: Write) -> None:
             "it can be checked", "no configuration of HalvingConfig is valid",
         ),
         (REMEMBERING, "numbers do not depend", "two runs with the same seed give different"),
-        (TINY.replace("False", "True"), "the network gives logits", "has_batch_norm is True"),
+        (TINY.replace("False", "True"), "the network returns logits", "has_batch_norm is True"),
         (TINY.replace("self.width, num_classes", "self.width, 3"), "the network gives", "(3, 3)"),
         (DOTS.replace("smallest_class=50", "smallest_class=9"), "its images agree", "has 50"),
         (DOTS.replace("num_train=200", "num_train=100"), "its images agree", "must be uint8"),
