@@ -59,7 +59,9 @@ def test_a_package_is_imported_when_a_study_names_its_entry(install: Install) ->
 def test_a_broken_package_breaks_only_what_names_it(install: Install) -> None:
     install("broken", "1 / 0", model="tiny=Tiny")
     load_installed(["mlp"])
-    message = "^plugin broken: broken.code:Tiny fails: ZeroDivisionError: division by zero$"
+    message = (
+        "^plugin broken: the entry broken.code:Tiny fails: ZeroDivisionError: division by zero$"
+    )
     with pytest.raises(PluginError, match=message):
         load_installed(["tiny"])
 
@@ -89,8 +91,11 @@ def test_two_packages_with_one_name_are_refused(install: Install) -> None:
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        (HEAD, "extra.code:Tiny fails: AttributeError: .*Tiny"),
-        (HEAD + "class Tiny: pass", "extra.code:Tiny must extend a class of mixsweep.plugins"),
+        (HEAD, "the entry extra.code:Tiny fails: AttributeError: .*Tiny"),
+        (
+            HEAD + "class Tiny: pass",
+            "the entry extra.code:Tiny must extend a class of mixsweep.plugins",
+        ),
     ],
 )
 def test_an_entry_that_is_not_there_or_none_of_ours_is_refused(

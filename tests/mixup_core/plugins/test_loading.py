@@ -188,11 +188,23 @@ def test_an_edit_takes_the_place_of_what_was_there(plugin: Write) -> None:
             "the model tiny has the type list",
         ),
         ((TINY.replace("Count = 8", "dict[float, float] = None"),), "has the type dict"),
-        ((TINY.replace("Count", "int | bool"),), "width of the model tiny takes numbers of two ty"),
-        ((TINY.replace("Count", "int | float"),), "width of the model tiny takes numbers of two t"),
-        ((TINY.replace("Count = 8", "tuple[int | bool, ...] = ()"),), "takes numbers of two types"),
+        (
+            (TINY.replace("Count", "int | bool"),),
+            "width of the model tiny accepts numbers of two ty",
+        ),
+        (
+            (TINY.replace("Count", "int | float"),),
+            "width of the model tiny accepts numbers of two t",
+        ),
+        (
+            (TINY.replace("Count = 8", "tuple[int | bool, ...] = ()"),),
+            "accepts numbers of two types",
+        ),
         ((TINY.replace("Count = 8", "tuple[int, int] = (1, 2)"),), "is a tuple of fixed length"),
-        ((NESTED.replace("of_what = 3", "x: int | bool = 1"),), "x of the model tiny takes number"),
+        (
+            (NESTED.replace("of_what = 3", "x: int | bool = 1"),),
+            "x of the model tiny accepts number",
+        ),
         (
             (TWO_UNTAGGED,),
             "the model tiny accepts two dataclasses",

@@ -34,7 +34,7 @@ def test_the_bytes_of_a_file_are_kept_with_their_digest(tmp_path: Path) -> None:
         ("absent.py", "cannot read the file: no such file or directory"),
         ("folder.py", "cannot read the file: is a directory"),
         ("notes.txt", "expected a Python file, whose name ends in .py"),
-        ("large.py", "must have at most 1,000,000 bytes"),
+        ("large.py", "the file must have at most 1,000,000 bytes"),
     ],
 )
 def test_a_file_that_is_no_plugin_is_refused_by_name(
