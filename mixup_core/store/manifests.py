@@ -177,7 +177,7 @@ def seal(content: Mapping[str, Any]) -> bytes:
 
 
 def unseal(sealed: bytes) -> dict[str, Any] | None:
-    """Return the mapping that `seal` was given, with its format; None if the sha256 is wrong."""
+    """Return the mapping in JSON that `seal` wrote; None if the sha256 in the JSON is wrong."""
     if not _is_sealed(sealed):
         return None
     try:

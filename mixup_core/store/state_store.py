@@ -56,12 +56,12 @@ class StateStore:
         return blob.removeprefix(header)
 
     def refuse(self, stage: Stage, reason: str) -> None:
-        """Quarantine a state that is undamaged but cannot be loaded; keep the stage's records."""
+        """Move an undamaged state that cannot be loaded to quarantine; keep the stage's records."""
         if (name := name_of_state(stage)) is not None:
             self._sealed.quarantine(name, reason)
 
     def write(self, stage: Stage, blob: bytes | None) -> None:
-        """Write the state file of a stage that has a state. Write the manifest of the stage later.
+        """Write the state file of a stage that has a state; call this before writing its manifest.
 
         Raises:
             StoreFullError: If the disk is full.

@@ -186,7 +186,7 @@ class Answers:
         return markdown_grid([[*line[:1], *map(escape_markdown, line[1:])] for line in grid])
 
     def turned(self) -> str:
-        """Return a table of the claims that come out the other way under another setting.
+        """Return a table of the claims whose result is reversed under another setting.
 
         A claim is listed if its verdict or its sign is reversed, but not if it only becomes
         undecided.

@@ -1,4 +1,4 @@
-"""Shelf: chooses the folder of a report, so that it never overwrites one with more results.
+"""Shelf: chooses a folder for a report, so that no report with more results is overwritten.
 
     STUDY                 the newest finished report; if there is none, the newest report
     STUDY@SETTINGS        an unfinished report beside a finished one, or one with other settings
