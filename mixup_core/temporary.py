@@ -108,7 +108,7 @@ def clear(folder: Path) -> None:
         (folder / _LOCK).unlink()
         try:
             folder.rmdir()
-        except OSError:  # its last processes still write into it: the next one removes that
+        except OSError:  # child processes still write into the folder: a later process removes it
             os.close(_lock(folder))
 
 

@@ -363,10 +363,10 @@ def _declared(config: TrainConfig, member: Any) -> str:
 
 
 def _require_every_epoch(config: TrainConfig, probe: Probe) -> None:
-    """Check that a probe measures the same in epochs without an evaluation of held-out images.
+    """Check that a probe records its metrics also in epochs without evaluation of held-out images.
 
     Raises:
-        BrokenError: If it records fewer metrics in such an epoch.
+        BrokenError: If the probe records fewer metrics in such an epoch.
     """
     often = replace(config, probes=(replace(probe, every=1),), eval_every=config.epochs)
     first, *_, last = _trained(often)[-1][1]
