@@ -256,7 +256,7 @@ def determinism(size: Size, device: torch.device) -> Figures:
 def hours(size: Size, device: torch.device) -> Figures:
     """Return the seconds per epoch on each dataset, and the hours of 15 runs of 100 epochs on each.
 
-    The bundled studies of table 1 have so many runs. A timed epoch is complete: all training
+    The bundled studies of table 1 have this number of runs. A timed epoch is complete: all training
     images with the smaller last batch, and the evaluation on test images.
     """
     found: Figures = {"precision of the bundled studies": TABLE_1_PRECISION}

@@ -183,7 +183,7 @@ class ConstantLaw(Law):
     def label_entropy(self, digamma: object = None) -> float:
         """Return the entropy of a mixed label of two different classes, in nats.
 
-        It is 0 at lam = 1 and ln 2 at lam = 1/2.
+        The entropy is 0 at lam = 1 and ln 2 at lam = 1/2.
         """
         del digamma
         return -math.fsum(p * math.log(p) for p in (self.constant, 1 - self.constant) if p)

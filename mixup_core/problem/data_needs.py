@@ -112,5 +112,5 @@ class DataNeeds(Protocol):
     def checksums(self, config: Any) -> Mapping[str, Mapping[str, str]]:
         """Return a checksum per file, by dataset and file name; empty if the data are missing.
 
-        They are stored with the results, to show which data were used.
+        The checksums are stored with the results, to show which data were used.
         """

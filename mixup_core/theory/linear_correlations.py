@@ -25,7 +25,7 @@ def divergence(own: Any, partner: Any, log_others: Any, share: Any) -> Floats:
     Args:
         own: Logit z of the own label; the shapes of all arguments must broadcast.
         partner: Logit z' of the partner's label; ignored where `share` is 1.
-        log_others: L, -inf if there are no other labels. Where `share` is 1, z' counts among them.
+        log_others: L, -inf if there are no other labels; includes z' where `share` is 1.
         share: Weight q of the own label, in (0, 1].
     """
     from scipy.special import logit

@@ -13,7 +13,7 @@ _SMALLEST_GAIN = 1e-12
 
 
 def require_pairs_of_nodes(config: Any) -> None:
-    """Check that `config.nodes` is even and that so many nodes can represent `config.law`.
+    """Check that `config.nodes` is even, and that this number of nodes can represent its law.
 
     Nodes are equally weighted values of lam whose mean replaces the mean over the law. Mixing
     (i, j) with lam equals mixing (j, i) with 1 - lam, so for a symmetric law half of an even number

@@ -13,7 +13,7 @@ class PatchLinear:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchCutMix:
-    """CutMix: keeps each patch of a point with probability lam; the partner's replace the others.
+    """CutMix: keeps each patch of a point with probability lam, else shows the partner's patch.
 
     The label weight is the fraction of patches kept.
     """

@@ -134,7 +134,7 @@ class Regression:
     def expected_risk(self, decayed: Floats) -> float:
         """Return the mean of the risk of gradient flow over random initial weights theta_0.
 
-        It is the risk of the mean weights plus the variance of the predictions.
+        The result is the risk of the mean weights plus the variance of the predictions.
 
         Args:
             decayed: Logarithm of the remaining fraction of theta_0, -eta mu t: (d,), at most 0.

@@ -61,8 +61,8 @@ class SeparabilityConfig(Checked):
         """Check that the fields fit together.
 
         Raises:
-            RuleError: If `first_points` is not above `dimension`, `nodes` is odd, or so many
-                quantiles of lam cannot represent the law.
+            RuleError: If `first_points` is not above `dimension`, `nodes` is odd, or this
+                number of quantiles of lam cannot represent the law.
         """
         enough = self.first_points > self.dimension
         require(enough, "first_points > dimension", self, "first_points", "dimension")

@@ -33,7 +33,7 @@ from mixup_core.tree.limits import Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpuriousFeatureConfig(Checked):
-    """Configuration of a linear model under one law; the sd s halves with each record."""
+    """Configuration of a linear model; the spurious feature's sd s halves with each record."""
 
     problem: ClassVar = "spurious-feature"
 
@@ -59,7 +59,7 @@ class SpuriousFeatureConfig(Checked):
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check that `nodes` is even and that so many quantiles of lam can represent the law.
+        """Check that `nodes` is even, and that this number of quantiles can represent the law.
 
         Raises:
             RuleError: If `nodes` is odd, or the law is discrete and a probability is not a multiple

@@ -177,7 +177,7 @@ class TwoLayerConfig(Checked):
 
         Raises:
             RuleError: If the flow time of the last record exceeds 10^15, `nodes` is set for another
-                operation than `linear`, or so many quantiles of lam cannot represent the law.
+                operation than `linear`, or this number of quantiles cannot represent the law.
         """
         require(
             math.log10(self.first_time) + (self.epochs - 1) / self.records_per_decade <= 15,
