@@ -1,4 +1,4 @@
-"""The command `mixsweep`. Ray, MLflow and torch are imported only by commands that use them."""
+"""The command `mixsweep` and its exit codes; Ray, MLflow and torch are imported only if used."""
 
 import errno
 import getpass
@@ -65,15 +65,14 @@ _REFUSALS = (
 )  # fmt: skip
 
 _PATIENCE = 15.0
-"""Longest wait, in seconds, for Ray to end its processes: usually one, a minute if some are already
-dead."""
+"""Longest wait, in seconds, for the threads of Ray, which end Ray's processes. This usually takes a
+second, and a minute if some of the processes were killed."""
 
 
 def main() -> NoReturn:
-    """Run the command line and exit with a documented exit code.
+    """Run the command line, print errors as one message, and exit with a documented exit code.
 
-    The umask is tightened so that other users cannot write to files of this process or its
-    children.
+    Other users cannot write to the files that this process and its children create (umask).
     """
     os.umask(os.umask(0o022) | 0o022)
     read_names_as_utf8()
@@ -97,7 +96,7 @@ def main() -> NoReturn:
     except (StudyBusyError, StudyLostError) as error:
         is_cut, code = isinstance(error, StudyLostError), _say(error, BUSY)
     except StoreFullError as error:
-        hint = "what is stored stays; `mixsweep store prune STUDY` says what can be freed"
+        hint = "stored results are kept; `mixsweep store prune STUDY` shows what can be freed"
         code = _say(f"{error}; {hint}", SOME_FAILED)
     except (SearchLostError, HeadLostError) as error:
         is_cut, code = isinstance(error, HeadLostError), _say(error, SOME_FAILED)
@@ -123,19 +122,19 @@ def _unforeseen(error: Exception) -> int:
 
 
 def _end(ending: Ending, code: int, *, is_cut: bool) -> NoReturn:
-    """End this process with an exit code, after the closing work of the command.
+    """Run the `--on-finish` shell command, then end this process with an exit code.
 
     After training, Python's own clean-up is skipped, because it would take a second.
 
     Args:
-        ending: State that the command left for the end, for example whether it trained.
+        ending: Facts that the command has left, for example whether it trained.
         code: Exit code of the command.
-        is_cut: True if a launch was interrupted. Its threads are then not waited for, because they
-            may never end.
+        is_cut: True if a launch was interrupted. The threads of this process are then not waited
+            for, because they may never end.
     """
     if code == DONE and not ending.leaves_files and (lost := lost_output()) is not None:
         code = _say(
-            f"standard output: {lost.strerror}; what was written is incomplete", SOME_FAILED
+            f"standard output: {lost.strerror}; the printed text is incomplete", SOME_FAILED
         )
     code = ending.close(code)
     hear(leave)
@@ -167,7 +166,9 @@ def _require_working_directory() -> None:
         Path.cwd()
     except OSError as error:
         why = error.strerror or type(error).__name__
-        raise RefusedError(f"the working directory is gone ({why}); change to another") from error
+        raise RefusedError(
+            f"the working directory is gone ({why}); change to another folder"
+        ) from error
 
 
 def _require_home() -> None:
@@ -182,7 +183,8 @@ def _require_home() -> None:
         Path.home()
     except RuntimeError as error:
         raise RefusedError(
-            f"user {os.geteuid()} has no home directory; set HOME to a folder that it can write"
+            f"user {os.geteuid()} has no home directory; set HOME to a folder that this user can "
+            "write to"
         ) from error
     try:
         getpass.getuser()
@@ -203,7 +205,7 @@ def _spell(error: OSError) -> str:
 
 
 def _mistake(error: Exception) -> str:
-    """Return a one-line message about an internal error; its traceback is written to a file."""
+    """Write the traceback of an internal error to a file; return a one-line message about both."""
     told = "".join(traceback.format_exception(error))
     reason = (str(error).strip().splitlines() or ["no message"])[0]
     said = f"an error in mixsweep itself ({type(error).__name__}: {reason})"
@@ -213,7 +215,7 @@ def _mistake(error: Exception) -> str:
             traced.write(concealed(told))
     except OSError:
         return said
-    return f"{said}; what is stored stays; please report it with {file}"
+    return f"{said}; stored results are kept; please report this error with the file {file}"
 
 
 def _say_version(context: click.Context) -> NoReturn:
@@ -243,7 +245,7 @@ def commands() -> None:
     """Studies of mixup training, from a study file to a table.
 
     STUDY is a bundled study or the path of a study file. Exit codes: 0 all done, 1 some runs
-    failed or are missing, 2 bad input, 3 another driver holds the study, 130 interrupted.
+    failed or are missing, 2 bad input, 3 another process trains the study, 130 interrupted.
     """
 
 

@@ -1,4 +1,4 @@
-"""bench: measure the training speed of this machine, with `mixup_core` alone."""
+"""bench: measure the training speed of this machine with PyTorch alone, without Ray or MLflow."""
 
 import json
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ def bench() -> None:
     help="Folder for bench-gpu.json and bench-gpu.md; default: the working directory.",
 )
 def gpu(out: Path) -> int:
-    """Measure how fast this GPU trains the runs of table 1; takes about ten minutes."""
+    """Measure how fast this GPU trains the runs of the study table1; takes about ten minutes."""
     from mixup_core.bench.device import PREDICTED, measure
 
     out.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ def gpu(out: Path) -> int:
 def _page(found: dict[str, Any], predicted: Mapping[tuple[str, str], str]) -> str:
     """Return the benchmark's results as a page of Markdown.
 
-    The page of a rehearsal on a CPU starts with a warning.
+    If the benchmark ran on a CPU, the page starts with a warning.
 
     Args:
         found: The measured results.

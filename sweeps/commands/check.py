@@ -1,4 +1,4 @@
-"""check: test that a plugin keeps the same rules as the built-in parts."""
+"""check: test that a plugin keeps the rules that built-in models, laws, ... keep."""
 
 import sys
 
@@ -14,11 +14,11 @@ def check(plugin: str) -> int:
 
     PLUGIN is a Python file, or the name of an installed distribution.
 
-    The rules: every field enters the keys, a resumed run gives equal bits, no code draws from
-    global random generators, recorded values are within their bounds, a probe changes nothing, and
-    training uses no test image. Objectives are tested with a teacher
-    that is trained during the check, and a problem is run with its smallest configuration. Exit
-    codes: 0 if the plugin keeps all rules, 1 if it breaks one, 2 if the plugin cannot be loaded.
+    The rules: every field enters the run key, a resumed run gives equal bits, no code draws from
+    global random generators, recorded values are within their bounds, a probe (extra metric) does
+    not change training, and training uses no test image. Objectives are tested with a teacher that
+    is trained during the check, and a problem is run with its smallest configuration. Exit codes:
+    0 if the plugin keeps all rules, 1 if it breaks one, 2 if it cannot be loaded.
     """
     from mixup_core.plugins.installed import load_distribution
     from mixup_core.plugins.loading import use
@@ -32,7 +32,7 @@ def check(plugin: str) -> int:
             "advice  import torch inside functions: at the top of a plugin it slows every command"
         )
     study_schema()
-    click.echo("holds   the JSON Schema of a study file has its fields")
+    click.echo("holds   the JSON Schema of study files has the fields of the plugin")
     from mixup_core.plugins.checking import check_plugin
 
     num_broken = 0
@@ -41,8 +41,8 @@ def check(plugin: str) -> int:
         verdict, detail = ("BROKEN", f": {finding.broken}") if finding.broken else ("holds ", "")
         click.echo(f"{verdict}  {finding.entry}: {finding.contract}{detail}")
     click.echo(
-        "every contract holds"
+        "the plugin keeps every rule"
         if num_broken == 0
-        else f"{num_broken} broken {'contract' if num_broken == 1 else 'contracts'}"
+        else f"{num_broken} broken {'rule' if num_broken == 1 else 'rules'}"
     )
     return SOME_FAILED if num_broken else DONE

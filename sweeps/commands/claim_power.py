@@ -1,4 +1,4 @@
-"""Claim power: the smallest differences that a study's claims can detect, and the seeds needed."""
+"""Claim power: the smallest differences that the claims of a study detect, and the seeds needed."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,18 +13,17 @@ _INFINITIVES = {"holds": "hold", "fails": "fail"}
 def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[str, Any]]:
     """Return, for each claim of a study, the smallest differences that it can detect.
 
-    Each claim is one dict. `n` is the number of seeds. A true value that lies `found_sd` outside or
-    inside the limit of the claim is detected with power 0.8; the unit is the standard deviation
-    (sd) of the claim's value over seeds. `never_below` is a difference too small for any number of
-    runs, because the metric counts a finite number of images; in the unit of the metric, None if
-    the metric is not a fraction of counted images. Both are None with fewer than two seeds.
-    `cannot` lists the verdicts (`holds`, `fails`) that no results can reach at this number of
-    seeds.
+    Each claim gives one dict. `n` is the number of seeds. `found_sd` is the distance between a true
+    value and the limit of the claim that is detected with power 0.8, in standard deviations (sd) of
+    the claim's value over seeds. `never_below` is a difference that `n` seeds never detect, because
+    the metric counts a finite number of images; in the unit of the metric, None if the metric is
+    not a fraction of counted images. Both are None with fewer than two seeds. `cannot` lists the
+    verdicts (`holds`, `fails`) that no results can reach with `n` seeds.
 
-    `sd` is the standard deviation over the `pilot` paired seeds that are stored, and `sd_upper` its
-    upper 95 % limit. `needed` is the number of seeds at which a difference of the `margin` is
-    detected with power 0.8 at that sd. All are None if no pair is stored; `needed` also without a
-    margin.
+    `pilot` is the number of stored seeds that all arms of the claim have, `sd` the standard
+    deviation over them, and `sd_upper` its upper 95 % limit. `needed` is the number of seeds at
+    which a difference of the `margin` is detected with power 0.8, given this sd. `sd`, `sd_upper`
+    and `needed` are None if fewer than two such seeds are stored; `needed` also without a margin.
 
     Args:
         study: The study with its claims.
@@ -114,8 +113,8 @@ def spell_powers(study: Study, powers: list[dict[str, Any]]) -> list[str]:
             told = f"n = {n} cannot decide a claim; use at least two seeds, better five"
         else:
             seeds = f"n = {n}" if study.until is None else f"at most {n} seeds"
-            finds = "finds" if study.until is None else "find"
-            told = f"{seeds} {finds} {power['found_sd']:.2g} sd over seeds 4 times in 5"
+            finds = "detects" if study.until is None else "detect"
+            told = f"{seeds} {finds} {power['found_sd']:.2g} sd over seeds with power 0.8"
             if sd is not None:
                 told += (
                     f", which is {shown(power['found_sd'] * sd)} at the sd of {power['pilot']} "

@@ -25,10 +25,13 @@ from sweeps.state.results import read_predictions
     "--arms",
     nargs=2,
     metavar="A B",
-    help="Two arms, head to head; STUDY/ARM where several of the studies have one of that name. "
-    "Without it all arms are compared, a column for each study and each home.",
+    help="Two arms to compare, paired by seed; write STUDY/ARM if several of the studies have an "
+    "arm of that name. Default: all arms, in one column for each study and each home.",
 )
-@click.option("--metric", help="Of two arms. Default: what the first study's report leads with.")
+@click.option(
+    "--metric",
+    help="Metric by which --arms compares. Default: the headline metric of the first study.",
+)
 @loading_option
 @set_option
 @click.option(
@@ -36,19 +39,19 @@ from sweeps.state.results import read_predictions
     "homes",
     type=LocalPath(file_okay=False),
     multiple=True,
-    help="Folder that holds all results, MIXSWEEP_HOME or runs if none is given; repeatable: two "
-    "machines side by side.",
+    help="Folder that contains all results. Default: MIXSWEEP_HOME, or else runs. Repeat it to "
+    "compare the results of several machines.",
 )
 @click.option(
     "--store",
     "stores",
     multiple=True,
-    help="Checkpoint store, a path or an fsspec URL; repeatable like --home, which it stands for.",
+    help="Checkpoint store to read instead of that of --home, a path or an fsspec URL; repeatable.",
 )
 @click.option(
     "--out",
     type=LocalPath(file_okay=False),
-    help="Folder for the columns as Markdown, LaTeX and CSV, with runs and provenance.",
+    help="Folder to write the table to, as Markdown, LaTeX and CSV, with its runs and provenance.",
 )
 @json_option
 def compare(  # noqa: PLR0913  its options
@@ -82,15 +85,15 @@ def compare(  # noqa: PLR0913  its options
     if arms is None:
         return _side_by_side(requests, metric, out, as_json=as_json)
     if len(places) > 1 or out is not None:
-        raise RefusedError("--arms needs a single --home and no --out")
+        raise RefusedError("--arms needs a single --home and no --out; remove the others")
     return _head_to_head(requests, arms, metric, as_json=as_json)
 
 
 def _places(homes: Sequence[Path], stores: Sequence[str]) -> tuple[Home, ...]:
-    """Return the home of each column: one per `--home`, or one per `--store`.
+    """Return the homes to compare: one per `--home`, or one per `--store`.
 
     Raises:
-        RefusedError: If several homes and also stores are given.
+        RefusedError: If several homes and also a store are given.
     """
     # Click's envvar would split a path at blanks or colons.
     if not stores and len(homes) < 2 and (store := os.environ.get("MIXSWEEP_STORE")):
@@ -147,8 +150,8 @@ def _side_by_side(
         )
     if len(requests) < 2:
         raise RefusedError(
-            "one study in one home is one column: name another STUDY or --home, or two arms with "
-            "--arms A B"
+            "one study in one home has nothing to compare with: name another STUDY or --home, or "
+            "two arms with --arms A B"
         )
     for request in requests:
         request.require_store()
@@ -186,10 +189,10 @@ def _side_by_side(
 
 
 def _arm(name: str, requests: Sequence[Request]) -> tuple[Request, str]:
-    """Find the study that has an arm; return the request of this study and the arm's name.
+    """Find the study that has an arm; return the study and the name of the arm.
 
     Args:
-        name: Name of the arm as typed.
+        name: Name of the arm as typed: ARM or STUDY/ARM.
         requests: The studies to search in.
 
     Raises:
@@ -203,8 +206,8 @@ def _arm(name: str, requests: Sequence[Request]) -> tuple[Request, str]:
     ]
     if not found:
         arms = "; ".join(f"{r.study.name} has {named(name, r.grown.arms)}" for r in requests)
-        raise RefusedError(f"no arm is named {name!r}: {arms}")
+        raise RefusedError(f"--arms: no arm is named {name!r}: {arms}")
     if len(found) > 1:
         spelled = " or ".join(f"{request.study.name}/{arm}" for request, arm in found)
-        raise RefusedError(f"{name!r} is ambiguous; write {spelled}")
+        raise RefusedError(f"--arms {name!r}: several studies have this arm; write {spelled}")
     return found[0]

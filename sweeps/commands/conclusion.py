@@ -1,13 +1,13 @@
-"""Conclusion: a record that a study is finished, so that the next launch ends at once.
+"""Conclusion: a record that a study is finished, so that the next `mixsweep run` ends at once.
 
     reports/.STUDY.conclusion.json      beside the study's report
 
-The file contains a sha256 over everything that a launch without missing runs would read or write:
-the code, the resolved study, every result in the store, the study's part of MLflow's database and
-artifacts, and the files of its report. A second sha256 covers the file itself. If any byte has
-changed, the conclusion is not used and the launch does all its work. Two kinds of studies have no
-conclusion: searches, because their storage may have new points, and studies whose MLflow is a
-server, because its content cannot be checked from here.
+The file contains a sha256 over everything that `mixsweep run` would read or write for a finished
+study: the code, the resolved study, every result in the store, the study's part of MLflow's
+database and artifacts, and the files of the report. A second sha256 covers the file itself. If any
+byte has changed, the conclusion is ignored. Two kinds of studies have no conclusion: searches,
+because their storage may have new points, and studies whose MLflow is a server, because its content
+cannot be checked from here.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ _SOURCES = {".py", ".yaml", ".html"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conclusion:
-    """The report of an earlier launch after which no run was left to train."""
+    """The report of a finished study, as an earlier launch has written it."""
 
     folder: Path
     markdown: str
@@ -47,13 +47,13 @@ class Conclusion:
 
 
 def keep(request: Request, results: Sequence[RunResult], report: "Report") -> None:
-    """Save the conclusion of a finished study, so that its next launch ends at once.
+    """Record that a study is finished, so that its next launch ends at once.
 
-    If the study is not finished, a saved conclusion is deleted.
+    If the study is not finished, an earlier record is deleted.
 
     Args:
         request: The study and its places.
-        results: Results of all its runs, which MLflow has received already.
+        results: Results of all runs of the study, which MLflow has received already.
         report: The report of these results, as written to its folder.
     """
     file = _file(request)
@@ -71,11 +71,14 @@ def keep(request: Request, results: Sequence[RunResult], report: "Report") -> No
 
 
 def recall(request: Request, results: Sequence[RunResult]) -> Conclusion | None:
-    """Return the saved conclusion if nothing has changed since; None otherwise.
+    """Return the report that `keep` has recorded for a finished study, if nothing has changed.
 
     Args:
         request: The study and its places.
-        results: Results of all its runs, as they are in the store now.
+        results: Results of all runs of the study, as they are in the store now.
+
+    Returns:
+        None if no report was recorded, or code, study, results, MLflow or the report have changed.
     """
     try:
         content = unseal(read_regular(_file(request), LARGEST))
@@ -95,12 +98,14 @@ def _file(request: Request) -> Path:
 
 
 def _evidence(request: Request, results: Sequence[RunResult], folder: Path) -> str | None:
-    """Return one sha256 of everything that the next launch compares; None if none is possible.
+    """Return one sha256 over code, study, results, MLflow and report; None if a part is missing.
+
+    It is also None for studies without a conclusion, and for studies that are not finished.
 
     Args:
         request: The study and its places.
-        results: Results of all its runs.
-        folder: Folder of its report.
+        results: Results of all runs of the study.
+        folder: Folder of the report.
     """
     database = database_file(request.home.tracking_uri)
     is_over = all(result.outcome in {"complete", "diverged"} for result in results)
@@ -118,12 +123,12 @@ def _evidence(request: Request, results: Sequence[RunResult], folder: Path) -> s
 def _parts(
     request: Request, results: Sequence[RunResult], folder: Path, tracked: Contents
 ) -> Iterator[bytes]:
-    """Yield the parts to hash for a conclusion: code, study, results, MLflow and report.
+    """Yield the bytes that the sha256 covers: of code, study, results, MLflow and report.
 
     Args:
         request: The study and its places.
-        results: Results of all its runs.
-        folder: Folder of its report.
+        results: Results of all runs of the study.
+        folder: Folder of the report.
         tracked: Content of MLflow for the study.
     """
     source = Path(mixup_core.__file__).parents[1]

@@ -32,7 +32,9 @@ def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...]
 
 
 def seconds_to_train(plan: Plan, results: Sequence[RunResult], slots: int) -> float | None:
-    """Estimate the wall-clock seconds that a plan takes, as `work_to_train` does for one run.
+    """Estimate the wall-clock seconds that the pending runs of a plan take, trained in parallel.
+
+    The estimate uses the measured epochs of the same study, as in `work_to_train`.
 
     Args:
         plan: The runs to train.
@@ -58,15 +60,15 @@ def bytes_of_predictions(configs: Iterable[Config]) -> int:
 
 
 def bytes_to_keep(plan: Plan, results: Iterable[RunResult], more_states: int = 0) -> int | None:
-    """Estimate the size, in bytes, of the states that runs of a plan keep for later forks.
+    """Estimate the size, in bytes, of the states (checkpoints) that a plan keeps for other runs.
 
     Args:
         plan: The runs to train.
         results: Results of the same study.
-        more_states: Number of states to add, of runs that are not in the plan yet.
+        more_states: Number of states of runs that are not in the plan yet.
 
     Returns:
-        0 if no state is kept; None if the study has no stored state to measure the size of.
+        0 if no state is kept; None if states will be kept, but none is stored whose size is known.
     """
     num_states = more_states + sum(
         epoch > planned.first_epoch for planned in plan.pending for epoch in planned.keep

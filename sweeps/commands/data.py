@@ -40,7 +40,9 @@ def fetch_data(name: str) -> int:
     """Fetch a dataset to this machine; one that is already here is not changed."""  # noqa: DOC501
     known = {found.name: needs for needs in all_data_needs().values() for found in needs.sets()}
     if name not in known:
-        raise DataError(f"{name}: not a data set to fetch; these are: {', '.join(known)}.")
+        raise DataError(
+            f"{name}: not a dataset that can be fetched; these can be: {', '.join(known)}."
+        )
     with still(f"fetching {name}"):
         source = known[name].fetch(name)
     click.echo(f"{name}: {source}")
@@ -50,7 +52,7 @@ def fetch_data(name: str) -> int:
 @data.command("check")
 @click.argument("folder", type=LocalPath(file_okay=False, exists=True))
 @click.option("--size", type=click.IntRange(min=4), default=224, show_default=True,
-              help="Side in pixels that the images will get.")  # fmt: skip
+              help="Side in pixels to which training resizes the images.")  # fmt: skip
 @click.option("--test-folder", help="Folder of test images; default: test, or else val.")
 @click.option("--skip", multiple=True, help="Files to leave out, as in data.skip; repeatable.")
 @click.option(
@@ -90,12 +92,12 @@ def check_data(
 
 
 def _report(facts: FolderFacts, examined: Examined, layout: Layout) -> None:
-    """Print the number of images of each class, and what is odd about the images."""
+    """Print the number of images of each class, and remarks such as equal images."""
     for name in facts.classes:
         held = f", {len(facts.test.get(name, ()))} test" if facts.test else ""
         click.echo(f"{printable(name)}: {len(facts.train[name])} training{held} images")
     for what, names in (
-        ("have transparent pixels; set data.background", facts.transparent),
+        ("images have transparent pixels; set data.background", facts.transparent),
         ("test images are training images too", facts.shared),
         (
             "test images look like a training image",
@@ -106,7 +108,7 @@ def _report(facts: FolderFacts, examined: Examined, layout: Layout) -> None:
             ],
         ),
         (
-            "training images have the bytes of another",
+            "training images are identical files of another",
             [f"{one}, like {other}" for one, other in facts.equal_images()],
         ),
         *(
@@ -125,7 +127,7 @@ def _report(facts: FolderFacts, examined: Examined, layout: Layout) -> None:
 
 
 def _alike(facts: FolderFacts) -> list[str]:
-    """Return pairs of classes or of images of a class that are one file on some disks."""
+    """Return pairs of classes or images whose names differ only in capitals or in accents."""
     groups = spelled_alike(facts.classes)
     for split in (facts.train, facts.test):
         for kind, files in split.items():

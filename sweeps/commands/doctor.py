@@ -18,7 +18,7 @@ _LOW_DISK_GB = 2.0
 
 
 def findings(home: Home) -> Iterator[str]:
-    """Yield one line per check, for example `torch  2.9.0, cuda`: the part, then the result."""
+    """Yield one line per check: the name of the checked part, then the result, such as versions."""
     yield f"python       {platform.python_version()} on {platform.platform()}"
     yield "packages     " + ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
     memory = psutil.virtual_memory()

@@ -1,4 +1,4 @@
-"""Ending: the shell command of `--on-finish`, which runs after `mixsweep` however it ended."""
+"""Ending: run the shell command of `--on-finish` when `mixsweep` ends, also after an error."""
 
 import os
 import subprocess
@@ -14,9 +14,9 @@ from sweeps.machine.signals import INTERRUPTED, hear, leave
 
 @dataclass(kw_only=True, slots=True)
 class Ending:
-    """Facts that a command leaves for the end of the process, and the shell command to run then.
+    """Facts that a command leaves for the end of the process, such as the command of `--on-finish`.
 
-    Each command gets this object from click's context.
+    A command reaches this object by click's context.
     """
 
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
@@ -27,17 +27,17 @@ class Ending:
     report: Path | None = None
     """Folder of the report that was written; None if no report was written."""
     leaves_files: bool = False
-    """True if the command writes its result to files, so that losing its printed text loses
-    nothing."""
+    """True if the command writes its result to files. It is then no error if its printed text is
+    lost."""
     has_trained: bool = False
     """True if this process trained, and so imported modules that are slow to clean up."""
 
     def close(self, code: int) -> int:
-        """Run the shell command of `--on-finish`, if any.
+        """Run the shell command of `--on-finish`, if there is one.
 
         The shell command gets MIXSWEEP_STUDY, MIXSWEEP_EXIT_CODE and MIXSWEEP_REPORT in its
         environment, and its output goes to stderr. If it fails, a message is printed and the exit
-        code stays the same. An interrupt ends it and all processes that it started.
+        code stays the same. An interrupt ends the shell command and all processes that it started.
 
         Args:
             code: Exit code of the `mixsweep` command.
@@ -62,7 +62,7 @@ class Ending:
             end_children()
             code, reason = INTERRUPTED, "was interrupted"
         except OSError as error:
-            reason = error.strerror or str(error)
+            reason = f"could not be started ({error.strerror or error})"
         if reason:
-            click.echo(f"--on-finish: the command {reason}", err=True)
+            click.echo(f"--on-finish: the shell command {reason}", err=True)
         return code

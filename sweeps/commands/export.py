@@ -1,4 +1,4 @@
-"""export: write every epoch of every run, or every prediction, to one file."""
+"""export: write all epochs or all predictions of a study to one file."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,26 +25,26 @@ _KINDS = {".csv", ".parquet"}
 @click.option(
     "--out",
     type=LocalPath(),
-    help="A .parquet or .csv file; default: exports/STUDY.parquet in the home, "
-    "STUDY-predictions.parquet of predictions.",
+    help="File to write, .parquet or .csv. Default: exports/STUDY.parquet in the home; with "
+    "--predictions, exports/STUDY-predictions.parquet.",
 )
 @click.option(
     "--predictions",
     is_flag=True,
-    help="What finished runs predict, one row per image: split, index, label, logits.",
+    help="Write the predictions of finished runs, one row per image: split, index, label, logits.",
 )
 @click.option(
     "--to",
     "program",
     type=click.Choice(["tensorboard", "wandb"]),
-    help="Write files of this program into the folder --out; default: exports/STUDY-PROGRAM.",
+    help="Write files for this program into the folder --out; default: exports/STUDY-PROGRAM.",
 )
 def export(request: Request, out: Path | None, predictions: bool, program: str | None) -> int:
     """Write one row per run and epoch to a file: arm, seed, varying fields, and all metrics.
 
-    Errors are fractions in [0, 1]. Unfinished runs are included with the epochs that they have.
-    Exit code 1 if no epoch is stored. With `--predictions`: one row per finished run and image of
-    its validation and test splits; CSV files contain the logits as a JSON list.
+    Errors are fractions in [0, 1]. Of unfinished runs, the stored epochs are written. Exit code 1
+    if no epoch is stored. With `--predictions`: one row per finished run and image of its
+    validation and test splits; CSV files contain the logits as a JSON list.
     """  # noqa: DOC501
     if program is not None:
         return _write_curves(request, out, program, predictions=predictions)
@@ -75,7 +75,9 @@ def _write_curves(request: Request, out: Path | None, program: str, *, predictio
     if predictions:
         raise RefusedError(f"--to {program} writes epochs; remove --predictions")
     if folder.exists():
-        raise RefusedError(f"{folder} exists; remove it, or give another folder by --out")
+        raise RefusedError(
+            f"{folder} exists and is not replaced; remove it, or give another folder by --out"
+        )
     results = [result for result in request.results() if result.records]
     if not results:
         click.echo(f"{request.study.name}: no epoch is stored yet", err=True)

@@ -1,4 +1,4 @@
-"""Housekeeping: the size of each study's stored files, and the states that can be deleted."""
+"""Housekeeping: size of the stored files of each study, and the states that can be deleted."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,27 +12,30 @@ from sweeps.state.failures import diverged
 from sweeps.study.study import Study
 
 _SPARE = 2
-"""Number of newest states kept for an unfinished run. If one is damaged, the run can resume from
-the other."""
+"""Number of newest states that are kept for an unfinished run. If one is damaged, the run can
+resume from the other."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Holding:
-    """The stored files of one study, or of all stages that belong to none of the given studies."""
+    """The stored files of one study, or the files that belong to none of several studies."""
 
     title: str
     num_runs: int
     num_finished: int
     stages: tuple[Stage, ...]
     prunable: tuple[Stage, ...]
-    """Stages whose states can be deleted, because no run of the given studies will resume from
-    them."""
+    """Stages whose states can be deleted, because no run of the studies will resume from them."""
     predictions: Mapping[str, int]
     """Size of the predictions in bytes, by stage key. Training needs no predictions; reports
     compute calibration and ensembles from them."""
 
     def without(self, free: Collection[str]) -> Self:
-        """Return a copy in which only stages whose key is in `free` are prunable."""
+        """Return a copy in which only the stages with these keys are prunable.
+
+        Args:
+            free: Keys of stages whose states no other driver needs.
+        """
         kept = tuple(stage for stage in self.prunable if stage.key in free)
         return replace(self, prunable=kept)
 
@@ -43,18 +46,18 @@ class Holding:
 
 
 def state_bytes(stages: Iterable[Stage]) -> int:
-    """Return the total size of the stored states of stages, in bytes."""
+    """Return the total size of the states that are stored for stages, in bytes."""
     return sum(stage.state.size for stage in stages if stage.state is not None)
 
 
 def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
-    """Return the stored files of each study, and last the files that belong to no study.
+    """Return the stored files of each study, and last the files that belong to none of them.
 
-    A stage that several studies share is counted for the first of them.
+    A stage that several studies share is counted for the first of these studies.
 
     Args:
         studies: Studies with distinct names.
-        store: The store of their runs.
+        store: The store of all their runs.
     """
     stages = {stage.key: stage for stage in store.stages()}
     predictions = dict(store.predictions.sizes(store.predictions.keys()))
@@ -96,11 +99,11 @@ def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
 def prune(studies: Iterable[Holding], store: Store, *, with_predictions: bool = False) -> int:
     """Delete the prunable states of studies; return the number of bytes freed.
 
-    Records are never deleted. The caller must hold the lease of every study, so that no driver is
-    running.
+    Records are never deleted. The caller must have the lease of every study, so that no driver of
+    these studies is running.
 
     Args:
-        studies: The holding of each study, without the last entry of `take_stock`.
+        studies: Stored files of each study, as from `take_stock`, without its last item.
         store: The store.
         with_predictions: If True, delete the predictions of these studies too.
     """
@@ -115,13 +118,13 @@ def prune(studies: Iterable[Holding], store: Store, *, with_predictions: bool = 
 
 
 def spell_stock(holdings: Sequence[Holding], quarantined: int, columns: int | None = None) -> str:
-    """Return the stored files as a text table for the console, one row per holding.
+    """Return the stored files as a text table for the console, one row per study.
 
     Args:
         holdings: Result of `take_stock`.
         quarantined: Number of damaged files in quarantine.
-        columns: Width of the terminal; None for no limit. On a narrow one, titles are cut, and the
-            numbers of states and stages are left out if need be.
+        columns: Width of the terminal; None for no limit. On a narrow terminal, names of studies
+            are shortened, and the numbers of states and of stages may be left out.
     """
     cells = {
         "finished": [f"{h.num_finished}/{h.num_runs}" if h.num_runs else "" for h in holdings],
@@ -150,13 +153,13 @@ def spell_stock(holdings: Sequence[Holding], quarantined: int, columns: int | No
 
 
 def _needed(keys: Sequence[str], stages: Mapping[str, Stage], *, has_diverged: bool) -> list[str]:
-    """Return the stages of a run whose state must be kept.
+    """Return the keys of a run's stages whose states must be kept.
 
-    This is the last stage of a finished run, and the newest states of an unfinished one.
+    For a finished run this is the last stage, for an unfinished run those with its newest states.
 
     Args:
         keys: Stage keys of the run, one per epoch.
-        stages: Stage key to stored stage.
+        stages: Stored stages by key.
         has_diverged: True if the run diverged, so that it never resumes.
     """
     if keys[-1] in stages:

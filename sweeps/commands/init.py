@@ -1,4 +1,4 @@
-"""init: write a study, a plugin and its test as a working example."""
+"""init: write an example study, with a plugin that it uses and a test of the plugin."""
 
 import json
 from importlib import resources
@@ -17,7 +17,7 @@ _SCHEMA = "study.schema.json"
 @click.command()
 @click.argument("folder", type=LocalPath(file_okay=False), default=".")
 def init(folder: Path) -> int:
-    """Write study.yaml, plugin.py and test_plugin.py into FOLDER, ready to check and run.
+    """Write an example into FOLDER: study.yaml, its plugin.py and test_plugin.py, ready to run.
 
     Also writes study.schema.json, which editors use to complete and check study files. No existing
     file is replaced.

@@ -24,17 +24,17 @@ from sweeps.reading.study_file import bundled_studies
 @click.option(
     "--slots",
     type=click.IntRange(min=1),
-    help="Runs trained side by side; default: the CPUs that this process may use.",
+    help="Runs trained in parallel; default: the number of CPUs that this process may use.",
 )
 @click.option(
     "--gpus-per-run",
     type=AtLeastZero(),
-    help="GPUs of a run; default: 1 if the stored ones were trained on GPUs.",
+    help="GPUs per run; default: 1 if the stored runs were trained on GPUs.",
 )
 @click.option(
     "--price",
     type=AtLeastZero(),
-    help="Price of a GPU-hour, or of an hour of a slot where runs use no GPU.",
+    help="Price of a GPU-hour; if runs use no GPU, price of one hour of one slot.",
 )
 @json_option
 def plan(
@@ -109,14 +109,14 @@ def doctor(home: Path) -> int:
 @click.command()
 @loading_option
 def schema() -> int:
-    """Print the JSON Schema of a study file, for editors."""
+    """Print the JSON Schema of study files, with which editors complete and check them."""
     click.echo(json.dumps(study_schema(), indent=2))
     return DONE
 
 
 @click.command("studies")
 def list_studies() -> int:
-    """List the bundled studies."""
+    """List the studies that come with mixsweep, with their descriptions."""
     studies = bundled_studies()
     width = max(map(len, studies)) + 1
     for name, description in studies.items():

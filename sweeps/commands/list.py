@@ -1,4 +1,4 @@
-"""list: show the studies of a home or store."""
+"""list: show the studies that were launched in a home or store."""
 
 import json
 import os
@@ -26,7 +26,7 @@ from sweeps.state.statements import spell_statements, stated_in
 @loading_option
 @json_option
 def list_launched(home: Path, store_url: str | None, as_json: bool) -> int:
-    """List the studies of a home or store: settings, progress, dates and reports."""
+    """List the studies that were launched in a home or store, with their progress and reports."""
     place = Home(folder=home, store_url=store_url)
     source = click.get_current_context().get_parameter_source("home")
     is_alone = store_url is not None and source is ParameterSource.DEFAULT
@@ -51,10 +51,10 @@ def list_launched(home: Path, store_url: str | None, as_json: bool) -> int:
 
 
 def _table(lines: Sequence[dict[str, str]], size: os.terminal_size | None) -> str:
-    """Return the studies as text; on a terminal too narrow for it, further lines for each study.
+    """Return the studies as a text table; on a narrow terminal, with several lines for each study.
 
     Args:
-        lines: The header, then the studies: name of the column to text.
+        lines: The header, then one line per study; each is the text of every column, by name.
         size: Size of the terminal; None for no limit.
     """
     widths = {name: max(width_of(line[name]) for line in lines) for name in lines[0]}
@@ -134,7 +134,7 @@ def _rows(place: Home, *, with_reports: bool) -> list[dict[str, Any]]:
 
 
 def _told(launch: Launch, others: tuple[Launch, ...]) -> str:
-    """Return, as text, at most three settings that distinguish a launch of a study from others."""
+    """Return, as text, at most three settings in which launches of the same study differ."""
     same = [other for other in others if other.study == launch.study]
     flats = [
         {

@@ -17,10 +17,10 @@ from sweeps.state.results import RunResult
 @click.argument("arm", required=False)
 @click.argument("seed", type=int, required=False)
 def logs(request: Request, arm: str | None, seed: int | None) -> int:
-    """Show every epoch of runs with its time, and the full error of a failed run.
+    """Show every stored epoch of runs with its time, and the full error of a failed run.
 
-    Shows all runs of STUDY, those of one ARM, or those of one SEED. Epochs that are not stored yet
-    are not shown; `mixsweep status` shows the running ones.
+    Shows all runs of STUDY, of one ARM, or one run of the ARM by its SEED. For the epochs in
+    training, see `mixsweep status`.
     """
     request.require_store()
     shown = ("train/loss", *request.study.problem.headline)

@@ -15,7 +15,7 @@ from sweeps.machine.databases import database_address
 
 
 class LocalPath(click.Path):
-    """A path on the command line; `~` is expanded, which no shell does in `--out=~/x`."""
+    """Type of an option or argument that is a local path; expands `~`, also in `--out=~/x`."""
 
     def __init__(self, **rules: bool) -> None:
         super().__init__(path_type=Path, **rules)
@@ -26,7 +26,7 @@ class LocalPath(click.Path):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Any:
-        """Return the path, checked."""
+        """Return the typed path with `~` expanded, after the checks of `click.Path`."""
         return super().convert(local_path(os.fspath(value)), param, ctx)
 
 
@@ -36,17 +36,17 @@ home_option = click.option(
     default=Path("runs"),
     envvar="MIXSWEEP_HOME",
     show_default=True,
-    help="Folder that holds all results.",
+    help="Folder that contains all results.",
 )
 
 
 def concealing(shown: Callable[[str], Address]) -> Callable[..., str | None]:
-    """Return the click callback of an option that is an address and may contain a password.
+    """Return a click callback for an option whose value is an address with a possible password.
 
-    The callback registers the password, so that messages show it hidden.
+    The callback registers the address, so that messages and logs hide the password.
 
     Args:
-        shown: Returns the address of a value, with the secrets to hide.
+        shown: Returns the address without its secrets, given the value of the option.
     """
 
     def callback(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
@@ -120,7 +120,7 @@ loading_option = click.option(
 )
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="For machines.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
 
 def placement_options(command: Callable[..., int]) -> Callable[..., int]:
@@ -151,7 +151,7 @@ class AtLeastZero(click.FloatRange):
 def _gpu_share(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> float | Literal["auto"] | None:
-    """Return the number of GPUs per run, or `auto`, as typed for `--gpus-per-run`."""
+    """Return the value of `--gpus-per-run`: a number, `auto`, or None; a click callback."""
     if value is None:
         return None
     if value == "auto":
@@ -170,8 +170,8 @@ _PLACEMENT = (
         "--gpus-per-run",
         metavar="SHARE",
         callback=_gpu_share,
-        help="GPUs per run: 0, 1, 1/k or auto. Default: 1 if there are GPUs. auto begins with an "
-        "eighth and doubles it for runs that lack memory.",
+        help="GPUs per run: 0, 1, a fraction such as 0.25, or auto. Default: 1 if there are GPUs. "
+        "auto begins with an eighth of a GPU, and doubles it for runs that lack memory.",
     ),
     click.option(
         "--cpus-per-run",

@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from reports.numbers.course import Decides
 
 EFFECTS = (0.0, 0.5, 1.0, 2.0)
-"""True effects to simulate while no spread is known: distances from the limit of a claim, in
-standard deviations over seeds."""
+"""True effects that are simulated while no two seeds are stored: distances between a true value and
+the limit of its claim, in standard deviations over seeds."""
 
 
 def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
     """Simulate how many more seeds a study needs; return the expected and the largest cost.
 
-    The result has numbers of runs and seconds. If two paired seeds of every undecided claim are
-    stored, further seeds are drawn from a distribution fitted to them. Otherwise the simulation
-    assumes in turn that every true value lies 0, 0.5, 1 and 2 standard deviations from the limit of
-    its claim.
+    The costs are numbers of runs and seconds. If two paired seeds of every undecided claim are
+    stored, the simulation draws further seeds from a distribution that is fitted to them. Otherwise
+    it assumes, one after another, that every true value lies 0, 0.5, 1 and 2 standard deviations
+    from the limit of its claim.
 
     Args:
         study: The study with the seeds that its arms have so far.
@@ -87,7 +87,10 @@ def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
 def _pilot(
     bare: Study, results: Sequence[RunResult], claims: Sequence[Claim]
 ) -> list[dict[int, float]] | None:
-    """Return the stored values of each undecided claim by seed; None with fewer than two seeds."""
+    """Return the stored values of each undecided claim by seed; None if there are fewer than two.
+
+    Only seeds at which the values of all undecided claims are stored are used.
+    """
     from reports.numbers.runs import arrange
 
     arranged = arrange(bare, results)
@@ -106,7 +109,7 @@ def _pilot(
 def _ends(
     study: Study, claims: Sequence[Claim], pilot: list[dict[int, float]] | float | None
 ) -> dict[str, NDArray[np.int64]]:
-    """Return, for each arm, its number of seeds at the end of each simulated study."""
+    """Return the numbers of seeds that each arm has at the end of each simulated study."""
     from reports.numbers.claim_looks import with_companions
     from reports.numbers.foresight import draw_after, draw_effects, foresee
     from reports.numbers.verdict import family_size
@@ -142,10 +145,10 @@ def _decides(study: Study, claim: Claim, low: float, high: float) -> bool:
 
 
 def add_hours(looks: dict[str, Any], slots: int, gpus: float | None, price: float | None) -> None:
-    """Add GPU-hours and cost, in place, to every entry of a result that has seconds.
+    """Add GPU-hours and cost to each estimate of `foresee_looks` that has seconds.
 
     Args:
-        looks: Result of `foresee_looks`.
+        looks: Result of `foresee_looks`; changed in place.
         slots: Number of runs trained in parallel.
         gpus: GPUs per run; None if runs use no GPU.
         price: Price of a GPU-hour; without GPUs, of an hour of a slot.

@@ -1,4 +1,4 @@
-"""Preconditions: checks before a launch starts, so that it does not fail halfway."""
+"""Preconditions: checks before training starts, so that `mixsweep run` does not fail halfway."""
 
 import importlib
 import shutil
@@ -18,7 +18,7 @@ from sweeps.state.stages import Plan, plan_study
 from sweeps.study.study import Study
 
 _LEAST_FREE = 1_000_000
-"""Free bytes that a launch needs on each disk; MLflow's database alone takes half a megabyte."""
+"""Free bytes that `mixsweep run` needs at least; MLflow's database alone has half a megabyte."""
 
 
 def require_inline(
@@ -44,7 +44,9 @@ def require_inline(
             f"--engine inline trains one run at a time in this process; remove {', '.join(names)}"
         )
     if request.study.search is not None and not is_installed("optuna"):
-        raise RefusedError(f"{request.study.name} is a search: install Optuna")
+        raise RefusedError(
+            f"{request.study.name}: this study has a search, which needs Optuna; install optuna"
+        )
 
 
 def has_usable_gpu(gpus_per_run: float | Literal["auto"] | None, device: str | None) -> bool:
@@ -96,20 +98,20 @@ def missing_data(study: Study) -> list[str]:
 
 
 def require_address_space() -> None:
-    """Check that Ray's processes on this machine may map as much memory as they need.
+    """Check that the limit on the address space (`ulimit -v`) is not too low for Ray.
 
     Raises:
-        PlacementError: If a limit such as `ulimit -v` is too low.
+        PlacementError: If the limit is too low and Ray runs on this machine.
     """
     if not is_elsewhere() and (message := too_small_for_ray()) is not None:
         raise PlacementError(message)
 
 
 def require_room(request: Request, plan: Plan) -> None:
-    """Check that the disks of the home and the store have room for the files of a launch.
+    """Check that the disks of the home and of the store have room for the files of a plan.
 
-    States that runs save while they train are not counted, because their size is not known before
-    the first is stored.
+    Predictions are counted, and states that the plan keeps for other runs, if the store has a state
+    of the study from which their size is known.
 
     Raises:
         StoreFullError: If a disk has too little room; the message says how much can be freed.
@@ -128,12 +130,14 @@ def require_room(request: Request, plan: Plan) -> None:
             raise StoreFullError(
                 f"disk full: {place} has {free / 1e6:,.1f} MB free, and this launch needs "
                 f"{needed / 1e6:,.1f} MB; `{program()} store prune {request.reference} --yes` "
-                f"frees {held / 1e6:,.1f} MB, and further names of studies free more"
+                f"frees {held / 1e6:,.1f} MB; name more studies in it to free more"
             )
 
 
 def look_at_data(study: Study) -> None:
-    """Open each dataset that was not opened before, to report unusable data before training.
+    """Open each dataset of a study, so that unusable data are reported before training.
+
+    Datasets that this process has opened before are not opened again.
 
     Raises:
         DataError: If a dataset cannot be used.

@@ -21,14 +21,14 @@ from sweeps.machine.home import Home
 def publish(home: Path, out: Path) -> int:
     """Write one static site with the reports of all studies of a home.
 
-    The site is a folder of files: open its index.html, or copy it to any web server. It contains
-    only what the reports contain, nothing else of the home.
+    The site is a folder: open its index.html in a browser, or copy the folder to any web server.
+    It contains the reports, and nothing else of the home.
     """  # noqa: DOC501  click shows this text
     from reports.pages.site import write_site
 
     reports = Home(folder=home).folder / "reports"
     entries = write_site(reports, out) if reports.is_dir() else ()
     if not entries:
-        raise RefusedError(f"{reports} holds no report; `mixsweep run STUDY` writes one")
+        raise RefusedError(f"{reports} contains no report; `mixsweep run STUDY` writes one")
     click.echo(f"{len(entries)} reports  {out / 'index.html'}")
     return DONE

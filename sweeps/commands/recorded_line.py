@@ -12,13 +12,11 @@ from click.core import ParameterSource
 from mixup_core.addresses import HIDDEN, without_secrets
 
 _RECORDED = {"--set", "--arms", "--metric", "--gpus-per-run", "--plugin"}
-"""Options with free text that never contains a secret. Records of command lines show their
-values.
-"""
+"""Options whose free text never contains a secret. Recorded command lines show their values."""
 
 
 def program() -> str:
-    """Return the name of this program for a command line; its path if it is not on the PATH."""
+    """Return the word that starts this program in a shell: `mixsweep`, or its path if needed."""
     started = Path(sys.argv[0])
     if started.name != "mixsweep" or shutil.which("mixsweep") is not None:
         return "mixsweep"

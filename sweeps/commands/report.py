@@ -1,4 +1,4 @@
-"""report: write tables, figures and provenance (software, hardware) of the stored results."""
+"""report: write tables, figures and provenance (software and hardware) from stored results."""
 
 import shlex
 import time
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 @click.option(
     "--watch",
     is_flag=True,
-    help="Write it again whenever a run has ended, until none is left; Ctrl-C ends it.",
+    help="Write the report again whenever a run has ended, until all have ended or Ctrl-C.",
 )
 def report(request: Request, out: Path | None, watch: bool) -> int:
-    """Write tables, figures and the software and hardware used, from the stored results."""
+    """Write a report from the stored results: tables, figures, and the software and hardware."""
     click.get_current_context().ensure_object(Ending).leaves_files = True
     request.require_stored()
     results = request.results()
@@ -59,11 +59,11 @@ _LOOK_EVERY = 10.0
 
 
 def _awaited(request: Request, known: Sequence[RunResult]) -> tuple[Request, tuple[RunResult, ...]]:
-    """Wait until another run has ended or was added, then return the request and its results again.
+    """Wait until another run has ended or was added; return the study and its results read again.
 
     Args:
         request: The study and its places.
-        known: The results at the last look.
+        known: The results that were read last.
     """
     before = _ended(known)
     while True:
@@ -90,17 +90,17 @@ def _clock() -> str:
 def write_report(
     request: Request, study: Study, results: Sequence[RunResult], out: Path | None
 ) -> "tuple[Report, bool]":
-    """Write the report of a study; print its folder if that is not the usual one.
+    """Write the report of a study; print its folder if it is not the usual folder.
 
     Args:
-        request: The study as requested, with its places and search history.
+        request: The study as its file defines it, with its places and search history.
         study: The study with all arms and seeds that it has by now.
-        results: Results of its runs.
-        out: Folder of the study's reports; None for the one in its home.
+        results: Results of the runs of `study`.
+        out: Folder of the study's reports; None for the folder in the home.
 
     Returns:
-        The report, and True if it is now the current report of these settings. A report with
-            missing runs does not replace a finished one.
+        The report, and True if it is now the report that the folder shows for these settings. A
+            report with missing runs does not replace a finished one.
     """
     from reports.numbers.provenance import is_finished
     from reports.pages.build import draft_report
@@ -164,9 +164,9 @@ def conclude(
 
     Args:
         request: The study and its places.
-        results: Results of all its runs.
+        results: Results of all runs of the study.
         report: The report of these results.
-        is_inline: True if `--engine inline` was used; the printed command then has it too.
+        is_inline: True if `--engine inline` was used, so that the printed command has it too.
     """
     if request.history.ended is not None:
         click.echo(f"{request.study.name}: the search {request.history.ended}", err=True)

@@ -1,4 +1,4 @@
-"""Request: what a command line asks for, a study and its places; also the exit codes."""
+"""Request: a study and the places of its results, as given on a command line; the exit codes."""
 
 import functools
 import shlex
@@ -46,10 +46,10 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A study as named on a command line, with the places of its results."""
+    """A study that a command line names, with the addresses of its store, MLflow and Optuna."""
 
     reference: str
-    """Name or file of the study, as typed."""
+    """Name or file of the study, as the user has typed it."""
     overrides: tuple[str, ...]
     """Settings that override those of the study file, each as `PATH=VALUE`."""
     plugins: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ class Request:
 
     @cached_property
     def history(self) -> SearchHistory:
-        """Points proposed so far; empty if the study is not a search."""
+        """The points that the search has proposed so far; empty if the study has no search."""
         if self.study.search is None:
             return SearchHistory()
         from sweeps.searching.search_history import read_history
@@ -71,7 +71,10 @@ class Request:
 
     @cached_property
     def weighed_history(self) -> SearchHistory:
-        """The same as `history`, with the importance of each hyperparameter for the objective."""
+        """The history of the search, with the importance of each hyperparameter for the objective.
+
+        Reading the importances takes longer than `history`.
+        """
         if self.study.search is None:
             return self.history
         from sweeps.searching.search_history import read_importances
@@ -81,12 +84,12 @@ class Request:
         return replace(self.history, importances=importances)
 
     def search_owner(self, *, is_writing: bool = False) -> "Owner | None":
-        """Return the owner of the search: its study and store, as noted in a shared Optuna storage.
+        """Return the owner of the search (its study and store), for an Optuna database of several.
 
-        None if the storage belongs to this home alone.
+        None if the Optuna database is that of this home, which no other home uses.
 
         Args:
-            is_writing: If True, a store without an identity gets one.
+            is_writing: If True and the store has no identity yet, write one to the store.
         """
         if self.home.optuna is None:
             return None
@@ -96,7 +99,7 @@ class Request:
 
     @property
     def grown(self) -> Study:
-        """The study with the points, confirmation runs and seeds that were added to it so far."""
+        """The study with the search points, confirmation runs and seeds that it has so far."""
         if self.study.until is not None:
             return self._reached
         return grown_study(self.study, self.history, self.store)
@@ -113,16 +116,16 @@ class Request:
         return Store(self.home.store)
 
     def results(self) -> tuple[RunResult, ...]:
-        """Read the stored results of every run of the study; a missing run has an empty result."""
+        """Read the stored results of every run of the study; those of a missing run are empty."""
         return read_results(self.grown.runs(), self.store)
 
     def spell(self, verb: str) -> str:
-        """Return the command line of another `mixsweep` command for the same study and places.
+        """Return the command line of a `mixsweep` command for the same study and places.
 
-        An address with secrets is replaced by the name of its environment variable.
+        An address with a password is written as a reference to its environment variable.
 
         Args:
-            verb: The other command, for example `report`.
+            verb: The command, for example `report`.
         """
         line = [program(), verb, self.reference, *self.changes()]
         return f"{shlex.join(line)} {self.home.options}"
@@ -133,20 +136,19 @@ class Request:
         return [*overrides, *(part for file in self.plugins for part in ("--plugin", file))]
 
     def say_elsewhere(self, *, edits_alone: bool = False) -> None:
-        """Print a hint if the store has finished runs of this study under other settings.
+        """Print a hint for each earlier launch of this study whose runs had other settings.
 
         Args:
-            edits_alone: If True, consider only launches with another version of a plugin, whose
-                results no longer belong to the study.
+            edits_alone: If True, consider only launches with another version of a plugin.
         """
         for sentence in stored_elsewhere(self.study, self.grown, self.store, edits_alone):
             click.echo(sentence, err=True)
 
     def require_store(self) -> None:
-        """Check that the store exists; if not, its address may be wrong.
+        """Check that the store exists; if it does not, its address may be wrong.
 
         Raises:
-            RefusedError: If there is no store.
+            RefusedError: If the store does not exist.
         """
         if self.store.is_absent:
             raise RefusedError(
@@ -155,7 +157,7 @@ class Request:
             )
 
     def require_stored(self) -> None:
-        """Check that the store contains something of the study; if not, its address may be wrong.
+        """Check that the store contains results of the study; if not, its address may be wrong.
 
         Raises:
             RefusedError: If the store has no epoch, no failure and no launch of the study.
@@ -175,7 +177,7 @@ class Request:
         )
 
     def _told(self, launch: Launch) -> str:
-        """Return how many runs of a launch are stored, and how its settings differ."""
+        """Return a text with the number of finished runs of a launch, and its other settings."""
         told = f"{launch.num_finished(self.store.keys())} finished runs of {launch.command!r}"
         different = spell_differences(launch.arms, self.study)
         return f"{told} with {different}" if different else told
@@ -185,10 +187,10 @@ class Request:
         return launches(self.store, self.study.name)
 
     def require_databases(self) -> None:
-        """Check that the databases and the artifact folder of the study can be written.
+        """Check that MLflow's database and artifact folder, and Optuna's database, can be written.
 
         Raises:
-            DatabaseError: If one cannot be written; the message says what to do.
+            DatabaseError: If one of them cannot be written; the message says what to do.
         """
         require_tracking(self.home.tracking_uri, self.spell("sync"))
         require_artifacts(self.home.artifact_location)
@@ -196,11 +198,11 @@ class Request:
             require_search(self.home.optuna_url)
 
     def refreshed(self) -> "Request":
-        """Return a copy without cached values, so that results are read from the store again."""
+        """Return a copy without cached values, such as the history; all is read again."""
         return replace(self)
 
     def data_checksums(self) -> dict[str, dict[str, str]]:
-        """Return the checksums of the data files, by dataset and then by file name."""
+        """Return the checksums of the study's data files, by dataset and then by file name."""
         merged: dict[str, dict[str, str]] = {}
         if self.study.problem.data is not None:
             needs = self.study.problem.data()
@@ -213,12 +215,12 @@ class Request:
 def stored_elsewhere(
     study: Study, grown: Study, store: Store, edits_alone: bool = False
 ) -> list[str]:
-    """Return a sentence for each launch of a study whose finished runs belong to other settings.
+    """Return a sentence for each launch of a study that has finished runs with other settings.
 
     Args:
         study: The study as its file defines it.
-        grown: The study with the arms that it has so far.
-        store: The store of its results.
+        grown: The study with the arms and seeds that it has so far; its runs are not counted.
+        store: The store of the results.
         edits_alone: If True, consider only launches with another version of a plugin.
     """
     others = [
@@ -240,21 +242,29 @@ def stored_elsewhere(
 
 
 def on_study(command: Callable[..., int]) -> Callable[..., int]:
-    """Decorate a command that takes one STUDY: its first argument becomes a `Request`."""
+    """Decorate a command: it gets the argument STUDY, and is called with a `Request` for it.
+
+    The options of all such commands, such as `--home` and `--set`, are added too.
+    """
     return _with_requests(command, click.argument("study"))
 
 
 def on_studies(command: Callable[..., int]) -> Callable[..., int]:
-    """Decorate a command so that it takes several STUDIES and runs once for each.
+    """Decorate a command: it gets the argument STUDIES, and is called once for each study.
 
-    All study files are read before the first one runs. The exit code is the largest of all.
+    All study files are read before the first call. The exit code is the largest of all calls.
     """
     argument = click.argument("study", nargs=-1, required=True, metavar="STUDY...")
     return _with_requests(command, argument)
 
 
 def _with_requests(command: Callable[..., int], argument: Callable[..., Any]) -> Callable[..., int]:
-    """Add to a command an argument for studies and the options that all such commands share."""
+    """Decorate a command with an argument for studies, and with the options `--home`, `--set`, ...
+
+    Args:
+        command: The command, which takes a `Request`.
+        argument: Decorator that adds the argument.
+    """
 
     def with_requests(  # noqa: PLR0913  the options that every command on a study has
         study: str | tuple[str, ...],

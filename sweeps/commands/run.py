@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class SearchLostError(Exception):
-    """The storage of a search (Optuna's database) stopped answering during a launch."""
+    """Optuna's database stopped answering while a search was running."""
 
 
 @click.command()
@@ -192,29 +192,29 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
             keep(request, results, report)
     show_table(report.markdown)
     if tracker.refusal is not None:
-        click.echo(f"MLflow rejected some of the data: {tracker.refusal}", err=True)
-        click.echo(f"when the cause is fixed: {request.spell('sync')}", err=True)
+        click.echo(f"MLflow rejected some of the results: {tracker.refusal}", err=True)
+        click.echo(f"when the cause is fixed, run: {request.spell('sync')}", err=True)
         conclude(request, results, report, is_inline=is_inline)
         return SOME_FAILED
     if tracker.backlog:
         click.echo(
             f"tracking is incomplete: MLflow is slow, and {tracker.backlog} results are only in "
-            f"the store; to send them: {request.spell('sync')}",
+            f"the store; to send them, run: {request.spell('sync')}",
             err=True,
         )
     elif not arrived:
         when = "the server is back" if tracks else "MLflow is installed"
-        click.echo(f"tracking is incomplete; when {when}: {request.spell('sync')}", err=True)
+        click.echo(f"tracking is incomplete; when {when}, run: {request.spell('sync')}", err=True)
     return conclude(request, results, report, is_inline=is_inline)
 
 
 def _with_memory(placement: Placement, study: Study, runs: int) -> Placement:
-    """Return the placement with the memory per run, if memory may limit the number of slots.
+    """Add the memory that a run needs to a placement, if memory may limit the number of slots.
 
     Args:
         placement: Devices and CPUs per run.
         study: The study to train.
-        runs: Number of runs that are missing.
+        runs: Number of runs to train.
     """
     from sweeps.running.run_memory import RunMemory, has_gpu
 
@@ -300,12 +300,12 @@ def _train_inline(  # noqa: PLR0913  each is a thing of its own, opened by the c
 def _opened_tracker(
     request: Request, lease: Lease, is_over: bool, *, tracks: bool, is_inline: bool
 ) -> "Tracker":
-    """Return a tracker that writes to MLflow, not started yet.
+    """Return a tracker (the object that writes results to MLflow) that is not started yet.
 
     Before training, the tracker's thread imports MLflow while Ray starts. The import order matters,
     because two threads must not import packages that import each other. So Ray is imported first,
-    in this thread. For a search, Tune and MLflow are imported here too, because its sampler may
-    import any package.
+    in this thread. For a search, Tune and MLflow are imported in this thread too, because the
+    search's sampler may import any package.
     """
     is_search = request.study.search is not None
     if not tracks:
@@ -331,9 +331,10 @@ def _source_again(request: Request, keep_final_states: bool) -> "RunSource":
 def with_room(
     source: "RunSource", again: "Callable[[], RunSource]", placement: Placement
 ) -> "Iterator[tuple[RunSource, Placement]]":
-    """Yield the runs to train and their placement; repeat with more GPU per run if memory runs out.
+    """Yield runs to train and their placement, again with more GPU per run if memory ran out.
 
-    A launch that was asked to stop is not repeated, and the share never exceeds one GPU per run.
+    The caller trains the runs after each `yield`. This ends when no run lacked memory, when a stop
+    was requested, or when each run already has a whole GPU.
 
     Args:
         source: The runs of the first attempt.
@@ -349,7 +350,7 @@ def with_room(
             return
         click.echo(
             f"runs lacked memory with {had:g} of a GPU each; they continue with "
-            f"{roomier.gpus_per_run:g}",
+            f"{roomier.gpus_per_run:g} of a GPU each",
             err=True,
         )
         source, placement = again(), roomier
@@ -359,11 +360,11 @@ def _require_whole(source: "RunSource", request: Request) -> None:
     """Check that a search proposed all of its points.
 
     Raises:
-        SearchLostError: If the storage of the search stopped answering before that.
+        SearchLostError: If Optuna's database stopped answering before that.
     """
     if source.trouble is not None:
         raise SearchLostError(
-            f"{source.trouble}\nwhat was trained is stored; next  {request.spell('run')}"
+            f"{source.trouble}\ntrained runs are stored; next  {request.spell('run')}"
         )
 
 
@@ -409,7 +410,7 @@ def _announcement(request: Request, plan: Plan, ended: str | None) -> str:
         closed = sum(point.state != "open" for point in points)
         return (
             f"{study.name}: {study.search.points} points by {study.search.strategy.sampler}, "
-            f"{closed} told, {len(points) - closed} open; {len(plan.finished)} runs stored"
+            f"{closed} evaluated, {len(points) - closed} open; {len(plan.finished)} runs stored"
         )
     if ended is not None:
         return f"{study.name}: the study {ended}; nothing to train"

@@ -1,4 +1,4 @@
-"""share and add: write a study to one file, and add such a file to another home."""
+"""share and add: write the results of a study to one file, and add the file to another home."""
 
 import tempfile
 from pathlib import Path
@@ -21,13 +21,13 @@ from sweeps.state.ledger import Launch, known_data, launches, note
 @click.option(
     "--out",
     type=LocalPath(dir_okay=False),
-    help="The file; default: exports/STUDY.mixsweep.zip in the home.",
+    help="File to write; default: exports/STUDY.mixsweep.zip in the home.",
 )
 def share(request: Request, out: Path | None) -> int:
     """Write the records, predictions and report of a study to one file, for another home.
 
-    `mixsweep add FILE` adds it to the other home. Weights are not included. Exit code 1 if some
-    runs are missing.
+    `mixsweep add FILE` adds the file to the other home. Weights are not included. Exit code 1 if
+    some runs are missing.
     """  # noqa: DOC501
     study = request.study
     if study.search is not None:
@@ -90,7 +90,7 @@ def add(file: Path, home: Path, store_url: str | None) -> int:
 
 
 def _say_plugins(launch: Launch) -> None:
-    """Print which plugin files a study needs besides its archive."""
+    """Print the plugin files that a study needs and its archive does not contain."""
     if launch.plugins:
         told = f"launched with {' '.join(launch.plugins)}"
         click.echo(f"needs     a plugin, which the archive does not contain: {told}", err=True)

@@ -9,7 +9,11 @@ from sweeps.leasing.stops import ask_to_stop
 
 @click.command()
 @on_study
-@click.option("--now", is_flag=True, help="Leave running runs too, at their last stored stage.")
+@click.option(
+    "--now",
+    is_flag=True,
+    help="Do not finish the running runs; they continue later from their last stored stage.",
+)
 def stop(request: Request, now: bool) -> int:
     """Stop a launch: no new run starts, the running ones finish, and the report is written.
 
@@ -23,6 +27,6 @@ def stop(request: Request, now: bool) -> int:
     ask_to_stop(store, name, holder, "now" if now else "finish")
     progress = read_progress(store, name)
     running = 0 if progress is None else len(progress.running)
-    what = f"stops, and leaves {running} running" if now else f"stops after {running} running runs"
+    what = f"stops and interrupts {running} runs" if now else f"stops after {running} running runs"
     click.echo(f"{name}: {holder} {what}; next  {request.spell('status')}", err=True)
     return DONE

@@ -1,4 +1,4 @@
-"""Store commands: list and check the checkpoint store, and free disk space."""
+"""Store commands: list and check the files of a checkpoint store, and free disk space."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -37,7 +37,10 @@ def store_commands() -> None:
 
 
 def _on_store(command: Callable[..., int]) -> Callable[..., int]:
-    """Decorate a command that takes a store and STUDIES; searches get their proposed points."""
+    """Decorate a command: it gets the options of a store and the argument STUDIES.
+
+    It is called with the home and the studies; a search has its proposed points.
+    """
 
     def with_store(
         home: Path,
@@ -71,7 +74,7 @@ def _on_store(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def _require_content(store: Store) -> None:
-    """Check that a store is not empty; an empty one suggests a wrong address.
+    """Check that a store is not empty; if it is, its address may be wrong.
 
     Raises:
         RefusedError: If the store is empty.
@@ -81,9 +84,9 @@ def _require_content(store: Store) -> None:
 
 
 def _launched(place: Home) -> tuple[tuple[Study, ...], tuple[str, ...]]:
-    """Return the studies that were launched in a store, by their newest settings.
+    """Return the studies that were launched in a store, each with its newest settings.
 
-    Searches have their proposed points.
+    A search has its proposed points.
 
     Returns:
         The studies, and for each one that cannot be read on this machine a sentence with the
@@ -99,7 +102,9 @@ def _launched(place: Home) -> tuple[tuple[Study, ...], tuple[str, ...]]:
             grown = Request(reference=reference, overrides=(), study=study, home=place).grown
         except (StudyError, PluginError, DatabaseError) as error:
             *_, reason = str(error).splitlines()
-            unread.append(f"{name} is counted in (others), for it cannot be read: {reason}")
+            unread.append(
+                f"{name} is counted in (others), because this study cannot be read: {reason}"
+            )
         else:
             studies.append(grown)
     return tuple(studies), tuple(unread)
@@ -108,9 +113,9 @@ def _launched(place: Home) -> tuple[tuple[Study, ...], tuple[str, ...]]:
 @store_commands.command("list")
 @_on_store
 def list_store(place: Home, studies: Sequence[Study]) -> int:
-    """Show how much the store has of STUDIES and of all others, and how much could be freed.
+    """Show the size of the stored files of STUDIES and of all others, and how much can be freed.
 
-    Without STUDIES it shows every study that was launched in this store, with its newest settings.
+    Without STUDIES, every study that was launched in this store is shown, with its newest settings.
     """
     store = Store(place.store)
     _require_content(store)
@@ -128,9 +133,9 @@ def list_store(place: Home, studies: Sequence[Study]) -> int:
 
 
 def _say_elsewhere(studies: Sequence[Study], place: Home) -> None:
-    """Print which finished runs of the studies are counted in the last row of the table.
+    """Print which finished runs of the studies are counted in `(others)`, the table's last row.
 
-    They have other settings, or are points of a search whose history is not in this home.
+    These runs have other settings, or are points of a search whose history is not in this home.
     """
     store = Store(place.store)
     for study in studies:
@@ -144,7 +149,7 @@ def _say_elsewhere(studies: Sequence[Study], place: Home) -> None:
         if lost := len(points & set(store.keys()) - own):
             click.echo(
                 f"{study.name}: {lost} finished runs of its search are counted in (others), for "
-                f"its history is not in {place.shown_optuna}; add --home or --optuna",
+                f"the search's history is not in {place.shown_optuna}; add --home or --optuna",
                 err=True,
             )
         for sentence in stored_elsewhere(study, study, store):
@@ -156,7 +161,7 @@ def _say_elsewhere(studies: Sequence[Study], place: Home) -> None:
 @store_option
 @loading_option
 def verify_store(home: Path, store_url: str | None) -> int:
-    """Check every file against its sha256, and move damaged files to quarantine.
+    """Check every file of the store against its sha256, and move damaged files to quarantine.
 
     Exit code 1 if a file is damaged.
     """
@@ -165,18 +170,18 @@ def verify_store(home: Path, store_url: str | None) -> int:
     faults = store.verify()
     for fault in faults:
         click.echo(fault, err=True)
-    click.echo(f"{len(faults)} files are damaged or missing" if faults else "all is well")
+    click.echo(f"{len(faults)} files are damaged or missing" if faults else "every file is intact")
     return SOME_FAILED if faults else DONE
 
 
 @store_commands.command("prune")
 @_on_store
-@click.option("--yes", is_flag=True, help="Remove them; without it they are only listed.")
+@click.option("--yes", is_flag=True, help="Delete the states; without --yes they are only listed.")
 @click.option(
     "--predictions",
     "with_predictions",
     is_flag=True,
-    help="Free predictions too: reports then lack calibration, ensembles and errors per class.",
+    help="Delete predictions too; reports then lack calibration, ensembles and errors per class.",
 )
 def prune_store(place: Home, studies: Sequence[Study], yes: bool, with_predictions: bool) -> int:
     """Delete the states (checkpoints) that no run of STUDIES will resume from.
@@ -185,7 +190,7 @@ def prune_store(place: Home, studies: Sequence[Study], yes: bool, with_predictio
     """  # noqa: DOC501
     if not studies:
         raise RefusedError(
-            "no study is named; add the studies whose states (checkpoints) may be deleted"
+            "no study is named; name the studies whose states (checkpoints) may be deleted"
         )
     store = Store(place.store)
     _require_content(store)
@@ -214,6 +219,6 @@ def prune_store(place: Home, studies: Sequence[Study], yes: bool, with_predictio
             freed = prune(own, store, with_predictions=with_predictions)
             click.echo(f"freed {freed / 1e6:,.1f} MB")
         elif any(h.prunable or (h.predictions and with_predictions) for h in own):
-            click.echo("nothing was removed; add --yes", err=True)
+            click.echo("nothing was deleted; add --yes to delete", err=True)
     _say_elsewhere(studies, place)
     return DONE

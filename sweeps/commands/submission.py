@@ -29,7 +29,7 @@ from sweeps.running.jobs import Cluster, ClusterError
 from sweeps.running.upload import Upload, UploadError
 
 _MOST_NAMED = 8
-"""Number of credential files that a message lists at most."""
+"""Largest number of credential files that a message lists."""
 
 
 @click.command()
@@ -43,12 +43,15 @@ _MOST_NAMED = 8
 @click.option(
     "--python",
     envvar="MIXSWEEP_PYTHON",
-    help="Interpreter on the head; default: the path of this one if it is there, else python.",
+    help="Python interpreter on the head node; default: the path of this interpreter if the head "
+    "has it, else python.",
 )
 @click.option(
-    "--data", envvar="MIXSWEEP_DATA", help="Folder of data sets on the cluster; default: its own."
+    "--data",
+    envvar="MIXSWEEP_DATA",
+    help="Folder of datasets on the cluster; default: the one that is set there.",
 )
-@click.option("--follow/--no-follow", default=True, help="Print what the job prints, to its end.")
+@click.option("--follow/--no-follow", default=True, help="Print the job's output until it ends.")
 @click.option(
     "--list-files",
     is_flag=True,
@@ -57,7 +60,7 @@ _MOST_NAMED = 8
 @click.option(
     "--leave-out-credentials",
     is_flag=True,
-    help="Submit from a folder that holds credentials; they are never uploaded.",
+    help="Submit although files in the folder look like credentials; they are not uploaded.",
 )
 def submit(  # noqa: PLR0913  each is an option
     request: Request,
@@ -86,7 +89,9 @@ def submit(  # noqa: PLR0913  each is an option
         _list(upload)
         return DONE
     if address is None:
-        raise RefusedError("--address is missing: the cluster's dashboard, http://HOST:8265")
+        raise RefusedError(
+            "--address is missing; give the address of the cluster's dashboard, http://HOST:8265"
+        )
     options = {
         **places,
         "--slots": slots,
@@ -133,16 +138,14 @@ def submit(  # noqa: PLR0913  each is an option
         try:
             return cluster.follow(job)
         except KeyboardInterrupt:
-            click.echo(f"\nthe job goes on\n{_advice(cluster, job)}", err=True)
+            click.echo(f"\nthe job {job} continues\n{_advice(cluster, job)}", err=True)
             return INTERRUPTED
     except (ClusterError, UploadError) as error:
         raise RefusedError(str(error)) from error
 
 
 def _places(request: Request) -> dict[str, str]:
-    """Return the options for home, store, MLflow and Optuna, with absolute paths.
-
-    The job stores its files there.
+    """Return the options `--home`, `--store`, ... for the job, with absolute paths.
 
     Raises:
         RefusedError: If an address has a password, because everyone who may list jobs sees their
@@ -167,16 +170,16 @@ def _places(request: Request) -> dict[str, str]:
 
 
 def _shown_store(places: Mapping[str, str], store: str) -> str:
-    """Return where the job stores its runs, as far as it can be known here."""
+    """Return a text that says where the job stores its runs, as far as it is known here."""
     if "--store" in places:
         return f"{store} on the cluster"
-    return f"{store} on the cluster, or what {STORE[1]} is where its head was started"
+    return f"{store} on the cluster, unless {STORE[1]} was set when its head node was started"
 
 
 def _absolute(place: str) -> str:
-    """Return a path or the address of a SQLite file as absolute; return other addresses unchanged.
+    """Make a path or the address of a SQLite file absolute; return other addresses unchanged.
 
-    Relative paths would be inside Ray's copy of the upload, which is deleted after the job.
+    A relative path would lead into Ray's copy of the upload, which is deleted after the job.
     """
     if (file := database_file(place)) is not None:
         return sqlite_url(Path(os.path.realpath(file)))
@@ -192,13 +195,14 @@ def _uploaded(name: str, upload: Upload) -> str:
     file, here = local_path(name).resolve(), Path.cwd()
     if not file.is_relative_to(here):
         raise RefusedError(
-            f"{name}: outside of the working directory, and a job gets no other files; "
-            "move it there, or submit from the folder that contains it"
+            f"{name}: this file is outside of the working directory, and a job gets no other "
+            "files; move it there, or submit from the folder that contains it"
         )
     name = str(file.relative_to(here))
     if name not in upload.files:
         raise RefusedError(
-            f"{name}: not uploaded; .gitignore, .rayignore or the excludes leave it out"
+            f"{name}: this file is not uploaded, because .gitignore, .rayignore or the excludes in "
+            "cluster/runtime-env.yaml name it; change them, or move the file"
         )
     return name
 
@@ -206,8 +210,8 @@ def _uploaded(name: str, upload: Upload) -> str:
 def _entrypoint(python: str | None, arguments: Sequence[str]) -> str:
     """Return the shell command that a job runs.
 
-    The interpreter is named, because a bare `python` would be the first one on the PATH of the user
-    who started the head node.
+    It contains the path of the interpreter, because `python` alone would be the first one on the
+    PATH of the user who started the head node.
 
     Args:
         python: The interpreter; None for this process's interpreter, or `python` if the cluster
@@ -223,7 +227,7 @@ def _entrypoint(python: str | None, arguments: Sequence[str]) -> str:
 
 
 def _shipped_environment() -> dict[str, Any]:
-    """Return Ray's runtime environment from the file in this package; workers get it too."""
+    """Return Ray's runtime environment for the job and its workers, from `runtime-env.yaml`."""
     shipped = (resources.files("cluster") / "runtime-env.yaml").read_text()
     environment: dict[str, Any] = yaml.safe_load(shipped)
     return environment
@@ -242,7 +246,7 @@ def _variables(job: str, data: str | None) -> dict[str, str]:
 
 
 def _upload(home: Home, data: str | None, excludes: Sequence[str]) -> Upload:
-    """Return the files of the working directory to upload; results and data are left out.
+    """Find the files of the working directory to upload: all but results, datasets and excludes.
 
     Raises:
         RefusedError: If a file cannot be uploaded.
@@ -285,7 +289,7 @@ def _require_no_credentials(upload: Upload, *, may_leave_out: bool) -> None:
     raise RefusedError(
         f"{upload.folder}: contains files that look like credentials, which are never uploaded: "
         f"{named}; submit from a folder without them, add --leave-out-credentials to continue "
-        "without these files, or name a harmless one in .rayignore (!NAME)"
+        "without these files, or add a line !NAME to .rayignore for a file that is harmless"
     )
 
 

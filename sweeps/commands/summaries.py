@@ -1,4 +1,4 @@
-"""Summaries: the output of `mixsweep plan` and `mixsweep status`, as JSON values and as text."""
+"""Summaries: the output of `mixsweep plan` and `mixsweep status`, as JSON values or as text."""
 
 import os
 from collections import Counter
@@ -38,17 +38,18 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
     gpus_per_run: float | None = None,
     price: float | None = None,
 ) -> dict[str, Any]:
-    """Return the runs and the cost of a launch, as `plan --json` prints them.
+    """Return the runs that `mixsweep run` would train and their cost, as `plan --json` prints them.
 
-    `epochs_naive` counts every epoch of every run; `epochs_planned` only those that a launch trains
-    now, without stored and shared ones. `seconds`, `gpu_hours`, `cost` and `kept_bytes` (size of
-    kept states) are None before a first measurement; `gpu_hours` also if no run was on a GPU, and
-    `cost` without a price. `prediction_bytes` is the size of the predictions of the runs to train.
+    `epochs_naive` counts every epoch of every run; `epochs_planned` only the epochs to train, which
+    are neither stored nor shared with another run. `seconds`, `gpu_hours`, `cost` and `kept_bytes`
+    (size of the states that are kept) are None before a first measurement; `gpu_hours` also if no
+    run was on a GPU, and `cost` without a price. `prediction_bytes` is the size of the predictions
+    of the runs to train.
 
     Args:
         study: The study with the points and confirmation runs that it has so far.
-        history: History of its search; empty if it is not a search.
-        store: The store of its results.
+        history: History of the search; empty if the study is not a search.
+        store: The store of the study's results.
         slots: Number of runs trained in parallel.
         gpus_per_run: GPUs per run; None for 1 if the stored runs were trained on GPUs.
         price: Price of a GPU-hour; without GPUs, of an hour of a slot.
@@ -109,7 +110,7 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
 
 
 def _memory(study: Study) -> dict[str, int]:
-    """Return the bytes that each dataset takes in memory, by name; the largest of all arms."""
+    """Return the bytes that each dataset needs in memory, by name: the largest of all arms."""
     sizes: dict[str, int] = {}
     for config in study.arms.values():
         for name, size in study.problem.cost.memory(config).items():
@@ -125,10 +126,10 @@ def _at_most(  # noqa: PLR0913  two of them are parts of the others, at hand
     results: Sequence[RunResult],
     history: SearchHistory,
 ) -> dict[str, Any]:
-    """Return the plan's figures for a search that proposes all its points: the highest cost.
+    """Return the numbers of `plan` for a search that proposes all its points: the highest cost.
 
-    Only a grid's points are known in advance. For other samplers the figures assume that no stage
-    is shared.
+    Only for `sampler: grid` are the points known in advance. For other samplers, the numbers assume
+    that no two runs share a stage.
     """
     asked, asks = len(history.points), history.asks(search)
     to_ask = search.points - asked if asks and search.strategy.sampler != "grid" else 0
@@ -189,7 +190,7 @@ def spell_plan(summary: dict[str, Any], size: os.terminal_size | None = None) ->
 
     Args:
         summary: Result of `plan_summary`.
-        size: Size of the terminal, for which arms are left out; None for all arms.
+        size: Size of the terminal: arms that do not fit are left out. None to list all arms.
     """
     naive, planned = summary["epochs_naive"], summary["epochs_planned"]
     seconds, kept = summary["seconds"], summary["kept_bytes"]
@@ -209,7 +210,7 @@ def spell_plan(summary: dict[str, Any], size: os.terminal_size | None = None) ->
     if predicted:
         disk.append(f"{most}{predicted / 1e6:.1f} MB of predictions")
     if last := summary["last_state_bytes"]:
-        disk.append(f"at most {last / 1e6:.0f} MB of last states, from which longer runs go on")
+        disk.append(f"at most {last / 1e6:.0f} MB of last states, so that longer runs can continue")
     if kept is None:
         disk.append("states whose size is not known before a first run")
     elif kept:
@@ -283,18 +284,23 @@ def _spell_search(search: dict[str, Any]) -> list[str]:
         )
         for part in search["space"]
     ]
-    kind = "adaptive: which points is not known yet" if search["adaptive"] else "every one"
+    kind = "adaptive: later points depend on results" if search["adaptive"] else "the whole grid"
     limits = [f"{limit:g} {UNITS[name]}" for name, limit in search["budget"].items()]
     ends = f"; no new ones after {' or '.join(limits)}" if limits else ""
     return [
         f"points    {search['points']} ({kind}), {search['points_known']} known{ends}",
         f"space     {'; '.join(space)}",
-        f"to ask    {search['runs_to_ask']} runs of points, {search['runs_to_confirm']} to confirm",
+        f"to train  {search['runs_to_ask']} runs of points, {search['runs_to_confirm']} to confirm",
     ]
 
 
 def status_summary(study: Study, store: Store) -> dict[str, Any]:
-    """Return the progress of a study, as `mixsweep status --json` prints it."""
+    """Return the progress of a study, as `mixsweep status --json` prints it.
+
+    Args:
+        study: The study with the arms and seeds that it has so far.
+        store: The store of the study's results.
+    """
     results = read_results(study.runs(), store)
     progress = read_progress(store, study.name)
     running = {(run.arm, run.seed): run for run in progress.running} if progress else {}
@@ -349,7 +355,7 @@ def spell_status(summary: dict[str, Any], size: os.terminal_size | None = None) 
 
     Args:
         summary: Result of `status_summary`.
-        size: Size of the terminal, for which arms are left out; None for all arms.
+        size: Size of the terminal: arms that do not fit are left out. None to list all arms.
     """
     driver, epochs, left = summary["driver"], summary["epochs"], summary["seconds_left"]
     lines = [
@@ -370,7 +376,7 @@ def spell_status(summary: dict[str, Any], size: os.terminal_size | None = None) 
     if "points" in summary:
         points = summary["points"]
         lines.append(
-            f"points    {points['asked']} of {points['expected']} asked, "
+            f"points    {points['asked']} of {points['expected']} proposed, "
             f"{points['finished']} trained"
         )
     lines += [

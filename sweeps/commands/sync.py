@@ -1,4 +1,4 @@
-"""sync: write the stored results to MLflow again."""
+"""sync: write the stored results of a study to MLflow again."""
 
 import math
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.command()
 @on_study
 def sync(request: Request) -> int:
-    """Make MLflow equal to the store, even from an empty database."""  # noqa: DOC501
+    """Write the stored results of a study to MLflow again, even to an empty database."""  # noqa: DOC501
     request.require_stored()
     request.require_databases()
     with Lease.acquire(request.store, request.study.name, command_line()) as lease:
@@ -37,14 +37,19 @@ def sync(request: Request) -> int:
             with bringing_up_to_date(tracker):
                 arrived = tracker.close(results, timeout=math.inf)
     if tracker.refusal is not None:
-        raise RefusedError(f"MLflow rejected some of the data: {tracker.refusal}")
+        raise RefusedError(
+            f"MLflow rejected some of the results: {tracker.refusal}; when the cause is fixed, run "
+            "the same command again"
+        )
     if tracker.backlog:
         raise RefusedError(
-            f"MLflow accepts no more results; {tracker.backlog} are missing there; the same "
-            "command again sends them"
+            f"MLflow stopped accepting results, and {tracker.backlog} are missing there; run the "
+            "same command again to send them"
         )
     if not arrived:
-        raise RefusedError("the tracking server did not answer; try again when it is back")
+        raise RefusedError(
+            "the MLflow server did not answer; run the same command again when it answers"
+        )
     click.echo(
         f"{request.study.name}: {sum(r.outcome == 'complete' for r in results)} finished "
         f"runs of {len(results)} are in MLflow"
@@ -53,7 +58,11 @@ def sync(request: Request) -> int:
 
 
 def bringing_up_to_date(tracker: "Tracker") -> AbstractContextManager[None]:
-    """Show the number of runs that are left to write while a tracker closes, if that takes long."""
+    """Show, in a `with` block, how many results MLflow has still to receive, if that takes long.
+
+    Args:
+        tracker: The tracker that is being closed in the block.
+    """
     return still(
         "bringing MLflow up to date",
         left=lambda: f"{tracker.num_waiting} results left; Ctrl-C leaves them to `mixsweep sync`",
@@ -62,9 +71,9 @@ def bringing_up_to_date(tracker: "Tracker") -> AbstractContextManager[None]:
 
 @contextmanager
 def settled_if_cut(tracker: "Tracker", store: Store) -> Iterator[None]:
-    """Mark unfinished runs in MLflow as ended if the block is interrupted or loses Ray.
+    """Mark unfinished runs in MLflow as ended if the `with` block is interrupted, or Ray is lost.
 
-    A second interrupt does not wait for MLflow.
+    A second interrupt ends the process without waiting for MLflow.
     """  # noqa: DOC501
     try:
         yield
@@ -75,7 +84,7 @@ def settled_if_cut(tracker: "Tracker", store: Store) -> Iterator[None]:
 
 
 def log_network(tracker: "Tracker", study: Study, store: Store) -> None:
-    """Write the network of the best run of a search to MLflow, if its weights are stored."""
+    """Write the network of the winner of a search to MLflow, if its weights are stored."""
     run = study.winning_run()
     if run is None or study.problem.network is None:
         return
@@ -86,11 +95,11 @@ def log_network(tracker: "Tracker", study: Study, store: Store) -> None:
 
 
 def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -> "Tracker":
-    """Return the tracker that writes a study to MLflow, for the driver that holds its lease.
+    """Return a tracker, the object that writes the results of a study to MLflow.
 
     Args:
-        request: The study and its places.
-        lease: The lease of the study.
+        request: The study, and the addresses of its store and of MLflow.
+        lease: The lease of the study; the tracker writes only while this process has it.
         loads_mlflow: If True, import MLflow now; if False, the tracker's thread imports it, and no
             other thread may import packages until then.
     """

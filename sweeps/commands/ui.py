@@ -1,4 +1,4 @@
-"""ui: open MLflow's web pages for a home."""
+"""ui: start MLflow's web pages for a home."""
 
 import errno
 import os
@@ -29,13 +29,19 @@ _KEPT = {"MLFLOW_DISABLE_TELEMETRY", "MLFLOW_LOGGING_LEVEL"}
 @click.argument("study", required=False)
 @home_option
 @loading_option
-@click.option("--port", type=click.IntRange(1, 65535), default=5000, show_default=True)
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    default=5000,
+    show_default=True,
+    help="Port of this machine on which the pages are served.",
+)
 def ui(study: str | None, home: Path, port: int) -> int:
-    """Open MLflow's web pages for this home; they can be reached from this machine only.
+    """Start MLflow's web pages for this home; they can be reached from this machine only.
 
-    From other machines, forward the port. Prints links to each study, or to STUDY alone: its arms,
-    and the learning curves of its runs. Exit code 2 if another program uses the port, because the
-    links would lead to that program.
+    To open them on another machine, forward the port. Prints links to the arms and the learning
+    curves of each study, or of STUDY alone. Exit code 2 if another program uses the port, because
+    the links would lead to that program.
     """  # noqa: DOC501
     from sweeps.tracking.connection import experiments
     from sweeps.tracking.database import relocate
@@ -47,21 +53,21 @@ def ui(study: str | None, home: Path, port: int) -> int:
         place.tracking_uri, shlex.join([program(), "sync", study or "STUDY", "--home", str(home)])
     )
     if not database.is_file():
-        raise RefusedError(f"{database}: not found; run a study first")
+        raise RefusedError(f"{database}: this MLflow database does not exist; run a study first")
     relocate(database)
     _require_free(port)
     links = study_links(experiments(place.tracking_uri), f"http://127.0.0.1:{port}")
     if study is not None:
         name = study if study in links else load_study(study, (), place.store).name
         if name not in links:
-            raise RefusedError(f"{name}: not in {database}; run it first")
+            raise RefusedError(f"study {name} is not in {database}; run or sync this study first")
         links = {name: links[name]}
     _require_free(port)  # checked again, because opening MLflow takes seconds
     for name, of_study in links.items():
         click.echo(
             f"{name}\n  arms             {of_study.arms}\n  learning curves  {of_study.seeds}"
         )
-    click.echo(f"the MLflow page starts at http://127.0.0.1:{port}  (Ctrl-C ends it)")
+    click.echo(f"MLflow starts at http://127.0.0.1:{port}  (Ctrl-C ends it)")
     server = [
         sys.executable,
         "-P",
@@ -91,7 +97,7 @@ def ui(study: str | None, home: Path, port: int) -> int:
 
 
 def closed_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return a copy of the environment without variables that change the MLflow server.
+    """Return a copy of environment variables without those that change the MLflow server.
 
     MLflow, uvicorn and gunicorn read options from environment variables, for example to listen on
     other addresses, to accept requests from any site, or to open another database.

@@ -1,4 +1,4 @@
-"""why: explain where the results of runs come from, or why they are missing."""
+"""why: show which runs trained the stored epochs of a run, or why the run is missing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -25,8 +25,9 @@ from sweeps.state.stages import PlannedRun, plan_study
 def why(request: Request, arm: str | None, seed: int | None) -> int:
     """Show where the results of runs come from, or why a run was not trained.
 
-    Shows all runs of STUDY, those of one ARM, or those of one SEED. For each: its key, its stored
-    stages with the study, arm and seed that trained them, and what the next launch would do.
+    Shows all runs of STUDY, of one ARM, or one run of the ARM by its SEED. For each run: its key,
+    its stored stages with the study, arm and seed that trained them, and the epochs that the next
+    `mixsweep run` would train.
     """
     study, results = request.grown, request.results()
     found = chosen_results(request, arm, seed)
@@ -58,7 +59,7 @@ def why(request: Request, arm: str | None, seed: int | None) -> int:
 
 
 def chosen_results(request: Request, arm: str | None, seed: int | None) -> list[RunResult]:
-    """Return the results of all runs of a study, or only those of one arm or one seed.
+    """Return the results of all runs of a study, of one arm, or of an arm at one seed.
 
     Raises:
         RefusedError: If the study has no such arm or seed.
@@ -66,7 +67,7 @@ def chosen_results(request: Request, arm: str | None, seed: int | None) -> list[
     study = request.grown
     if arm is not None and arm not in study.arms:
         arms = named(arm, study.arms)
-        raise RefusedError(f"{study.name}: no arm {arm!r}; its arms are {arms}")
+        raise RefusedError(f"study {study.name} has no arm {arm!r}; its arms are {arms}")
     found = [
         result for result in request.results()
         if arm in {None, result.run.arm} and seed in {None, result.run.seed}
@@ -75,12 +76,12 @@ def chosen_results(request: Request, arm: str | None, seed: int | None) -> list[
         seeds = ", ".join(map(str, study.seeds_of(arm or study.baseline)))
         reason = _pruned(request, arm) if arm is not None and seed in study.seeds else ""
         more = f"; {reason}" if reason else ""
-        raise RefusedError(f"{study.name}: no seed {seed}; its seeds are {seeds}{more}")
+        raise RefusedError(f"study {study.name} has no seed {seed}; its seeds are {seeds}{more}")
     return found
 
 
 def _pruned(request: Request, arm: str) -> str:
-    """Return why a point of a search was trained at some seeds only; "" if it was not pruned."""
+    """Return a sentence on why a point of a search was not trained at all seeds; "" if it was."""
     study = request.grown
     if arm not in {point.arm for point in request.history.points if point.state == "pruned"}:
         return ""
@@ -92,7 +93,7 @@ def _pruned(request: Request, arm: str) -> str:
 
 
 def _trainers(request: Request, launched: Sequence[Launch]) -> Mapping[str, str]:
-    """Return the study, arm and seed of each run that was launched in the store, by run key."""
+    """Return `STUDY: ARM seed SEED` for each run that was launched in the store, by run key."""
     named = {
         key: f"{launch.study}: {arm} seed {seed}"
         for launch in launched for key, seed, arm in _launched_runs(launch)
@@ -102,9 +103,9 @@ def _trainers(request: Request, launched: Sequence[Launch]) -> Mapping[str, str]
 
 
 def _others(request: Request, launched: Sequence[Launch]) -> Mapping[str, str]:
-    """Return the words "which is also ..." by run key, for runs that other studies launched too.
+    """Return `, which is also ...` for each run that other studies launched too, by run key.
 
-    The store does not say which of several studies trained a run that they share.
+    The store does not record which of several studies trained a run that they share.
     """
     named: dict[str, dict[str, None]] = {}
     for launch in launched:
@@ -148,14 +149,14 @@ def _stages(
     trainers: Mapping[str, str],
     others: str,
 ) -> Iterator[str]:
-    """Yield one line per run that trained epochs of this run, with the last stage that it stored.
+    """Yield lines that say which runs trained the stored epochs of a run.
 
     Args:
         result: The run to explain.
         store: The store.
         stored: Keys of the stages in the store.
-        trainers: Run key to the name of the run.
-        others: Words that follow `this run`: its names in other studies.
+        trainers: Study, arm and seed of each run, by run key.
+        others: Text after `this run`: the names that this run has in other studies.
     """
     keys = stage_keys(result.run.config)
     first = 1
@@ -171,7 +172,7 @@ def _stages(
         host = stage.environment.get("host", "")
         at = stage.facts[-1].stored_at_ms / 1000
         when = datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M")
-        told = [f"trained by {who or 'a run that is not noted'}", *([f"on {host}"] if host else [])]
+        told = [f"trained by {who or 'an unknown run'}", *([f"on {host}"] if host else [])]
         yield f"  {epochs:<9} stage {stage.key}, {' '.join(told)}, stored {when}"
         first = stage.epochs + 1
 
@@ -199,5 +200,6 @@ def _next(
         again = _spell_epochs(first, stored)
         yield f"  again     {again}, because the store has no state after epoch {stored}"
     for need in planned.needs:
-        what = "learns from it" if need.use == "teacher" else f"shares its first {need.epoch}"
+        first = f"trains the same {_spell_epochs(1, need.epoch)}"
+        what = "the teacher of this run" if need.use == "teacher" else first
         yield f"  waits for {trainers.get(need.run, need.run)}: {what}"

@@ -1,20 +1,21 @@
 """BucketLease: a lock in an object store that gives each study one driver at a time.
 
-    leases/<study>/<token>.json     the holder; written once: if two drivers create it, one succeeds
-    leases/<study>/<token>.beat     the heartbeat: a counter that grows, and the progress
+    leases/<study>/<token>.json     the driver; written once: if two drivers create it, one succeeds
+    leases/<study>/<token>.beat     heartbeat of this driver: a counter that grows, and its progress
 
-The object store must be able to refuse a second creation of the same object.
+A token is the number of a lease; each driver of a study gets a larger one. The object store must be
+able to refuse a second creation of the same object.
 
-A process that sees no change of a heartbeat for `_EXPIRY` seconds may create the next token. It
-measures these seconds with its own monotonic clock; clocks of two machines are never compared. The
-old holder trusts its lease for a shorter time after its last heartbeat, so it stops writing before
-another driver may take over. If it finds a newer token, it interrupts its own process. A single
-write that was in progress while the process was frozen cannot be prevented. Such a write is
-harmless, because it repeats stored content: stages are written once, and points in MLflow have
-stored times.
+A process that sees no change of a heartbeat for `_EXPIRY` seconds may take over the study: it
+creates the next token. It measures these seconds with its own monotonic clock; clocks of two
+machines are never compared. The old driver relies on its lease for a shorter time after its last
+heartbeat, so it stops writing before another driver may take over. If it finds a newer token, it
+interrupts its own process. If the process is suspended during a write, this write may end after
+another driver has taken over. That is harmless, because the write repeats stored content: stages
+are written once, and points in MLflow have stored times.
 
-The token is part of the object names, so a damaged object cannot change it. A holder whose record
-cannot be read counts as unknown; it keeps the study as long as its heartbeat changes.
+The token is part of the object names, so a damaged object cannot change it. A driver whose record
+is damaged keeps the study as long as its heartbeat changes.
 """
 
 import contextlib
@@ -44,9 +45,9 @@ _BEAT_EVERY = 2.0
 _EXPIRY = 30.0
 """Seconds without a change of the heartbeat after which another driver may take over."""
 _BELIEF = 20.0
-"""Seconds after its last heartbeat during which a driver may still write."""
+"""Seconds for which a driver may still write after its last heartbeat."""
 _SILENCE = 6.0
-"""Seconds without a heartbeat after which `mixsweep status` no longer shows a driver as running."""
+"""Seconds without a heartbeat after which `mixsweep status` shows a study as not running."""
 _LOOK_EVERY = 0.25
 _SUSPENDS_TOO = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """Clock that keeps counting while the machine is suspended, if the system has one."""
@@ -60,8 +61,8 @@ class BucketLease:
 
         Raises:
             StudyBusyError: If another driver holds the lease.
-            StoreError: If the bucket cannot be written, or may overwrite an object that must be
-                created only once.
+            StoreError: If the bucket cannot be written, or cannot guarantee that only one of two
+                drivers creates an object.
             ValueError: If `study` is not a valid study name.
         """
         self.successor: Holder | None = None
@@ -69,8 +70,8 @@ class BucketLease:
         self._study = checked(study)
         if not files.creates_atomically:
             raise StoreError(
-                "this kind of store cannot decide which of two drivers is first: use a folder that "
-                "every machine sees, or s3://, gs:// or abfs://."
+                "this kind of store cannot guarantee that only one driver trains a study: use a "
+                "folder that every machine can write to, or s3://, gs:// or abfs://."
             )
         last = _newest(files, study)
         if last:
@@ -94,16 +95,16 @@ class BucketLease:
 
     @staticmethod
     def current(files: Bucket, study: str) -> Holder | None:
-        """Return the live driver of a study, or None.
+        """Return the driver that trains a study now; None if no driver does.
 
-        Takes `_SILENCE` seconds if the last driver sends no heartbeat.
+        This call lasts `_SILENCE` seconds if the newest driver sends no heartbeat.
         """
         token = _newest(files, study)
         return _read_holder(files, study, token) if _lives(files, study, token, _SILENCE) else None
 
     @staticmethod
     def progress(files: Bucket, study: str) -> Heartbeat | None:
-        """Return the last heartbeat of a study's live driver.
+        """Return the last progress report of a study's live driver.
 
         None if no driver is alive, or if the driver has not reported progress yet.
         """
@@ -115,14 +116,17 @@ class BucketLease:
         return Heartbeat.from_plain(progress) if isinstance(progress, dict) else None
 
     def is_held(self) -> bool:
-        """Return True if the lease is certainly still valid; does not read the bucket."""
+        """Return True if the last heartbeat is so recent that the lease is certainly still valid.
+
+        The bucket is not read.
+        """
         since = time.clock_gettime(_SUSPENDS_TOO) - self._believed_at
         return self.successor is None and not self._ends.is_set() and since < _BELIEF
 
     def write_progress(
         self, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> None:
-        """Keep the progress that the next heartbeat will contain.
+        """Set the progress that the next heartbeat will write to the bucket.
 
         Args:
             running: The runs in training.
@@ -148,7 +152,10 @@ class BucketLease:
             raise StudyBusyError(study, _read_holder(self._files, study, self.holder.token))
         if self._files.create(name, b"{}"):
             self._files.remove(name)
-            raise StoreError("the object store ignores `If-None-Match`: it cannot keep a lease")
+            raise StoreError(
+                "the object store ignores `If-None-Match`, so it cannot guarantee that only one "
+                "driver trains a study: use another object store, or a folder"
+            )
         newest = _newest(self._files, study)
         if newest != self.holder.token:  # another driver was faster
             self._files.remove(name)
@@ -181,10 +188,10 @@ class BucketLease:
 
 
 def _await_end(files: Bucket, study: str, token: int) -> None:
-    """Wait until the holder with a token has ended and its lease has expired or was released.
+    """Wait until the lease with a token was released or has expired.
 
     Raises:
-        StudyBusyError: If the holder is alive.
+        StudyBusyError: If its driver still sends heartbeats.
     """
     record = _read(files, _holder_name(study, token))
     if record is not None and _has_died_here(record):
@@ -194,9 +201,9 @@ def _await_end(files: Bucket, study: str, token: int) -> None:
 
 
 def _lives(files: Bucket, study: str, token: int, patience: float) -> bool:
-    """Return True if the heartbeat of a holder changes within `patience` seconds.
+    """Return True if the heartbeat of the lease with a token changes within `patience` seconds.
 
-    False at once if the lease was released, or if `token` is 0.
+    Returns False at once if the lease was released, or if `token` is 0.
     """
     name = _beat_name(study, token)
     if not token:
@@ -214,10 +221,10 @@ def _lives(files: Bucket, study: str, token: int, patience: float) -> bool:
 
 
 def _has_died_here(record: dict[str, Any]) -> bool:
-    """Return True if a holder was a process of this machine that no longer exists.
+    """Return True if a driver was a process of this machine that no longer exists.
 
     Args:
-        record: The holder's record in the bucket.
+        record: The driver's record in the bucket.
     """
     here = Holder.here(0, "")
     is_near = here.boot_id is not None and record.get("boot_id") == here.boot_id
@@ -234,7 +241,7 @@ def _namespace() -> str | None:
 
 
 def _newest(files: Bucket, study: str) -> int:
-    """Return the largest token of a study; 0 if it never had a driver."""
+    """Return the largest token of a study, that of its newest driver; 0 if it never had one."""
     return max(_tokens(files, study).values(), default=0)
 
 

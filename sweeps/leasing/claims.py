@@ -1,22 +1,22 @@
-"""Claims: stages that a live driver reserves because it trains, starts from or deletes them.
+"""Claims: stages that a running driver reserves because it trains, starts from or deletes them.
 
-They prevent drivers of different studies in one store from training a stage twice or deleting a
-state that another driver needs.
+They are not the claims of a study file. They prevent drivers of different studies in one store from
+training a stage twice, or deleting a state (checkpoint) that another driver needs.
 
-    claims/<study>.json     the claims of the driver of one study; invalid after its lease
+    claims/<study>.json     the claims of the driver of one study; invalid after its lease ends
     claims/<study>.planned  every stage of the runs that this driver has not finished
-    wanted/<stage key>      a stage that another driver waits for; its trainer must store it
+    wanted/<stage key>      another driver waits for this stage; who trains it must store its state
 
-Every driver first writes its own claims and then reads those of the others. So if two drivers claim
-the same stage at the same time, at least one sees the other's claim. It withdraws its own claim and
-tries again later. A claim is valid as long as its driver holds its lease, which a folder's lock or
-a bucket's heartbeat proves. So claims need no renewal of their own.
+Every driver first writes its own claims and then reads the claims of the other drivers. So if two
+drivers claim the same stage at the same time, at least one sees the claim of the other. That driver
+withdraws its own claim and tries again later. A claim is valid as long as its driver has its lease,
+so claims are never renewed.
 
-A stage at which runs of two drivers diverge is stored with its state (the checkpoint that training
-continues from). If the run is already in training, the driver that needs the stage requests it
-(`wanted/`). If the run starts later, its driver finds the stage in the plans of the others and
-keeps it. Only epochs that had passed without a stored state when a driver started are trained
-again, by one driver, from the nearest state.
+If runs of two drivers share their first epochs, the last shared stage is stored with its state. If
+one of the runs is already in training, the other driver asks for that state by a file in `wanted/`.
+If it starts later, its driver finds the stage in the `.planned` file of the other and keeps the
+state. Epochs are trained twice only if they had passed without a stored state before the second
+driver started; one driver then trains them again, from the nearest stored state.
 """
 
 import json
@@ -37,21 +37,22 @@ from sweeps.leasing.lease import Lease
 
 _FOLDER = "claims"
 _DIGITS = 16
-"""Number of hexadecimal digits of a stage key in a note. A collision only costs a wait."""
+"""Number of first digits of a stage key in the files of claims. If two keys begin with the same
+digits, a driver only waits longer than it must."""
 _END = "."
-"""Character after the key of a run's last stage in a file of planned stages."""
+"""Character that marks, in a `.planned` file, the key of a run's last stage."""
 _LOOK_EVERY, _LOOK_EVERY_IN_A_BUCKET = 0.5, 2.0
 """Seconds between two checks of a stage that another driver has claimed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claimed:
-    """The claims of live drivers; stages are named by the first digits of their keys."""
+    """The stages that running drivers have claimed, each as the first digits of its key."""
 
     trained: frozenset[str] = frozenset()
     """Stages that a driver is training."""
     ends: frozenset[str] = frozenset()
-    """Last stages of the runs in training."""
+    """Last stage of each run in training."""
     used: frozenset[str] = frozenset()
     """Stages whose states must be kept: runs will start from them, or learn from them as
     teachers.
@@ -59,29 +60,29 @@ class Claimed:
     removed: frozenset[str] = frozenset()
     """Stages whose states are being deleted."""
     plans: tuple[frozenset[str], ...] = ()
-    """All stages of the unfinished runs, one set per driver; the key of a run's last stage ends in
-    a dot."""
+    """All stages of the unfinished runs, one set per driver. A dot follows the key of the last
+    stage of a run."""
     num_drivers: int = 0
-    """Number of other live drivers that have written claims."""
+    """Number of running drivers that have written claims."""
 
     def trains(self, key: str) -> bool:
-        """Return True if a driver is training a stage."""
+        """Return True if a driver is training the stage with this key."""
         return key[:_DIGITS] in self.trained
 
     def removes(self, key: str) -> bool:
-        """Return True if a driver is deleting the state of a stage."""
+        """Return True if a driver is deleting the state of the stage with this key."""
         return key[:_DIGITS] in self.removed
 
     def needs(self, key: str) -> bool:
-        """Return True if the state of a stage must be kept for a driver."""
+        """Return True if a driver trains the stage with this key, or needs its state."""
         return self.trains(key) or key[:_DIGITS] in self.used
 
     def passes(self, key: str) -> bool:
-        """Return True if a stage is not the last one of a run that a driver plans or trains."""
+        """Return True if a driver has an unfinished run in which this stage is not the last."""
         return any(key[:_DIGITS] in plan for plan in self.plans)
 
     def needed_of(self, stages: Sequence[str]) -> frozenset[int]:
-        """Return the epochs of a run after which a state must be stored for other drivers.
+        """Return the epochs of a run, from 1, whose states must be stored for other drivers.
 
         Args:
             stages: Stage keys of the run, one per epoch.
@@ -95,13 +96,15 @@ class Claimed:
         return frozenset(needed)
 
     def to_ask_for(self, stages: Sequence[str]) -> tuple[str, ...]:
-        """Return the stage to request from another driver that trains a part of the same run.
+        """Return the key of the stage whose state another driver must store for a run.
 
-        This is the last stage that both runs share. Empty if they share none in training, or if
-        both runs end there.
+        This is the last stage of the run that another driver is training.
 
         Args:
-            stages: Stage keys of a run, one per epoch.
+            stages: Stage keys of the run, one per epoch.
+
+        Returns:
+            One key; empty if no stage of the run is in training, or if both runs end with it.
         """
         shared = [stage for stage in stages if self.trains(stage)]
         ends_alike = shared[-1:] == [*stages[-1:]] and shared[-1][:_DIGITS] in self.ends
@@ -110,25 +113,25 @@ class Claimed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Granted:
-    """Permission to train a run, returned by `Claims.train`."""
+    """Permission to train a run, which `Claims.train` returns."""
 
     start: int
-    """Number of finished epochs whose stored state the training starts from; 0 to start anew."""
+    """Epoch from whose stored state the training continues; 0 to train from the beginning."""
     keep: frozenset[int]
     """Epochs, counted from 1, after which a state must be stored for other drivers."""
 
 
 @dataclass(kw_only=True)
 class Claims:
-    """The stages that one driver has claimed in the store; it also reads the claims of others."""
+    """Claims stages in the store for one driver, and reads the claims of the other drivers."""
 
     store: Store
     study: str
     token: int
-    """Token (increasing number) of the driver's lease."""
+    """Number of the driver's lease."""
     clock: Callable[[], float] = time.monotonic
     _trained: dict[str, Sequence[str]] = field(default_factory=dict)
-    """Keys of the stages that this driver is training, by run key."""
+    """Keys of the stages that this driver is training, by key of their run."""
     _starts: dict[str, Sequence[str]] = field(default_factory=dict)
     """Key of the stage that each run in training starts from, by run key; an empty sequence if it
     starts at epoch 0."""
@@ -136,25 +139,25 @@ class Claims:
     _planned: dict[str, "array[int]"] = field(default_factory=dict)
     """First digits of the stage keys of each unfinished run, as integers, by run key."""
     _num_listed: int = 0
-    """Number of runs in the file of planned stages as last written."""
+    """Number of runs in this driver's `.planned` file, as last written."""
     _num_lists: int = 0
-    """Number of times that the file of planned stages was written; 0 if it does not exist."""
+    """Number of times that the `.planned` file was written; 0 if it does not exist."""
     _removed: Sequence[str] = ()
     _again_at: dict[str, float] = field(default_factory=dict)
     """Time at which to check again, by key of each run that another driver trains."""
     _plans: dict[str, tuple[object, frozenset[str]]] = field(default_factory=dict)
-    """Version and stages of another driver's file of planned stages, as last read, by study."""
+    """Version and stages of the `.planned` files of other drivers, as last read, by study."""
     _is_outdated: bool = False
     _is_beside_others: bool = False
     """True if other drivers were alive when their claims were last read."""
 
     def expect(self, runs: Mapping[str, tuple[Sequence[str], Collection[str]]]) -> None:
-        """Announce runs that this driver will train; request the stages they share with others.
+        """Announce runs that this driver will train, and ask other drivers to store shared states.
 
         Args:
-            runs: Two collections by run key: all stage keys of the run, one per epoch, and the
-                stage keys of the run or its teacher whose states this driver needs until the run
-                ends.
+            runs: Two collections of stage keys, by run key. First: all stages of the run, one per
+                epoch. Second: stages of the run or of its teacher whose states this driver needs
+                until the run ends.
         """
         if not runs:
             return
@@ -177,13 +180,13 @@ class Claims:
         Args:
             run: Key of the run.
             stages: All stage keys of the run, one per epoch.
-            start: Returns the number of epochs after which training can start, which is that of the
-                latest stored state. Its argument is True if the store must be read again, because
-                another driver may have stored or deleted states.
+            start: Returns the epoch of the run's latest stored state, from which training would
+                start. The argument is True to read the store again, because another driver may have
+                stored or deleted states.
 
         Returns:
-            The epoch to start from, and the epochs whose states must be kept. None while another
-                driver trains one of these stages or deletes a state that the run needs; call again
+            The epoch to start from, and the epochs whose states must be stored. None while another
+                driver trains one of these stages or deletes a state that the run needs: call again
                 later.
         """
         if self.clock() < self._again_at.get(run, 0.0):
@@ -205,21 +208,25 @@ class Claims:
         return None
 
     def _claim(self, run: str, stages: Sequence[str], start: int) -> tuple[int, Claimed]:
-        """Claim the stages after epoch `start`; return `start` and the others' claims."""
+        """Claim the stages after epoch `start`; return `start` and the claims of other drivers."""
         self._trained[run] = stages[start:]
         self._starts[run] = stages[start - 1 : start] if 0 < start < len(stages) else ()
         self._write()
         return start, self.of_others()
 
     def want(self, stage: str) -> None:
-        """Ask the driver that trains a stage to store its state."""
+        """Ask the driver that trains a stage to store the state (checkpoint) at its end.
+
+        Args:
+            stage: Key of the stage.
+        """
         self.store.files.create(wanted_name(stage), b"")
 
     def remove(self, stages: Sequence[str]) -> tuple[str, ...]:
-        """Announce the deletion of states; return the stages that no other driver needs.
+        """Announce that states will be deleted; return the keys of those that can be deleted.
 
-        A stage inside a run that another driver will train counts as needed, because that run
-        starts from it.
+        The others are needed by another driver: it uses the state now, or will train a run of which
+        the stage is a part, and start from its state.
 
         Args:
             stages: Keys of the stages whose states are to be deleted.
@@ -230,18 +237,22 @@ class Claims:
         return tuple(stage for stage in stages if not (others.needs(stage) or others.passes(stage)))
 
     def end(self, run: str) -> None:
-        """Withdraw the claims of a run; other drivers see this after the next `refresh`."""
+        """Withdraw all claims for a run; the next `refresh` writes this to the store.
+
+        Args:
+            run: Key of the run.
+        """
         self._is_outdated |= run in self._trained or run in self._planned
         for noted in (self._trained, self._starts, self._used, self._planned):
             noted.pop(run, None)
 
     def refresh(self) -> None:
-        """Update the stored claims on runs if this driver has withdrawn some of them."""
+        """Write the claims to the store again, if `end` has withdrawn some since the last write."""
         if self._is_outdated:
             self._write()
 
     def of_others(self) -> Claimed:
-        """Return the claims of live drivers of other studies."""
+        """Return the claims of the running drivers of other studies."""
         others = read_claims(self.store, but=self.study, plans=self._plans)
         self._is_beside_others = others.num_drivers > 0
         return others
@@ -267,7 +278,7 @@ class Claims:
         _put(self.store, _name(self.study), json.dumps(content).encode())
 
     def _write_plan(self) -> None:
-        """Write the file of planned stages; other drivers read it when its version changes."""
+        """Write the `.planned` file; other drivers read it again when its version changes."""
         planned = self._planned.values()
         passed = {f"{stage:0{_DIGITS}x}" for stages in planned for stage in stages[:-1]}
         last = {f"{stages[-1]:0{_DIGITS}x}{_END}" for stages in planned}
@@ -282,12 +293,12 @@ def read_claims(
     but: str | None = None,
     plans: dict[str, tuple[object, frozenset[str]]] | None = None,
 ) -> Claimed:
-    """Return the claims of all live drivers in a store.
+    """Return the claims of all running drivers in a store.
 
     Args:
         store: The store.
         but: Study whose claims are left out; None to include all.
-        plans: Version and stages of each file of planned stages by study, updated in place; None to
+        plans: Cache of the `.planned` files, updated in place: version and stages by study. None to
             leave these files unread.
     """
     found: dict[str, set[str]] = {p: set() for p in ("trained", "ends", "used", "removed")}
@@ -311,7 +322,7 @@ def read_claims(
 def _update(
     plans: dict[str, tuple[object, frozenset[str]]], live: Mapping[str, object], store: Store
 ) -> None:
-    """Read the files of planned stages that have changed; drop those of ended drivers."""
+    """Read the `.planned` files that have changed; remove those of ended drivers from the cache."""
     for study in plans.keys() - live.keys():
         del plans[study]
     names = {
@@ -343,9 +354,9 @@ def _lives(store: Store, study: str, note: Mapping[str, object]) -> bool:
 
 
 def _put(store: Store, name: str, content: bytes) -> None:
-    """Write a note to the store.
+    """Write a file of claims to the store.
 
-    In a folder it is not synced to disk, because it is invalid after a crash anyway.
+    In a folder the file is not synced to disk, because after a crash it is invalid anyway.
     """
     if isinstance(store.files, Bucket):
         store.files.write(name, content)

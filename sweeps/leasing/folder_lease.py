@@ -1,17 +1,19 @@
 """FolderLease: a kernel lock that gives each study one driver at a time.
 
     leases/<study>.lock             locked with `flock` by the driver; contains the newest token
-    leases/<study>.json             the holder; stays after its end
-    leases/<study>.progress.json    the running runs, written by the holder
+    leases/<study>.json             the holder: the driver process; kept after it has ended
+    leases/<study>.progress.json    the runs in training, written by the holder
 
-The kernel releases the lock when its holder dies for any reason, but keeps it while the holder is
-only suspended. A child that was forked without exec would inherit the lock: start children with
+A token is the number of a lease; each driver of a study gets a larger one.
+
+The kernel releases the lock when the driver ends for any reason, but not while the driver is
+suspended. A child that was forked without exec would inherit the lock: start children with
 `subprocess`. On a shared folder the lock works if the file system passes `flock` to its server: NFS
 4 does (unless mounted with `local_lock`), Lustre with the mount option `flock`. If locks stay
 local, two machines can drive one study at the same time.
 
-A damaged record counts as absent and is written again. Tokens still increase: each of the three
-files contains one. If all are damaged, the next token is the time in seconds, which is larger than
+A damaged file is ignored and written again. Tokens still increase, because each of the three files
+contains the token. If all are damaged, the next token is the time in seconds, which is larger than
 the number of drivers of any study.
 """
 
@@ -42,11 +44,11 @@ from sweeps.leasing.holders import (
 )
 
 _PATIENCE = 0.5
-"""Seconds for which a busy lock is tried again. `current` locks it for a moment, and a new holder
-needs a moment to write its record."""
+"""Seconds for which an attempt to lock is repeated. `current` locks the file for a moment too, and
+a new driver needs a moment to write its record."""
 _LARGEST = 2**20
-"""Largest record that is read, in bytes. A record of a thousand running runs has a tenth of this
-size."""
+"""Largest number of bytes that are read of a file. A progress file with a thousand runs has a tenth
+of this size."""
 
 _logger = logging.getLogger(__name__)
 
@@ -55,7 +57,8 @@ class FolderLease:
     """A lease of a study whose store is a folder; valid while this process keeps a file locked."""
 
     successor = None
-    """Driver that took over, as in `BucketLease`. Always None: the kernel keeps the lock."""
+    """Driver that took over the study. Always None here, because the kernel keeps the lock until
+    this process ends; only a `BucketLease` can be taken over."""
 
     def __init__(self, store: Path, study: str, command: str) -> None:
         """Acquire the lease.
@@ -104,7 +107,10 @@ class FolderLease:
 
     @staticmethod
     def cut_off(store: Path, study: str) -> Heartbeat | None:
-        """Return the last progress report of the last driver if it died while runs trained."""
+        """Return the last progress report of a study's driver that died while runs trained.
+
+        None if the newest driver is running, has ended by itself, or trained nothing.
+        """
         files = _LeaseFiles.of(store, study)
         holder = _read_holder(files)
         progress = Heartbeat.from_plain(_read_record(files.progress) or {})
@@ -115,8 +121,8 @@ class FolderLease:
     def is_held(self) -> bool:
         """Return True if this process is still the driver of the study.
 
-        While its locked file exists, no other driver can have taken over, whatever the records
-        contain. If the file was deleted, the record of the newest holder decides.
+        While the locked file exists, no other driver can have taken over, even if the JSON files
+        say so. If the locked file was deleted, the record of the newest driver decides.
         """
         if self._lock is None:
             return False
@@ -125,7 +131,7 @@ class FolderLease:
     def write_progress(
         self, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> None:
-        """Write the progress to the store; restore the holder's record if it is damaged.
+        """Write the progress to the store; if the record of the driver is damaged, write it again.
 
         Args:
             running: The runs in training.
@@ -190,7 +196,7 @@ def _lock(files: _LeaseFiles, study: str) -> int:
 
 
 def _is_locked(files: _LeaseFiles) -> bool:
-    """Return True if a live driver holds the lock; False if the path is not a regular file.
+    """Return True if a running driver has locked a study; False if the lock file is not regular.
 
     Raises:
         OSError: If this user may not read the lock file.
@@ -218,18 +224,18 @@ def _try_lock(lock: int, kind: int) -> bool:
 
 
 def _last_token(files: _LeaseFiles, lock: int) -> int:
-    """Return a token not smaller than that of any earlier driver; 0 if there was none."""
+    """Return a number that no earlier driver's token exceeds; 0 if the study had no driver."""
     holder = _read(files.holder)
     contents = os.pread(lock, _LARGEST, 0), holder or b"", _read(files.progress) or b""
     tokens = [int(found) for content in contents for found in _TOKEN.findall(content)]
     if holder is None or _read_holder(files) is not None:
         return max(tokens, default=0)
-    _logger.warning("%s is damaged; treated as absent", files.holder)
+    _logger.warning("%s is damaged; it is ignored and written again", files.holder)
     return max(tokens, default=int(time.time()))
 
 
 _TOKEN = re.compile(rb'(?:"token": ?|^token )(\d{1,15})\b')
-"""Pattern of a token in the lock file or in a record, even a damaged one."""
+"""Pattern of a token in the lock file or in a JSON file, even if that is damaged."""
 
 
 def _write_token(files: _LeaseFiles, lock: int, token: int) -> None:
@@ -259,7 +265,7 @@ def _read_record(path: Path) -> dict[str, Any] | None:
 
 
 def _read(path: Path) -> bytes | None:
-    """Return the bytes of a record; empty if it cannot be read, None if it does not exist."""
+    """Return the bytes of a file; empty if it cannot be read, None if it does not exist."""
     try:
         return read_regular(path, _LARGEST)
     except FileNotFoundError:
@@ -269,7 +275,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a record; if a folder is in its place, move the folder to `quarantine/` first."""
+    """Write a file; if its path is a folder, move that folder to `quarantine/` first."""
     try:
         write_durably(path, content)
     except IsADirectoryError:

@@ -1,4 +1,4 @@
-"""Holder: a record of the process that drives a study, and of its progress."""
+"""Holder: a record of the driver of a study (the process that trains it), and of its progress."""
 
 import contextlib
 import dataclasses
@@ -17,11 +17,10 @@ from mixup_core.store.notes import LATEST_MS, filled
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Holder:
-    """The driver process of a study, as recorded in the store."""
+    """The driver of a study, as recorded in the store: the process that trains or trained it."""
 
     token: int
-    """Increasing number of the lease: 1 for the first driver of the study, larger for each later
-    one."""
+    """Number of the lease: 1 for the first driver of the study, larger for each later driver."""
     host: str
     boot_id: str | None
     """Linux boot id of the host, which changes at every boot; None if the system has none."""
@@ -32,11 +31,11 @@ class Holder:
 
     @classmethod
     def here(cls, token: int, command: str) -> Self:
-        """Return a record of this process.
+        """Return a record of this process as the driver of a study.
 
         Args:
-            token: Token of its lease.
-            command: Its command line, shown to users who find the study busy.
+            token: Number of the lease that this process has acquired.
+            command: Command line of this process; only kept in the record.
         """
         return cls(
             token=token,
@@ -49,9 +48,9 @@ class Holder:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self | None:
-        """Return the holder in a stored JSON record; unknown fields are ignored.
+        """Read a stored JSON record; return None if a field is missing or invalid.
 
-        None if a field is missing or invalid.
+        Unknown fields are ignored.
         """
         found = filled(cls, plain)
         if found is None or found.token < 1 or not 0 <= found.started_at_ms <= LATEST_MS:
@@ -65,7 +64,7 @@ class Holder:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunningRun:
-    """A run in training, with its current epoch."""
+    """A run in training, and the epoch that it has reached."""
 
     arm: str
     seed: int
@@ -77,9 +76,10 @@ class RunningRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Heartbeat:
-    """The progress that a driver reported last."""
+    """The newest progress report of a driver: the runs in training and the time of the report."""
 
     token: int
+    """Number of the driver's lease."""
     running: tuple[RunningRun, ...]
     updated_at_ms: int
     """Unix time of the report, in ms."""
@@ -100,9 +100,9 @@ class Heartbeat:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self | None:
-        """Return the progress in a stored JSON record; unknown fields are ignored.
+        """Read a stored JSON record; return None if a field is missing or has the wrong type.
 
-        None if a field is missing or has the wrong type.
+        Unknown fields are ignored.
         """
         return filled(cls, plain)
 
@@ -111,7 +111,7 @@ class Heartbeat:
         return dataclasses.asdict(self)
 
     def spell_death(self) -> str:
-        """Return a sentence about a driver that died after this report."""
+        """Return a sentence about the death of the driver that wrote this report."""
         first = ", ".join(
             f"{run.arm} seed {run.seed} (epoch {run.epoch})" for run in self.running[:3]
         )
@@ -120,7 +120,7 @@ class Heartbeat:
             f"the last launch did not end by itself: its process died after "
             f"{_clock_time(self.updated_at_ms)}, while it trained {first}{more}; it was killed, "
             "often for lack of memory, or the machine stopped; `mixsweep plan` shows the memory "
-            "that a run needs; the same command goes on"
+            "that a run needs; the same command continues the study"
         )
 
 
@@ -132,12 +132,12 @@ class StudyBusyError(Exception):
 
     def __init__(self, study: str, holder: Holder | None) -> None:
         by = holder or "another process"
-        super().__init__(f"study {study!r} is already run by {by}; wait for it or stop it first")
+        super().__init__(f"study {study!r} is already run by {by}; wait until it ends, or stop it")
         self.holder = holder
 
 
 class StudyLostError(Exception):
-    """Another driver took over the study, because this one sent no heartbeat for too long."""
+    """Another driver took over the study, because this driver sent no heartbeat for too long."""
 
     def __init__(self, study: str, holder: Holder | None) -> None:
         by = holder or "another process"
@@ -145,7 +145,7 @@ class StudyLostError(Exception):
 
 
 def checked(study: str) -> str:
-    """Return a study name unchanged if it can be part of a path.
+    """Check that a study name can be part of a path; return the name.
 
     Raises:
         ValueError: If `study` is not a valid study name.
@@ -166,7 +166,7 @@ def _now_ms() -> int:
 
 
 def _clock_time(unix_ms: int) -> str:
-    """Return a Unix time in ms as local time of day; with the date if that is not today."""
+    """Return a Unix time in ms as local time, such as 14:05; with the date if it is not today."""
     moment = datetime.fromtimestamp(unix_ms / 1000).astimezone()
     today = datetime.now().astimezone().date()
     return moment.strftime("%H:%M" if moment.date() == today else "%Y-%m-%d %H:%M")

@@ -12,9 +12,9 @@ from sweeps.leasing.holders import Heartbeat, Holder, RunningRun, StudyLostError
 
 
 class Lease:
-    """The exclusive right to drive a study.
+    """The exclusive right of this process to train a study (to be its driver).
 
-    It ends with `release`, with the `with` block, or with the process.
+    The lease ends with `release`, at the end of its `with` block, or when this process ends.
     """
 
     def __init__(self, held: FolderLease | BucketLease, study: str) -> None:
@@ -31,12 +31,12 @@ class Lease:
         Args:
             store: The store of the study's runs.
             study: Name of the study.
-            command: The command line, shown to users who find the study busy.
+            command: Command line of this process; only kept in the lease's record.
 
         Raises:
             StudyBusyError: If another driver holds the lease.
-            StoreError: If the store cannot be written, or its object store cannot create an object
-                only once.
+            StoreError: If the store cannot be written, or is an object store that cannot guarantee
+                that only one of two drivers creates an object.
             ValueError: If `study` is not a valid study name.
         """
         if isinstance(store.files, Bucket):
@@ -45,7 +45,7 @@ class Lease:
 
     @classmethod
     def current(cls, store: Store, study: str) -> Holder | None:
-        """Return the live driver of a study, or None, without acquiring the lease.
+        """Return the driver that trains a study now; None if no driver does.
 
         Raises:
             ValueError: If `study` is not a valid study name.
@@ -68,9 +68,10 @@ class Lease:
 
     @classmethod
     def cut_off(cls, store: Store, study: str) -> Heartbeat | None:
-        """Return the last progress report of the last driver if it died while runs trained.
+        """Return the last progress report of a study's driver that died while runs trained.
 
-        None if it ended by itself, was interrupted, or lives. None, too, for a store in a bucket.
+        None if the newest driver ended by itself, was interrupted, or is running; always None for a
+        store in a bucket.
 
         Raises:
             ValueError: If `study` is not a valid study name.
@@ -81,16 +82,19 @@ class Lease:
 
     @property
     def holder(self) -> Holder:
-        """The record of this driver process."""
+        """The stored record of this process as the driver of the study."""
         return self._held.holder
 
     @property
     def token(self) -> int:
-        """Number of this lease; a later driver of the study has a larger one."""
+        """Number of this lease; the lease of each later driver has a larger number."""
         return self.holder.token
 
     def is_held(self) -> bool:
-        """Return True if this process certainly holds the lease; check before MLflow writes."""
+        """Return True if this process certainly still has the lease.
+
+        The caller checks this before it writes to MLflow.
+        """
         return self._held.is_held()
 
     def write_progress(

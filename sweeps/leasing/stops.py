@@ -2,8 +2,8 @@
 
     stops/<study>.json    the driver to stop, and how
 
-The driver may run on another machine. A request names one lease, so the next launch of the study
-ignores it.
+The driver may run on another machine. A request contains the number of the driver's lease, so that
+later drivers of the study ignore it.
 """
 
 import json
@@ -14,18 +14,18 @@ from mixup_core.store.notes import parse_note
 from sweeps.leasing.holders import Holder, checked
 
 Stop = Literal["finish", "now"]
-"""Ways to stop a driver. `finish`: start no more runs, but finish the running ones. `now`:
-interrupt the running ones too."""
+"""Ways to stop a driver. `finish`: start no more runs, but finish the runs in training. `now`:
+interrupt the runs in training too."""
 
 
 def ask_to_stop(store: Store, study: str, holder: Holder, how: Stop) -> None:
-    """Write a request that the driver of a study stops; drivers check about once a second.
+    """Ask the driver of a study to stop; it reads such requests about once a second.
 
     Args:
         store: The store of the study.
         study: Name of the study.
         holder: The driver to stop.
-        how: `finish` or `now`.
+        how: `finish` to let the runs in training end, `now` to interrupt them.
 
     Raises:
         StoreError: If the store cannot be written.
@@ -35,7 +35,7 @@ def ask_to_stop(store: Store, study: str, holder: Holder, how: Stop) -> None:
 
 
 def asked_to_stop(store: Store, study: str, holder: Holder) -> Stop | None:
-    """Return how a driver was asked to stop; None if there is no such request.
+    """Return the request to stop a driver, `finish` or `now`; None if there is no request.
 
     Raises:
         StoreError: If the store is in a bucket that cannot be reached.

@@ -8,7 +8,7 @@ torch fail; with 8 GB, they train."""
 
 
 def limited_bytes() -> int | None:
-    """Return the largest address space of this process, in bytes; None if it is not limited."""
+    """Return the limit on the address space of this process, in bytes; None without a limit."""
     try:
         import resource
     except ImportError:  # no POSIX system
@@ -18,7 +18,7 @@ def limited_bytes() -> int | None:
 
 
 def spell_limit() -> str:
-    """Return a sentence about the limit and how to remove it; empty without a limit."""
+    """Return a sentence about the address space limit and how to remove it; "" without a limit."""
     limit = limited_bytes()
     if limit is None:
         return ""
@@ -29,7 +29,7 @@ def spell_limit() -> str:
 
 
 def too_small_for_ray() -> str | None:
-    """Return a message if Ray's processes cannot work within the limit; None if they can."""
+    """Return a message if the limit on the address space is too low for Ray; None if it is not."""
     limit = limited_bytes()
     if limit is None or limit >= _RAY_NEEDS:
         return None
@@ -40,10 +40,10 @@ def too_small_for_ray() -> str | None:
 
 
 def spell_lack_of_memory(error: BaseException) -> str | None:
-    """Return the message of an error that a failed allocation caused; None for any other error.
+    """Return a message for an error caused by a lack of memory; None for any other error.
 
     Args:
-        error: The error that ends a command. The errors that caused it are examined, too.
+        error: The error that ends a command. Its chain of causes is searched, too.
     """
     cause: BaseException | None = error
     while cause is not None and not _is_of_memory(cause):
@@ -52,7 +52,7 @@ def spell_lack_of_memory(error: BaseException) -> str | None:
         return None
     reason = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
     advice = spell_limit() or "end other programs, or use a machine with more memory"
-    return f"this process lacks memory ({reason}); what is stored stays; {advice}"
+    return f"this process lacks memory ({reason}); stored results are kept; {advice}"
 
 
 def _is_of_memory(error: BaseException) -> bool:

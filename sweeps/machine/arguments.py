@@ -1,4 +1,4 @@
-"""Arguments: sets the encoding of this process's command line and hides secrets in it."""
+"""Arguments: read the command line of this process as UTF-8, and hide the secrets in it."""
 
 import codecs
 import os
@@ -22,8 +22,8 @@ address."""
 def read_names_as_utf8() -> None:
     """Restart this process in Python's UTF-8 mode if the locale has another encoding.
 
-    Databases and URLs read every path as UTF-8. In another encoding the same path would name two
-    different folders. Output keeps the encoding of the terminal.
+    Databases and URLs read every path as UTF-8. If this process used another encoding, one path
+    could mean two folders. Output keeps the encoding of the terminal.
     """
     if codecs.lookup(sys.getfilesystemencoding()).name == "utf-8":
         return
@@ -33,10 +33,10 @@ def read_names_as_utf8() -> None:
 
 
 def hide_addresses(options: Mapping[tuple[str, str], Shown] = ADDRESSES) -> None:
-    """Restart this process with addresses that have secrets moved to environment variables.
+    """Restart this process with each address that has a secret in an environment variable.
 
-    Other users can read the command line, but not the environment. Does nothing if no address has a
-    secret.
+    Other users can read the command line, but not the environment. If no address has a secret, this
+    does nothing.
 
     Args:
         options: Functions that remove secrets, by option and environment variable.
@@ -49,9 +49,13 @@ def hide_addresses(options: Mapping[tuple[str, str], Shown] = ADDRESSES) -> None
 def moved_to_environment(
     arguments: Sequence[str], options: Mapping[tuple[str, str], Shown]
 ) -> tuple[list[str], dict[str, str]]:
-    """Return the arguments without addresses that have secrets, and variables with these addresses.
+    """Move addresses with secrets from arguments to environment variables; return both.
 
     An option that is given several times stays in the arguments, because a variable has one value.
+
+    Args:
+        arguments: The command line.
+        options: Functions that remove secrets, by option and environment variable.
     """
     kept, moved = list(arguments), {}
     for (option, variable), shown in options.items():

@@ -1,4 +1,4 @@
-"""Concealed: removes passwords and keys in addresses from messages and logs of this process."""
+"""Concealed: remove passwords and keys in addresses from messages and logs of this process."""
 
 import logging
 from typing import Any
@@ -6,14 +6,17 @@ from typing import Any
 from mixup_core.addresses import Address, scrubbed, without_secrets
 
 _known: dict[str, Address] = {}
-"""The harmless form of each registered address, by the full address."""
+"""Each registered address without its secrets, by the full address."""
 
 
 def conceal(url: str, shown: Address) -> None:
     """Register an address, so that messages and log records show it without its secrets.
 
-    This is needed because libraries log server errors that quote addresses. The shown form replaces
-    the full address.
+    Libraries log errors of servers, which quote the full address.
+
+    Args:
+        url: The full address.
+        shown: The address without its secrets, which replaces the full address.
     """
     if shown.is_whole:
         return
@@ -23,7 +26,7 @@ def conceal(url: str, shown: Address) -> None:
 
 
 def concealed(text: str) -> str:
-    """Return a text with secrets removed, from registered addresses and from any other URL."""
+    """Return a text without the secrets of registered addresses and of any other URL in it."""
     for url, shown in _known.items():
         text = scrubbed(text, url, shown)
     return without_secrets(text)

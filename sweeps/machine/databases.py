@@ -1,4 +1,4 @@
-"""Databases named by URL: convert file paths to URLs and back, and remove secrets."""
+"""Database URLs: convert file paths to database URLs and back, and remove secrets."""
 
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
@@ -36,7 +36,7 @@ def sqlite_url(file: Path) -> str:
 
 
 def database_file(url: str) -> Path | None:
-    """Return the file of a database URL; None if the database is not a file."""
+    """Return the path of the SQLite file that a database URL names; None for other databases."""
     scheme, mark, rest = url.partition("://")
     if not mark or scheme.partition("+")[0] != "sqlite":
         return None
@@ -50,7 +50,7 @@ def database_file(url: str) -> Path | None:
 
 
 def database_address(url: str) -> Address:
-    """Return the address of a database server or file, without secrets."""
+    """Return the address of a database server or file without secrets, for messages."""
     scheme, mark, _ = url.partition("://")
     if not mark:
         return Address.of_path(url.removeprefix("file:"))

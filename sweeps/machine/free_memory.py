@@ -12,18 +12,19 @@ _FILES = {
     1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
     2: ("memory.max", "memory.current", "inactive_file"),
 }
-"""By version of the control groups: the files with the memory limit and the used memory, and the
-name of the reclaimable part in `memory.stat`."""
+"""Files of a control group with its memory limit and its used memory, and the name that the
+reclaimable memory has in `memory.stat`; by version of the control groups (1 or 2)."""
 _THRESHOLD = "RAY_memory_usage_threshold"
 _USUAL_THRESHOLD = 0.95
-"""Default used fraction of the memory, in [0, 1], above which Ray kills runs."""
+"""Ray's default for `RAY_memory_usage_threshold`: if a larger fraction of the memory is used, Ray
+kills runs."""
 
 
 def free_bytes() -> int:
     """Return the memory, in bytes, that this process and its children can still use.
 
-    This is the least of the machine's free memory and of what each control group allows. Memory
-    that Ray keeps free by killing runs counts as used.
+    This is the smallest of the free memory of the machine and of each control group (Linux's limits
+    for containers and jobs). The memory that Ray keeps free, by killing runs, is not counted.
     """
     machine = psutil.virtual_memory()
     pairs = [(machine.total, machine.total - machine.available), *_groups()]
@@ -35,7 +36,7 @@ def free_bytes() -> int:
 
 
 def held_bytes(pid: int) -> int:
-    """Return the largest memory that a process has used so far, in bytes; 0 if unknown.
+    """Return the peak memory of a process since its start, in bytes; 0 if it is unknown.
 
     Args:
         pid: Process id.
@@ -45,7 +46,10 @@ def held_bytes(pid: int) -> int:
 
 
 def _groups() -> Iterator[tuple[int, int]]:
-    """Yield limit and used memory, in bytes, of each limited control group, innermost first."""
+    """Yield limit and used memory, in bytes, of each control group with a limit, innermost first.
+
+    Reclaimable memory does not count as used.
+    """
     for version, places in control_groups("memory"):
         limit, current, inactive = _FILES[version]
         for place in places:

@@ -1,4 +1,4 @@
-"""Home: the folder for everything that mixsweep writes, and addresses that replace parts of it."""
+"""Home: the folder for all that mixsweep writes; store, MLflow and Optuna can be elsewhere."""
 
 import errno
 import os
@@ -11,13 +11,13 @@ from sweeps.machine.arguments import OPTUNA, STORE, TRACKING
 from sweeps.machine.databases import database_address, sqlite_url
 
 _LONGEST = 490
-"""Longest path of a home, in bytes. SQLite accepts 512, and that includes a file name in the
-home.
+"""Longest path of a home, in bytes. SQLite accepts paths of 512 bytes, which include the name of a
+file in the home.
 """
 
 
 class PlaceError(Exception):
-    """A path cannot be used for results; the message says why and what to do."""
+    """Results cannot be stored under a path; the message says why and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,10 +36,10 @@ class Home:
     """Database URL or journal file of Optuna; None for the Optuna database in the home."""
 
     def __post_init__(self) -> None:
-        """Check that every library can use the paths; the folder need not exist yet.
+        """Expand `~` in the paths and check them; the folder need not exist yet.
 
         Raises:
-            OSError: If links form a loop.
+            OSError: If symbolic links in the path of the home form a loop.
             PlaceError: If a path is too long, not UTF-8, or has a control character.
         """
         object.__setattr__(self, "folder", local_path(self.folder))
@@ -58,8 +58,8 @@ class Home:
         _require_text("--home", resolved := str(self.folder.resolve()))
         if len(os.fsencode(resolved)) > _LONGEST:
             raise PlaceError(
-                f"--home {resolved}: the path has {len(os.fsencode(resolved))} bytes, and SQLite "
-                f"opens no file there; choose a path of at most {_LONGEST} bytes"
+                f"--home {resolved}: the path has {len(os.fsencode(resolved))} bytes, too many for "
+                f"SQLite; choose a path of at most {_LONGEST} bytes"
             )
 
     @property
@@ -82,9 +82,9 @@ class Home:
 
     @property
     def options(self) -> str:
-        """The options that name these places on a command line.
+        """Command-line options for these places, such as `--home runs --store /data/store`.
 
-        An address with secrets is replaced by the name of its environment variable.
+        An address with a password is written as a reference to its environment variable.
         """
         spelled = shlex.join(("--home", str(self.folder)))
         for (option, variable), place, shown in (
@@ -124,16 +124,16 @@ class Home:
 
 
 def _require_text(option: str, place: str) -> None:
-    """Check that a path is plain text: UTF-8, without control characters.
+    """Check that a path is UTF-8 text without control characters.
 
-    Otherwise it cannot be used in a URL, a database, JSON or a line of output.
+    Other paths cannot be written in a URL, a database, JSON or a line of output.
 
     Args:
         option: The option that set the path, for the message.
         place: The path.
 
     Raises:
-        PlaceError: If the path is not plain text.
+        PlaceError: If the path is not UTF-8 or has a control character.
     """
     try:
         place.encode()

@@ -1,9 +1,9 @@
-"""Members: the processes that a launch has started, recorded so that leftovers can be killed.
+"""Members: a file with the processes of a launch, so that those left running can be killed later.
 
-    processes       one line for each: pid, start in clock ticks, boot, pid namespace
+    processes       one line per process: pid, start in clock ticks, boot id, pid namespace
 
-The file is in the private folder of the launch. A pid alone would not be enough, because it may
-have been reused for another process, or belong to another container.
+A launch is one call of `mixsweep run`. The file is in its temporary folder. The pid alone does not
+identify a process, because it may be reused later, or belong to another container.
 """
 
 import threading
@@ -17,16 +17,19 @@ from sweeps.machine.processes import lives
 
 _FILE = "processes"
 _FIRST, _SLOWER, _LONGEST = 0.25, 1.3, 30.0
-"""Seconds until the first check, growth factor of the interval, and its limit: Ray's processes
-start first, and listing all processes of a machine takes milliseconds."""
+"""Seconds until the first check, growth factor of the interval between checks, and its limit. The
+first checks are frequent, because Ray's processes start first. Later ones are rare, because each
+lists all processes of the machine, which takes milliseconds."""
 
 
 @contextmanager
 def recorded_members(folder: Path) -> Iterator[None]:
-    """Record, from a background thread, the processes that this process starts in the block.
+    """Record every process that this process starts inside the `with` block.
+
+    A background thread writes them to the file `processes`.
 
     Args:
-        folder: Private folder of the launch.
+        folder: Temporary folder of the launch, for the file.
     """
     before = psutil.Process().children()
     known: set[psutil.Process] = set()
@@ -57,10 +60,10 @@ def recorded_members(folder: Path) -> Iterator[None]:
 
 
 def members(folder: Path) -> Iterator[psutil.Process]:
-    """Yield the recorded processes of a launch that are alive, and their descendants.
+    """Yield the processes of a launch that are still running, and their descendants.
 
     Args:
-        folder: Private folder of the launch.
+        folder: Temporary folder of the launch, where `recorded_members` has written them.
     """
     try:
         lines = frozenset((folder / _FILE).read_text().splitlines())
@@ -83,7 +86,7 @@ def _below(process: psutil.Process) -> set[psutil.Process]:
 
 
 def identity(process: psutil.Process) -> str | None:
-    """Return a text that identifies a process even if its pid is reused; None if it has ended."""
+    """Return a text that no other process has, even if it reuses the pid; None for an ended one."""
     try:
         started = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -21,8 +21,8 @@ def wait_for_end(processes: Iterable[psutil.Process], timeout: float) -> None:
     """Wait until processes have ended; zombies count as ended.
 
     Args:
-        processes: Any processes.
-        timeout: Seconds after which to stop waiting.
+        processes: The processes.
+        timeout: Longest wait, in seconds.
     """
     waited = list(processes)
     give_up_at = time.monotonic() + timeout
@@ -31,9 +31,10 @@ def wait_for_end(processes: Iterable[psutil.Process], timeout: float) -> None:
 
 
 def end_children() -> None:
-    """Kill all descendants of this process, as if this process itself had been killed.
+    """Kill all descendants of this process.
 
-    Stored results stay. Ray cannot be used in this process afterwards: end it with `os._exit`.
+    Stored results are kept. Ray cannot be used in this process afterwards: end the process with
+    `os._exit`.
     """
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):

@@ -1,6 +1,6 @@
-"""Scratch: the temporary folder of a driver, and the clean-up after killed launches.
+"""Scratch: the temporary folder of a driver, and the clean-up after launches that were killed.
 
-The path of the folder is short enough for Ray's sockets.
+A launch is one call of `mixsweep run`. The path of the folder is short enough for Ray's sockets.
 """
 
 import os
@@ -29,10 +29,11 @@ _PATIENCE = 1.0
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """Create the private temporary folder of this driver for the time of the block.
+    """Create a private temporary folder for this driver, and delete it after the `with` block.
 
-    First the processes that killed launches left running are killed and their folders removed. Ray
-    gets the subfolder `ray`, which it makes accessible to all users.
+    First, this cleans up after earlier launches that were killed, as `clear_scratch` does. At the
+    end it kills the processes that this driver started. Ray uses the subfolder `ray`, and makes it
+    accessible to all users.
 
     Raises:
         OSError: If no folder can be created.
@@ -47,25 +48,26 @@ def scratch() -> Iterator[Path]:
 
 
 def clear_scratch() -> None:
-    """Kill the processes that killed launches left running, and delete their folders."""
+    """Clean up after launches that were killed: end their processes and delete their folders."""
     end_orphans()
     collect(_place())
 
 
 def end_orphans() -> None:
-    """Kill the recorded processes of launches whose driver has died.
+    """Kill the processes that launches left running when their driver died.
 
-    Ray's agents outlive a killed raylet; for a minute if Ray's control process (GCS) is dead too.
+    Ray's agent process on a node runs on after the main process of the node (raylet) was killed;
+    for a minute if Ray's control process (GCS) was killed too.
     """
     for folder in left_folders(_place()):
         end_members(folder)
 
 
 def end_members(folder: Path) -> None:
-    """Kill the recorded processes of a launch.
+    """Kill the processes that a launch has started.
 
     Args:
-        folder: Private folder of a launch that is dead or is ending.
+        folder: Temporary folder of the launch, which has ended or is ending.
     """
     for _ in range(_PASSES):
         killed = []
@@ -79,7 +81,7 @@ def end_members(folder: Path) -> None:
 
 
 def _place() -> Path:
-    """Return the folder for temporary files; /tmp if its path is too long for Unix sockets."""
+    """Return the system's folder for temporary files; /tmp if its path is too long for sockets."""
     own = Path(tempfile.gettempdir()).absolute()
     has_room = len(os.fsencode(own)) + _OWN + _RAY <= _SOCKET_PATH
     return own if has_room else Path("/tmp")  # noqa: S108

@@ -11,7 +11,7 @@ from typing import Any
 INTERRUPTED = 130
 """Exit code after an interrupt."""
 GOES_ON = "interrupted; the same command goes on where it stopped"
-"""Message printed by an interrupted command that can be resumed."""
+"""Message that an interrupted command prints."""
 
 
 def ending_signals() -> tuple[signal.Signals, ...]:
@@ -27,18 +27,18 @@ def ending_signals() -> tuple[signal.Signals, ...]:
 
 
 def hear(handler: Callable[[int, FrameType | None], Any] = signal.default_int_handler) -> None:
-    """Install a handler for the ending signals; by default they raise `KeyboardInterrupt`."""
+    """Install a handler of SIGINT, SIGTERM and SIGHUP; by default it raises `KeyboardInterrupt`."""
     for number in ending_signals():
         signal.signal(number, handler)
 
 
 @contextmanager
 def arrivals() -> Iterator[Callable[[], bool]]:
-    """Yield a function that returns True once an ending signal has arrived.
+    """Yield a function that returns True once SIGINT, SIGTERM or SIGHUP has arrived.
 
     The function can be called in any thread. It is more reliable than a signal handler: a handler
-    runs only after the main thread has returned from C code, and a library may swallow the
-    exception that it raises. Enter this context in the main thread, and not nested.
+    runs only after the main thread has returned from C code, and a library may catch the exception
+    that the handler raises. Use the `with` block in the main thread, and do not nest it.
     """
     have_come = False
     reader, writer = socket.socketpair()
@@ -60,18 +60,18 @@ def arrivals() -> Iterator[Callable[[], bool]]:
 
 
 def leave(number: int, frame: FrameType | None) -> None:
-    """End this process at once with the exit code of an interrupt; a signal handler.
+    """Signal handler that ends this process at once with exit code 130.
 
-    It handles the second signal, when the command is already ending.
+    It is installed when a command is already ending, so that a second Ctrl-C does not wait.
     """
     del number, frame
     os._exit(INTERRUPTED)
 
 
 def leave_saying_so(number: int, frame: FrameType | None) -> None:
-    """Print that the command was interrupted and end this process; a signal handler.
+    """Signal handler that prints that the command was interrupted, and ends this process.
 
-    It is installed while the command line is imported, before any work has begun.
+    It is installed while modules are imported, before any work has begun.
     """
     os.write(2, f"{GOES_ON}\n".encode())
     leave(number, frame)

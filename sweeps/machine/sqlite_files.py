@@ -28,12 +28,12 @@ def require_tracking(url: str, sync: str) -> None:
 
     Args:
         url: Address of MLflow.
-        sync: The command line that fills an empty database from the store, for the message.
+        sync: The command line that fills an empty database from the store; the message shows it.
 
     Raises:
-        DatabaseError: If the address is a folder, if the file is damaged, not a regular file, not
-            MLflow's or of another MLflow version, or if a companion file of SQLite is not a regular
-            file.
+        DatabaseError: If the address is a folder; if the file is damaged, is not a regular file, or
+            was written by another program or another version of MLflow; or if a file that SQLite
+            needs beside the database is not a regular file.
     """
     if url.partition("://")[0] == url or url.startswith("file:"):
         raise DatabaseError(
@@ -47,8 +47,8 @@ def require_tracking(url: str, sync: str) -> None:
         return
     if trouble := _trouble(file, table="experiments", schema=_schema_of_mlflow()):
         raise DatabaseError(
-            f"{file} {trouble}; all its data is in the store, so it is safe to remove it, "
-            f"and {sync} restores it"
+            f"{file} {trouble}; you can remove this file, because all its data is in the store: "
+            f"{sync} restores it"
         )
 
 
@@ -56,29 +56,30 @@ def require_search(url: str) -> None:
     """Check that Optuna can write to its database, if the database is a SQLite file.
 
     Raises:
-        DatabaseError: If the file is damaged, not a regular file or not Optuna's, or if a companion
-            file of SQLite is not a regular file.
+        DatabaseError: If the file is damaged, is not a regular file, or was written by another
+            program; or if a file that SQLite needs beside the database is not a regular file.
     """
     file = database_file(url)
     require_companions(file)
     if file is not None and (trouble := _trouble(file, table="trials")):
         raise DatabaseError(
-            f"{file} {trouble}; it records the points that the searches of this home proposed: "
-            "restore a copy, or move the file away to start the searches anew (trained runs are in "
-            "the store, and points proposed again reuse them)"
+            f"{file} {trouble}; this file records the points that the searches of this home "
+            "proposed: restore a copy, or move the file away to start the searches anew (trained "
+            "runs are in the store, and points proposed again reuse them)"
         )
 
 
 def require_companions(database: Path | None) -> None:
-    """Check that SQLite's companion files of a database are regular files, if they exist.
+    """Check that the files that SQLite keeps beside a database are regular files, if they exist.
 
-    SQLite opens any file with their names, and would wait forever for a FIFO.
+    They have the name of the database and the suffix -journal, -wal or -shm. If one is a FIFO,
+    SQLite waits forever.
 
     Args:
         database: The database file; None if the database is not a file.
 
     Raises:
-        DatabaseError: If one of them is not a regular file.
+        DatabaseError: If one of these files is not a regular file, or cannot be read.
     """
     if database is None:
         return
@@ -90,7 +91,8 @@ def require_companions(database: Path | None) -> None:
             continue
         except UnreadableError as error:
             raise DatabaseError(
-                f"{place} {error}; SQLite needs this path to write to {database.name}: move it away"
+                f"{place} {error}; SQLite needs this path to write to {database.name}: move what "
+                "is there to another path"
             ) from error
         except OSError as error:
             raise DatabaseError(f"{place} cannot be read ({error.strerror})") from error
@@ -98,16 +100,16 @@ def require_companions(database: Path | None) -> None:
 
 @contextmanager
 def alone(database: Path | None) -> Iterator[None]:
-    """Hold a lock on a database, so that only one process at a time opens or creates it.
+    """Lock a database in a `with` block, so that only one process at a time opens or creates it.
 
-    Two processes that create the same database could destroy it. If the database does not exist, an
-    empty file is created that only this user can access.
+    Two processes that create one database at the same time could destroy it. If the database does
+    not exist, an empty file is created that only this user can access.
 
     Args:
         database: The database file; None if the database is not a file, and then nothing is locked.
 
     Raises:
-        DatabaseError: If the path of the lock file is not a regular file.
+        DatabaseError: If the lock file (the database's name with `.lock`) is not a regular file.
     """
     if database is None:
         yield
@@ -140,7 +142,7 @@ def _opened_lock(place: Path) -> int:
     try:
         return open_lock(place)
     except UnreadableError as error:
-        raise DatabaseError(f"{place} {error}; it contains no data: remove it") from error
+        raise DatabaseError(f"{place} {error}; a lock file contains no data: remove it") from error
 
 
 def _schema_of_mlflow() -> str | None:
@@ -161,7 +163,7 @@ def _schema_of_mlflow() -> str | None:
 
 
 def _trouble(file: Path, *, table: str, schema: str | None = None) -> str | None:
-    """Return the reason why a database cannot be used; None if it can, or does not exist yet.
+    """Return the reason why a database cannot be used; None if it is usable or does not exist yet.
 
     Args:
         file: The database.
@@ -184,7 +186,7 @@ def _trouble(file: Path, *, table: str, schema: str | None = None) -> str | None
 
 
 def _trouble_within(file: Path, table: str, schema: str | None) -> str | None:
-    """Return the fault that SQLite's integrity check or the tables show; None if there is none."""
+    """Open a database, check its integrity and its tables; return the fault, or None if sound."""
     address = f"{file.resolve().as_uri()}?mode=rw"  # rolls back the write of a killed process
     try:
         with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
@@ -194,20 +196,20 @@ def _trouble_within(file: Path, table: str, schema: str | None) -> str | None:
     except sqlite3.OperationalError as error:
         return None if "locked" in str(error) else f"cannot be opened ({error})"
     except sqlite3.DatabaseError as error:
-        return f"is damaged or no database ({error})"
+        return f"is damaged, or is not a SQLite database ({error})"
     if first != "ok":
         return f"is damaged ({first.splitlines()[-1]})"
     if tables and table not in tables:
-        return "is the database of another program"
+        return "is a database of another program"
     if None not in (found, schema) and found != schema:
         return (
-            "is of another version of MLflow than the one here (`mlflow db upgrade` takes one of "
-            "an earlier version along)"
+            "was written by another version of MLflow than the installed one (`mlflow db upgrade` "
+            "converts a database of an earlier version)"
         )
     return None
 
 
 def _schema(connection: sqlite3.Connection) -> str | None:
-    """Return the revision of a database's tables as recorded in it; None if there is none."""
+    """Return the schema revision that a database has recorded; None if it has recorded none."""
     found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     return None if found is None else str(found[0])

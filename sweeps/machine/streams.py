@@ -1,7 +1,7 @@
-"""Streams: keep errors of standard input, output and error from ending a command.
+"""Streams: a command goes on if reading stdin or writing to stdout or stderr fails.
 
-Such errors happen if the reader of the output closes it, a disk is full, a terminal does not
-support a character, or a program is started without these streams.
+Writing fails if the program that reads the output has ended, the disk is full, or the terminal does
+not support a character. A command can also be started without these three streams.
 """
 
 import errno
@@ -16,10 +16,10 @@ _lost: dict[int, OSError] = {}
 
 
 class _Steady(io.FileIO):
-    """A raw stream that writes until an error occurs, and then discards all further output."""
+    """Raw output stream that discards all output after its first error."""
 
     def write(self, data: "io.ReadableBuffer") -> int:  # type: ignore[name-defined]
-        """Write data; return the number of bytes that were written or discarded."""
+        """Write data, or discard it after an error; return the number of its bytes."""
         try:
             return super().write(data) or 0
         except OSError as error:
@@ -29,7 +29,10 @@ class _Steady(io.FileIO):
 
 
 def steady_streams() -> None:
-    """Replace stdin, stdout and stderr, so that their errors cannot end this process."""
+    """Replace `sys.stdin`, `sys.stdout` and `sys.stderr` so that no error in them ends the process.
+
+    After an error, further output is discarded; `lost_output` returns the error.
+    """
     for number in _NUMBERS:
         try:
             os.fstat(number)
@@ -44,9 +47,9 @@ def steady_streams() -> None:
 
 
 def lost_output() -> OSError | None:
-    """Return the error that made standard output incomplete; None if there was none.
+    """Return the error after which standard output was discarded; None if all output was written.
 
-    A pipe that its reader has closed is not counted as an error.
+    A pipe whose reader has closed it (such as `| head`) is not counted as an error.
     """
     with suppress(ValueError):
         sys.stdout.flush()
@@ -55,10 +58,10 @@ def lost_output() -> OSError | None:
 
 
 def discard(number: int) -> None:
-    """Send everything written to a stream from now on to /dev/null.
+    """Redirect a file descriptor to /dev/null.
 
     Args:
-        number: File descriptor of the stream.
+        number: The file descriptor, such as 1 for standard output.
     """
     nowhere = os.open(os.devnull, os.O_RDWR)
     if nowhere != number:

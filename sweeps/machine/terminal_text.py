@@ -27,7 +27,14 @@ def screen(stream: TextIO | None = None) -> os.terminal_size | None:
 
 
 def fitted_text(text: str, stream: TextIO | None = None) -> str:
-    """Return a text for a stream, by default standard output; a terminal gets wrapped lines."""
+    """Return a text with lines wrapped to the width of the terminal that a stream goes to.
+
+    If the stream goes elsewhere, the text is unchanged.
+
+    Args:
+        text: The text.
+        stream: The stream; None for standard output.
+    """
     size = screen(stream)
     if size is None:
         return text
@@ -37,7 +44,8 @@ def fitted_text(text: str, stream: TextIO | None = None) -> str:
 def wrapped(line: str, columns: int) -> str:
     """Return a line, broken at blanks into lines of at most `columns` characters.
 
-    Further lines begin beside the label of the first. A word, such as a path, is never broken.
+    If the line begins with a label, such as `disk      `, further lines are indented by its width.
+    A word, such as a path, is never broken.
     """
     if width_of(line) <= columns:
         return line
@@ -60,9 +68,9 @@ def arm_table(
 
     Args:
         header: Titles of the columns after `arm`.
-        rows: Arm to the text of its other columns.
+        rows: Text of the columns after `arm`, by arm.
         size: Size of the terminal; None for no limit.
-        first: Arms that are shown even if others are left out.
+        first: Arms that are left out last if the terminal has too few lines.
     """
     longest = None if size is None else max(12, (size.columns - 1 - len(header) - 2))
     names = {arm: arm if longest is None else shortened(arm, longest) for arm in rows}
@@ -73,12 +81,12 @@ def arm_table(
 
 
 def chosen(lines: Mapping[str, str], most: int | None, first: Collection[str] = ()) -> list[str]:
-    """Return lines in their order, at most `most`; the last then counts those that are left out.
+    """Return at most `most` lines, in their order; a last line counts those that are left out.
 
     Args:
-        lines: Name to line.
-        most: Largest number of lines; None for no limit.
-        first: Names of lines that are kept before others.
+        lines: Lines by name.
+        most: Largest number of lines, the last line included; None for no limit.
+        first: Names of lines that are left out last.
     """
     if most is None or len(lines) <= most:
         return list(lines.values())
@@ -88,7 +96,7 @@ def chosen(lines: Mapping[str, str], most: int | None, first: Collection[str] = 
 
 
 def shortened(name: str, length: int) -> str:
-    """Return a name of at most `length` columns; a longer one gets `...` in its middle.
+    """Return a name, shortened to at most `length` columns by `...` in its middle.
 
     The middle is cut because the names of a grid's arms differ at their ends.
     """
@@ -111,7 +119,7 @@ def padded(text: str, columns: int) -> str:
 
 
 def width_of(text: str) -> int:
-    """Return the number of columns that a terminal needs for a text: 2 per Chinese character."""
+    """Return the number of columns that a text has on a terminal; a Chinese character has 2."""
     if text.isascii():
         return len(text)
     return sum(

@@ -14,9 +14,9 @@ ARM_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}"
 
 
 def arm_name(arm: str, point: Mapping[str, Any]) -> str:
-    """Return the name of an arm at a point of a grid: `ARM PATH=VALUE ...`.
+    """Return the name of an arm at a point of a grid: `ARM PATH=VALUE ...`, such as `erm lr=0.1`.
 
-    Each path is shortened to as few of its last parts as keep it unique.
+    Each path is shortened to its last parts, to as few as distinguish it from the other paths.
 
     Args:
         arm: Name of the arm in the study file.
@@ -36,7 +36,9 @@ def arm_name(arm: str, point: Mapping[str, Any]) -> str:
 
 
 def coded_values(point: Mapping[str, Any]) -> dict[str, str]:
-    """Return the texts that the names of arms contain as a code, by code: `{"5cea44": "фото"}`.
+    """Return the values that arm names replace by a code, by this code: `{"5cea44": "фото"}`.
+
+    These are texts that are long or have letters that arm names cannot have.
 
     Args:
         point: Values of a grid point, by dotted path of the configuration.

@@ -1,4 +1,4 @@
-"""ClaimsReader: read and check the parts of a study file that name arms and metrics."""
+"""ClaimsReader: read and check claims and published numbers, which name arms and metrics."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -12,7 +12,7 @@ from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.readouts import VALIDATION, Averaged, ByValidation, ClaimReadout, Last
 
 _MOST_NAMED = 5
-"""Maximum number of arms that a message names."""
+"""Largest number of arms that a message lists."""
 
 
 class ClaimsReader:
@@ -53,7 +53,7 @@ class ClaimsReader:
             of_grid = [arm for arm in self._arms if arm.partition(" ")[0] == written]
             if of_grid:
                 more = f" and {len(of_grid) - _MOST_NAMED} more" if of_grid[_MOST_NAMED:] else ""
-                text += f"; {written} is trained as {', '.join(of_grid[:_MOST_NAMED])}{more}"
+                text += f"; its grid points are {', '.join(of_grid[:_MOST_NAMED])}{more}"
             self._read.report(at, text, "" if of_grid else name, self._arms)
 
     def references(self, written: Any) -> dict[str, dict[str, float]]:
@@ -74,7 +74,8 @@ class ClaimsReader:
         """
         for name in self._read.mapping(written, ("untrained",)):
             if self._arms is not None and name in self._arms:
-                self._read.report(("untrained", name), "names an arm; write it under references")
+                text = "names an arm of the study; write its numbers under `references`"
+                self._read.report(("untrained", name), text)
         return self._published("untrained", written)
 
     def _published(self, key: str, written: Any) -> dict[str, dict[str, float]]:
@@ -88,7 +89,7 @@ class ClaimsReader:
         return published
 
     def claims(self, written: Any) -> tuple[Claim, ...]:
-        """Return the claims of the study; those that are not valid are reported as faults.
+        """Return the claims of the study; report a fault for each claim that is not valid.
 
         Args:
             written: The section `claims` of the study file.
@@ -106,14 +107,15 @@ class ClaimsReader:
         for arm in that.arms:
             self.check_arm(at, arm)
         if len({problem.comparing.population(arms[arm]) for arm in that.arms if arm in arms}) > 1:
-            self._read.report(at, f"{' and '.join(that.arms)} are measured on different data")
+            text = f"{' and '.join(that.arms)} are measured on different data"
+            self._read.report(at, f"{text}, so they cannot be compared")
         if that.metric not in problem.measuring.predicted:
             self._check_metric(at, that.metric)
             if that.metric == problem.axis.metric:
                 text = f"the configuration decides {that.metric}, so no run can contradict a claim"
                 self._read.report(at, f"{text} about it; claim a metric that runs measure")
         elif that.readout is not None:
-            told = f"{that.metric} is of the last epoch, so it takes no readout of its own"
+            told = f"{that.metric} is computed at the last epoch only; remove `readout`"
             self._read.report(at, told)
         self._check_bounds(at, that)
         self._check_records(at, that)
@@ -121,18 +123,19 @@ class ClaimsReader:
         if that.readout is not None and (is_lead or isinstance(that.readout, ByValidation)):
             self.check_readout(at, that.readout, of=that.arms)
         if isinstance(that.readout, ByValidation) and that.metric.startswith("val/"):
-            text = f"{that.readout} is chosen by the validation images, so {that.metric} would "
-            self._read.report(at, f"{text}flatter every arm; claim it of another readout")
+            text = f"{that.readout} is chosen by the validation images, so {that.metric} would be "
+            self._read.report(at, f"{text}too good for every arm; use another `readout`")
 
     def _check_bounds(self, at: At, that: StatedComparison) -> None:
         """Report a claim whose verdict is known without training.
 
-        This is so if its arms compute the same, or if the bounds of its metric decide it.
+        This is so if its arms always have equal results, or if the bounds of its metric decide it:
+        an error rate is never above 1.
         """
         terms = that.merged(self._same(that))
         if not terms:
             text = f"{' and '.join(that.arms)} compute the same at every seed, so {that.metric} "
-            self._read.report(at, f"{text}cannot differ; claim it of arms that train differently")
+            self._read.report(at, f"{text}cannot differ; compare arms that train differently")
             return
         metric = self._problem.metric(that.metric)
         least, most = metric.bounds
@@ -151,17 +154,17 @@ class ClaimsReader:
         says = {
             "holds": "cannot fail",
             "fails": "cannot hold",
-            "undecided": "cannot hold: no interval lies wholly at a bound",
+            "undecided": "cannot hold: no confidence interval lies wholly at a bound",
         }[verdict]
         self._read.report(
             at,
             f"the claim {says}, for {metric.label}{of} is {' and '.join(ends)} in every run; "
             "compare with another arm, or write a number inside the bounds or a margin"
-            + ("; a file has fractions: 10 % is 0.1" if is_percent else ""),
+            + ("; a study file has fractions: write 0.1 for 10 %" if is_percent else ""),
         )
 
     def _same(self, that: StatedComparison) -> Mapping[str, str]:
-        """Return, for each arm of a claim, the first of its arms that computes the same."""
+        """Return, for each arm of a claim, the first arm of the claim that has equal results."""
         is_last = that.readout is None or isinstance(that.readout, Last)
         first: dict[tuple[str, bool], str] = {}
         found = {}
@@ -195,15 +198,15 @@ class ClaimsReader:
                 return
 
     def check_headline(self, at: At, metric: str) -> None:
-        """Report a headline metric that some arm does not record at each evaluation.
+        """Report a fault if some arm does not record the headline metric at each evaluation.
 
         Args:
             at: Place of the metric in the study file.
             metric: Name of the metric.
         """
         if metric in self._problem.measuring.predicted:
-            text = f"{metric} is computed from predictions, and no record holds it"
-            self._read.report(at, f"{text}: name a recorded metric, such as test/accuracy")
+            text = f"{metric} is computed from predictions, and is not recorded at each evaluation"
+            self._read.report(at, f"{text}; name a recorded metric, such as test/accuracy")
             return
         if metric not in self._problem.metrics:
             self._check_metric(at, metric)
@@ -219,9 +222,7 @@ class ClaimsReader:
     def check_readout(
         self, at: At, readout: ClaimReadout, of: Collection[str] | None = None
     ) -> None:
-        """Report an arm whose runs have too few evaluations or images for a read-out.
-
-        Only the first such arm is reported.
+        """Report the first arm whose runs have too few evaluations or images for a read-out.
 
         Args:
             at: Place of the read-out in the study file.
@@ -236,12 +237,13 @@ class ClaimsReader:
                     if metric not in self._problem.metrics or not self._problem.measuring.measures(
                         config, metric
                     ):
-                        text = f"{readout} needs {images} images, and {name} has none"
+                        text = f"{readout} needs {images} images, and arm {name} has none"
                         hint = "; set data.val_size or data.folds" if images == "validation" else ""
                         self._read.report(at, f"{text}{hint}")
                         return
             if (number := self._problem.cost.evaluations(config)) < readout.evaluations:
-                text = f"{readout} needs {readout.evaluations}, and {name} has {number}"
+                needed = f"needs {readout.evaluations} evaluations"
+                text = f"{readout} {needed}, and arm {name} has {number}"
                 self._read.report(at, text)
                 return
 
@@ -249,4 +251,4 @@ class ClaimsReader:
         """Report a fault if the problem has no metric with this name."""
         if name not in self._problem.metrics:
             known = [*self._problem.metrics, *self._problem.measuring.predicted]
-            self._read.report(at, f"names no metric, got {name!r}", name, known)
+            self._read.report(at, f"names no metric of the problem, got {name!r}", name, known)

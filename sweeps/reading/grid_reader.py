@@ -12,12 +12,12 @@ from sweeps.reading.tree_paths import Settings, above
 from sweeps.reading.tree_reader import TreeReader
 
 GridAxis = Sequence[Settings]
-"""The steps of one axis of a grid; each point of the grid takes one step. A step of `grid` sets one
-path of the configuration, a step of `zip` sets several."""
+"""The steps of one axis of a grid. A point of the grid is one step of every axis. A step of `grid`
+sets one field of the configuration, a step of `zip` sets several."""
 
 
 class GridReader:
-    """Expands the grids of a study file into points; faulty parts are reported and skipped."""
+    """Expands the keys `grid`, `zip` and `exclude` into grid points; reports and skips faults."""
 
     def __init__(
         self, read: TreeReader, given: Mapping[str, Any], arms: Mapping[str, Settings]
@@ -27,7 +27,7 @@ class GridReader:
         Args:
             read: Reader of the study file; it collects the faults.
             given: The content of the file, by key.
-            arms: Settings of each arm, by name. A grid must not set the same paths.
+            arms: Settings of each arm, by name. A grid must not set a path that an arm sets.
         """
         self._read = read
         self._taken = {path: f"arm {arm!r}" for arm, override in arms.items() for path in override}
@@ -40,7 +40,7 @@ class GridReader:
             zipped = self._axes(given["zip"], ("zip",))
             lengths = {path: len(steps) for path, steps in zipped.items()}
             if len(set(lengths.values())) > 1:
-                read.report(("zip",), f"lists must have one length, got {lengths}")
+                read.report(("zip",), f"lists must have equal lengths, got {lengths}")
             steps = list(map(_together, zip(*zipped.values(), strict=False))) or [{}]
             self._grids = [{**axes, "": steps} for axes in self._grids]
         self._exclude: dict[At, list[Settings]] = {}
@@ -74,10 +74,10 @@ class GridReader:
                 yield point
 
     def is_left_out(self, given: Mapping[str, Any]) -> bool:
-        """Return True if `exclude` lists a combination that occurs in these values.
+        """Return True if `exclude` removes an arm at a grid point.
 
         Args:
-            given: All values of an arm at a grid point, by path.
+            given: All values of the arm at the grid point, by path.
         """
         found = [
             at for at, rules in self._exclude.items()
@@ -90,14 +90,14 @@ class GridReader:
         return bool(found)
 
     def report_unmet(self) -> None:
-        """Report the combinations under `exclude` that occur in no arm."""
+        """Report the combinations of `exclude` that no arm has at any grid point."""
         for at in self._unmet:
             self._read.report(at, "no arm has these values")
 
     def _alternatives(self, values: Any) -> list[Any]:
-        """Return the combinations that one item of `exclude` stands for.
+        """Return the combinations of values that one item of `exclude` removes.
 
-        An item with lists of values stands for every combination of their elements.
+        If the item has lists of values, these are all combinations of their elements.
         """
         if not isinstance(values, dict):
             return [values]
@@ -116,7 +116,7 @@ class GridReader:
         return any(get_origin(kind) is tuple for kind in kinds)
 
     def _axes(self, grid: Any, at: At) -> dict[str, GridAxis]:
-        """Return the steps for each path of a grid; report and skip invalid paths."""
+        """Return the values that a grid lists for each path; report and skip invalid paths."""
         axes: dict[str, GridAxis] = {}
         if grid == {}:
             self._read.report(at, "needs at least one path")

@@ -1,6 +1,6 @@
-"""Named words: the words of a study file that may be names of a plugin's parts.
+"""Named words: the words of a study file that may name a model, a law, ... of a plugin.
 
-Only installed plugins that a study may use are loaded.
+They decide which of the installed plugins are loaded.
 """
 
 import re
@@ -14,13 +14,14 @@ _CONFIGURED = ("problem", "base", "grid", "zip", "exclude", "search")
 
 
 def words_of(study: Mapping[str, Any], overrides: Sequence[str]) -> frozenset[str]:
-    """Return every word of a study file and its overrides that may be the name of a plugin's part.
+    """Return all words of a study file and of `--set` options that may name a part of a plugin.
 
-    Names of arms are not included, so an arm may have the name of a plugin that it does not use.
+    Names of arms are left out, so an arm can have the same name as a part of a plugin that the
+    study does not use.
 
     Args:
         study: Content of the study file.
-        overrides: Texts of `--set`, `PATH=VALUE`.
+        overrides: Values of the `--set` options, each `PATH=VALUE`.
     """
     arms = study.get("arms")
     parts = [study.get(key) for key in _CONFIGURED]

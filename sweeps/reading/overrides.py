@@ -11,8 +11,8 @@ from sweeps.reading.tree_reader import named
 def override(document: Document, text: str) -> None:
     """Set one value in the content of a study file, as if the file contained it.
 
-    An unknown path is not reported here. It becomes an unknown key of the file, which is reported
-    later with the `--set` option as its place. Faults in the text are reported here.
+    Faults in the text are added to the document. An unknown path is set as an unknown key; the
+    reader of the study file reports it, with the `--set` option as its place.
 
     Args:
         document: Content of the study file; changed in place.
@@ -32,7 +32,7 @@ def override(document: Document, text: str) -> None:
     document.places.update(given.places)
     if not keys:
         arms = named(path, _arms(document.value)) or "none"
-        document.report(at, f"names no arm of the file; its arms: {arms}")
+        document.report(at, f"names no arm of the study file; its arms are: {arms}")
         return
     parent = document.value
     for depth, key in enumerate(keys[:-1], start=1):
@@ -40,16 +40,16 @@ def override(document: Document, text: str) -> None:
             document.places[at[:depth]] = place
         parent = parent.setdefault(key, {})
         if not isinstance(parent, dict):
-            fault = Mistake(place=place, path=dotted(at[:depth]), text="has no parts")
-            document.faults.append(fault)
+            told = "is one value, so nothing can be set inside it"
+            document.faults.append(Mistake(place=place, path=dotted(at[:depth]), text=told))
             return
     parent[keys[-1]] = given.value
 
 
 def _keys(study: dict[str, Any], path: str) -> list[str]:
-    """Return the keys of nested mappings that a dotted path names; empty for an unknown arm.
+    """Split the dotted path of a `--set` option into nested keys; empty for an unknown arm.
 
-    Arm names may contain dots, so the path cannot simply be split.
+    Names of arms and fields may contain dots, so not every dot separates two keys.
     """
     section, _, rest = path.partition(".")
     match section:

@@ -31,8 +31,8 @@ def study_schema() -> Schema:
     """Return the JSON Schema of a study file.
 
     The schema describes names, types, allowed values and ranges of single values. Rules that
-    involve several values are checked when a study is read. The content of `base`, `arms` and
-    similar keys depends on `problem`.
+    involve several values are not in the schema; they are checked when a study is read. The content
+    of `base`, `arms` and similar keys depends on the value of `problem`.
     """
     schema = _schema(StudyKeys)
     properties = schema["properties"]
@@ -96,9 +96,9 @@ def _sections(problem: Problem, paths: TreePaths) -> Schema:
 
 
 def _searched(leaf: Leaf, values: Mapping[str, Schema]) -> Schema:
-    """Return the schema for a path of a search space: a distribution, or a choice with its fields.
+    """Return the schema of one searched field: a distribution, or a choice with its own fields.
 
-    A choice is a field that holds one of several kinds of values, such as the law.
+    A choice holds one of several dataclasses, such as the law.
     """
     if leaf.part.is_named or not leaf.part.options:
         return _distribution(values[leaf.path])

@@ -22,10 +22,11 @@ SEARCH: At = ("search",)
 SPACE: At = ("search", "space")
 
 Configure = Callable[[Settings], Config | None]
-"""Function that applies settings to the base configuration of the study. Returns None if the result
-is invalid, after reporting the faults."""
+"""Function that applies settings to the base configuration of the study. It reports faults, and
+returns None if there are any."""
 
 When = Mapping[str, tuple[Any, ...]]
+"""Condition under which a parameter is searched: allowed values of other parameters, by path."""
 
 
 class SearchReader:
@@ -40,7 +41,8 @@ class SearchReader:
             document: The study file; faults are added to it.
             problem: The problem of the study.
             given: Dotted paths at which an arm of the study differs from the base.
-            configure: Builds a configuration; used to check the corners of the search space.
+            configure: Builds a configuration. It is called for each corner of the search space (a
+                combination of extreme values), to check the rules there.
         """
         self._read = TreeReader(document, config_paths(problem, searched=True))
         self._leaves = self._read.paths.leaves
@@ -52,7 +54,7 @@ class SearchReader:
         self._at: dict[str, At] = {}
 
     def search(self, written: Any, seeds: Sequence[int]) -> Search | None:
-        """Return the search; None if the section has a fault, which is then reported.
+        """Return the search; None if the section has a fault. Faults are added to the document.
 
         Args:
             written: The section `search` of the study file.
@@ -68,7 +70,7 @@ class SearchReader:
         if is_grid:
             points = None if space is None else space.size()
             if points is not None and points > MAX_GRID:
-                self._read.report(SPACE, f"the grid has more than {MAX_GRID:,} points")
+                self._read.report(SPACE, f"this grid has more than {MAX_GRID:,} points")
         elif points is None and "points" not in gone:
             self._read.report(SEARCH, "missing key 'points'")
         if "objective" not in gone:
@@ -85,8 +87,8 @@ class SearchReader:
         at, known = (*SEARCH, "objective"), self._known
         for name in names:
             if name.startswith("test/"):
-                text = f"only val/* may be searched, got {name!r}: test data chooses nothing"
-                self._read.report(at, text)
+                text = "a search must use validation metrics (val/...), because test data must not "
+                self._read.report(at, f"{text}influence choices, got {name!r}")
             elif name not in known:
                 text = f"expected one of {', '.join(known)}, got {name!r}"
                 self._read.report(at, text, name, known)
@@ -98,14 +100,14 @@ class SearchReader:
             text = f"`after < number of seeds` must hold, got {values}."
             self._read.report((*SEARCH, "prune"), text)
         if strategy.stop is not None and len(seeds) < 2:
-            text = "needs two seeds or more, whose spread is the noise"
+            text = "needs at least two seeds, because their spread estimates the noise"
             self._read.report((*SEARCH, "stop"), text)
         if shared := sorted(set(seeds) & set(strategy.confirm_seeds)):
-            text = f"must be seeds that the search does not use, got {shared[:5]}"
+            text = f"must not be seeds of the study, got {shared[:5]}"
             self._read.report((*SEARCH, "confirm"), text)
 
     def _space(self, written: Any, *, is_grid: bool) -> Space | None:
-        """Return the search space; None if it has a fault, which is then reported.
+        """Return the search space; None if it has a fault. Faults are added to the document.
 
         Args:
             written: The key `space` of the section.
@@ -120,7 +122,8 @@ class SearchReader:
                 continue
             if inside := [head for head in above(path) if head in written]:
                 field = path.rpartition(".")[2]
-                self._read.report(at, f"{inside[0]} is in the space; write the {field} there")
+                text = f"{inside[0]} is in the search space too; write `{field}` under {inside[0]}"
+                self._read.report(at, text)
             elif path in self._read.paths.choices:
                 self._choice(path, entry, at)
             else:
@@ -128,20 +131,21 @@ class SearchReader:
         for parameter in self._found:
             at, among = self._at[parameter.path], parameter.distribution
             if is_grid and among.values() is None:
-                text = "a grid needs `values`, a number of values, beside the bounds"
+                text = "sampler: grid needs `values`, the number of values between the bounds"
                 self._read.report(at, text)
             if not is_grid and getattr(among, "num_values", None) is not None:
-                self._read.report(at, "`values` is for sampler: grid")
+                self._read.report(at, "remove `values`: only sampler: grid uses it")
         ordered = self._parents_first()
         if len(self._read.faults) == before:
             self._check_parents()
         return Space(parameters=ordered) if len(self._read.faults) == before else None
 
     def _base(self, space: Space) -> Config | None:
-        """Check the configuration at every corner of the space; return the one that points modify.
+        """Check every corner of the search space; return the configuration that points modify.
 
-        If a rule is broken at many corners, it is reported once, for the first. Returns None if the
-        configuration is invalid even without values of the space.
+        A corner is a combination of extreme values. If a rule is broken at many corners, it is
+        reported once, for the first. Returns None if the configuration is invalid even without
+        values of the space.
         """
         before = len(self._read.faults)
         for values in space.corners():
@@ -188,7 +192,7 @@ class SearchReader:
             entry: Its distribution in the section `space`.
             at: Place of the entry in the study file.
             when: Condition under which the path is searched; empty for always.
-            kinds: Names of the kinds that the path can take, if it is a choice.
+            kinds: If the field holds one of several dataclasses (a choice): their names.
         """
         keys = self._read.value(EntryKeys, entry, at)
         if keys is REFUSED:
@@ -219,16 +223,17 @@ class SearchReader:
             kind = _only_key(choice)
             chosen.append(self._read.setting(path, kind if kind in kinds else choice, here))
             if kinds and path in self._given and choice == default:
-                self._read.report(here, f"{choice} has nothing to search; make it an arm")
+                text = f"{choice} has no field to search; remove it here and make it an arm"
+                self._read.report(here, text)
         self._listed(path, chosen, at, when)
         for here, choice in listed.items():
             if (kind := _only_key(choice)) in kinds:
                 self._fields(path, choice, here, {path: (kind,)})
 
     def _fields(self, path: str, choice: Any, at: At, when: When) -> None:
-        """Add parameters for the fields of one kind of a choice.
+        """Add parameters for the fields of one dataclass that a choice can hold.
 
-        A bare value in place of a mapping sets the kind's only field.
+        If it has only one field, the field's value may be given without its name.
         """
         ((kind, content),) = choice.items()
         names, within = self._names(path, kind), (*at, kind)
@@ -244,12 +249,12 @@ class SearchReader:
                 self._listed(field, [self._read.setting(field, entry, here)], here, when)
             else:
                 if "when" in entry:
-                    text = "exists wherever its choice does; it has no `when`"
+                    text = "remove `when`: this field is searched exactly if its choice is taken"
                     self._read.report((*here, "when"), text)
                 self._entry(field, entry, here, when)
 
     def _by_own_tag(self, path: str, entry: Any) -> Any:
-        """Return the entry of a law with the tag that the law has by its fields.
+        """Replace a tag that several laws share by the tag of the law that has the given fields.
 
         For example `{beta: {a: .., b: ..}}` becomes `{beta-ab: {a: .., b: ..}}`. Other entries are
         unchanged.
@@ -261,16 +266,16 @@ class SearchReader:
         return {tag_meant(kinds, entry, {tag: self._names(path, tag) for tag in kinds}): content}
 
     def _names(self, path: str, kind: str) -> list[str]:
-        """Return the names of the fields that a study file may set for one kind of a choice."""
+        """Return the fields that a study file may set for one dataclass that a choice can hold."""
         fields = parts(self._leaves[path].part.options[kind])
         return [part.name for part in fields if f"{path}.{part.name}" in self._leaves]
 
     def _fixed_at(self, path: str, tag: str, fields: Sequence[Parameter]) -> Any:
-        """Return a value of one kind of a choice, with placeholders in its searched fields.
+        """Return a dataclass for a choice, with placeholders in the fields that are searched.
 
         Args:
             path: Dotted path of the choice.
-            tag: Name of the kind.
+            tag: Tag of the dataclass.
             fields: Parameters of the fields that are searched.
         """
         choice = self._leaves[path].part
@@ -281,14 +286,14 @@ class SearchReader:
         return tag
 
     def _listed(self, path: str, chosen: Sequence[Setting], at: At, when: When) -> None:
-        """Add a categorical parameter with the valid ones of some listed values.
+        """Add a categorical parameter whose choices are the valid values of a list.
 
-        No parameter is added if none is valid.
+        If no value is valid, no parameter is added.
         """
         choices = tuple(setting.value for setting in chosen if setting.value is not REFUSED)
         for choice in map(spelled, choices):
             if isinstance(choice, tuple | dict):
-                text = "choices are numbers, text, booleans or null"
+                text = "choices must be numbers, text, booleans or null"
                 self._read.report(at, f"{text}, got {shown(choice)}")
         try:
             if choices:
@@ -309,7 +314,7 @@ class SearchReader:
         return conditions
 
     def _parents_first(self) -> tuple[Parameter, ...]:
-        """Return the parameters ordered so that each comes after those it depends on.
+        """Return the parameters, each after the parameters that its `when` names.
 
         Otherwise they keep the order of the file.
         """
@@ -332,12 +337,14 @@ class SearchReader:
             for path, values in parameter.when.items():
                 choices = getattr(known.get(path), "choices", None)
                 if path not in known:
-                    text = f"when: its parent {path!r} is not in the space"
+                    text = f"when: {path!r} is not in the search space"
                     self._read.report(at, text, path, known)
                 elif choices is None:
-                    self._read.report(at, f"when: its parent {path!r} has no choices")
+                    text = f"when: {path!r} is not searched as a list of values"
+                    self._read.report(at, text)
                 elif any(value not in choices for value in values):
-                    self._read.report(at, f"when: no choice of {path!r}, which has {choices}")
+                    text = f"when: every value must be a choice of {path!r}, which has {choices}"
+                    self._read.report(at, f"{text}, got {values}")
 
 
 def _only_key(entry: Any) -> Any:

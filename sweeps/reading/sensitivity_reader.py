@@ -1,6 +1,6 @@
 """SensitivityReader: read the section `sensitivity` of a study file.
 
-It lists alternative settings under which every claim is judged again.
+The section lists alternative settings under which every claim is judged again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,8 +36,9 @@ class SensitivityReader:
             read: Reader of the study file; it collects the faults.
             problem: The problem of the study.
             arms: The arms of the study.
-            claims: The claims of the study; the arms that they compare are varied.
-            check_readout: Reports a read-out for which the runs have too few evaluations.
+            claims: The claims of the study. Only the arms that they compare are varied.
+            check_readout: Reports a fault if the runs have too few evaluations for a read-out;
+                called with its place in the file and the read-out.
         """
         self._read = read
         self._problem = problem
@@ -47,10 +48,14 @@ class SensitivityReader:
         self._by_key = {run_key(with_named_teacher(config)): arm for arm, config in arms.items()}
 
     def variants(self, written: Any) -> tuple[tuple[Variant, ...], dict[str, Config]]:
-        """Return the variants, and the configurations of extra arms to train for them, by name.
+        """Return the variants, and the extra arms that must be trained for them.
 
         Args:
             written: The section `sensitivity` of the study file.
+
+        Returns:
+            The variants: under which setting or read-out the claims are judged, by which arms. Then
+                the configurations of the extra arms, by name.
         """
         found: list[Variant] = []
         beside: dict[str, Config] = {}
@@ -58,7 +63,7 @@ class SensitivityReader:
         if written is REFUSED:
             return (), {}
         if not self._claimed:
-            self._read.report(at, "the study has no claims to judge; leave it out")
+            self._read.report(at, "the study has no claims to judge; leave this section out")
             return (), {}
         for path, values in self._read.mapping(written, at).items():
             here = (*at, path)
@@ -76,9 +81,9 @@ class SensitivityReader:
         return tuple(found), beside
 
     def _variant(self, path: str, value: Any, at: At, beside: dict[str, Config]) -> Variant | None:
-        """Return a variant: the arms of the claims with one changed value.
+        """Return a variant, in which one value of the arms of the claims is changed.
 
-        None if the value changes no arm, or has a fault.
+        None if the value changes no arm, or has a fault; faults are reported.
 
         Args:
             path: Dotted path of the value in the configuration.

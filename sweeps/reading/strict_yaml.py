@@ -1,4 +1,4 @@
-"""Strict YAML: parse a document with its line numbers, and reject every ambiguous notation."""
+"""Strict YAML: parse a document with its line numbers, and reject notations with two meanings."""
 
 import math
 import re
@@ -20,7 +20,7 @@ some builds of PyYAML lack libyaml."""
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """File and line of a value of a study file, for messages."""
+    """File and line of a value in a study file, for messages."""
 
     source: str
     """File name, or the `--set PATH=VALUE` option that gave the value."""
@@ -84,7 +84,14 @@ class Document:
     faults: list[Mistake]
 
     def report(self, at: At, text: str) -> None:
-        """Add a fault at a path of the document; its place is that of the nearest known parent."""
+        """Add a fault to the document.
+
+        The line of the fault is that of its path, or else of the nearest parent that has a line.
+
+        Args:
+            at: Path of the faulty value.
+            text: Text of the message.
+        """
         written = at
         while written not in self.places:
             written = written[:-1]
@@ -92,7 +99,7 @@ class Document:
 
 
 def read_yaml(content: bytes, place_at: Callable[[int], Place], at: At = ()) -> Document:
-    """Parse one YAML document; return its content and every rejected notation as a fault.
+    """Parse one YAML document; each notation that this project rejects becomes a fault.
 
     Accepted are mappings with text keys, mappings from numbers to numbers (their keys are returned
     as text, as written), lists, text, decimal numbers (including `1e-3`), `true`, `false` and null.
@@ -126,7 +133,7 @@ def write_yaml(document: Any) -> str:
 
 
 class _NoYamlError(Exception):
-    """The document cannot be parsed as YAML; has the line number and the text of the fault."""
+    """The document cannot be parsed. The arguments are the line number and the message."""
 
 
 def _decoded(content: bytes) -> str:
@@ -175,7 +182,7 @@ class _Reader:
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
                 if values:
-                    raise _NoYamlError(_line(event), "expected one document")
+                    raise _NoYamlError(_line(event), "expected one document, got a second")
                 values.append(self._value(next(self._events), at, 1))
         self.places.setdefault(at, self._place_at(1))
         return values[0] if values else None
@@ -184,7 +191,7 @@ class _Reader:
         line = _line(event)
         self.places.setdefault(at, self._place_at(line))
         if depth > MAX_DEPTH:
-            raise _NoYamlError(line, f"nested deeper than {MAX_DEPTH}")
+            raise _NoYamlError(line, f"nested deeper than {MAX_DEPTH} levels")
         match event:
             case yaml.MappingStartEvent():
                 value: Any = self._mapping(at, depth)
@@ -253,7 +260,7 @@ class _Reader:
     def _scalar(self, event: yaml.ScalarEvent, at: At) -> Any:
         text = event.value
         if any("\ud800" <= letter <= "\udfff" for letter in text):
-            text = f"half a surrogate pair is no text, got {text!r}"
+            text = f"half of a surrogate pair is not a character, got {text!r}"
             return self.refuse(_line(event), at, text)
         try:
             return _resolved(text) if event.implicit[0] else text
@@ -288,10 +295,10 @@ _RESOLVER = yaml.resolver.Resolver()
 
 
 def _resolved(text: str) -> str | int | float | bool | None:
-    """Return the value of a scalar without quotes, if all versions of YAML read it equally.
+    """Return the value of a scalar without quotes, if all versions of YAML read the same value.
 
     Raises:
-        ValueError: If versions of YAML read it differently, or it is infinite or NaN.
+        ValueError: If versions of YAML read different values, or the number is infinite or NaN.
     """
     if text in _PLAIN_WORDS:
         return _PLAIN_WORDS[text]

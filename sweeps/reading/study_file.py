@@ -32,8 +32,8 @@ def study_of(document: Mapping[str, Any], overrides: Sequence[str] = ()) -> Stud
     """Return the study that a mapping describes, checked like a study file.
 
     Args:
-        document: A mapping with the keys of a study file. Relative image folders start from the
-            current directory.
+        document: A mapping with the keys of a study file. Relative paths of image folders start
+            from the current directory.
         overrides: As for `load_study`.
 
     Raises:
@@ -46,7 +46,7 @@ def study_of(document: Mapping[str, Any], overrides: Sequence[str] = ()) -> Stud
 def load_study(
     reference: str, overrides: Sequence[str] = (), store_url: str | None = None
 ) -> Study:
-    """Return the study that a name or a file describes, checked so that every run can start.
+    """Read and check a study, given its name or its file, so that every run can start.
 
     Neither torch nor Ray is imported, and nothing is written. The files of an image folder are all
     read, because their sha256 is part of the run keys. If the folder is not on this machine, the
@@ -55,8 +55,8 @@ def load_study(
     Args:
         reference: Name of a bundled study; otherwise the path of a study file; otherwise the name
             of a study that was launched in the store, with the settings of its newest launch, or
-            `NAME@SETTINGS` for other settings, as shown by `mixsweep list`. Relative image folders
-            start from the folder of that file.
+            `NAME@SETTINGS` for older settings, as shown by `mixsweep list`. Relative paths of image
+            folders start from the folder of the study file.
         overrides: `PATH=VALUE` texts that are set before the file is checked: `seeds=6`,
             `base.epochs=2`, `arms.uniform.mix.law={beta: 2}`, `grid.optimizer.lr=[1e-3, 1e-2]`.
         store_url: Path or URL of a checkpoint store; None to use no store.
@@ -80,7 +80,7 @@ def load_study(
         if launch is None or not launch.plugins:
             raise
         told = (
-            f"{name}: was launched with {' '.join(launch.plugins)}; give this option here too "
+            f"{name}: this study was launched with {' '.join(launch.plugins)}; add this option "
             "(in Python: mixsweep.plugins.use(FILE))"
         )
         raise StudyError((*error.faults, told)) from None
@@ -128,7 +128,7 @@ def bundled_names() -> list[str]:
 
 
 def _spell_launched(reference: str, launched: Sequence[Launch], store: Store) -> str:
-    """Return which studies were launched in a store, none of which is the one named."""
+    """Return a sentence about the studies of a store, for a message that a study is not there."""
     place = store_address(store.url)
     if store.is_absent:
         return f"the store {place} does not exist"
@@ -147,7 +147,7 @@ def _content_of(reference: str, store: Store | None) -> tuple[bytes, str, Path]:
 
     Args:
         reference: Name of a bundled study, or the path of a file.
-        store: A store that has no study of this name, for the message; None for no store.
+        store: A store without a study of this name; messages list its studies. None for no store.
 
     Raises:
         StudyError: If the file does not exist or cannot be read.

@@ -30,17 +30,17 @@ _RANGE = re.compile(r"\s*([0-9]{1,19})\s*(?:\.{2,}|-|\u2013|:|to)\s*([0-9]{1,19}
 
 
 def range_hint(at: Sequence[str | int], text: str) -> str:
-    """Return a hint for a range that stands in a list of seeds, for messages; else "".
+    """Return advice for a range such as `0-9` inside a list of seeds; "" for any other text.
 
     Args:
-        at: Path of the range in the study file.
-        text: The range, as written.
+        at: Path of the text in the study file.
+        text: The text, as written.
     """
     found = _RANGE.fullmatch(text)
     if found is None or len(at) < 2 or at[-2] != "seeds":
         return ""
     if len(at) > 2:
-        return "; this list names each seed"
+        return "; write each seed of this list by itself"
     return f"; write a range without brackets, seeds: {'..'.join(found.groups())}"
 
 
@@ -60,17 +60,17 @@ class EntryKeys(Checked):
     step: Count | None = None
     """Distance between neighbouring values of `int`; default 1."""
     values: GridValues | None = None
-    """Number of values that a grid takes from a range of real numbers, both bounds included."""
+    """Number of values that `sampler: grid` takes from a range of real numbers, bounds included."""
     when: object = None
     """Condition for searching this path: an earlier path has this value, or one of these values."""
     int: Integers = None
     """[LOW, HIGH]: an integer, uniformly distributed, both bounds included."""
 
     def check(self) -> None:
-        """Check that one distribution is given at most, with only the keys that belong to it.
+        """Check that at most one distribution is given, and that `step` and `values` fit to it.
 
         Raises:
-            RuleError: If keys do not fit together, or the bounds are not in order.
+            RuleError: If keys do not fit together, or the lower bound is not below the upper one.
         """
         kinds = [kind for kind in KINDS if getattr(self, kind) is not None]
         require(
@@ -78,7 +78,7 @@ class EntryKeys(Checked):
         )
         require(
             self.step is None or kinds == ["int"],
-            "step needs int",
+            "`step` needs `int`",
             self,
             "step",
             "int",
@@ -95,10 +95,10 @@ class EntryKeys(Checked):
         self.range()
 
     def range(self) -> Real | Integer | None:
-        """Return the distribution with two bounds; None if the entry is not of such a kind.
+        """Return the distribution between two bounds; None if none is given or it is categorical.
 
         Raises:
-            RuleError: If there are not exactly two bounds, or they are not in order.
+            RuleError: If there are not exactly two bounds, or the lower one is not below the upper.
         """
         kind = next((kind for kind in KINDS[:-1] if getattr(self, kind) is not None), None)
         if kind is None:
@@ -206,8 +206,8 @@ class StudyKeys(Checked):
     def _check_until(self) -> None:
         rules = {
             "seeds": (self.claims is not None, "needs `claims`, which end the study"),
-            "search": (self.search is None, "must have no search: points are not claims"),
-            "budget": (self.budget is None, "must have no budget: at_most limits its seeds"),
+            "search": (self.search is None, "must have no search: claims do not decide points"),
+            "budget": (self.budget is None, "must have no budget: `at_most` limits the seeds"),
         }
         for key, (fits, rule) in rules.items():
             if not fits:
@@ -215,7 +215,7 @@ class StudyKeys(Checked):
                 raise RuleError(stated, {}, fields=(key,))
 
     def listed_seeds(self) -> Sequence[int]:
-        """Return the seeds of the study; with `until: decided`, all that it may use.
+        """Return the seeds of the study; with `until: decided`, all seeds that it may use.
 
         A number of seeds gives a `range`, which needs little memory even if the number is huge.
         """

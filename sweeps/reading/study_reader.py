@@ -34,8 +34,7 @@ from sweeps.study.study import Study
 from sweeps.study.until_decided import UntilDecided
 
 MAX_RUNS = 100_000
-MAX_RUNS = 100_000
-"""Largest number of runs of a study (arms times seeds); a larger number is taken for a mistake."""
+"""Largest number of runs of a study (arms times seeds); more runs are reported as a mistake."""
 
 MAX_STAGES = 2_000_000
 """Largest number of epochs of all runs together, such as 10,000 runs of 200 epochs. Planning
@@ -60,10 +59,10 @@ class StudyReader:
         Args:
             document: Content of the study file; faults are added to it.
             folder: Folder that relative data folders start from.
-            known: Returns the checksums of data that the store has recorded for a study name; None
-                without a store.
-            only_known: If True, use checksums recorded in the store, if there are any, without
-                reading the data.
+            known: Returns the data checksums that the store has recorded for a study, given its
+                name; None without a store.
+            only_known: If True and the store has recorded checksums, use them without reading the
+                data.
         """
         self._written = document.value
         self._read = TreeReader(document, KEYS, self._of_base)
@@ -71,7 +70,7 @@ class StudyReader:
         self._known, self._only_known = known, only_known
 
     def _of_base(self) -> dict[str, str]:
-        """Return where names of the configuration belong that stand outside `base`."""
+        """Return, for a field written outside `base`, its right path: `base.epochs` by `epochs`."""
         named = self._written.get("problem")
         is_known = isinstance(named, str) and named in PROBLEMS
         paths = config_paths(problem_named(named if is_known else DEFAULT_PROBLEM))
@@ -81,7 +80,7 @@ class StudyReader:
         return tails | names | {path: f"base.{path}" for path in found}
 
     def study(self) -> Study | None:
-        """Return the study; None if the file has a fault, which is then reported."""
+        """Return the study; None if the file has a fault. All faults are added to the document."""
         if self._written is None:
             self._read.report((), "file is empty")
             return None
@@ -144,7 +143,7 @@ class StudyReader:
         )
 
     def _arms(self) -> dict[str, Config]:
-        """Return the configuration of every arm and grid point by name, in the file's order."""
+        """Return the configuration of every arm at every grid point, by name, in file order."""
         base = self._written.get("base", REFUSED)
         self._base = self._read.nested(base, ("base",))
         self._overrides = self._arm_settings() if "arms" in self._written else {"base": {}}
@@ -167,10 +166,10 @@ class StudyReader:
         return arms
 
     def _distinct(self, named: Sequence[tuple[str, str, Config, At]]) -> dict[str, Config]:
-        """Return configurations by name; report arms that are the same run or have one name.
+        """Return configurations by name; report arms with equal configurations or equal names.
 
         Args:
-            named: Arm, name, configuration and place of each arm at each grid point.
+            named: Each arm at each grid point: arm, name, configuration, place in the file.
         """
         arms: dict[str, Config] = {}
         names: dict[str, str] = {}
@@ -182,7 +181,7 @@ class StudyReader:
             elif key in names:
                 self._read.report(at, f"arms {names[key]!r} and {name!r} are the same run")
             elif name in arms:
-                self._read.report(at, f"two grid points are named {name!r}")
+                self._read.report(at, f"two grid points have the same name {name!r}")
             elif len(name) > MAX_NAME:
                 rule = f"an arm's name has at most {MAX_NAME} characters"
                 self._read.report(at, f"{rule}, got {name!r}")
@@ -200,7 +199,7 @@ class StudyReader:
     def _named(self, grid: GridReader) -> Iterator[tuple[str, str, Config, At]]:
         """Yield each valid arm at each grid point: arm, name, configuration, place in the file.
 
-        An arm of which `exclude` leaves one grid point keeps the name of the study file.
+        If `exclude` leaves only one grid point of an arm, the arm keeps its name in the file.
         """
         points = list(self._points(grid))
         num_points = Counter(arm for arm, *_ in points)
@@ -229,20 +228,21 @@ class StudyReader:
     def _arm_settings(self) -> dict[str, Settings]:
         arms = self._read.mapping(self._written["arms"], ("arms",))
         if self._written["arms"] == {}:
-            self._read.report(("arms",), "needs at least one")
+            self._read.report(("arms",), "needs at least one arm")
         for name in (name for name in arms if not re.fullmatch(ARM_NAME, name)):
-            rule = "must be letters, digits, . _ - and +, first a letter or digit"
-            self._read.report(("arms", name), f"{rule}, at most {MAX_NAME}, got {name!r}")
+            rule = "must have only letters, digits, `.`, `_`, `-` and `+`, begin with a letter or "
+            rule += f"digit, and have at most {MAX_NAME} characters"
+            self._read.report(("arms", name), f"{rule}, got {name!r}")
         return {
             name: self._read.dotted(override, ("arms", name)) for name, override in arms.items()
         }
 
     def _check_teachers(self, configs: Mapping[str, Config], arms: Mapping[str, Config]) -> None:
-        """Report each arm whose teacher (the arm it distils from) is unknown, unsuitable or itself.
+        """Report each arm that learns from itself, from an unknown arm, or from an unsuitable one.
 
         Args:
-            configs: Configurations of the arms as written, by name.
-            arms: Configurations of the valid arms, by name.
+            configs: Configurations to check, by name.
+            arms: Configurations of the arms that can be teachers, by name.
         """
         teaching = self._problem.teaching
         teachers = {} if teaching is None else {k: teaching.arm(c) for k, c in configs.items()}
@@ -259,7 +259,7 @@ class StudyReader:
                 chain.append(following)
                 self._read.report(at, f"{name} learns from itself: {' <- '.join(chain)}")
             elif teacher not in arms:
-                text = f"{name} names a teacher that is no arm, got {teacher!r}"
+                text = f"the teacher of {name} must be an arm of the study, got {teacher!r}"
                 self._read.report(at, text, teacher, arms)
             else:
                 for error in teaching.unfit(configs[name], arms[teacher]):
@@ -269,13 +269,13 @@ class StudyReader:
         """Report a study that has more runs, or more epochs of all runs together, than allowed.
 
         Args:
-            key: Key of the study file to blame.
+            key: Key of the study file that the message names.
             num_runs: Number of runs, seeds included.
             num_stages: Number of epochs of all runs together.
         """
         for num, cap, what in ((num_runs, MAX_RUNS, "runs"), (num_stages, MAX_STAGES, "epochs")):
             if num > cap:
-                text = f"the study has {num:,} {what} in all; the cap is {cap:,}"
+                text = f"the study has {num:,} {what} in all; at most {cap:,} are allowed"
                 self._read.report((key,) if key in self._written else (), text)
                 return
 
@@ -283,7 +283,7 @@ class StudyReader:
         """Return the configuration that several levels of settings describe; None on a fault.
 
         Args:
-            levels: For example grid point, arm and base; earlier levels have priority.
+            levels: Settings of the grid point, the arm and `base`; earlier levels have priority.
         """
         config, gone = self._read.joined(levels, ("base",))
         if config is None:
@@ -298,17 +298,17 @@ class StudyReader:
     def _prepared(
         self, config: Any, levels: Sequence[Settings]
     ) -> tuple[Any, list[RuleError | DataError]]:
-        """Return the configuration as it will be run, and the errors that prevent running it.
+        """Return the configuration as it will be trained, and the errors that prevent that.
 
         Args:
             config: The configuration as written.
-            levels: Settings that it was built from, used to blame the right one.
+            levels: Settings that it was built from, so that errors name the right one.
         """
         errors: list[RuleError | DataError] = []
         try:
             if "search" in self._written and self._problem.searching.held_out is not None:
                 before, config = flatten(config), self._problem.searching.held_out.hidden(config)
-                after, hint = flatten(config), "a search sets it, leave it out"
+                after, hint = flatten(config), "the search sets this field, leave it out"
                 given = self._read.paths.merged(levels).keys() & before.keys()
                 errors += [
                     RuleError(
@@ -331,10 +331,11 @@ class StudyReader:
         if "search" not in self._written:
             return None
         for key in {"grid", "zip", "exclude"} & self._written.keys():
-            text = "a study has a grid or a search; a search with `sampler: grid` is both"
+            text = "a study cannot have both a grid and a search; to search a grid, set "
+            text += "`sampler: grid` in the search"
             self._read.report((key,), text)
         if "arms" not in self._written:
-            text = "a search needs `arms`, the baselines that its points are compared with"
+            text = "a search needs `arms`, with which its points are compared"
             self._read.report(("search",), text)
         reader = SearchReader(
             self._read.document,
@@ -359,5 +360,6 @@ class StudyReader:
                 *self._problem.reading.infeasible_at(revealed, search.strategy.confirm_seeds),
             )
             for error in errors:
-                self._read.report(("search",), f"confirm: on what was held out too: {error}")
+                text = "confirm: the confirmation runs also use the held-out data, and then"
+                self._read.report(("search",), f"{text} {error}")
         return search

@@ -19,8 +19,8 @@ class Setting:
     """A value for one dotted path, and its place in the study file."""
 
     value: Any
-    """The value, converted to the type of its path. A text if only the tag of a choice is given;
-    `REFUSED` if a fault was reported."""
+    """The value, converted to the type of its field. Text if a choice is given by its tag alone,
+    such as `cutmix`; `REFUSED` if a fault was reported."""
     at: At
 
 
@@ -41,8 +41,9 @@ class TreePaths:
 
         Args:
             kind: Type of the nested dataclass.
-            reserved: Paths that users may not set, with the message for users who do.
-            other_names: The path here for a name that other programs use, such as `learning_rate`.
+            reserved: Messages by path, for paths that users may not set.
+            other_names: Dotted paths by the name that other programs use, such as
+                `optimizer.lr` by `learning_rate`.
         """
         self.kind = kind
         self.reserved = reserved
@@ -53,8 +54,7 @@ class TreePaths:
         chosen = {path: leaf.part for path, leaf in self.leaves.items() if leaf.part.options}
         named = {path.removesuffix(".name") for path, part in chosen.items() if part.is_named}
         self.choices = frozenset(path for path, part in chosen.items() if not part.is_named)
-        """Paths of choices with a tag; a value may be given for the choice, or for fields below it.
-        """
+        """Paths of choices with a tag; a file sets the whole choice, or the fields below it."""
         prefixes = {prefix for path in self.leaves for prefix in above(path)}
         self.groups = {p for p in prefixes if self.choices.isdisjoint([p, *above(p)])}
         """Paths that are nested mappings in a study file."""
@@ -62,20 +62,23 @@ class TreePaths:
             path for path, leaf in self.leaves.items() if leaf.part.default is REQUIRED
             and (self.choices | named).isdisjoint(above(path.removesuffix(".name")))
         )  # fmt: skip
-        """Paths without a default, which every tree of the type must set."""
+        """Paths without a default, which every study file must set."""
 
     def keys(self, path: str) -> list[str]:
-        """Return the nested keys under which a study file has a path: groups, then the rest."""
+        """Return the nested keys for a dotted path: `optimizer`, `lr` for `optimizer.lr`.
+
+        The field of a choice stays one key: `mix`, `law.alpha` for `mix.law.alpha`.
+        """
         names = path.split(".")
         deep = max((n for n in range(len(names)) if ".".join(names[:n]) in self.groups), default=0)
         return [*names[:deep], ".".join(names[deep:])]
 
     def merged(self, levels: Sequence[Settings]) -> dict[str, Any]:
-        """Return one value per path from several levels of settings.
+        """Merge several levels of settings, such as grid point, arm and `base`: one value per path.
 
         Args:
-            levels: Earlier levels have priority. A level that sets a choice as a whole, or only its
-                tag, removes the fields of that choice that later levels set.
+            levels: Settings by dotted path; earlier levels have priority. If a level sets a choice
+                as a whole, or only its tag, the fields of this choice in later levels are ignored.
         """
         given: dict[str, Any] = {}
         for level in reversed(levels):
@@ -85,18 +88,18 @@ class TreePaths:
         return given
 
     def join(self, given: Mapping[str, Any]) -> tuple[Any, frozenset[str], list[RuleError]]:
-        """Build the nested dataclass from values by path, and collect every rule that they break.
+        """Build the nested dataclass from values by dotted path; collect the errors of all rules.
 
-        After a broken rule, the values that it involves are replaced by their defaults, so that the
-        other rules are checked too. Errors that involve only replaced values are not reported
-        again.
+        After a broken rule, its values are replaced by their defaults, so that the other rules are
+        checked too. Errors that involve only replaced values are left out.
 
         Args:
-            given: Values from `merged`; `REFUSED` and missing values count as broken.
+            given: Values by path, from `merged`. Those that are `REFUSED` or missing are replaced
+                too.
 
         Returns:
-            The tree (None if even the defaults break a rule), the replaced paths, and the errors.
-            The tree is the requested one only if no path was replaced.
+            The dataclass (None if even the defaults break a rule), the paths whose values were
+                replaced, and the errors.
         """
         errors: list[RuleError] = []
         gone = {path for path, value in given.items() if value is REFUSED}
@@ -124,7 +127,7 @@ def config_paths(problem: Problem, *, searched: bool = False) -> TreePaths:
         searched: If True, only the paths that a search may vary.
     """
     seed = {"seed": "is not set in a study file; give `seeds`"}
-    told = "cannot be searched: points would not compare"
+    told = "cannot be searched: points with different values here would not be comparable"
     fixed = dict.fromkeys(problem.searching.unsearchable if searched else (), told)
     return TreePaths(
         problem.config, fixed | seed | dict(problem.reading.reserved), problem.reading.other_names
@@ -132,10 +135,10 @@ def config_paths(problem: Problem, *, searched: bool = False) -> TreePaths:
 
 
 def blamed(error: RuleError | DataError, levels: Sequence[Settings]) -> Setting | None:
-    """Return the most specific setting that an error involves; None if it involves none.
+    """Return the most specific setting that an error involves; None if it involves no setting.
 
     Args:
-        error: Names the paths that it involves.
+        error: The error; its `fields` are the dotted paths that it involves.
         levels: Levels of settings, the most specific first.
     """
     for level, field in product(levels, error.fields):
@@ -153,7 +156,7 @@ def above(path: str) -> list[str]:
 def stand_in(hint: Any) -> Any:
     """Return a placeholder value of a type, such as 1 for a number.
 
-    It is used to check rules that do not depend on the value.
+    With placeholders for missing values, rules about the other values can be checked.
     """
     if known := words(hint):
         return known[0]

@@ -1,4 +1,4 @@
-"""TreeReader: read nested dataclasses from a document, and collect the faults."""
+"""TreeReader: read nested dataclasses from a study file, and collect all faults of the file."""
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,17 +18,16 @@ from sweeps.reading.study_keys import range_hint
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, blamed
 
 _MOST_NAMED = 8
-"""Number of arms that an error names if there are more."""
+"""Largest number of arms that a message lists."""
 MAX_HINTS = 20
-"""Number of faults after which no similar name is suggested any longer, because suggestions are
-slow."""
+"""Number of faults after which messages suggest no similar names, because finding them is slow."""
 
 PLUGIN = "--plugin"
-"""Option that loads a plugin; faults of unknown names suggest it."""
+"""Option that loads a plugin; messages about unknown names suggest it."""
 
 
 class TreeReader:
-    """Reads values of a document into a nested dataclass; reports and skips faulty values."""
+    """Reads values of a study file into a nested dataclass; reports and skips faulty values."""
 
     def __init__(
         self,
@@ -40,8 +39,9 @@ class TreeReader:
 
         Args:
             document: Content of a study file; faults are added to it.
-            paths: The paths of the dataclass.
-            elsewhere: Returns names that belong in another place of the file, with their path.
+            paths: The dotted paths of the fields of the dataclass.
+            elsewhere: Returns, for keys that users write in a wrong place of the file, their right
+                path, by key; for messages.
         """
         self._elsewhere = elsewhere
         self.document = document
@@ -51,16 +51,17 @@ class TreeReader:
     def report(
         self, at: At, text: str, word: str = "", known: Iterable[str] = (), noun: str = ""
     ) -> None:
-        """Add a fault at a path of the document; suggest a similar known word, if there is one.
+        """Add a fault to the document; suggest the known word that is most similar to a wrong one.
 
-        If a plugin may define the unknown word, the message says how to load the plugin.
+        If a plugin may define the wrong word, the message also says how to load a plugin.
 
         Args:
-            at: Path of the fault.
+            at: Path of the fault in the file.
             text: Text of the message.
             word: A word that may be misspelt; empty for none.
             known: Words that would be correct.
-            noun: Noun of the registry that lacks the word; empty if no registry has such words.
+            noun: Kind of plugin part that the word should name, such as `model`; empty if plugins
+                do not define such words.
         """
         plugin = (
             f"; if a plugin defines this {noun}, add {PLUGIN} FILE" if noun in REGISTERS else ""
@@ -71,13 +72,18 @@ class TreeReader:
         return did_you_mean(word, known) if word and len(self.faults) < MAX_HINTS else ""
 
     def mapping(self, value: Any, at: At) -> Mapping[str, Any]:
-        """Return a value if it is a mapping; otherwise report it and return an empty mapping."""
+        """Check that a value is a mapping and return it; otherwise report a fault and return {}.
+
+        Args:
+            value: The value in the file.
+            at: Its path in the file.
+        """
         if not isinstance(value, dict | Refused):
             self.report(at, f"expected a mapping, got {shown(value)}")
         return value if isinstance(value, dict) else {}
 
     def filled(self, value: Any, at: At, what: str) -> Mapping[At, Any]:
-        """Return the items of a non-empty list, by path; for any other value, report a fault.
+        """Return the items of a list by their path; report a fault if it is empty or no list.
 
         Args:
             value: The value in the file.
@@ -90,13 +96,13 @@ class TreeReader:
         return {(*at, number): item for number, item in enumerate(items)}
 
     def value(self, hint: Any, value: Any, at: At, noun: str = "") -> Any:
-        """Return a value converted to a type; `REFUSED` if it or one of its parts has a fault.
+        """Return a value converted to a type; report faults and return `REFUSED` if that fails.
 
         Args:
             hint: The type, as a field annotation; `object` to return the value unchanged.
             value: The value in the file.
             at: Its path in the file.
-            noun: Noun of the registry that has the values of the type, if the type does not say.
+            noun: Kind of plugin part that the value names, such as `model`, for messages.
         """
         if hint is object:
             return value
@@ -128,20 +134,29 @@ class TreeReader:
         return REFUSED
 
     def section(self, value: Any, at: At) -> tuple[Any, frozenset[str]]:
-        """Return the dataclass for a mapping, and its paths replaced by defaults; report faults.
+        """Build the dataclass that a mapping in the file describes; report every fault.
 
         Args:
             value: The mapping in the file.
             at: Its path in the file.
+
+        Returns:
+            The dataclass, with defaults in place of faulty values; None if even the defaults break
+                a rule. Then the dotted paths of the faulty values.
         """
         return self.joined([self.nested(value, at)], at)
 
     def joined(self, levels: Sequence[Settings], at: At) -> tuple[Any, frozenset[str]]:
-        """Return the dataclass for settings, and its paths replaced by defaults; report faults.
+        """Build the dataclass from several levels of settings; report every fault.
 
         Args:
-            levels: Levels of settings; earlier levels have priority.
-            at: Path to report for faults that no given value causes.
+            levels: Settings by dotted path, for example of a grid point, an arm and `base`. Earlier
+                levels have priority.
+            at: Path to report for faults that no given value causes, such as a missing key.
+
+        Returns:
+            The dataclass, with defaults in place of faulty values; None if even the defaults break
+                a rule. Then the dotted paths of the faulty values.
         """
         given = self.paths.merged(levels)
         for name in self.paths.required:
@@ -153,7 +168,9 @@ class TreeReader:
         return tree, gone
 
     def blame(self, error: RuleError | DataError, levels: Sequence[Settings], at: At) -> None:
-        """Report an error at the most specific setting that it involves, one mistake a line.
+        """Report an error at the place of the setting that caused it; one fault per line of text.
+
+        If several settings are involved, this is the place of the most specific one.
 
         Args:
             error: The broken rule.
@@ -166,12 +183,13 @@ class TreeReader:
             self.report(missing if setting is None else setting.at, line)
 
     def nested(self, value: Any, at: At, prefix: str = "") -> dict[str, Setting]:
-        """Return the settings in a mapping whose groups are nested mappings, by dotted path.
+        """Read settings from a mapping such as `{mix: {law: erm}}`; return them by dotted path.
 
         Args:
             value: The mapping.
             at: Its path in the file.
-            prefix: Dotted path of the group, with a final dot; empty for the whole dataclass.
+            prefix: Dotted path of the fields that the mapping sets, with a final dot, such as
+                `mix.`; empty for the whole dataclass.
         """
         leaves = self.paths.leaves
         if not isinstance(value, dict):
@@ -202,7 +220,14 @@ class TreeReader:
         return {"name": name, **content} if is_whole and isinstance(content, dict) else value
 
     def dotted(self, value: Any, at: At) -> dict[str, Setting]:
-        """Return the settings in a mapping with dotted keys; groups may be nested mappings."""
+        """Read settings from a mapping such as `{mix.law: erm}`; return them by dotted path.
+
+        A group of fields may also be a nested mapping.
+
+        Args:
+            value: The mapping.
+            at: Its path in the file.
+        """
         if not isinstance(value, dict):
             return self.nested(value, at)
         settings: dict[str, Setting] = {}
@@ -215,7 +240,13 @@ class TreeReader:
         return settings
 
     def setting(self, path: str, value: Any, at: At) -> Setting:
-        """Return the setting for a dotted path, with its value converted to the path's type."""
+        """Convert a value to the type of the field at a dotted path; return it with its place.
+
+        Args:
+            path: Dotted path of the field, such as `mix.law`.
+            value: The value in the file.
+            at: Its path in the file.
+        """
         part, reserved = self.paths.leaves[path].part, self.paths.reserved
         for tag, content in value.items() if part.options and isinstance(value, dict) else ():
             for key in content if isinstance(content, dict) else ():
@@ -226,14 +257,19 @@ class TreeReader:
         return Setting(value=read, at=at)
 
     def is_path(self, path: str, at: At) -> bool:
-        """Return True if a dotted path names one value of the dataclass; report it if not."""
+        """Return True if a dotted path names a field that can be set; otherwise report a fault.
+
+        Args:
+            path: Dotted path, such as `mix.law`.
+            at: Path in the file to report.
+        """
         if path in self.paths.leaves:
             return True
         if path in self.paths.reserved:
             self.report(at, self.paths.reserved[path])
         elif path in self.paths.groups:
             inside = ", ".join(known for known in self.paths.leaves if known.startswith(f"{path}."))
-            self.report(at, f"names a group of values; give one of {inside}")
+            self.report(at, f"{path} is a group of values; write one of {inside}")
         else:
             hint = self._other_name(path) or self._hint(path, self.paths.leaves)
             self.report(at, f"unknown path{hint}")
@@ -245,7 +281,7 @@ class TreeReader:
             self.report(at, f"{key!r} {self.paths.reserved[path]}")
         elif path in leaves or path in self.paths.groups:
             nested = path.replace(".", ": {", 1)
-            self.report(at, f"unknown key {key!r}; this is nested, write {nested}: ...}}")
+            self.report(at, f"unknown key {key!r}; write it as nested keys, {nested}: ...}}")
         else:
             inside = [name.removeprefix(prefix) for name in leaves if name.startswith(prefix)]
             siblings = dict.fromkeys(name.partition(".")[0] for name in inside)
@@ -259,10 +295,10 @@ class TreeReader:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ` (did you mean X?)` with the most similar known word; empty if none is similar.
+    """Return ` (did you mean X?)`, X being the most similar known word; empty if none is similar.
 
-    The last part of a dotted path is enough: `lr` finds `optimizer.lr`. Only the first 1,000 known
-    words are compared.
+    For dotted paths, a similar last part is enough: `lr` finds `optimizer.lr`. Only the first 1,000
+    known words are compared.
     """
     known = list(islice(known, 1000))
     by_tail = {path.rpartition(".")[2]: path for path in reversed(known)}
@@ -273,7 +309,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def named(word: str, known: Iterable[str]) -> str:
-    """Return known words as text; of many only those most similar to a word, and their number."""
+    """List known words as text, at most 8: those most similar to a word, and the number of others.
+
+    Args:
+        word: A word that is not known.
+        known: The known words.
+    """
     known = list(known)
     if len(known) <= _MOST_NAMED:
         return ", ".join(known)

@@ -92,7 +92,7 @@ def test_a_run_into_a_full_bucket_ends_with_one_line(
 ) -> None:
     said = _said(command_line(), "run", *STUDY, "--store", "s3://full/store", code=1)
     assert said.startswith("s3://full/store: full, or over its quota (QuotaExceeded); ")
-    assert said.endswith("`mixsweep store prune STUDY` says what can be freed")
+    assert said.endswith("`mixsweep store prune STUDY` shows what can be freed")
 
 
 @pytest.mark.long
@@ -115,7 +115,7 @@ def test_every_command_works_from_a_machine_that_has_only_the_address(
         mixsweep("report", *task.arguments)
     assert reported.report("digits", "runs.csv") == local.report("digits", "runs.csv")
     assert "3 finished runs of 3 are in MLflow" in laptop()("sync", *task.arguments).stdout
-    assert "all is well" in laptop()("store", "verify").stdout
+    assert "every file is intact" in laptop()("store", "verify").stdout
     states = sum(stage.state is not None for stage in Store(url).stages())
     pruned = laptop()("store", "prune", "digits", "--yes").stdout
     assert "freed 0.0 MB" in pruned, "each state is one that a longer run would start from"

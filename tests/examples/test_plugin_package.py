@@ -43,7 +43,7 @@ def test_the_example_package_passes_the_plugin_checks(
 ) -> None:
     mixsweep = command_line(PYTHONPATH=installed)
     checked = mixsweep("check", "mixsweep-example").stdout
-    assert checked.endswith("every contract holds\n")
+    assert checked.endswith("the plugin keeps every rule\n")
     assert {line.split(":")[0].split("  ")[-1].strip() for line in checked.splitlines()} >= {
         "law triangular", "operation stripes", "model two-layer-norm", "probe confidence",
         "dataset gratings",

@@ -77,7 +77,7 @@ def test_a_point_whose_seeds_diverge_fails_and_the_search_goes_on(
     assert len(failures) == 2, "the seeds that are compared first are enough to fail a point"
     with Launch(mixsweep, Task(str(file)), "--slots", "1") as launch:
         said = launch.end(1).stderr
-    assert "2 told, 0 open; 6 runs stored" in said
+    assert "2 evaluated, 0 open; 6 runs stored" in said
     assert " starts" not in said
 
 

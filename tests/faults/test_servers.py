@@ -62,7 +62,7 @@ def test_killed_workers_and_a_killed_driver_lose_nothing_on_servers(
         task, mixsweep, undisturbed,
         acknowledged=acknowledged, store=url, database=tracking.backend,
     )  # fmt: skip
-    assert "all is well" in mixsweep("store", "verify", "--store", url).stdout
+    assert "every file is intact" in mixsweep("store", "verify", "--store", url).stdout
 
 
 AUTHENTICATION = """[mlflow]

@@ -55,7 +55,7 @@ def test_a_command_that_only_shows_something_succeeds_unless_its_output_is_lost(
     done = ran(state, name, *study, *options, home=tmp_path)
     assert done.returncode == (1 if state == "stdout full" else 0), done.stderr
     if state == "stdout full":
-        assert done.stderr.endswith("what was written is incomplete\n")
+        assert done.stderr.endswith("the printed text is incomplete\n")
 
 
 def launched(state: str, home: Path, *options: str) -> tuple[int, str, bool]:
@@ -122,8 +122,8 @@ def test_an_error_that_nobody_foresaw_is_one_line_and_the_hook_hears_of_it(tmp_p
     assert (done.returncode, told.read_text()) == (1, "1\n")
     (traced,) = place.glob("mixsweep-error-*.txt")
     assert done.stderr == (
-        "an error in mixsweep itself (ZeroDivisionError: of ours); what is stored stays; please "
-        f"report it with {traced}\n"
+        "an error in mixsweep itself (ZeroDivisionError: of ours); stored results are kept; please "
+        f"report this error with the file {traced}\n"
     )
     assert "in plan_study\nZeroDivisionError: of ours" in traced.read_text()
     assert traced.stat().st_mode & 0o077 == 0
@@ -156,7 +156,8 @@ def test_an_error_for_lack_of_memory_is_one_sentence_and_no_error_of_ours(tmp_pa
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 1
-    assert done.stderr.startswith("this process lacks memory (MemoryError); what is stored stays; ")
+    said = "this process lacks memory (MemoryError); stored results are kept; "
+    assert done.stderr.startswith(said)
     assert not list(tmp_path.glob("mixsweep-error-*"))
 
 

@@ -34,7 +34,7 @@ def ran(place: Path, *arguments: str, **home: str) -> "subprocess.CompletedProce
 def test_without_a_home_a_command_says_one_line(tmp_path: Path, command: str) -> None:
     done = ran(tmp_path, *command.split())
     assert done.returncode == 2
-    said = "user 54321 has no home directory; set HOME to a folder that it can write\n"
+    said = "user 54321 has no home directory; set HOME to a folder that this user can write to\n"
     assert done.stderr == said
 
 

@@ -14,8 +14,8 @@ Line = Callable[..., CommandLine]
 @pytest.mark.parametrize(
     ("parts", "code", "expected"),
     [
-        ((TINY,), 0, "every contract holds"),
-        ((TINY.replace("nn.GELU(),", "nn.Dropout(0.5),"),), 1, "1 broken contract"),
+        ((TINY,), 0, "the plugin keeps every rule"),
+        ((TINY.replace("nn.GELU(),", "nn.Dropout(0.5),"),), 1, "1 broken rule"),
         ((TINY, "import torch\n"), 0, "advice  import torch inside functions"),
         (("1 / 0",), 2, ""),
     ],

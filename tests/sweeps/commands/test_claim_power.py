@@ -27,8 +27,9 @@ def test_the_power_of_a_claim_is_that_of_its_family() -> None:
     assert first["found_sd"] == second["found_sd"] == detectable_difference(5, 2)
     assert second["never_below"] is None
     lines = spell_powers(study, [first, second])
-    assert lines[0].startswith("0: n = 5 finds 2.1 sd over seeds 4 times in 5, and nothing below ")
-    assert lines[1] == "1: n = 5 finds 2.1 sd over seeds 4 times in 5"
+    found = "n = 5 detects 2.1 sd over seeds with power 0.8"
+    assert lines[0].startswith(f"0: {found}, and nothing below ")
+    assert lines[1] == f"1: {found}"
 
 
 def test_below_the_stated_difference_no_runs_are_told_apart_and_above_it_some_are() -> None:

@@ -157,7 +157,7 @@ def test_mixed_protocols_are_refused_by_what_differs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ((), "one study in one home is one column"),
+        ((), "one study in one home has nothing to compare with"),
         (("--home", "b", "--arms", "erm", "uniform"), "--arms needs a single --home"),
         (("--home", "b", "--metric", "test/nll"), "--metric needs --arms"),
         (("--home", "b", "--store", "c"), "--store allows at most one --home"),

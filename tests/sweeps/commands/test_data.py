@@ -38,7 +38,7 @@ def test_a_sound_folder_is_counted_by_class_with_what_is_odd(folder: Path) -> No
     assert said.stdout.splitlines() == [
         "cat: 3 training, 1 test images",
         "dog: 2 training, 1 test images",
-        "1 have transparent pixels; set data.background; the first: train/cat/2.png",
+        "1 images have transparent pixels; set data.background; the first: train/cat/2.png",
         "1 test images are training images too; the first: dog/0.png",
     ]
 
@@ -113,7 +113,7 @@ def test_equal_images_and_names_that_are_one_on_some_disks_are_named_in_pairs(fo
     original = dog.read_bytes()
     dog.write_bytes((cats / "1.png").read_bytes())
     assert check(folder).stdout.splitlines()[2:] == [
-        "1 training images have the bytes of another; the first: dog/0.png, like cat/1.png",
+        "1 training images are identical files of another; the first: dog/0.png, like cat/1.png",
         "1 images are in two classes of train/, so that a label is wrong; "
         "the first: dog/0.png, like cat/1.png",
     ]
@@ -121,7 +121,7 @@ def test_equal_images_and_names_that_are_one_on_some_disks_are_named_in_pairs(fo
     (cats / "2.png").write_bytes((cats / "1.png").read_bytes())
     (cats / "1.PNG").write_bytes((cats / "1.png").read_bytes())
     assert check(folder).stdout.splitlines()[2:] == [
-        "2 training images have the bytes of another; the first: cat/1.png, like cat/1.PNG",
+        "2 training images are identical files of another; the first: cat/1.png, like cat/1.PNG",
         "1 names differ only in capitals or in how an accent is written; "
         "the first: cat/1.PNG and cat/1.png",
     ]

@@ -23,7 +23,7 @@ def test_the_command_learns_study_code_and_report(tmp_path: Path) -> None:
 def test_a_command_that_fails_is_said(capfd: pytest.CaptureFixture[str]) -> None:
     Ending(command="echo out; exit 7", study="digits").close(0)
     said = capfd.readouterr()
-    assert (said.out, said.err) == ("", "out\n--on-finish: the command exited with 7\n")
+    assert (said.out, said.err) == ("", "out\n--on-finish: the shell command exited with 7\n")
 
 
 def test_without_a_command_nothing_happens(capfd: pytest.CaptureFixture[str]) -> None:
@@ -51,7 +51,7 @@ def test_an_interrupt_ends_the_command_with_what_it_has_started(
     process.send_signal(number)
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out) == (0, "130\n")
-    assert err == "--on-finish: the command was interrupted\n"
+    assert err == "--on-finish: the shell command was interrupted\n"
     give_up_at = time.monotonic() + 10
     with contextlib.suppress(psutil.NoSuchProcess):
         while sleeper.status() != psutil.STATUS_ZOMBIE:

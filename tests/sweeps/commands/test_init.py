@@ -20,7 +20,7 @@ def test_the_files_check_and_run_as_they_are(command_line: Line, tmp_path: Path)
     assert "next   " in mixsweep("init", str(folder)).stdout
     plugin, study = str(folder / "plugin.py"), str(folder / "study.yaml")
     checked = mixsweep("check", plugin).stdout
-    assert checked.endswith("every contract holds\n")
+    assert checked.endswith("the plugin keeps every rule\n")
     assert "operation halves: changing a field changes the keys" in checked
     assert mixsweep.json("plan", study, "--plugin", plugin)["to_run"] == 9
     named = (folder / "study.yaml").read_text().splitlines()[0]

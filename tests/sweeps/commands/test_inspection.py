@@ -119,10 +119,10 @@ def test_plan_and_status_of_a_search_count_the_points_of_its_history(
     points = told(look("status", file, "--json"))["points"]
     assert (points["expected"], points["asked"], points["finished"]) == (6, 4, 0)
     assert (
-        "points    6 (adaptive: which points is not known yet), 4 known"
+        "points    6 (adaptive: later points depend on results), 4 known"
         in look("plan", file).stdout
     )
-    assert "points    4 of 6 asked, 0 trained" in look("status", file).stdout
+    assert "points    4 of 6 proposed, 0 trained" in look("status", file).stdout
 
 
 def test_a_status_tells_the_arms_the_failures_and_the_driver(tmp_path: Path, look: Look) -> None:

@@ -19,6 +19,6 @@ def test_the_site_of_a_home_is_written(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_a_home_without_a_report_is_refused(tmp_path: Path) -> None:
     arguments = ["publish", "--home", str(tmp_path / "home"), "--out", str(tmp_path / "site")]
-    with pytest.raises(RefusedError, match="holds no report"):
+    with pytest.raises(RefusedError, match="contains no report"):
         commands.main(arguments, standalone_mode=False)
     assert not (tmp_path / "site").exists()

@@ -91,7 +91,7 @@ def test_a_store_elsewhere_is_named_by_option_or_environment(
         ([], {"MIXSWEEP_STORE": store.url}),
     ):
         said = CliRunner().invoke(commands, ["store", "verify", *home, *arguments], env=environment)
-        assert (said.exit_code, said.output) == (0, "all is well\n")
+        assert (said.exit_code, said.output) == (0, "every file is intact\n")
 
 
 def test_an_unknown_study_is_refused_before_the_store_is_read(
@@ -151,7 +151,7 @@ def test_predictions_that_are_to_be_kept_are_not_listed_for_removal(
     assert (said.return_value, said.stderr) == (DONE, "")
     assert "predictions of" not in said.output
     said = mixsweep("prune", file, "--predictions")
-    assert said.stderr == "nothing was removed; add --yes\n"
+    assert said.stderr == "nothing was deleted; add --yes to delete\n"
 
 
 def test_a_store_is_listed_with_overrides(
@@ -170,7 +170,10 @@ def test_prune_lists_first_and_removes_only_when_told_to(
 ) -> None:
     first, *_ = [store_stage(store, study.runs()[0], epochs, 2 * MB) for epochs in (1, 2, 3)]
     listed = mixsweep("prune", file)
-    assert (listed.return_value, listed.stderr) == (DONE, "nothing was removed; add --yes\n")
+    assert (listed.return_value, listed.stderr) == (
+        DONE,
+        "nothing was deleted; add --yes to delete\n",
+    )
     assert listed.stdout.endswith(f"\ndigits  state of 1 epochs, stage {first}\n")
     assert sum(store.keys().values()) == 3
     assert "2.0" in mixsweep("list", file).output
@@ -232,7 +235,7 @@ def test_verify_names_what_is_damaged_and_exits_1(
 ) -> None:
     keys = [store_stage(store, run, 1, b"weights") for run in study.runs()[:3]]
     sound = mixsweep("verify")
-    assert (sound.return_value, sound.output) == (DONE, "all is well\n")
+    assert (sound.return_value, sound.output) == (DONE, "every file is intact\n")
     _state_of(store, keys[0]).write_bytes(b"other bytes")
     _state_of(store, keys[1]).unlink()
     damaged = mixsweep("verify")
@@ -253,7 +256,7 @@ def test_a_store_of_damaged_files_alone_is_not_empty(
     assert mixsweep("verify").return_value == SOME_FAILED
     assert store.keys() == {}
     assert mixsweep("list").stdout.endswith("\n1 damaged files are in quarantine/\n")
-    assert mixsweep("verify").output == "all is well\n"
+    assert mixsweep("verify").output == "every file is intact\n"
 
 
 def test_the_states_of_a_run_that_is_shared_are_freed_for_both(
@@ -278,8 +281,10 @@ def test_a_study_that_cannot_be_read_is_named_where_its_files_are_counted(
     said = mixsweep("list")
     assert said.return_value == DONE
     assert said.stdout.splitlines()[1].split()[:2] == ["(others)", "1"]
-    assert said.stderr.startswith("digits is counted in (others), for it cannot be read: digits@")
-    assert "was launched with --plugin mine.py; give this option here too" in said.stderr
+    assert said.stderr.startswith(
+        "digits is counted in (others), because this study cannot be read: digits@"
+    )
+    assert "this study was launched with --plugin mine.py; add this option" in said.stderr
     assert mixsweep("list", file).stderr == ""
 
 
@@ -325,4 +330,6 @@ def test_points_of_a_search_belong_to_it_where_its_history_is_known(
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged" / "optuna.db").write_text("no database")
     said = mixsweep("list", "--store", store.url, home=tmp_path / "damaged")
-    assert said.stderr.startswith(f"{study.name} is counted in (others), for it cannot be read: ")
+    assert said.stderr.startswith(
+        f"{study.name} is counted in (others), because this study cannot be read: "
+    )

@@ -11,5 +11,5 @@ def test_a_named_store_is_the_store_of_the_job() -> None:
 def test_without_a_name_the_variable_of_the_head_may_choose_the_store() -> None:
     said = _shown_store({"--home": "/runs"}, "/runs/store")
     assert said == (
-        "/runs/store on the cluster, or what MIXSWEEP_STORE is where its head was started"
+        "/runs/store on the cluster, unless MIXSWEEP_STORE was set when its head node was started"
     )

@@ -75,11 +75,12 @@ def test_a_database_that_no_waiting_mends_is_named_at_once(
     sound = database.read_bytes()
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = 'ffffffffffff'")
-    newer = f"{database} is of another version of MLflow than the one here "
+    newer = f"{database} was written by another version of MLflow than the installed one "
     assert _refused(mixsweep).startswith(newer)
     database.write_bytes(sound)
     DAMAGES["a folder"](lock)
-    assert _refused(mixsweep).startswith(f"{lock} is no file; it contains no data: remove it")
+    told = f"{lock} is no file; a lock file contains no data: remove it"
+    assert _refused(mixsweep).startswith(told)
     shutil.rmtree(lock)
     mixsweep("sync", "digits")
 

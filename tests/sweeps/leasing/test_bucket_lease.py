@@ -257,7 +257,7 @@ def test_a_server_that_ignores_the_condition_is_refused(
 
 
 def test_a_store_that_does_not_decide_who_is_first_is_refused() -> None:
-    with pytest.raises(StoreError, match="which of two drivers is first"):
+    with pytest.raises(StoreError, match="cannot guarantee that only one driver trains a study"):
         Lease.acquire(Store("http://127.0.0.1:9/store"), "table1", "run")
 
 

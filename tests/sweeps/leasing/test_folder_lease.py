@@ -81,7 +81,7 @@ def test_a_driver_that_failed_to_take_over_leaves_the_study_free(
 def test_a_holder_that_has_not_written_who_it_is_still_holds(store: Store, tmp_path: Path) -> None:
     with Lease.acquire(store, "table1", "run"):
         (tmp_path / "store" / "leases" / "table1.json").unlink()
-        text = "study 'table1' is already run by another process; wait for it or stop it first"
+        text = "study 'table1' is already run by another process; wait until it ends, or stop it"
         with pytest.raises(StudyBusyError, match=f"^{re.escape(text)}$"):
             Lease.acquire(store, "table1", "run")
 
@@ -185,7 +185,7 @@ def test_damage_is_told_in_a_line_that_names_the_file(
     leave_a_lease(store, 1)
     lock, holder = caplog.messages
     assert lock.endswith("leases/table1.lock is no file; moved to quarantine")
-    assert holder.endswith("leases/table1.json is damaged; treated as absent")
+    assert holder.endswith("leases/table1.json is damaged; it is ignored and written again")
 
 
 def test_fields_that_a_later_version_added_to_a_lease_are_ignored(store: Store) -> None:

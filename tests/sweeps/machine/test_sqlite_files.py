@@ -51,7 +51,8 @@ def test_a_file_that_is_no_database_is_named_in_one_line_with_what_brings_it_bac
     said = str(caught.value)
     assert said.startswith(f"{home.folder / name} ")
     assert "\n" not in said
-    assert (f"safe to remove it, and {SYNC} restores it" in said) == (name == "mlflow.db")
+    restored = f"all its data is in the store: {SYNC} restores it"
+    assert (restored in said) == (name == "mlflow.db")
     assert ("restore a copy" in said) == (name == "optuna.db")
 
 
@@ -92,7 +93,7 @@ def test_anything_but_a_file_beside_a_database_is_named(
         require(home)
     said = str(caught.value)
     assert said.startswith(f"{beside} is ")
-    assert said.endswith("move it away")
+    assert said.endswith("move what is there to another path")
     assert "\n" not in said
 
 
@@ -158,7 +159,7 @@ def test_anything_but_a_file_in_the_place_of_a_lock_is_named(tmp_path: Path, dam
         pass
     DAMAGES[damage](tmp_path / "mlflow.db.lock")
     with (
-        pytest.raises(DatabaseError, match=r"mlflow\.db\.lock .* it contains no data"),
+        pytest.raises(DatabaseError, match=r"mlflow\.db\.lock .* a lock file contains no data"),
         alone(file),
     ):
         pass

@@ -44,7 +44,7 @@ def test_a_study_says_what_it_compares_with_and_how(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("untrained", "message"),
     [
-        ("{erm: {test/error: 0.03}}", "names an arm; write it under references"),
+        ("{erm: {test/error: 0.03}}", "names an arm of the study; write its numbers under"),
         ("{AlignMix: {test/eror: 0.03}}", "test/eror"),
         ("{AlignMix: {test/error: low}}", "expected a number"),
         ("[0.03]", "untrained"),
@@ -98,7 +98,7 @@ def test_a_claim_about_predictions_takes_no_read_out(tmp_path: Path) -> None:
     (refusal,) = refusals(
         tmp_path, f"{HELD_OUT}claims:\n{predicted.replace('}', ', readout: averaged}')}"
     )
-    assert "predicted/scaled_brier is of the last epoch, so it takes no readout" in refusal
+    assert "predicted/scaled_brier is computed at the last epoch only; remove `readout`" in refusal
     (refusal,) = refusals(tmp_path, f"{ARMS}claims:\n{predicted.replace('brier', 'brie')}")
     assert "did you mean predicted/scaled_brier" in refusal
 
@@ -115,7 +115,7 @@ def test_an_arm_of_a_grid_may_be_named(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("grid: {optimizer.lr: [0.1, 0.2]}\nbaseline: erm\n",
-         "8: baseline: names no arm of the study, got 'erm'; erm is trained as erm lr=0.1, "
+         "8: baseline: names no arm of the study, got 'erm'; its grid points are erm lr=0.1, "
          "erm lr=0.2"),
         ("baseline: emr\n",
          "7: baseline: names no arm of the study, got 'emr' (did you mean erm?)"),
@@ -130,7 +130,8 @@ def test_an_arm_of_a_grid_may_be_named(tmp_path: Path) -> None:
         ("references: {emr: {test/error: 1}}\n",
          "7: references.emr: names no arm of the study, got 'emr' (did you mean erm?)"),
         ("references: {erm: {test/eror: 1}}\n",
-         "7: references.erm.test/eror: names no metric, got 'test/eror' (did you mean *"),
+         "7: references.erm.test/eror: names no metric of the problem, got 'test/eror' (did you "
+         "mean *"),
         ("references: {erm: {test/error: low}}\n",
          "7: references.erm.test/error: expected a number, got text 'low'"),
         ("references: [erm]\n", "7: references: expected a mapping, got ['erm']"),
@@ -138,7 +139,7 @@ def test_an_arm_of_a_grid_may_be_named(tmp_path: Path) -> None:
         (f"claims:\n{CLAIM}".replace("uniform, erm", "uniform, emr"),
          "8: claims[0]: names no arm of the study, got 'emr' (did you mean erm?)"),
         (f"claims:\n{CLAIM}".replace("test/error", "test/eror"),
-         "8: claims[0]: names no metric, got 'test/eror' (did you mean test/error?)"),
+         "8: claims[0]: names no metric of the problem, got 'test/eror' (did you mean *"),
         (f"claims:\n{CLAIM}".replace("less", "lees"),
          "10: claims[0].that.lees: unknown key 'lees' (did you mean less?)"),
         (f"claims:\n{CLAIM}".replace("uniform, erm", "uniform, true"),
@@ -312,11 +313,11 @@ def test_a_read_out_by_validation_needs_validation_and_test_images(
         BestValidation(), EarlyStopping(patience=2),
     }  # fmt: skip
     (line,) = refusals(tmp_path, ARMS + readout)
-    assert "needs validation images, and erm has none; set data.val_size" in line
+    assert "needs validation images, and arm erm has none; set data.val_size" in line
     (line,) = refusals(
         tmp_path, HELD_OUT.replace("val_size: 100", "val_size: 100, test: false") + readout
     )
-    assert line.endswith("needs test images, and erm has none")
+    assert line.endswith("needs test images, and arm erm has none")
     claims = f"claims:\n{CLAIM}"
     sensitivity = f"sensitivity: {{readout: [{written}]}}\n"
     (line,) = refusals(tmp_path, ARMS + claims + sensitivity)
@@ -329,7 +330,7 @@ def test_a_claim_on_the_images_that_choose_its_epoch_is_refused(tmp_path: Path) 
     that = "{less: [uniform, erm], metric: val/error, readout: best_validation}"
     claims = f"claims:\n  - {{says: a, source: b, that: {that}}}\n"
     (line,) = refusals(tmp_path, HELD_OUT + claims)
-    assert "is chosen by the validation images, so val/error would flatter every arm" in line
+    assert "is chosen by the validation images, so val/error would be too good" in line
     claims = claims.replace("val/error", "test/error")
     assert read(tmp_path, HELD_OUT + claims).claims[0].that.readout == BestValidation()
 
@@ -350,7 +351,7 @@ def test_a_study_may_name_its_headline_metric(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("metric", "message"),
     [
-        ("test/acuracy", "names no metric, got 'test/acuracy'"),
+        ("test/acuracy", "names no metric of the problem, got 'test/acuracy'"),
         (
             "val/error",
             "arm erm does not record val/error at each evaluation: it has no validation images; "
@@ -360,7 +361,7 @@ def test_a_study_may_name_its_headline_metric(tmp_path: Path) -> None:
             "test/auroc",
             "arm erm does not record test/auroc at each evaluation: add the probe scores to probes",
         ),
-        ("predicted/auroc", "predicted/auroc is computed from predictions, and no record holds it"),
+        ("predicted/auroc", "predicted/auroc is computed from predictions, and is not recorded"),
     ],
 )
 def test_a_headline_that_some_arm_does_not_record_is_refused(
@@ -465,7 +466,7 @@ def test_a_read_out_of_a_claim_needs_its_evaluations_in_the_arms_of_that_claim_a
     of_long = arms + claim + that.replace("ARM", "a")
     assert read(tmp_path, of_long).claims[0].that.readout == Peak()
     (refusal,) = refusals(tmp_path, of_long.replace("[a,", "[c,"))
-    assert "needs 3, and c has 2" in refusal
+    assert "needs 3 evaluations, and arm c has 2" in refusal
 
 
 TWINS = ARMS + (
@@ -541,4 +542,4 @@ def test_percent_in_the_place_of_a_fraction_is_named(tmp_path: Path) -> None:
     for that in ("less: [erm, 10]", "within: [uniform, erm], margin: 3", "greater: [erm, 5.2]"):
         claim = f"- {{says: a, source: b, that: {{{that}, metric: test/error}}}}\n"
         (line,) = refusals(tmp_path, f"{ARMS}claims:\n{claim}")
-        assert line.endswith("; a file has fractions: 10 % is 0.1")
+        assert line.endswith("; a study file has fractions: write 0.1 for 10 %")

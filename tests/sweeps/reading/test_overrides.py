@@ -69,8 +69,9 @@ BAD = {
     "base.epochs=\udcff": "base.epochs=\\udcff: base.epochs: not UTF-8 text",
     "study.x=1": "study.x=1: study.x: unknown key 'study.x' (did you mean study?)",
     "claims.x=1": "claims.x=1: claims.x: unknown key 'claims.x' (did you mean claims?)",
-    "arms.b.epochs=1": "arms.b.epochs=1: arms.b.epochs: names no arm of the file; its arms: a, a.b",
-    "arms.ab=1": "arms.ab=1: arms.ab: names no arm of the file; its arms: a, a.b",
+    "arms.b.epochs=1": "arms.b.epochs=1: arms.b.epochs: names no arm of the study file; its arms "
+    "are: a, a.b",
+    "arms.ab=1": "arms.ab=1: arms.ab: names no arm of the study file; its arms are: a, a.b",
     "arms.a.epoch=1": "arms.a.epoch=1: arms.a.epoch: unknown path (did you mean epochs?)",
     "arms.a.epochs=0": "arms.a.epochs=0: arms.a.epochs: `epochs >= 1` must hold, got (epochs=0).",
     "grid.lr=[1]": "grid.lr=[1]: grid.lr: unknown path (did you mean optimizer.lr?)",
@@ -78,7 +79,7 @@ BAD = {
     "budget.hour=3": "budget.hour=3: budget.hour: unknown key 'hour' (did you mean hours?)",
     "seeds=[1": "seeds=[1: seeds: not valid YAML: while parsing a flow sequence, "
     "did not find expected ',' or ']' (column 1)",
-    "seeds=\n3\n---\n4": "seeds=\\n3\\n---\\n4: seeds: expected one document",
+    "seeds=\n3\n---\n4": "seeds=\\n3\\n---\\n4: seeds: expected one document, got a second",
     "problem=image": "problem=image: problem: expected one of images, *(did you mean images?)"
     "; if a plugin defines this problem, add --plugin FILE",
 }
@@ -129,7 +130,7 @@ def test_the_names_of_each_register_occur_among_the_unknown_ones() -> None:
 def test_an_arm_of_a_file_without_arms_is_none(tmp_path: Path) -> None:
     for text in (SMALL, SMALL + "grid: {optimizer.lr: [0.1]}\n"):
         (line,) = refusals(tmp_path, text, "arms.a.epochs=3")
-        said = "names no arm of the file; its arms: none"
+        said = "names no arm of the study file; its arms are: none"
         assert line == f"--set arms.a.epochs=3: arms.a.epochs: {said}"
 
 
@@ -149,7 +150,8 @@ def test_an_override_leads_into_nothing_that_has_no_parts(
 ) -> None:
     document = document_of(SMALL + text)
     override(document, spelled)
-    assert [str(fault) for fault in document.faults] == [f"--set {spelled}: {path}: has no parts"]
+    said = "is one value, so nothing can be set inside it"
+    assert [str(fault) for fault in document.faults] == [f"--set {spelled}: {path}: {said}"]
     assert document.value == document_of(SMALL + text).value
 
 

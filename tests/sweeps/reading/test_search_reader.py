@@ -11,12 +11,12 @@ BAD = {
     "test objective": (
         "val/error",
         "test/error",
-        "16: search.objective: only val/* may be searched, got 'test/error': *",
+        "16: search.objective: a search must use validation metrics *, got 'test/error'",
     ),
     "test among objectives": (
         "val/error",
         "[val/nll, test/nll]",
-        "16: *only val/* may be searched*",
+        "16: *a search must use validation metrics*",
     ),
     "unknown objective": ("val/error", "val/eror", "16: *(did you mean val/error?)"),
     "objective twice": (
@@ -50,7 +50,7 @@ BAD = {
     "confirmed by a seed of the search": (
         "points: 6",
         "points: 6\n  confirm: {seeds: [2]}",
-        "16: search.confirm: must be seeds that the search does not use, got [2]",
+        "16: search.confirm: must not be seeds of the study, got [2]",
     ),
     "no validation images": (
         ", val_size: 200",
@@ -65,7 +65,7 @@ BAD = {
     "grid beside it": (
         "seeds: 3",
         "seeds: 3\ngrid: {batch_size: [64, 128]}",
-        "11: grid: a study has a grid or a search*",
+        "11: grid: a study cannot have both a grid and a search*",
     ),
     "no arms": (
         "arms:\n  erm: {mix.law: erm}\n  uniform: {mix.law: {beta: 1.0}}\n",
@@ -75,12 +75,12 @@ BAD = {
     "more seeds than can be counted": (
         "seeds: 3",
         "seeds: 100000000000000000000",
-        "10: seeds: the study has 200,000,000,000,000,000,000 runs in all; the cap is 100,000",
+        "10: seeds: the study has 200,000,000,000,000,000,000 runs in all; at most 100,000 *",
     ),
     "too many runs": (
         "seeds: 3",
         "seeds: 30000",
-        "11: search: the study has 240,000 runs in all; the cap is 100,000",
+        "11: search: the study has 240,000 runs in all; at most 100,000 are allowed",
     ),
 }
 

@@ -42,7 +42,7 @@ BAD = {
     "field that says what is compared": (
         ALPHA,
         "objective: {filter: {teacher: erm, oracle: {categorical: [true, false]}}}",
-        "13: search.space.objective.filter.oracle: cannot be searched: points would not compare",
+        "13: search.space.objective.filter.oracle: cannot be searched: points with different *",
     ),
     "field that is filled in": (
         ALPHA,
@@ -57,12 +57,12 @@ BAD = {
     "conditional without parent": (
         SWITCH,
         "mix.switch_epoch: {int: [0, 20], when: {model.name: mlp}}",
-        "14: *switch_epoch: when: its parent 'model.name' is not in the space",
+        "14: *switch_epoch: when: 'model.name' is not in the search space",
     ),
     "parent without choices": (
         SWITCH,
         "mix.switch_epoch: {int: [0, 20], when: {mix.law.alpha: 1}}",
-        "14: *switch_epoch: when: its parent 'mix.law.alpha' has no choices",
+        "14: *switch_epoch: when: 'mix.law.alpha' is not searched as a list of values",
     ),
     "alpha without a beta law": (
         ALPHA,
@@ -73,12 +73,12 @@ BAD = {
         SWITCH,
         "optimizer.name: {categorical: [adam, sgd], when: {mix.lam_scope: x}}\n"
         "    mix.lam_scope: {categorical: [batch, sample]}",
-        "14: *: when: no choice of 'mix.lam_scope', which has ('batch', 'sample')",
+        "14: *: when: every value must be a choice of 'mix.lam_scope', which has *",
     ),
     "erm as a choice": (
         ALPHA,
         "mix.law: {categorical: [erm, midpoint]}",
-        "13: *: erm has nothing to search; make it an arm",
+        "13: *: erm has no field to search; remove it here and make it an arm",
     ),
     "switch after the end": (
         "[0, 20]",
@@ -116,7 +116,7 @@ BAD = {
     "grid of a continuum": (
         "points: 6",
         "sampler: grid",
-        "13: *: a grid needs `values`, a number of values, beside the bounds",
+        "13: *: sampler: grid needs `values`, the number of values between the bounds",
     ),
     "alpha beyond what there is": (
         "[0.1, 32.0]",
@@ -142,12 +142,12 @@ BAD = {
     "alpha twice": (
         SWITCH,
         "mix.law.alpha: {uniform: [1, 2]}",
-        "14: search.space.mix.law.alpha: mix.law is in the space; write the alpha there",
+        "14: search.space.mix.law.alpha: mix.law is in the search space too; write `alpha` *",
     ),
     "alpha under a condition": (
         ALPHA,
         "mix.law: {beta: {uniform: [1, 2], when: {mix.lam_scope: batch}}}",
-        "13: search.space.mix.law.beta.when: exists wherever its choice does; it has no `when`",
+        "13: search.space.mix.law.beta.when: remove `when`: this field is searched *",
     ),
     "condition without values": (
         SWITCH,

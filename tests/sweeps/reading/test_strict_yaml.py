@@ -77,7 +77,7 @@ _NO_NUMBER = "expected a name or a decimal number, got a non-decimal number; quo
         (b"a:\n\tb: 1\n", "f:2: tabs cannot indent (column 1)"),
         (b"a: 1\n\tb: 1\n", "f:2: tabs cannot indent (column 1)"),
         (b"\xef\xbb\xbf\ta: 1", "f:1: tabs cannot indent (column 1)"),
-        (b"a: 1\n---\nb: 2\n", "f:2: expected one document"),
+        (b"a: 1\n---\nb: 2\n", "f:2: expected one document, got a second"),
         (b"a: *x", "f:1: a: aliases are not allowed, got *x"),
         (b"*a: 1", "f:1: aliases are not allowed, got *a"),
         (b"a: 1\nb: [[1], &b 2]", "f:2: b[1]: anchors are not allowed, got &b"),
@@ -159,7 +159,7 @@ def test_nesting_deeper_than_32_is_refused() -> None:
     assert read("[" * 32 + "]" * 32) != []
     document = read_yaml(b"[" * 33 + b"]" * 33, place_at)
     assert document.value is REFUSED
-    assert list(map(str, document.faults)) == ["f:1: nested deeper than 32"]
+    assert list(map(str, document.faults)) == ["f:1: nested deeper than 32 levels"]
     in_maps = [("{a: " * depth + "1" + "}" * depth).encode() for depth in (31, 32)]
     assert [bool(read_yaml(text, place_at).faults) for text in in_maps] == [False, True]
 

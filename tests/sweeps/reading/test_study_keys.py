@@ -220,10 +220,10 @@ def test_an_entry_is_a_distribution_between_bounds_or_a_choice() -> None:
         ),
         (
             {"uniform": (1.0, 2.0), "step": 1},
-            "step needs int",
+            "`step` needs `int`",
             ("step", "int"),
         ),
-        ({"step": 1}, "step needs int", ("step", "int")),
+        ({"step": 1}, "`step` needs `int`", ("step", "int")),
         (
             {"int": (1, 2), "values": 2},
             "`values` needs uniform or log_uniform",

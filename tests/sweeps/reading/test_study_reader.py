@@ -94,7 +94,7 @@ def test_a_field_that_is_filled_in_may_not_be_set_inside_a_choice(tmp_path: Path
 @pytest.mark.parametrize(
     ("arms", "problem"),
     [
-        ("{a: {}, b: {teacher: c}}", "b names a teacher that is no arm, got 'c'"),
+        ("{a: {}, b: {teacher: c}}", "the teacher of b must be an arm of the study, got 'c'"),
         ("{a: {}, b: {teacher: b}}", "b learns from itself: b <- b"),
         ("{a: {teacher: b}, b: {teacher: a}}", "a learns from itself: a <- b <- a"),
     ],
@@ -119,7 +119,8 @@ def test_arms_that_learn_from_one_another_in_turn_are_read(tmp_path: Path) -> No
 def test_more_epochs_than_can_be_planned_are_refused(tmp_path: Path) -> None:
     text = SMALL.replace("epochs: 4", "epochs: 10000").replace("seeds: 2", "seeds: 1001")
     (line,) = refusals(tmp_path, text)
-    assert line == "2: base: the study has 10,010,000 epochs in all; the cap is 2,000,000"
+    said = "the study has 10,010,000 epochs in all; at most 2,000,000 are allowed"
+    assert line == f"2: base: {said}"
 
 
 def test_more_epochs_of_points_than_can_be_planned_are_refused(tmp_path: Path) -> None:
@@ -128,7 +129,8 @@ def test_more_epochs_of_points_than_can_be_planned_are_refused(tmp_path: Path) -
     space = "{mix.law: {beta: {uniform: [1, 2]}}}"
     search = f"search: {{space: {space}, points: 1000, objective: val/error}}\n"
     (line,) = refusals(tmp_path, text + search)
-    assert line == "7: search: the study has 20,040,000 epochs in all; the cap is 2,000,000"
+    said = "the study has 20,040,000 epochs in all; at most 2,000,000 are allowed"
+    assert line == f"7: search: {said}"
 
 
 def test_a_study_may_have_a_budget_which_is_no_setting_of_it(tmp_path: Path) -> None:
