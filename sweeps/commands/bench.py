@@ -29,7 +29,7 @@ def bench() -> None:
     help="Folder for bench-gpu.json and bench-gpu.md; default: the working directory.",
 )
 def gpu(out: Path) -> int:
-    """Measure how fast this GPU trains the runs of the study table1; takes about ten minutes."""
+    """Measure how fast this GPU trains the bundled studies table1*; takes about ten minutes."""
     from mixup_core.bench.device import PREDICTED, measure
 
     out.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ def _page(found: dict[str, Any], predicted: Mapping[tuple[str, str], str]) -> st
 
     Args:
         found: The measured results.
-        predicted: Estimated costs of the bundled studies on this GPU.
+        predicted: Values predicted for one H100, by section and name of the figure.
     """
     made_with = ", ".join(f"{name} {value}" for name, value in found["made_with"].items())
     head = ["# Measured by `mixsweep bench gpu`", "", f"Made with {made_with}."]

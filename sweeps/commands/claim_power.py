@@ -118,14 +118,14 @@ def spell_powers(study: Study, powers: list[dict[str, Any]]) -> list[str]:
             if sd is not None:
                 told += (
                     f", which is {shown(power['found_sd'] * sd)} at the sd of {power['pilot']} "
-                    f"stored seeds (at most {shown(power['found_sd'] * power['sd_upper'])} with "
-                    "95 %)"
+                    f"stored seeds (upper 95 % limit "
+                    f"{shown(power['found_sd'] * power['sd_upper'])})"
                 )
         if power["never_below"] is not None:
-            told += f", and nothing below {shown(power['never_below'])}"
+            told += f", and never a difference below {shown(power['never_below'])}"
         if n >= 2 and power["cannot"]:
             verbs = " or ".join(_INFINITIVES[name] for name in power["cannot"])
-            told += f"; no results at n = {n} make it {verbs}"
+            told += f"; no results at n = {n} make the claim {verbs}"
         if power["margin"] is not None and sd is not None:
             needed = power["needed"]
             told += f"; a margin of {shown(power['margin'])} needs " + (

@@ -52,7 +52,7 @@ def keep(request: Request, results: Sequence[RunResult], report: "Report") -> No
     If the study is not finished, an earlier record is deleted.
 
     Args:
-        request: The study and its places.
+        request: The study, and the addresses of its results.
         results: Results of all runs of the study, which MLflow has received already.
         report: The report of these results, as written to its folder.
     """
@@ -74,7 +74,7 @@ def recall(request: Request, results: Sequence[RunResult]) -> Conclusion | None:
     """Return the report that `keep` has recorded for a finished study, if nothing has changed.
 
     Args:
-        request: The study and its places.
+        request: The study, and the addresses of its results.
         results: Results of all runs of the study, as they are in the store now.
 
     Returns:
@@ -103,7 +103,7 @@ def _evidence(request: Request, results: Sequence[RunResult], folder: Path) -> s
     It is also None for studies without a conclusion, and for studies that are not finished.
 
     Args:
-        request: The study and its places.
+        request: The study, and the addresses of its results.
         results: Results of all runs of the study.
         folder: Folder of the report.
     """
@@ -126,7 +126,7 @@ def _parts(
     """Yield the bytes that the sha256 covers: of code, study, results, MLflow and report.
 
     Args:
-        request: The study and its places.
+        request: The study, and the addresses of its results.
         results: Results of all runs of the study.
         folder: Folder of the report.
         tracked: Content of MLflow for the study.

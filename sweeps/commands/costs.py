@@ -1,4 +1,4 @@
-"""Estimate the seconds and bytes of a launch from earlier measurements."""
+"""Costs: estimates of the seconds and bytes that runs will need, from earlier measurements."""
 
 from collections.abc import Iterable, Sequence
 from statistics import median

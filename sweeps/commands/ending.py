@@ -14,7 +14,7 @@ from sweeps.machine.signals import INTERRUPTED, hear, leave
 
 @dataclass(kw_only=True, slots=True)
 class Ending:
-    """Facts that a command leaves for the end of the process, such as the command of `--on-finish`.
+    """Values that a command sets for the end of the process, such as the folder of its report.
 
     A command reaches this object by click's context.
     """

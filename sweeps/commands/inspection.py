@@ -44,7 +44,7 @@ def plan(
     price: float | None,
     as_json: bool,
 ) -> int:
-    """Show which runs a launch would train and what they would cost; change nothing."""
+    """Show which runs `mixsweep run` would train and what they would cost; change nothing."""
     notes: dict[str, None] = {}
     if request.study.problem.data is not None:
         needs = request.study.problem.data()

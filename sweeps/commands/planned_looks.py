@@ -170,7 +170,8 @@ def spell_looks(looks: dict[str, Any], slots: int) -> list[str]:
     lines = [f"looks     at {', '.join(map(str, looks['at']))} seeds; {claims} open"]
     if "expected" in looks:
         if looks["open"]:
-            lines.append(f"expected  {_spell(looks['expected'], slots)}, if seeds go on as stored")
+            expected = _spell(looks["expected"], slots)
+            lines.append(f"expected  {expected}, if new seeds vary like the stored ones")
     else:
         lines += [
             f"expected  {_spell(found, slots)}, if each true value is {effect} sd over seeds from "

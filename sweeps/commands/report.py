@@ -62,7 +62,7 @@ def _awaited(request: Request, known: Sequence[RunResult]) -> tuple[Request, tup
     """Wait until another run has ended or was added; return the study and its results read again.
 
     Args:
-        request: The study and its places.
+        request: The study, and the addresses of its results.
         known: The results that were read last.
     """
     before = _ended(known)
@@ -93,7 +93,7 @@ def write_report(
     """Write the report of a study; print its folder if it is not the usual folder.
 
     Args:
-        request: The study as its file defines it, with its places and search history.
+        request: The study as its file defines it, with the addresses of its results.
         study: The study with all arms and seeds that it has by now.
         results: Results of the runs of `study`.
         out: Folder of the study's reports; None for the folder in the home.
@@ -163,7 +163,7 @@ def conclude(
     """Print the failed runs, the place of the report and the next command; return the exit code.
 
     Args:
-        request: The study and its places.
+        request: The study, and the addresses of its results.
         results: Results of all runs of the study.
         report: The report of these results.
         is_inline: True if `--engine inline` was used, so that the printed command has it too.

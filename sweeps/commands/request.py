@@ -1,4 +1,4 @@
-"""Request: a study and the places of its results, as given on a command line; the exit codes."""
+"""Request: the study and the addresses that a command line names; also the exit codes."""
 
 import functools
 import shlex
@@ -84,9 +84,9 @@ class Request:
         return replace(self.history, importances=importances)
 
     def search_owner(self, *, is_writing: bool = False) -> "Owner | None":
-        """Return the owner of the search (its study and store), for an Optuna database of several.
+        """Return the owner of a search (study and store), if several homes share Optuna's database.
 
-        None if the Optuna database is that of this home, which no other home uses.
+        None if Optuna's database is in this home, because no other home uses it then.
 
         Args:
             is_writing: If True and the store has no identity yet, write one to the store.
@@ -120,7 +120,7 @@ class Request:
         return read_results(self.grown.runs(), self.store)
 
     def spell(self, verb: str) -> str:
-        """Return the command line of a `mixsweep` command for the same study and places.
+        """Return the command line of a `mixsweep` command for the same study and addresses.
 
         An address with a password is written as a reference to its environment variable.
 
@@ -173,7 +173,7 @@ class Request:
         stored = "; ".join(map(self._told, self._launches))
         raise RefusedError(
             f"{place}: nothing of the study {self.study.name} is stored there with these settings; "
-            f"stored are {stored}"
+            f"the store has {stored}"
         )
 
     def _told(self, launch: Launch) -> str:

@@ -81,7 +81,7 @@ class SearchLostError(Exception):
     is_eager=True,  # also runs after a study file was rejected
     expose_value=False,
     callback=lambda context, _, command: setattr(context.ensure_object(Ending), "command", command),
-    help="Shell command to run at the end, however it ends, with MIXSWEEP_STUDY, "
+    help="Shell command to run when this command ends, also after an error, with MIXSWEEP_STUDY, "
     "MIXSWEEP_EXIT_CODE and MIXSWEEP_REPORT in its environment.",
 )
 def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch ends

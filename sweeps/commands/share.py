@@ -81,7 +81,7 @@ def add(file: Path, home: Path, store_url: str | None) -> int:
             note(launch, added.facts, store)
     click.echo(f"{study}: {added.new} runs added, {added.known} already here with the same records")
     for key in added.other:
-        click.echo(f"stage {key} has different records here, which are kept", err=True)
+        click.echo(f"stage {key}: this store has other records, which are kept", err=True)
     _say_plugins(launch)
     # Not the recorded options: the file is another's, and this line is copied into a shell.
     plugins = " --plugin FILE" if launch.plugins else ""

@@ -15,9 +15,10 @@ from sweeps.leasing.stops import ask_to_stop
     help="Do not finish the running runs; they continue later from their last stored stage.",
 )
 def stop(request: Request, now: bool) -> int:
-    """Stop a launch: no new run starts, the running ones finish, and the report is written.
+    """Stop a study: no new run starts, the running ones finish, and the report is written.
 
-    The launch may run on any machine that uses the store. The same `run` command resumes it.
+    The study may be running on any machine that uses the store. To resume it, repeat the command
+    `mixsweep run`.
     """
     name, store = request.study.name, request.store
     holder = Lease.current(store, name)

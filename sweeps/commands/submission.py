@@ -49,7 +49,7 @@ _MOST_NAMED = 8
 @click.option(
     "--data",
     envvar="MIXSWEEP_DATA",
-    help="Folder of datasets on the cluster; default: the one that is set there.",
+    help="Folder of datasets on the cluster; default: the cluster's own default.",
 )
 @click.option("--follow/--no-follow", default=True, help="Print the job's output until it ends.")
 @click.option(

@@ -253,7 +253,10 @@ def spell_plan(summary: dict[str, Any], size: os.terminal_size | None = None) ->
                 if summary["diverged"]
                 else []
             ),
-            *(f"name      {code} is {printable(text)}" for code, text in summary["codes"].items()),
+            *(
+                f"name      {code} stands for {printable(text)}"
+                for code, text in summary["codes"].items()
+            ),
             *(f"data      {remark}" for remark in summary["remarks"]),
             *(f"claim     {line}" for line in summary["claims_decide"]),
         ]
@@ -271,7 +274,7 @@ def _spell_money(summary: dict[str, Any]) -> list[str]:
     hours, cost = summary["gpu_hours"], summary["cost"]
     most = "at most " if "search" in summary else ""
     lines = [] if hours is None else [f"GPUs      {most}{hours:.2f} GPU-hours of training"]
-    return lines + ([] if cost is None else [f"cost      {most}{cost:.2f}, start-up left out"])
+    return lines + ([] if cost is None else [f"cost      {most}{cost:.2f}, without start-up"])
 
 
 def _spell_search(search: dict[str, Any]) -> list[str]:

@@ -195,7 +195,7 @@ def _next(
     if planned is None or is_left_out:
         return
     last, first, stored = planned.run.config.epochs, planned.first_epoch + 1, len(result.records)
-    yield f"  next      a launch trains {_spell_epochs(first, last)}"
+    yield f"  next      `mixsweep run` trains {_spell_epochs(first, last)}"
     if first <= stored:
         again = _spell_epochs(first, stored)
         yield f"  again     {again}, because the store has no state after epoch {stored}"

@@ -123,7 +123,7 @@ class Granted:
 
 @dataclass(kw_only=True)
 class Claims:
-    """Claims stages in the store for one driver, and reads the claims of the other drivers."""
+    """Reserves stages for one driver by files in the store, and reads the claims of the others."""
 
     store: Store
     study: str

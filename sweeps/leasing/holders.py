@@ -132,7 +132,8 @@ class StudyBusyError(Exception):
 
     def __init__(self, study: str, holder: Holder | None) -> None:
         by = holder or "another process"
-        super().__init__(f"study {study!r} is already run by {by}; wait until it ends, or stop it")
+        advice = f"wait until it ends, or run `mixsweep stop {study}`"
+        super().__init__(f"study {study!r} is already run by {by}; {advice}")
         self.holder = holder
 
 

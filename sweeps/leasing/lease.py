@@ -1,4 +1,4 @@
-"""Lease: the exclusive right to drive a study, with its store in a folder or a bucket."""
+"""Lease: the exclusive right to train a study, whose store is in a folder or a bucket."""
 
 from collections.abc import Sequence
 from types import TracebackType

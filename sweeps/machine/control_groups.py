@@ -1,4 +1,4 @@
-"""Control groups: the folders in which Linux keeps the limits and counters of this process."""
+"""Control groups (cgroups): folders in which Linux keeps limits and counters of this process."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,9 +8,9 @@ _OWN = Path("/proc/self/cgroup")
 
 
 def control_groups(controller: str) -> Iterator[tuple[int, list[Path]]]:
-    """Yield the version (1 or 2) and the folders of each control group hierarchy of this process.
+    """Yield the folders of the control groups that limit this process, with their version (1 or 2).
 
-    The folders are ordered from the innermost group to the outermost.
+    There is one item per hierarchy; its folders go from the innermost group to the outermost.
 
     Args:
         controller: Name of a version 1 controller, such as `memory`. Version 2 has one hierarchy

@@ -77,7 +77,7 @@ class Home:
 
     @property
     def optuna_url(self) -> str:
-        """Address of Optuna's storage of searches."""
+        """Address of Optuna's storage, which records the points of searches."""
         return self.optuna or sqlite_url(self.folder.resolve() / "optuna.db")
 
     @property

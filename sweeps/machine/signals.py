@@ -10,7 +10,7 @@ from typing import Any
 
 INTERRUPTED = 130
 """Exit code after an interrupt."""
-GOES_ON = "interrupted; the same command goes on where it stopped"
+GOES_ON = "interrupted; the same command continues where this one stopped"
 """Message that an interrupted command prints."""
 
 

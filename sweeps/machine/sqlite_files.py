@@ -38,7 +38,7 @@ def require_tracking(url: str, sync: str) -> None:
     if url.partition("://")[0] == url or url.startswith("file:"):
         raise DatabaseError(
             f"{database_address(url)}: MLflow no longer stores runs in plain folders; give "
-            f"sqlite:///PATH or the address of a server, or unset MLFLOW_TRACKING_URI"
+            f"--tracking-uri sqlite:///PATH or a server's address, or unset MLFLOW_TRACKING_URI"
         )
     file = database_file(url)
     require_companions(file)

@@ -96,7 +96,7 @@ def chosen(lines: Mapping[str, str], most: int | None, first: Collection[str] = 
 
 
 def shortened(name: str, length: int) -> str:
-    """Return a name, shortened to at most `length` columns by `...` in its middle.
+    """Return a name; if it is longer than `length` columns, `...` replaces its middle.
 
     The middle is cut because the names of a grid's arms differ at their ends.
     """

@@ -134,7 +134,7 @@ class ClaimsReader:
         """
         terms = that.merged(self._same(that))
         if not terms:
-            text = f"{' and '.join(that.arms)} compute the same at every seed, so {that.metric} "
+            text = f"{' and '.join(that.arms)} have equal results at every seed, so {that.metric} "
             self._read.report(at, f"{text}cannot differ; compare arms that train differently")
             return
         metric = self._problem.metric(that.metric)

@@ -62,7 +62,7 @@ class EntryKeys(Checked):
     values: GridValues | None = None
     """Number of values that `sampler: grid` takes from a range of real numbers, bounds included."""
     when: object = None
-    """Condition for searching this path: an earlier path has this value, or one of these values."""
+    """Condition for searching this path: the values that other searched paths must have."""
     int: Integers = None
     """[LOW, HIGH]: an integer, uniformly distributed, both bounds included."""
 
@@ -196,7 +196,8 @@ class StudyKeys(Checked):
         fits = unicodedata.is_normalized("NFC", self.description)
         require(fits, "description must be in Unicode normal form C", self, "description")
         fits = self.search is None or self.budget is None
-        require(fits, "a search must have its budget as search.budget", self, "budget")
+        rule = "a study with a search must have its budget in `search.budget`"
+        require(fits, rule, self, "budget")
         if isinstance(self.seeds, str):
             fits = bool(seeds := self.listed_seeds()) and seeds[-1] <= MAX_SEED
             require(fits, f"FIRST <= LAST <= {MAX_SEED}", self, "seeds")
@@ -205,9 +206,9 @@ class StudyKeys(Checked):
 
     def _check_until(self) -> None:
         rules = {
-            "seeds": (self.claims is not None, "needs `claims`, which end the study"),
-            "search": (self.search is None, "must have no search: claims do not decide points"),
-            "budget": (self.budget is None, "must have no budget: `at_most` limits the seeds"),
+            "seeds": (self.claims is not None, "needs `claims`, because their verdicts end it"),
+            "search": (self.search is None, "must have no `search`, because only claims end it"),
+            "budget": (self.budget is None, "must have no `budget`: `at_most` limits its seeds"),
         }
         for key, (fits, rule) in rules.items():
             if not fits:

@@ -160,7 +160,7 @@ class StudyReader:
         if base is not REFUSED:
             grid.report_unmet()
         if not arms and not self._read.faults:
-            self._read.report(("exclude",), "leaves out every arm")
+            self._read.report(("exclude",), "leaves out every arm, so nothing is left to train")
         if num_arms * num_seeds <= MAX_RUNS:
             self._check_size("base", 0, num_seeds * sum(config.epochs for config in arms.values()))
         return arms

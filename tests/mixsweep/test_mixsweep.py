@@ -60,9 +60,7 @@ def test_a_home_that_holds_nothing_of_a_study_is_refused(home: Path, tmp_path: P
     with pytest.raises(RefusedError, match="nothing of the study digits is stored there"):
         mixsweep.load("digits", "base.epochs=7", "base.eval_every=7", home=home)
     enter(mixsweep.read_study("digits"), Store(str(home / "store")), "mixsweep run digits")
-    told = (
-        "stored are 5 finished runs of 'mixsweep run digits' with base.epochs=3, .*asked for 7, 7"
-    )
+    told = "the store has 5 finished runs of 'mixsweep run digits' with base.epochs=3, .*for 7, 7"
     with pytest.raises(RefusedError, match=told):
         mixsweep.load("digits", "base.epochs=7", "base.eval_every=7", home=home)
 

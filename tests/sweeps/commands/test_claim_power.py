@@ -28,7 +28,7 @@ def test_the_power_of_a_claim_is_that_of_its_family() -> None:
     assert second["never_below"] is None
     lines = spell_powers(study, [first, second])
     found = "n = 5 detects 2.1 sd over seeds with power 0.8"
-    assert lines[0].startswith(f"0: {found}, and nothing below ")
+    assert lines[0].startswith(f"0: {found}, and never a difference below ")
     assert lines[1] == f"1: {found}"
 
 

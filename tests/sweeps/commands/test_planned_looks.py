@@ -56,7 +56,7 @@ def test_after_a_look_the_stored_spread_says_what_is_expected_and_what_it_costs(
     assert 4 <= found["expected"]["to_run"] <= 34
     assert found["expected"]["seconds"] == pytest.approx(found["expected"]["to_run"])
     assert found["expected"]["cost"] == pytest.approx(2 * found["expected"]["to_run"])
-    assert "if seeds go on as stored" in text_of(study, store, 3_600.0)
+    assert "if new seeds vary like the stored ones" in text_of(study, store, 3_600.0)
 
 
 def test_a_decided_study_has_no_run_to_come(study: Study, store: Store) -> None:

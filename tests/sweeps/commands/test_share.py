@@ -77,7 +77,7 @@ def test_runs_that_are_there_with_other_records_stay(
     other.write(key, records=records, facts=facts, environment={}, state=None)
     said = type_in("add", str(shared), "--home", str(tmp_path / "other"))
     assert said.return_value == SOME_FAILED
-    assert f"stage {key} has different records here, which are kept" in said.stderr
+    assert f"stage {key}: this store has other records, which are kept" in said.stderr
     stage = other.read(key)
     assert stage is not None
     assert stage.records[-1].metrics["test/error"] == 0.9

@@ -74,7 +74,7 @@ def test_stages_are_named_with_the_study_that_trained_them(home: Path) -> None:
         line[: line.index("2023-") + 5] if "2023-" in line else line
         for line in said(*words, "erm", "0")
     )
-    assert "  next      a launch trains epoch 3" in said(*words, "erm", "0")
+    assert "  next      `mixsweep run` trains epoch 3" in said(*words, "erm", "0")
     own = put(home, run, 3, run.key)
     lines = said(*words, "erm")
     assert lines[0] == "erm seed 0: finished, 3 of 3 epochs are stored"
@@ -90,17 +90,17 @@ def test_epochs_whose_states_are_lost_are_said_to_be_trained_again(home: Path) -
     put(home, run, 1, run.key)
     put(home, run, 2, run.key)
     words = ["why", "digits", run.arm, "0", "--set", "seeds=1"]
-    assert said(*words)[-1] == "  next      a launch trains epoch 3"
+    assert said(*words)[-1] == "  next      `mixsweep run` trains epoch 3"
     states = sorted((home / "store" / "states").rglob("*.bin"))
     key = stage_keys(run.config)[1]
     next(file for file in states if file.name.startswith(key)).unlink()
     assert said(*words)[-2:] == [
-        "  next      a launch trains epochs 2-3",
+        "  next      `mixsweep run` trains epochs 2-3",
         "  again     epoch 2, because the store has no state after epoch 2",
     ]
     next(file for file in states if not file.name.startswith(key)).unlink()
     assert said(*words)[-2:] == [
-        "  next      a launch trains epochs 1-3",
+        "  next      `mixsweep run` trains epochs 1-3",
         "  again     epochs 1-2, because the store has no state after epoch 2",
     ]
 

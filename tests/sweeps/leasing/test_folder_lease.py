@@ -81,7 +81,8 @@ def test_a_driver_that_failed_to_take_over_leaves_the_study_free(
 def test_a_holder_that_has_not_written_who_it_is_still_holds(store: Store, tmp_path: Path) -> None:
     with Lease.acquire(store, "table1", "run"):
         (tmp_path / "store" / "leases" / "table1.json").unlink()
-        text = "study 'table1' is already run by another process; wait until it ends, or stop it"
+        advice = "wait until it ends, or run `mixsweep stop table1`"
+        text = f"study 'table1' is already run by another process; {advice}"
         with pytest.raises(StudyBusyError, match=f"^{re.escape(text)}$"):
             Lease.acquire(store, "table1", "run")
 

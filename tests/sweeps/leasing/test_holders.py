@@ -156,7 +156,8 @@ def test_the_message_for_a_busy_or_lost_study_names_the_other_driver(
     holder: Holder | None, by: str
 ) -> None:
     busy = StudyBusyError("table1", holder)
-    assert str(busy) == f"study 'table1' is already run by {by}; wait until it ends, or stop it"
+    advice = "wait until it ends, or run `mixsweep stop table1`"
+    assert str(busy) == f"study 'table1' is already run by {by}; {advice}"
     assert busy.holder == holder
     lost = StudyLostError("table1", holder)
     assert str(lost) == f"study 'table1' was taken over by {by}; this driver stops"

@@ -76,7 +76,7 @@ def test_a_second_driver_is_told_who_drives_the_study(
     since = datetime.fromtimestamp(holder.started_at_ms / 1000).strftime("%H:%M")
     assert str(caught.value) == (
         f"study 'table1' is already run by pid {driver.pid} on {os.uname().nodename} since {since} "
-        "(token 1); wait until it ends, or stop it"
+        "(token 1); wait until it ends, or run `mixsweep stop table1`"
     )
     with Lease.acquire(store, "table2", "another study"):
         pass

@@ -183,7 +183,7 @@ def test_omitted_keys_have_their_documented_defaults() -> None:
 
 
 def test_the_budget_of_a_search_is_its_own_and_counts_no_runs(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match=r"budget: a search must have its budget as search.budget"):
+    with pytest.raises(StudyError, match="budget: a study with a search must have its budget in"):
         read(tmp_path, STUDY + "budget: {hours: 1}\n")
     with pytest.raises(
         StudyError,
