@@ -331,7 +331,7 @@ def _source_again(request: Request, keep_final_states: bool) -> "RunSource":
 def with_room(
     source: "RunSource", again: "Callable[[], RunSource]", placement: Placement
 ) -> "Iterator[tuple[RunSource, Placement]]":
-    """Yield runs to train and their placement, again with more GPU per run if memory ran out.
+    """Yield the runs to train and their placement, again with more GPU per run if memory ran out.
 
     The caller trains the runs after each `yield`. This ends when no run lacked memory, when a stop
     was requested, or when each run already has a whole GPU.
