@@ -144,7 +144,7 @@ def test_a_study_may_have_a_budget_which_is_no_setting_of_it(tmp_path: Path) -> 
 
 
 def test_a_read_out_of_more_evaluations_than_a_run_has_is_refused(tmp_path: Path) -> None:
-    said = "mean of the last 5 evaluations needs 5, and"
+    said = "mean of the last 5 evaluations needs 5 evaluations, and arm"
     assert refusals(tmp_path, TOY + "readout: {mean_of_last: 5}\n") == [
         f"5: readout: {said} base has 4"
     ]
