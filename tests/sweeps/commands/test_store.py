@@ -202,7 +202,7 @@ def test_prune_wants_to_know_which_studies(mixsweep: Callable[..., Result]) -> N
         said = mixsweep("prune", *arguments)
         assert isinstance(said.exception, RefusedError)
         assert str(said.exception) == (
-            "no study is named; add the studies whose states (checkpoints) may be deleted"
+            "no study is named; name the studies whose states (checkpoints) may be deleted"
         )
 
 
