@@ -200,6 +200,6 @@ def _next(
         again = _spell_epochs(first, stored)
         yield f"  again     {again}, because the store has no state after epoch {stored}"
     for need in planned.needs:
-        first = f"trains the same {_spell_epochs(1, need.epoch)}"
-        what = "the teacher of this run" if need.use == "teacher" else first
+        shared = f"trains the same {_spell_epochs(1, need.epoch)}"
+        what = "the teacher of this run" if need.use == "teacher" else shared
         yield f"  waits for {trainers.get(need.run, need.run)}: {what}"
