@@ -246,7 +246,7 @@ def with_companions(study: Study, wanted: Mapping[str, int]) -> dict[str, int]:
             wanted[varied] = max(wanted[varied], wanted[arm])
     teaching = study.problem.teaching
     pupils = {} if teaching is None else {a: teaching.arm(c) for a, c in study.arms.items()}
-    for _ in pupils:  # no chain of teachers is longer
+    for _ in pupils:  # a chain of teachers cannot be longer than the number of arms
         for arm, teacher in pupils.items():
             if teacher in wanted:
                 wanted[teacher] = max(wanted[teacher], wanted[arm])

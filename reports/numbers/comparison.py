@@ -42,7 +42,7 @@ class IncompleteStudyError(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WeightedArm:
-    """One arm of a comparison, with its factor in the sum and its values over the shared seeds."""
+    """One arm of a comparison: factor in the weighted sum, mean and sd over the shared seeds."""
 
     factor: float
     mean: float

@@ -1,12 +1,12 @@
 """Course: planned looks at the claims of a study, which adds seeds until the claims are decided.
 
-At each look, every open question is tested on all of its seeds so far, at the error level that is
-planned for this look (`sweeps.study.bounds`). Holm's procedure shares 5 % between the questions: at
-a look with k open questions, the first is decided if its level over all looks is at most 5 % / k,
-the next if its level is at most 5 % / (k - 1), and so on.
+At each look, every open claim is tested on all of its seeds so far, at the error level that is
+planned for this look (`sweeps.study.bounds`). Holm's procedure shares 5 % between the claims: at a
+look with k open claims, the first is decided if its level over all looks is at most 5 % / k, the
+next if its level is at most 5 % / (k - 1), and so on.
 
-The interval of an answer is a repeated confidence interval: the intervals of all looks together
-contain the true value with probability 1 - level, whatever the reason why no more seeds are added
+A claim's interval is a repeated confidence interval: the intervals of all looks together contain
+the true value with probability 1 - level, whatever the reason why no more seeds are added
 (Jennison and Turnbull 1989). The mean itself is on average too far from zero, because a study stops
 earlier if chance makes the mean large.
 """
@@ -34,9 +34,9 @@ Decides = Callable[[float, float], bool]
 """Function of the two ends of an interval that returns whether the interval decides a claim."""
 
 CourseEnding = Literal["decided", "futile", "last", "lost", "open"]
-"""Reason why a question gets no more seeds: `decided`; `futile`, the last look is unlikely to
-decide it; `last`, the last look was taken; `lost`, a run diverged or lacks the metric. `open` means
-that the question gets more seeds.
+"""Reason why a claim gets no more seeds: `decided`; `futile`, the last look is unlikely to decide
+the claim; `last`, the last look was taken; `lost`, a run diverged or lacks the metric. `open` means
+that the claim gets more seeds.
 """
 
 
@@ -60,11 +60,11 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """The result for a question after the looks so far: decided or not, with p and interval."""
+    """The result of a claim's test after the looks so far: decided or not, p and confidence."""
 
     ending: CourseEnding
     look: int = 0
-    """Number of the last look that tested the question, from 1; 0 before the first look."""
+    """Number of the last look that tested the claim, from 1; 0 before the first look."""
     seeds: int = 0
     """Number of seeds at that look."""
     comparison: Comparison | None = None
@@ -80,14 +80,14 @@ class Answer:
 def take_looks(
     until: UntilDecided, questions: Sequence[Question], plans: int = 1
 ) -> list[tuple[Answer, ...]]:
-    """Test questions at planned looks; return the answers to all questions after each look.
+    """Test claims at planned looks; return, for each look taken, the results of all claims.
 
-    A look is taken once all runs of the open questions have ended. Its result therefore depends
+    A look is taken once all runs of the open claims have ended. Its results therefore depend
     neither on interruptions nor on stored runs of later seeds.
 
     Args:
         until: The planned looks, and how the error level is spread over them.
-        questions: Questions with different tests, which share the error level of 5 %.
+        questions: The claims. They have different tests, which share the error level of 5 %.
         plans: How often the looks were planned: 1, plus 1 for each change of the plan after results
             had been seen. The 5 % is divided by this number.
     """
@@ -113,7 +113,7 @@ def _decide(
     asked: Sequence[int],
     plans: int,
 ) -> None:
-    """Update the answers to the questions tested at a look: p, confidence and ending, by Holm."""
+    """Update p, confidence and ending of the claims tested at a look, by Holm's procedure."""
     levels = {
         place: min(1.0, plans * _overall(until, questions[place], answers[place]))
         for place in asked

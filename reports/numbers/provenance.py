@@ -38,7 +38,7 @@ PACKAGES = (
 """Packages whose versions can change a number or the report."""
 
 SETTLED = frozenset({"complete", "diverged"})
-"""Outcomes after which a run is not trained again by a later launch."""
+"""Outcomes of a run that a later launch does not train again by default."""
 
 JOB_VARIABLE = "MIXSWEEP_JOB"
 """Environment variable with the id of the cluster job that this process belongs to."""

@@ -202,7 +202,7 @@ def _csv_cell(value: Any) -> str:
         case float():
             return repr(float(value))
         case str():
-            value = re.sub(r"\r\n?", "\n", value)  # csv would not quote a lone one
+            value = re.sub(r"\r\n?", "\n", value)  # csv would not quote a single \r
             # Spreadsheets run a cell that starts like this as a formula, even after blanks.
             return f"'{value}" if re.match(r"\s*[=+\-@]|\t", value) else value
         case _:

@@ -47,8 +47,8 @@ class Verdict:
     if the verdict is `holds` or `fails`; None without an interval.
     """
     confidence: float | None = None
-    """Confidence of the interval, from Holm's procedure. With planned looks it is the confidence at
-    one look; the intervals of all looks hold together.
+    """Confidence of the interval, from Holm's procedure. With planned looks it is the confidence of
+    the interval at one look.
     """
     looks: str = ""
     """Look at which the claim was decided or given up, as text; empty if the study plans no looks.

@@ -93,7 +93,7 @@ def spell_variants(verdict: Verdict, varied: Mapping[str, tuple[Verdict, ...]]) 
             continue
         differs: list[str] = []
         has_ended = verdict.verdict != "unfinished" and bool(other.looks) and other.n >= verdict.n
-        is_left = other.verdict == "unfinished" and has_ended  # the looks at the claim are over
+        is_left = other.verdict == "unfinished" and has_ended  # no look at the claim will follow
         decision = "undecided" if is_left else other.verdict
         if decision != verdict.verdict:
             differs.append(decision)

@@ -28,7 +28,9 @@ class Selection:
     found: str = ""
     """Sentence on how the winner was selected; empty if all arms were fixed in advance."""
     tried: Mapping[str, int] = field(default_factory=dict)
-    """Number of configurations tried for each arm that is the best of several."""
+    """Number of configurations tried for each arm, 1 for an arm fixed in advance; empty without a
+    search.
+    """
     winner: str | None = None
     """The arm that a search selected; None if all arms were fixed in advance."""
 

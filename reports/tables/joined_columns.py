@@ -27,7 +27,7 @@ class JoinedColumn:
     results: tuple[RunResult, ...]
     """Results of all runs of the study."""
     place: str
-    """Home or store of the results, as the user named it."""
+    """Home or store of the results, as the user wrote it."""
     data_checksums: Mapping[str, Mapping[str, str]]
     """Checksum of each file of each dataset, for the provenance."""
     predictions: ReadPredictions | None = None

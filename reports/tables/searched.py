@@ -119,7 +119,7 @@ class Searched:
 
     @property
     def known(self) -> str:
-        """Phrase for captions: the number of points whose values were known before the search.
+        """Phrase for captions: the number of points whose results the store had before the search.
 
         The phrase is empty if there are no such points.
         """

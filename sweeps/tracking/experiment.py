@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 _DIGEST = 32
-"""Number of characters of a data set's digest; MLflow accepts up to 36."""
+"""Number of characters of a dataset's digest; MLflow accepts up to 36."""
 
 Missing = Callable[[Sequence[Row]], Sequence[Row] | None]
 """Function from the rows of a run in MLflow to the rows to add; None if MLflow has wrong rows, so

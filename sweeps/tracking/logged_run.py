@@ -99,7 +99,7 @@ class LoggedRun:
     params: dict[str, str]
     metric_names: tuple[str, ...]
     data_digests: tuple[str, ...]
-    """Digests of the data sets that are logged as inputs of the run."""
+    """Digests of the datasets that are logged as inputs of the run."""
     rows: list[Row] | None
     """Logged rows; None before they are read (`Experiment.rows`)."""
 

@@ -51,7 +51,7 @@ class Projection:
     """
 
     uri: str
-    """The tracking address."""
+    """The tracking address: URL of an MLflow server or of a database."""
 
     def __init__(  # noqa: PLR0913  a study, an address, and the facts logged beside results
         self,

@@ -187,7 +187,7 @@ class Tracker:
         self._outbox.post(("end", ""), rank=_LAST)
         arrived = self._outbox.finish(timeout, patience, stall)
         if not (arrived or self._outbox.is_failing):
-            self.backlog = max(1, self.num_waiting)  # without the one in delivery
+            self.backlog = max(1, self.num_waiting)  # a write in progress is not counted
             self._leave_none_running()
         self._outbox.close(_TO_LEAVE_NONE_RUNNING, patience)
         return arrived and self.refusal is None
