@@ -16,7 +16,7 @@ import psutil
 from sweeps.machine.processes import lives
 
 _FILE = "processes"
-_FIRST, _SLOWER, _LONGEST = 0.25, 1.3, 30.0
+_FIRST, _SLOWER, _LONGEST = 0.25, 1.3, 5.0
 """Seconds until the first check, growth factor of the interval between checks, and its limit. The
 first checks are frequent, because Ray's processes start first. Later ones are rare, because each
 lists all processes of the machine, which takes milliseconds."""

@@ -1,12 +1,16 @@
-"""Processes: check whether processes of this machine are alive, and kill child processes."""
+"""Processes: check whether processes are alive, adopt orphans, and kill child processes."""
 
+import ctypes
+import os
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 import psutil
 
 _LOOK_EVERY = 0.01
+_SET_CHILD_SUBREAPER, _GET_CHILD_SUBREAPER = 36, 37
+"""Operations of prctl(2), Linux."""
 
 
 def lives(process: psutil.Process) -> bool:
@@ -39,3 +43,28 @@ def end_children() -> None:
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
             child.kill()
+
+
+@contextmanager
+def adopting() -> Iterator[None]:
+    """Make this process, during the block, the new parent of descendants whose parents die.
+
+    Otherwise a worker that is starting while Ray's raylet is killed is no longer below this process
+    and cannot be found. It would create the temporary folder again after its removal. At the end,
+    all processes that have become children in the block and have ended are reaped.
+    """
+    before = set(psutil.Process().children())
+    earlier = ctypes.c_int()
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is None:  # no Linux
+        yield
+        return
+    prctl(_GET_CHILD_SUBREAPER, ctypes.byref(earlier), 0, 0, 0)
+    prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        prctl(_SET_CHILD_SUBREAPER, earlier.value, 0, 0, 0)
+        for child in set(psutil.Process().children()) - before:
+            with suppress(ChildProcessError):
+                os.waitpid(child.pid, os.WNOHANG)

@@ -13,7 +13,7 @@ import psutil
 
 from mixup_core.temporary import PREFIX, collect, left_folders, temporary_folder
 from sweeps.machine.members import members, recorded_members
-from sweeps.machine.processes import wait_for_end
+from sweeps.machine.processes import adopting, wait_for_end
 
 _SOCKET_PATH = 107
 """Longest path of a Unix socket, in bytes (unix(7), without the final zero)."""
@@ -39,7 +39,7 @@ def scratch() -> Iterator[Path]:
         OSError: If no folder can be created.
     """
     end_orphans()
-    with temporary_folder(_place()) as folder:
+    with temporary_folder(_place()) as folder, adopting():
         try:
             with recorded_members(folder):
                 yield folder

@@ -1,11 +1,12 @@
 """Processes that live, have ended, or are descendants of this one."""
 
+import os
 import subprocess
 import sys
 
 import psutil
 
-from sweeps.machine.processes import lives, wait_for_end
+from sweeps.machine.processes import adopting, lives, wait_for_end
 
 _PARENT = """
 import subprocess, sys
@@ -54,3 +55,27 @@ def test_all_below_this_one_are_ended() -> None:
         [sys.executable, "-c", _ENDING], check=True, capture_output=True, text=True
     )
     assert ended.stdout.split() == ["2", "0"]
+
+
+_ORPHANED = "from subprocess import *; print(Popen(['sleep', '60'], stdout=DEVNULL).pid)"
+"""A process that ends at once and leaves another behind."""
+
+
+def orphan() -> psutil.Process:
+    said = subprocess.run(
+        [sys.executable, "-c", _ORPHANED], stdout=subprocess.PIPE, text=True, check=True
+    )
+    return psutil.Process(int(said.stdout))
+
+
+def test_orphans_are_adopted_within_the_block_only_and_reaped_at_its_end() -> None:
+    with adopting():
+        inside = orphan()
+        assert inside.ppid() == os.getpid()
+        inside.kill()
+        wait_for_end([inside], timeout=10)
+        assert inside.status() == psutil.STATUS_ZOMBIE
+    assert not inside.is_running()
+    outside = orphan()
+    assert outside.ppid() != os.getpid()
+    outside.kill()

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from sweeps.machine.scratch import clear_scratch, end_orphans, scratch
@@ -46,6 +47,14 @@ def test_processes_of_a_killed_launch_are_ended_before_its_folder_is_removed(
     with scratch():
         assert not folder.exists()
         writer.wait(timeout=10)
+
+
+def test_a_process_whose_parent_died_during_a_launch_does_not_outlive_it(place: Path) -> None:
+    with scratch() as folder:
+        again = f"while :; do mkdir -p '{folder}/ray'; sleep 0.01; done"
+        subprocess.run(["sh", "-c", f"({again}) >/dev/null 2>&1 & exit"], check=True)
+    assert list(place.iterdir()) == []
+    assert psutil.Process().children() == []
 
 
 def test_the_folder_of_a_killed_launch_is_removed_even_if_nothing_is_left_to_train(
