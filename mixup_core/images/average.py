@@ -6,14 +6,14 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 
 class Average(AveragedModel):
-    """Like PyTorch's AveragedModel, but without its copy of the step counter to the device.
+    """Exponential moving average of a network's weights; its update does not wait for the device.
 
-    The host would wait for that copy in each step, and an exponential average does not use the
-    counter.
+    PyTorch's AveragedModel copies its step counter to the device in each update, and the host waits
+    for the copy. An exponential average does not use the counter, so this class does not copy it.
     """
 
     def __init__(self, network: nn.Module, decay: float) -> None:
-        """Copy the network. The first update replaces the average by the network's weights.
+        """Copy the network; the first update overwrites the copied weights with current ones.
 
         Args:
             network: The network to average, with its buffers.

@@ -1,4 +1,4 @@
-"""Batch: images of one training step with their mixing."""
+"""Batch: the mixed images of one training step, with their labels and weights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ class Batch:
     is_test: Tensor | None = None
     """True for test images, (batch,), bool; None if the run trains on none (`data.oracle`)."""
     hidden: HiddenMix | None = None
-    """Mixing inside the network, or None. If set, `mixed` holds the images, followed by their
-    partners.
+    """Mixing at a hidden layer, or None. If set, `mixed` contains the images before mixing, then
+    their partners.
     """
 
     def __len__(self) -> int:
@@ -43,9 +43,10 @@ class Batch:
         """Return the logits of the mixed images, (batch, classes).
 
         Args:
-            network: A network; if `hidden` is set, it must have that layer.
-            after: Additional images, passed through the network in front of the mixed ones; their
-                logits come first. None: no additional images.
+            network: Forward pass of a network. If `hidden` is set, the network must have the layer
+                that `hidden` names.
+            after: Images to put in front of the mixed ones in the same forward pass; their logits
+                come first in the result. None: no such images.
         """
         images = self.mixed if after is None else torch.cat([after, self.mixed])
         return network(images) if self.hidden is None else network(images, self.hidden)

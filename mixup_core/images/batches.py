@@ -21,8 +21,8 @@ from mixup_core.mixing.partners import EpochOrder
 from mixup_core.seeding import Purpose, stream
 
 _BYTES_AT_A_TIME = 2**19
-"""Bytes of images (both views) that a CPU assembles at a time. They stay in its level-2 cache
-through all five passes.
+"""Bytes of images (with both views) that a CPU prepares at a time, so that they stay in its level-2
+cache while they are gathered, normalised, scaled and mixed.
 """
 TRAINING: Mapping[str, Purpose] = {
     "mixing": "mixing",
@@ -55,10 +55,11 @@ class Draws:
     lam: Tensor
     """Weight of each image, (images,), float32."""
     scaling: Tensor
-    """Scaling gamma of the views of images and of partners, (2, images), float32."""
+    """Weight gamma of the first view, for each image and for each partner, (2, images), float32."""
     augmentation: Tensor | None = None
-    """Random values of the augmentation for images and partners, (2, images, numbers). None:
-    no augmentation. They are on the CPU if the augmentation `chooses_on_host`.
+    """Random values of the augmentation, for images and for partners, (2, images, values per
+    image). None: no augmentation. They are on the CPU if `chooses_on_host` of the augmentation is
+    True.
     """
     sizes: list[int]
     """Number of images in each batch."""
@@ -94,14 +95,16 @@ class Draws:
     def for_probing(
         cls, config: TrainConfig, epoch: int, how: Epoch, images: TrainingImages, draw: int = 0
     ) -> "Draws":
-        """Draw values for a probe: same laws as training, other random streams, images in order.
+        """Draw random values for a probe, by the laws of training but from other random streams.
+
+        The images are used in their stored order, without augmentation.
 
         Args:
             config: Configuration of the run.
             epoch: 0-based.
             how: Settings of the epoch.
             images: Training images.
-            draw: Number of the draw in this epoch, from 0.
+            draw: Number of the draw, from 0; another number gives other values.
         """
         order = torch.arange(len(images))
         place = epoch + _DRAWS_APART * draw
@@ -135,7 +138,10 @@ class Draws:
         )
 
     def to(self, device: torch.device) -> "Draws":
-        """Return the draws on a device. Values drawn by operations are there already."""
+        """Return the draws with their tensors on a device.
+
+        Tensors in `mixers` are not moved, because they are drawn on the device of the images.
+        """
         parts = {name: getattr(self, name) for name in self.__slots__}
         moved: dict[str, Any] = {
             name: part.to(device) for name, part in parts.items() if isinstance(part, Tensor)
@@ -177,12 +183,12 @@ def _augmentation(config: TrainConfig, epoch: int, images: TrainingImages) -> Te
 def batches(
     images: TrainingImages, draws: Draws, how: Epoch, saliency: Saliency = unmeasured
 ) -> Iterator[Batch]:
-    """Yield the batches of one pass; the last one can be smaller.
+    """Yield the mixed batches of one pass over the training images; the last can be smaller.
 
     Args:
         images: Training images.
-        draws: All random values, drawn for `how`.
-        how: Settings of the epoch. Without mixing, partners are not read.
+        draws: Random values of the pass, drawn for the settings `how`.
+        how: Settings of the epoch. If they mix nothing, no partner is prepared.
         saliency: Function that measures the saliency of pixels, for operations that need it.
     """
     start = 0
@@ -236,13 +242,13 @@ def _same(images: Tensor) -> Tensor:
 
 
 def _assembled(images: TrainingImages, draws: Draws, part: slice, *, is_mixed: bool) -> Tensor:
-    """Return a range of the images of an epoch, mixed or not.
+    """Return prepared images of an epoch, (images, channels, height, width), mixed if `is_mixed`.
 
     Args:
         images: Training images.
         draws: All random values.
         part: Range of the images in `draws.order`.
-        is_mixed: True: mix in the partners.
+        is_mixed: True: mix each image with its partner.
     """
     count = part.stop - part.start
     out = torch.empty(count, *images.shape, device=images.labels.device)
@@ -268,7 +274,7 @@ def _images_at_a_time(out: Tensor) -> int:
 def _assemble(
     images: TrainingImages, draws: Draws, along: slice, out: Tensor, *, is_mixed: bool
 ) -> None:
-    """Write a range of the images of an epoch, mixed or not, into `out`."""
+    """Write prepared images of an epoch into `out`, mixed if `is_mixed`."""
     drawn = draws.augmentation
     own_drawn, beside_drawn = (None, None) if drawn is None else drawn[:, along].unbind(0)
     order, scaling = draws.order[along], draws.scaling[0, along]

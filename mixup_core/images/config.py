@@ -60,12 +60,15 @@ VARIED: dict[VariationSource, tuple[Purpose, ...]] = {
 """Random streams that belong to each source of randomness."""
 
 SECOND_SEED = 2**63
-"""Offset between the seed of a run and the second seed of `redraw`; larger than any run's seed."""
+"""Number that is added to a run's seed to get the second seed of `TrainConfig.redraw`; larger than
+any run's seed.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainConfig(Checked):
-    """Configuration of one run of image training, with its seed; it decides all numbers."""
+    """Configuration of one run of image training, with its seed. It decides all recorded numbers.
+    """
 
     problem: ClassVar = "images"
 
@@ -97,14 +100,14 @@ class TrainConfig(Checked):
     between measurements, `{el2n: 5}`.
     """
     precision: Literal["float32", "tf32", "bfloat16"] = "float32"
-    """Arithmetic of the network; weights and loss are always float32. On a GPU, `float32` is IEEE
-    also in convolutions; `tf32` is faster, with a mantissa of 10 bits; on a CPU both are the same.
-    `bfloat16` uses autocast.
+    """Arithmetic of the network; weights and loss are always float32. On a GPU, `float32` means
+    IEEE single precision, in convolutions too; `tf32` is faster, with a mantissa of 10 bits. On a
+    CPU both are the same. `bfloat16` uses autocast.
     """
     deterministic: bool = False
     """True: use only kernels that give the same bits each time, so that a run repeats and resumes
     bit for bit on one kind of GPU. This is slower, and an operation without such a kernel fails. A
-    CPU with one thread is always deterministic; but runs with this field have keys of their own.
+    CPU with one thread is always deterministic; but there, too, the field changes the run's keys.
     """
     vary: Literal["all", VariationSource] = "all"
     """Source of randomness that the seed varies; all others are drawn as at seed 0, so that only
@@ -112,15 +115,15 @@ class TrainConfig(Checked):
     the next float32 number. `all`: the seed varies everything.
     """
     redraw: Literal["nothing", "all", VariationSource] = "nothing"
-    """Source of randomness that the run's second seed draws; its first seed draws all others.
-    `nothing`, `all` and single sources at equal seeds give a crossed design. See `vary` for the
-    sources.
+    """Source of randomness that is drawn by a second seed, computed from `seed`; all others are
+    drawn by `seed` itself. Runs at one seed with `nothing`, `all` and single sources form a crossed
+    design. See `vary` for the sources.
     """
     seed: Seed = 0
     """Seed of the run's random draws."""
 
     def check(self) -> None:
-        """Check rules between fields.
+        """Check the rules that involve several fields.
 
         Raises:
             RuleError: If fields contradict each other.
@@ -134,17 +137,17 @@ class TrainConfig(Checked):
         )
         require(
             self.vary == "all" or self.redraw == "nothing",
-            "vary must be all where a source is redrawn",
+            "vary must be `all` if redraw names a source",
             self,
             "redraw",
             "vary",
         )
         is_plain = self.data.folds is None or (self.vary, self.redraw) == ("all", "nothing")
-        rule = "data.folds needs vary: all and redraw: nothing, as the seed chooses the fold"
+        rule = "data.folds needs `vary: all` and `redraw: nothing`: the seed also chooses the fold"
         require(is_plain, rule, self, "data", "vary", "redraw")
         self._check_probes()
         has_any = self.class_weights is None or isinstance(self.loss, CrossEntropy)
-        rule = "class_weights need loss to be cross-entropy"
+        rule = "class_weights needs `loss: cross-entropy`"
         require(has_any, rule, self, "class_weights", "loss")
         mix, switch_epoch = self.mix, self.mix.switch_epoch
         if switch_epoch is not None and switch_epoch > self.epochs:
@@ -155,13 +158,16 @@ class TrainConfig(Checked):
         last = 0 if mix.schedule is None else mix.schedule.last_change
         if last >= self.epochs:
             raise RuleError(
-                "until < epochs for every phase of mix.schedule",
+                "each `until` in mix.schedule.phases must be below epochs",
                 {"mix.schedule.phases": last, "epochs": self.epochs},
             )
         for path, operation in (("operation", mix.operation), ("second", mix.second)):
             deepest = 0 if operation is None else operation.deepest_layer
             if deepest > self.model.depth:
-                rule = f"mix.{path} must mix one of the model's {self.model.depth} layers"
+                rule = (
+                    f"mix.{path} must mix hidden layers of the model, which has "
+                    f"{self.model.depth}"
+                )
                 raise RuleError(rule, {f"mix.{path}": deepest, "model.name": self.model.name})
         warm_up = self.lr_schedule.warm_up
         if warm_up >= self.epochs:
@@ -176,18 +182,21 @@ class TrainConfig(Checked):
         mixes = mix.law.mixes or mix.law_after.mixes or mix.schedule is not None
         if objective.has_to_mix and not mixes:
             raise RuleError(
-                f"{tag} needs a mix.law that mixes", {"objective": tag, "mix.law": "erm"}
+                f"the objective {tag} needs a mix.law that mixes",
+                {"objective": tag, "mix.law": "erm"},
             )
         if objective.must_not_mix and mixes:
             law = "schedule" if mix.schedule is not None else str(mix.law)
-            raise RuleError(f"{tag} needs `mix.law: erm`", {"objective": tag, "mix.law": law})
+            rule = f"the objective {tag} needs `mix.law: erm`"
+            raise RuleError(rule, {"objective": tag, "mix.law": law})
         if objective.has_to_see_test and not self.data.oracle:
-            rule = f"{tag} trains on test images and needs `data.oracle: true`"
+            rule = f"the objective {tag} trains on test images and needs `data.oracle: true`"
             raise RuleError(rule, {"objective": tag, "data.oracle": False})
         is_plain = (mix.operation, mix.second, mix.label_law) == (Linear(), None, None)
         if objective.is_linear and not is_plain:
             raise RuleError(
-                f"{tag} needs `mix.operation: linear`, without second and label_law",
+                f"the objective {tag} needs `mix.operation: linear`, without mix.second and "
+                "mix.label_law",
                 {"objective": tag, "mix.operation": mix.operation.tag},
             )
 
@@ -196,21 +205,21 @@ class TrainConfig(Checked):
         for index, probe in enumerate(self.probes):
             at = {f"probes.{index}": probe.tag}
             if tags.index(probe.tag) < index:
-                raise RuleError("each probe must be listed once", at)
+                raise RuleError("each probe must be listed only once", at)
             if probe.views not in {None, self.data.views}:
                 raise RuleError(
-                    f"{probe.tag} needs `data.views: {probe.views}`",
+                    f"the probe {probe.tag} needs `data.views: {probe.views}`",
                     at | {"data.views": self.data.views},
                 )
             if probe.is_of_evaluation and probe.every is not None:
-                rule = f"{probe.tag} is measured at each evaluation: leave out every"
+                rule = f"the probe {probe.tag} must not set `every`: each evaluation measures it"
                 raise RuleError(rule, {f"probes.{index}.every": probe.every})
             if probe.every is not None and self.epochs % probe.every:
                 every = {f"probes.{index}.every": probe.every, "epochs": self.epochs}
-                raise RuleError("every must divide epochs", every)
+                raise RuleError("`every` of a probe must divide epochs", every)
 
     def loss_on(self, labels: "Tensor", num_classes: int) -> Loss:
-        """Return the loss function, with class weights if the run has them.
+        """Return the loss function of the run, with its class weights if it sets any.
 
         Args:
             labels: Labels of all training images, (images,), int64.
@@ -228,12 +237,12 @@ class TrainConfig(Checked):
         )
 
     def law_at(self, epoch: int) -> Law:
-        """Return the law of a 0-based epoch, before the objective changes it."""
+        """Return the law that `mix` sets for a 0-based epoch; the objective can replace it."""
         return self.mix.law_at(epoch, self.epochs)
 
     @property
     def seeds(self) -> int | Seeds:
-        """The seeds of all random streams, for `mixup_core.seeding.stream`."""
+        """Seed of the run's random streams, or two seeds if `vary` or `redraw` is set."""
         second = self.seed + SECOND_SEED
         if self.redraw == "all":
             return second
@@ -245,7 +254,7 @@ class TrainConfig(Checked):
         return Seeds(own=self.seed, purposes=frozenset(VARIED[self.vary]))
 
     def in_epoch(self, epoch: int) -> Epoch:
-        """Return all settings that decide a 0-based epoch."""
+        """Return the settings of a 0-based epoch: law, mixing, objective and learning rates."""
         law, objective = self.objective.in_epoch(self.law_at(epoch), epoch, self.epochs)
         rate = self.lr_schedule.in_epoch(epoch, self.epochs)
         if not law.mixes:

@@ -109,12 +109,12 @@ class DataConfig(Checked):
     None.
     """
     digest: str | None = None
-    """Only for `image-folder`: sha256 of names and contents, filled in when a study is read. It
-    replaces `folder` in keys.
+    """Only for `image-folder`: sha256 of the names and contents of its files, filled in when a
+    study is read. It replaces `folder` in keys.
     """
 
     def check(self) -> None:
-        """Check rules between fields.
+        """Check the rules that involve several fields.
 
         Raises:
             RuleError: If a value contradicts another or does not apply to the dataset.
@@ -153,7 +153,7 @@ class DataConfig(Checked):
         has_any = not self.corruptions or self.name in CORRUPTED
         require(
             has_any,
-            f"corruptions need name to be {' or '.join(CORRUPTED)}",
+            f"corruptions needs the dataset {' or '.join(CORRUPTED)}",
             self,
             "corruptions",
             "name",
@@ -161,20 +161,22 @@ class DataConfig(Checked):
         is_apart = not (self.noise_in_test and self.corruptions)
         require(
             is_apart,
-            "noise_in_test must be false beside corruptions, whose labels have no noise",
+            "noise_in_test must be false if corruptions are given, whose labels have no noise",
             self,
             "noise_in_test",
             "corruptions",
         )
         if self.name == "image-folder":
-            require(self.folder is not None, "an image-folder needs a folder", self, "folder")
+            rule = "`name: image-folder` needs `folder`, the path of the images"
+            require(self.folder is not None, rule, self, "folder")
             has_size = self.image_size is not None
-            require(has_size, "an image-folder needs an image_size", self, "image_size")
+            rule = "`name: image-folder` needs `image_size`, their side in pixels"
+            require(has_size, rule, self, "image_size")
         else:
             for part in (
                 "folder", "skip", "test_folder", "test_fraction", "background", "digest",
             ):  # fmt: skip
-                belongs = f"{part} needs name to be image-folder"
+                belongs = f"{part} needs `name: image-folder`"
                 require(getattr(self, part) is None, belongs, self, part, "name")
 
     def _check_subset(self) -> None:
@@ -208,9 +210,12 @@ class DataConfig(Checked):
         return self.views in {"concat", "added"}
 
     def num_held_out(self, available: int) -> int:
-        """Return the number of images held out for `val/*`, of those available.
+        """Return the number of training images held out for `val/*`.
 
-        For a configuration without a seed, it is the size of the largest fold.
+        With folds, it is the size of the fold `fold`, or of the largest fold if `fold` is None.
+
+        Args:
+            available: Number of training images, including those held out.
         """
         if self.folds is None:
             return self.val_size
@@ -222,7 +227,7 @@ class DataConfig(Checked):
         return self.val_size > 0 or self.folds is not None
 
     def size_of_subset(self, available: int) -> int:
-        """Return the number of training images that a run uses of the available ones."""
+        """Return the number of training images that a run uses, given the number available."""
         if self.train_fraction is not None:
             return max(1, math.floor(self.train_fraction * available + 0.5))
         return available if self.num_train is None else self.num_train

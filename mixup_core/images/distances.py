@@ -1,6 +1,6 @@
-"""start, measure: distances of images to mixed images of other classes.
+"""start, measure: distances from images to mixed images of other classes.
 
-The problem `sufficiency` records them.
+The problem `sufficiency` records these distances.
 """
 
 import math
@@ -23,7 +23,7 @@ _ROWS = 1000
 
 
 def start(config: SufficiencyConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the process of a run, which makes the measurement in one step."""
+    """Return the process of a run of `sufficiency`: one epoch, which measures the distances."""
 
     def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
         del epoch, state
@@ -33,10 +33,13 @@ def start(config: SufficiencyConfig, data_root: Path | None, device: str) -> Arr
 
 
 def measure(config: SufficiencyConfig, root: Path | None, device: torch.device) -> dict[str, float]:
-    """Return the smallest and the mean distance of images to mixed images, for both splits.
+    """Measure the distance of each image to its nearest mixed image of two other classes.
 
-    Distances are Euclidean, in normalised pixels. An image is left out if every mixed image
-    involves its class (two classes, or few images).
+    Training images are mixed. Distances are Euclidean, in normalised pixels. An image is left out
+    if every mixed image involves its class (two classes, or few images).
+
+    Returns:
+        The smallest and the mean distance over the training and the test images, by metric name.
     """
     data = config.data
     splits = load_once(data, root)

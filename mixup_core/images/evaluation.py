@@ -16,14 +16,14 @@ NUM_CALIBRATION_BINS = 15
 
 
 def evaluate(logits: Tensor, labels: Tensor) -> dict[str, float]:
-    """Return the metrics of some images from their logits.
+    """Return error, mean negative log-likelihood and calibration error of logits, by name.
 
     Args:
         logits: (images, classes), float; see `logits_of`.
         labels: (images,), int64.
 
     Returns:
-        `error`: fraction of images whose largest logit is not the label's, in [0, 1].
+        `error`: fraction of images whose largest logit is not that of the label, in [0, 1].
         `nll`: mean cross entropy, in nats.
         `calibration_error`: see `calibration_error`, in [0, 1].
     """

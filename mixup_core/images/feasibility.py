@@ -63,8 +63,8 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
     num_train = data.size_of_subset(available)
     if num_train > available:
         yield RuleError(
-            "num_train <= training images without val_size",
-            {"num_train": num_train, "images": available},
+            "num_train must be at most the number of training images that are not held out",
+            {"num_train": num_train, "images not held out": available},
             fields=_SPLIT,
         )
     elif batch_size > num_train:
@@ -83,21 +83,21 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
         yield RuleError(
             "a balanced subset needs enough images of each class",
             {
-                "images of each class": num_train // info.num_classes,
-                "of the smallest class": info.smallest_class,
+                "images wanted of each class": num_train // info.num_classes,
+                "images in the smallest class": info.smallest_class,
             },
             fields=("data.balanced", *_SPLIT),
         )
     elif config.model.has_batch_norm and (batch_size == 1 or num_train % batch_size == 1):
         yield RuleError(
-            "BatchNorm needs batches of two images or more",
+            "BatchNorm needs two images or more in every batch, including the last",
             {"batch_size": batch_size, "training images": num_train},
             fields=("batch_size", *_SPLIT, "model.name"),
         )
 
 
 def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleError]:
-    """Yield the first reason why the images drawn at one of some seeds would make a run fail.
+    """Yield the first reason, if any, why the images drawn at one of the seeds make its run fail.
 
     Validation images, subset and label noise are drawn exactly as the run draws them.
     """
@@ -112,7 +112,7 @@ def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleErr
             if data.pairs_classes and before:
                 yield RuleError(
                     "two views need a training image of each class",
-                    {"seed": seed, "without": _spell_classes(data, before)},
+                    {"seed": seed, "classes without images": _spell_classes(data, before)},
                     fields=("data.views", *_SPLIT),
                     hint="no training image of these classes is drawn at that seed",
                 )
@@ -127,7 +127,7 @@ def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleErr
 
 
 def lacking_classes(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
-    """Yield warnings that name classes without training images, and the seeds concerned."""
+    """Yield warnings that name classes without a training image, and the seeds that draw none."""
     found: dict[str, list[int]] = {}
     with suppress(ValueError):  # such a run is refused
         for seed, _, after in _lacking(config, seeds):
@@ -143,7 +143,7 @@ def may_lack_classes(data: DataConfig, info: DatasetInfo) -> bool:
     """Return whether a drawn subset can lack a class, or a balanced subset can lack images.
 
     The drawn images are a uniform sample, so that a class of m images is missing with probability
-    at most (1 - drawn / all)^m; label noise keeps each image with probability 1 - rate.
+    at most (1 - drawn / all)^m; label noise keeps each label with probability 1 - rate.
     Probabilities below 1e-12 count as impossible.
     """
     held_out = data.num_held_out(info.num_train)
@@ -222,7 +222,11 @@ def transparent(data: DataConfig) -> Iterator[RuleError]:
     if facts is not None and facts.transparent and data.background is None:
         yield RuleError(
             "a folder with transparent images needs a background",
-            {"images": len(facts.transparent), "first": facts.transparent[0], "background": None},
+            {
+                "transparent images": len(facts.transparent),
+                "first": facts.transparent[0],
+                "background": None,
+            },
             fields=("data.background", "data.folder"),
             hint=f"set data.background to the colour behind them: {', '.join(BACKGROUNDS)}",
         )

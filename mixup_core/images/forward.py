@@ -13,18 +13,22 @@ from mixup_core.images.precision import DTYPES, Precision, arithmetic
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class HiddenMix:
-    """Mixing at a hidden layer. The input ends with images, followed by their partners."""
+    """Mixing of images with their partners at a hidden layer of the network.
+
+    The last rows of the network's input are the images, followed by their partners.
+    """
 
     layer: int
     """1-based index of the layer whose outputs are mixed, `network.hidden_layers[layer - 1]`."""
     lam: Tensor
-    """Weight of each image, (images,). The input ends with these images and as many partners."""
+    """Weight of each image, (images,); its partner has 1 minus this weight."""
 
     def of(self, hidden: Tensor) -> Tensor:
-        """Return the activations after mixing: other rows unchanged, then one row per mixed pair.
+        """Mix the outputs of the layer; return the other rows unchanged, then one row per pair.
 
         Args:
-            hidden: Activations of the layer, (others + 2 images, ...).
+            hidden: Outputs of the layer, (others + 2 images, ...): rows that are not mixed, then
+                those of the images, then those of the partners.
         """
         count = len(self.lam)
         first, end = len(hidden) - 2 * count, len(hidden) - count
@@ -37,7 +41,7 @@ class Forward(Protocol):
     """Function from images (batch, channels, height, width) to logits (batch, classes), float32."""
 
     def __call__(self, images: Tensor, hidden: HiddenMix | None = None) -> Tensor:
-        """Return the logits. With `hidden`, a pair that is mixed inside gives one row."""
+        """Return logits, (batch, classes). With `hidden`, an image and its partner give one row."""
 
 
 def forward(
@@ -53,9 +57,10 @@ def forward(
     Args:
         network: The network, in training or evaluation mode.
         images: (batch, channels, height, width), float32.
-        hidden: Mixing inside the network; None means none.
+        hidden: Mixing at a hidden layer; None: the network mixes nothing.
         precision: Arithmetic of the network.
-        layout: Memory format of the images; None: that of the first layer's weights.
+        layout: Memory format of the images; None: channels last if the first layer is a
+            convolution, else contiguous.
     """
     dtype = DTYPES[precision]
     autocast = torch.autocast(images.device.type, dtype, enabled=dtype != torch.float32)

@@ -1,4 +1,4 @@
-"""Memory of a run: an upper bound computed without torch, and the measured peak of a step."""
+"""Memory of a run: an upper bound computed without torch, and the measured peak of two steps."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -41,7 +41,7 @@ def most_bytes(config: TrainConfig) -> int:
 
 
 def peak_bytes(config: TrainConfig, device: str) -> int:
-    """Return this process's peak memory, in bytes, over two training steps and one evaluation.
+    """Train two steps and evaluate once; return this process's peak memory, in bytes.
 
     The steps use random images. On a CPU the dataset is not counted, because all runs of a machine
     share it. Probes and the teacher are left out.
@@ -66,7 +66,7 @@ def peak_bytes(config: TrainConfig, device: str) -> int:
     given: dict[str, Any] = {"probes": (), "eval_every": 1}
     if teacher_arm(config) is not None:
         given["objective"] = Plain()
-    # What is drawn of images that are there has no place here.
+    # The images are random, so no subset or label noise is drawn.
     drawn = {"num_train": None, "train_fraction": None, "balanced": False, "label_noise": 0.0}
     data = replace(config.data, **drawn, oracle=False, corruptions=(), normalise="given")  # type: ignore[arg-type]
     short = replace(config, data=data, **given)

@@ -1,4 +1,4 @@
-"""METRICS: what image training records. PREDICTED: what reports compute from predictions."""
+"""METRICS: metrics that image training records. PREDICTED: metrics computed from predictions."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -80,10 +80,13 @@ _MEASURED = {
 
 
 def require_own_metrics(kinds: Iterable[type]) -> None:
-    """Check that no objective or probe of some classes declares a metric that exists already.
+    """Check that the objectives and probes of a plugin declare no metric that exists already.
+
+    Args:
+        kinds: Classes that the plugin defines; all but objectives and probes are ignored.
 
     Raises:
-        CatalogueError: If a name is that of a built-in metric or of another class.
+        CatalogueError: If a declared metric is built in, or declared by another class.
     """
     declaring = (*members(Objective), *members(Probe))
     for kind in kinds:

@@ -49,7 +49,7 @@ class MixConfig(Checked):
     """
 
     def check(self) -> None:
-        """Check rules between fields.
+        """Check the rules that involve several fields.
 
         Raises:
             RuleError: If both forms of the switch are given, `law_after` has no switch, a second
@@ -65,23 +65,24 @@ class MixConfig(Checked):
         )
         require(
             epoch is not None or fraction is not None or not self.law_after.mixes,
-            "law_after needs a switch_epoch",
+            "law_after needs switch_epoch or switch_fraction",
             self,
             "switch_epoch",
             "law_after",
         )
         require(
             self.schedule is None or not self.law.mixes,
-            "mix.law must be left out beside a schedule",
+            "mix.law must be left out if mix.schedule is given",
             self,
             "schedule",
             "law",
         )
         has_second = self.second is not None or self.second_law is None
-        require(has_second, "second_law needs a second operation", self, "second_law", "second")
+        rule = "second_law needs `second`, a second operation"
+        require(has_second, rule, self, "second_law", "second")
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch of a run of `epochs`."""
+        """Return the law of lam in a 0-based epoch of a run with `epochs` epochs."""
         switch_epoch = self.switch_epoch
         if self.switch_fraction is not None:
             switch_epoch = epoch_after(self.switch_fraction, epochs)

@@ -1,4 +1,4 @@
-"""Mixers: choose the mixing operation of each batch of an epoch, and hold its random values."""
+"""Mixers: draw the mixing operation of each batch of an epoch, with its random values."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ class Mixer:
 
     operation: Operation
     drawn: Tensor
-    """Rows of the operation's draws on the device of the images: one for the batch, or one for each
-    image.
+    """Random values of the operation, on the device of the images: one row for the batch, or one
+    row for each image.
     """
     layer: int = 0
     """Hidden layer whose output is mixed; 0: the images are mixed."""
@@ -29,13 +29,18 @@ class Mixer:
     def mix(
         self, own: Tensor, beside: Tensor, lam: Tensor, saliency: Callable[[], Tensor] = unmeasured
     ) -> tuple[Tensor, Tensor, HiddenMix | None]:
-        """Return the network's input, the weight of each label, and the mixing inside the network.
+        """Mix a batch of images with their partners.
 
         Args:
             own: Images, (batch, channels, height, width), float32.
-            beside: Their partners, as `own`.
+            beside: Partners of the images, in the same shape.
             lam: Mixing weights, (batch,), float32.
-            saliency: Returns the saliency for `Operation.mix_salient`.
+            saliency: Returns the saliency of images and partners, (2, batch, height, width); called
+                only if the operation needs it.
+
+        Returns:
+            The mixed images; the weight of each label, (batch,); and None. To mix at a hidden
+            layer: images followed by partners; the weights; and the `HiddenMix` of that layer.
         """
         if self.layer:
             return torch.cat([own, beside]), lam, HiddenMix(layer=self.layer, lam=lam)
@@ -69,13 +74,13 @@ def draw_mixing(
     """Draw the mixing weights of an epoch and the operation of each batch.
 
     Whether a batch is mixed, and by which operation, is drawn per batch, as in timm. Boxes and
-    masks are drawn per weight. Each kind of draw has its own random stream, so that none shifts
-    another.
+    masks are drawn once per mixing weight. Each kind of draw has its own random stream, so that
+    more draws of one kind do not change those of another.
 
     Args:
         how: Settings of the epoch.
-        sizes: Sizes of the batches.
-        image_size: Height and width.
+        sizes: Number of images in each batch.
+        image_size: Height and width of the images.
         streams: Random generators `mixing`, `choice`, `operation`, `second` and `label`.
         device: Device of the images. The values of operations are copied there at once, because a
             copy in each step would wait for the device. The weights stay on the CPU.

@@ -58,7 +58,7 @@ class ResNet(nn.Module):
         self.bn1 = nn.BatchNorm2d(channels)
         self.blocks = _blocks_of(BasicBlock, channels, stages)
         self.hidden_layers: list[nn.Module] = _last_of_stages(self.blocks, stages)
-        """Layers whose outputs `manifold` can mix, from first to last."""
+        """Layers whose outputs the operation `manifold` can mix, from first to last."""
         self.fc = nn.Linear(stages[-1][0], num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ class PreActResNet(nn.Module):
         self.conv1 = _conv3x3(in_channels, channels, 1)
         self.blocks = _blocks_of(PreActBlock, channels, stages)
         self.hidden_layers: list[nn.Module] = _last_of_stages(self.blocks, stages)
-        """Layers whose outputs `manifold` can mix, from first to last."""
+        """Layers whose outputs the operation `manifold` can mix, from first to last."""
         self.bn = nn.BatchNorm2d(stages[-1][0])
         self.fc = nn.Linear(stages[-1][0], num_classes)
 
@@ -189,7 +189,7 @@ def mlp(sizes: Sequence[int]) -> nn.Module:
 
 
 def widening(width: int, num_blocks: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Return (channels, blocks, stride) of a ResNet's stages, doubling channels at each stage.
+    """Return (channels, blocks, stride) for each stage of a ResNet; channels double at each stage.
 
     Args:
         width: Channels of the first stage.
@@ -199,10 +199,10 @@ def widening(width: int, num_blocks: Sequence[int]) -> list[tuple[int, int, int]
 
 
 def with_uniform_weights(build: Callable[[], nn.Module], seed: int | Seeds) -> nn.Module:
-    """Return a network on the CPU with initial weights drawn for a seed, PyTorch's defaults.
+    """Build a network on the CPU; draw its initial weights for a seed, as PyTorch does by default.
 
-    The weights are drawn from the stream `initial weights`. All arms of a seed start with the same
-    weights, and no global generator is used.
+    The weights are drawn from the random stream `initial weights`, not from a global generator.
+    Runs with the same network and seed start with the same weights.
 
     Args:
         build: Builds the network.
@@ -222,15 +222,15 @@ def with_uniform_weights(build: Callable[[], nn.Module], seed: int | Seeds) -> n
                 nn.init.uniform_(module.bias, -bound, bound, generator=rng)
         else:
             own = [*module.parameters(recurse=False), *module.buffers(recurse=False)]
-            assert not own, f"initial weights of {type(module).__name__} are known"
+            assert not own, f"no rule for the initial weights of {type(module).__name__}"
     return network
 
 
 def with_its_own_weights(build: Callable[[], nn.Module], seed: int | Seeds) -> nn.Module:
-    """Return a network on the CPU with the weights that its constructor draws for a seed.
+    """Build a network on the CPU with the initial weights that its own constructor draws.
 
-    Constructors draw from PyTorch's global generator. For this call it is seeded from the stream
-    `initial weights`; afterwards its state is restored.
+    The constructor draws from PyTorch's global generator. This function seeds the generator from
+    the run's random stream `initial weights`, and restores its state afterwards.
 
     Args:
         build: Builds the network.
@@ -249,8 +249,8 @@ class _Projection(nn.Conv2d):
     """A 1x1 convolution with a stride, also for networks of a few channels.
 
     On CPUs with AVX2 and without AVX-512, PyTorch 2.14 writes beyond its buffers in the gradient of
-    such a convolution of 2 to 7 channels in the layout channels_last. The pixels that the stride
-    skips are therefore left out before it. With more channels nothing changes.
+    such a convolution of 2 to 7 channels in the layout channels_last. With so few channels, the
+    pixels that the stride skips are therefore left out before the convolution.
     """
 
     def forward(self, images: Tensor) -> Tensor:

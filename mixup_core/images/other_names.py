@@ -1,4 +1,4 @@
-"""Other names: names that other programs use for fields of `TrainConfig`, for error messages."""
+"""OTHER_NAMES: names by which other programs call our settings, for hints in error messages."""
 
 from collections.abc import Mapping
 

@@ -38,7 +38,11 @@ def kernels(*, deterministic: bool) -> Iterator[None]:
 def repeatable(
     steps: Generator[Item, None, Result], *, deterministic: bool
 ) -> Generator[Item, None, Result]:
-    """Yield the items of a generator, running its code, and not the caller's, within `kernels`."""
+    """Yield the items of a generator. The generator, not its caller, runs within `kernels`.
+
+    Returns:
+        The generator's return value.
+    """
     if not deterministic:
         return (yield from steps)
     while True:
@@ -56,7 +60,7 @@ def arithmetic(precision: Precision) -> Iterator[None]:
     """Context manager: compute float32 products on CUDA in IEEE arithmetic, or in TF32 if selected.
 
     By default, PyTorch uses TF32 (10 bits of mantissa) in convolutions and float32 in linear
-    layers. The setting at the time of a backward pass counts, so run it within the context.
+    layers. A backward pass uses the setting at its own time, so run it within the context, too.
     """
     wanted = "tf32" if precision == "tf32" else "ieee"
     cudnn: Any = torch.backends.cudnn  # the stubs lack what is set here

@@ -28,7 +28,7 @@ def predict(
     Args:
         config: Configuration of the run.
         data: Images of the run.
-        networks: Networks by the suffix of their metrics' names (`TrainingState.networks`).
+        networks: Networks by the suffix of their metrics: "", or "_averaged" for averaged weights.
         device: Device of the networks.
         known: Logits computed before, by split (`TrainingState.logits`); they are not recomputed.
     """

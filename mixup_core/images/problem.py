@@ -50,16 +50,16 @@ RATE_IN_FORCE = "The settings that determine the learning rates of each epoch en
 
 
 def hidden(config: TrainConfig) -> TrainConfig:
-    """Return the configuration that a search trains: judged on held-out images, no test images.
+    """Return the configuration that a search trains: without test images, measured on `val/*`.
 
     Raises:
         RuleError: If no images are held out, or training uses test images.
     """
     if tags(config):
-        raise RuleError("a search must not train on test images", oracles(config))
+        raise RuleError("a run of a search must not train on test images", oracles(config))
     if not config.data.holds_out:
         raise RuleError(
-            "a search needs held-out images: set val_size or folds",
+            "a search needs held-out images: set data.val_size or data.folds",
             {"data.val_size": 0},
         )
     return replace(config, data=replace(config.data, test=False))
@@ -87,7 +87,7 @@ def measures(config: TrainConfig, metric: str) -> bool:
 
 
 def setting(config: TrainConfig, metric: str) -> str:
-    """Return the images of a metric for captions, such as `Fashion-MNIST, 10 000 test images`."""
+    """Describe the images of a metric for captions: `Fashion-MNIST, 10 000 test images`."""
     data, info = config.data, described(config.data)
     views = _VIEWS.get(data.views, "")
     is_val = metric.startswith("val/")
@@ -103,7 +103,10 @@ def setting(config: TrainConfig, metric: str) -> str:
 
 
 def sample_size(config: TrainConfig, metric: str) -> int | None:
-    """Return the number of images if a metric is a share of them (such as an error), else None."""
+    """Return the number of images of which a metric is a share, such as an error; None for others.
+
+    Reports compute the sampling error of the metric from this number.
+    """
     split, _, name = metric.partition("/")
     is_share = metric == "filter/low_fraction" or (split == "train" and name.endswith("error"))
     if is_share and METRICS[metric].unit == "%":
@@ -127,7 +130,11 @@ def prediction_bytes(config: TrainConfig) -> int:
 
 
 def method(config: TrainConfig) -> str | None:
-    """Return the method of a run with a constant law (`erm`, `midpoint`, `uniform`), or None."""
+    """Return the name of a run's method (`erm`, `midpoint`, `uniform`); None if it has no name.
+
+    A run has a named method if one law holds in all epochs, images are mixed linearly, and the loss
+    is plain.
+    """
     mix = config.mix
     changes = (mix.schedule, mix.switch_epoch, mix.switch_fraction)
     if changes != (None, None, None) or config.objective != Plain() or config.data.oracle:
@@ -140,7 +147,7 @@ def method(config: TrainConfig) -> str | None:
 
 
 def examples(config: TrainConfig, split: str) -> Sequence[str]:
-    """Return the files of the predicted images as CLASS/FILE; empty for published datasets."""
+    """Return the file of each predicted image of a split, as CLASS/FILE; empty without files."""
     facts = facts_of(config.data)
     if facts is None:
         return ()
@@ -198,11 +205,11 @@ IMAGES = Problem(
         infeasible_at=infeasible_at,
         other_names=OTHER_NAMES,
         reserved={
-            "seed": "is not set in a study file; give `seeds`",
-            "data.fold": "is not set in a study file; each seed holds out another fold",
-            "data.digest": "is not set in a study file; it is computed from the folder",
-            "model.weights_digest": "is not set in a study file; it is computed from the file",
-            "objective.teacher_key": "is not set in a study file; name the teacher's arm",
+            "seed": "cannot be set in a study file; give `seeds`",
+            "data.fold": "cannot be set in a study file; each seed holds out another fold",
+            "data.digest": "cannot be set in a study file; it is computed from the folder",
+            "model.weights_digest": "cannot be set in a study file; it is computed from the file",
+            "objective.teacher_key": "cannot be set in a study file; name the teacher's arm",
         },
     ),
     keying=Keying(
@@ -254,7 +261,7 @@ IMAGES = Problem(
             "mix.schedule.high": LAW_IN_FORCE,
             "mix.schedule.start": LAW_IN_FORCE,
             "mix.schedule.end": LAW_IN_FORCE,
-            "mix.lam_scope": "It enters with the law of each epoch that mixes.",
+            "mix.lam_scope": "The field enters with the law of each epoch that mixes.",
             **dict.fromkeys(
                 (
                     "mix.partner",
@@ -265,7 +272,7 @@ IMAGES = Problem(
                     "mix.second_probability",
                     "mix.label_law",
                 ),
-                "It enters with the law of each epoch that mixes.",
+                "The field enters with the law of each epoch that mixes.",
             ),
             "objective": "The objective of each epoch enters with all of its fields, unless plain.",
             "lr_schedule": RATE_IN_FORCE,

@@ -1,4 +1,4 @@
-"""Recording: the reasons why a run does not record a metric that a claim needs."""
+"""lacks, observed: which metrics the run of a configuration records, and what to set for more."""
 
 from dataclasses import replace
 
@@ -12,24 +12,27 @@ _AVERAGED = "_averaged"
 
 
 def lacks(config: TrainConfig, metric: str, records: int) -> str | None:
-    """Return why a run would not end with this many records of a metric; None if it would.
+    """Return a message if a run records a metric fewer than `records` times; else None.
 
-    The text says what to set.
+    The message gives the reason and the field to set. It is shown when a claim or a headline of a
+    study file needs the metric.
     """
     if metric in PREDICTED:
         return _lacks_predictions(config, metric)
     if metric not in METRICS:
-        return "no run records it"
+        return "no run records this metric"
     name = metric.removesuffix(_AVERAGED)
     if name != metric and config.averaging is None:
-        return "it averages no weights; set averaging"
+        return "the run averages no weights; set averaging"
     return _lacks_images(config, name) or _lacks_part(config, metric, records)
 
 
 def observed(config: TrainConfig, metric: str) -> TrainConfig:
-    """Return a configuration without probes, averages and early evaluations, if a metric allows it.
+    """Return a configuration without the settings that do not change the last value of a metric.
 
-    A metric of averaged weights or of a probe needs the configuration as it is.
+    These are probes, the average of the weights, and evaluations before the last epoch. Runs whose
+    results are equal end with the same value. For a metric of averaged weights or of a probe, the
+    configuration is returned unchanged.
     """
     is_of_probe = any(metric in kind.metrics for kind in members(Probe))
     if metric.endswith(_AVERAGED) or is_of_probe:
@@ -39,10 +42,10 @@ def observed(config: TrainConfig, metric: str) -> TrainConfig:
 
 def _lacks_predictions(config: TrainConfig, metric: str) -> str | None:
     if not config.data.test:
-        return "it has no test images; set data.test"
+        return "the run has no test images; set data.test: true"
     is_fitted = "scaled_" in metric or metric.endswith("/temperature")
     if is_fitted and not config.data.holds_out:
-        return "a temperature is fitted on validation images, and it has none; set data.val_size"
+        return "the run has no validation images to fit a temperature on; set data.val_size"
     return None
 
 
@@ -50,16 +53,18 @@ def _lacks_images(config: TrainConfig, name: str) -> str | None:
     split, data = name.partition("/")[0], config.data
     corruption = split.removeprefix("test_")
     if split.startswith("test") and not data.test:
-        return "it has no test images; set data.test"
+        return "the run has no test images; set data.test: true"
     if split == "val" and not data.holds_out:
-        return "it has no validation images; set data.val_size"
+        return "the run has no validation images; set data.val_size"
     if corruption not in {split, "corrupted", *data.corruptions}:
-        return f"it has no such images; add {corruption} to data.corruptions"
-    return "set data.corruptions" if corruption == "corrupted" and not data.corruptions else None
+        return f"the run has no {corruption} images; add {corruption} to data.corruptions"
+    if corruption == "corrupted" and not data.corruptions:
+        return "the run has no corrupted test images; set data.corruptions"
+    return None
 
 
 def _lacks_part(config: TrainConfig, metric: str, records: int) -> str | None:
-    """Return which probe or objective to set, or that a metric is measured too rarely, or None."""
+    """Return a message if a probe or objective is missing, or a metric is recorded too rarely."""
     probes = [kind for kind in members(Probe) if metric in kind.metrics]
     objectives = [kind for kind in members(Objective) if metric in kind.metrics]
     every = 1 if metric.startswith("train/") else config.eval_every
@@ -73,4 +78,6 @@ def _lacks_part(config: TrainConfig, metric: str, records: int) -> str | None:
     elif objectives and not isinstance(config.objective, tuple(objectives)):
         return f"set objective to {' or '.join(kind.tag for kind in objectives)}"
     number = config.epochs // every
-    return None if number >= records else f"{records} records are needed, and it has {number}"
+    if number >= records:
+        return None
+    return f"{records} records of the metric are needed, but the run makes {number}"

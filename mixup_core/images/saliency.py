@@ -16,7 +16,7 @@ the saliency of each pixel, (batch, height, width).
 
 
 def unmeasured(*parts: Tensor) -> Tensor:
-    """Stand in for a `Saliency` function when no operation needs saliency.
+    """Placeholder for a `Saliency` function where no operation needs one; a call is an error.
 
     Raises:
         AssertionError: Always.
@@ -29,7 +29,7 @@ def unmeasured(*parts: Tensor) -> Tensor:
 def gradient_norms(
     network: nn.Module, loss: Loss, precision: Precision, images: Tensor, labels: Tensor
 ) -> Tensor:
-    """Return the saliency of each pixel: loss gradient, root mean square over channels.
+    """Return the saliency of each pixel: root mean square, over channels, of the loss's gradient.
 
     The network is switched to evaluation mode and back. Gradients of weights are not changed.
 

@@ -1,4 +1,7 @@
-"""SUFFICIENCY: how close mixed images come to images of other classes. Imports no torch."""
+"""SUFFICIENCY: problem that measures how close mixed images come to images of other classes.
+
+The module imports no torch.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,7 +28,7 @@ from mixup_core.tree.checked import Checked
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SufficiencyConfig(Checked):
-    """Configuration of distances between images and mixed images, for one dataset and seed.
+    """Configuration of one run that measures distances from images to mixed images.
 
     Theorem 2.10 of the source, informally: if no image of a class lies on a segment between images
     of which one belongs to another class, then the minimiser of the mixup loss also classifies the
@@ -47,7 +50,7 @@ class SufficiencyConfig(Checked):
     """Seed of the subset and of the mixed images."""
 
     def check(self) -> None:
-        """Check rules between fields.
+        """Check the rules that involve several fields.
 
         Raises:
             RuleError: If the settings of the data are not supported, or the law does not mix.
@@ -68,7 +71,8 @@ def infeasible(config: SufficiencyConfig) -> Iterator[RuleError]:
     data, info = config.data, described(config.data)
     if data.size_of_subset(info.num_train) > info.num_train:
         values = {"num_train": data.num_train, "images": info.num_train}
-        yield RuleError("num_train <= training images", values, fields=("data.num_train",))
+        rule = "num_train must be at most the number of training images"
+        yield RuleError(rule, values, fields=("data.num_train",))
     if info.image_size % data.pool:
         values = {"pool": data.pool, "image_size": info.image_size}
         yield RuleError("pool must divide the image size", values, fields=("data.pool",))
@@ -76,7 +80,7 @@ def infeasible(config: SufficiencyConfig) -> Iterator[RuleError]:
 
 
 def setting(config: SufficiencyConfig, metric: str) -> str:
-    """Return a description of the compared images, for captions."""
+    """Describe the images whose distances are measured, for captions."""
     del metric
     info = described(config.data)
     count = f"{config.data.size_of_subset(info.num_train):,}".replace(",", " ")
@@ -97,7 +101,7 @@ SUFFICIENCY = Problem(
     headline=("distance/train_smallest",),
     reading=Reading(
         feasibility=infeasible,
-        reserved={"data.digest": "is not set in a study file; it is computed from the folder"},
+        reserved={"data.digest": "cannot be set in a study file; it is computed from the folder"},
     ),
     keying=Keying(stands_for={"data.folder": "data.digest", "data.skip": "data.digest"}),
     data=ImageData,
@@ -117,4 +121,4 @@ SUFFICIENCY = Problem(
         memory=memory,
     ),
 )
-"""The problem of measuring these distances; a run has one record."""
+"""The problem of measuring distances from images to mixed images; a run has one record."""

@@ -9,23 +9,26 @@ from mixup_core.tree.building import with_values
 
 
 def oracles(config: TrainConfig) -> dict[str, bool]:
-    """Return, by path of a setting, True if it makes the run or its teacher use test images."""
+    """Return the `oracle` fields of a configuration, by dotted path.
+
+    `data.oracle` is True if the run trains on test images, `objective.oracle` if its teacher does.
+    """
     own, objective = {"data.oracle": config.data.oracle}, config.objective
     return own | ({"objective.oracle": objective.oracle} if isinstance(objective, Guided) else {})
 
 
 def tags(config: TrainConfig) -> tuple[str, ...]:
-    """Return `oracle` if the run uses test images, itself or through its teacher; else nothing."""
+    """Return ("oracle",) if the run or its teacher trains on test images, else ()."""
     return ("oracle",) if any(oracles(config).values()) else ()
 
 
 def teacher_arm(config: TrainConfig) -> str | None:
-    """Return the name of the arm that a configuration has as teacher, or None."""
+    """Return the name of the arm whose run is the teacher, or None if there is no teacher."""
     return config.objective.teacher if isinstance(config.objective, Guided) else None
 
 
 def taught(config: TrainConfig, key: str) -> TrainConfig:
-    """Return the configuration with the final stage key of its teacher filled in."""
+    """Return the configuration with the teacher's final stage key filled in."""
     return with_values(config, {"objective.teacher_key": key})
 
 
@@ -34,7 +37,7 @@ def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:
     oracle = oracles(config).get("objective.oracle", False)
     if oracle != ("oracle" in tags(teacher)):
         yield RuleError(
-            "objective.oracle must say if the teacher saw test images",
+            "objective.oracle must be true if the teacher saw test images, else false",
             {"objective.oracle": oracle, "data.oracle of the teacher": not oracle},
             fields=("objective.oracle",),
         )
@@ -42,7 +45,7 @@ def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:
         own, its = getattr(config.data, name), getattr(teacher.data, name)
         if own != its:
             yield RuleError(
-                f"the teacher must have the same data.{name}",
+                f"a run and its teacher must have the same data.{name}",
                 {f"data.{name}": own, f"data.{name} of the teacher": its},
                 fields=(f"data.{name}", "objective.teacher"),
             )

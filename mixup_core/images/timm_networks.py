@@ -34,7 +34,9 @@ def timm_network(
     if not timm.is_model(architecture):
         near = get_close_matches(architecture, timm.list_models(), 3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise DataError(f"timm {timm.__version__} has no architecture {architecture}{hint}")
+        raise DataError(
+            f"model.architecture: timm {timm.__version__} has no architecture {architecture}{hint}"
+        )
     published = timm.get_pretrained_cfg(architecture)
     has_one_size = published is not None and published.fixed_input_size
     size: dict[str, Any] = {"img_size": image_size} if has_one_size else {}
@@ -49,7 +51,9 @@ def timm_network(
 
 
 def load_weights(network: nn.Module, file: Path, digest: str | None) -> None:
-    """Load pretrained weights into a network, except a classifier with other classes.
+    """Load pretrained weights into a network.
+
+    A classifier with another number of classes keeps its present weights.
 
     Args:
         network: A network of timm, which is changed.
@@ -84,8 +88,8 @@ def load_weights(network: nn.Module, file: Path, digest: str | None) -> None:
         name = wrong[0]
         found = tuple(weights[name].shape) if name in weights else "nothing"
         raise DataError(
-            f"{file}: {name} must have shape {tuple(own[name].shape)}, got {found}; the weights "
-            "belong to another architecture or to other channels"
+            f"{file}: the tensor {name} must have shape {tuple(own[name].shape)}, got {found}; the "
+            "weights belong to another architecture or to another number of channels"
         )
     fitting = {
         name: weights[name]

@@ -73,14 +73,15 @@ class TrainingState:
         return cls(network=network, optimizer=optimizer, averaged=averaged)
 
     def to_bytes(self) -> bytes:
-        """Return weights, buffers and optimizer state. On a CPU, equal states give equal bytes."""
+        """Serialise weights, buffers and optimizer state. On a CPU, equal states give equal bytes.
+        """
         buffer = io.BytesIO()
         parts = {name: part.state_dict() for name, part in self._parts().items()}
         torch.save(parts, buffer)
         return buffer.getvalue()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Load a state that `to_bytes` returned, and the records up to it.
+        """Load a state that `to_bytes` returned, with the records of the epochs before it.
 
         Only tensors and plain values are read (`weights_only=True`): no code in the bytes runs.
 
@@ -93,12 +94,12 @@ class TrainingState:
             saved = torch.load(stream, map_location="cpu", weights_only=True)
             for name, part in self._parts().items():
                 part.load_state_dict(saved[name])
-        except Exception as error:  # torch raises whatever it stumbles over
+        except Exception as error:  # torch raises errors of many types
             if fault_of(error):
                 raise
             raise StateError(
-                "a state must hold the tensors of its run, "
-                f"got ({len(content)} bytes: {type(error).__name__})."
+                f"{len(content)} bytes are not a training state of this run: they are damaged, or "
+                f"belong to another network or optimizer ({type(error).__name__})."
             ) from error
         self.records = list(records)
 
@@ -119,7 +120,10 @@ class TrainingState:
             self.averaged.update_parameters(self.network)
 
     def networks(self) -> dict[str, nn.Module]:
-        """Return the networks to evaluate, by the suffix of their metrics' names."""
+        """Return the networks to evaluate, by the suffix of the metrics that they give.
+
+        The suffix is "" for the trained network and "_averaged" for its average, if there is one.
+        """
         averaged = {} if self.averaged is None else {"_averaged": self.averaged}
         return {"": self.network, **averaged}
 
@@ -144,21 +148,24 @@ class Training:
         return self.state.records
 
     def __iter__(self) -> Iterator[EpochRecord]:
-        """Yield the records of `fit`."""
+        """Train the missing epochs; yield the record of each (see `fit`)."""
         return (item for item in self.gradually() if isinstance(item, EpochRecord))
 
     def gradually(self) -> Iterator[EpochRecord | float]:
-        """Yield the items of `fit_gradually`."""
+        """Train the missing epochs; yield records, and progress after each step.
+
+        Items are those of `fit_gradually`.
+        """
         return fit_gradually(
             self.config, self.data, self.state, device=self.device, teacher=self.teacher
         )
 
     def to_bytes(self) -> bytes:
-        """Return the state (`TrainingState.to_bytes`)."""
+        """Serialise the state of training (`TrainingState.to_bytes`)."""
         return self.state.to_bytes()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Load a state (`TrainingState.load_bytes`)."""
+        """Load a serialised state of training (`TrainingState.load_bytes`)."""
         self.state.load_bytes(content, records)
 
     def predictions(self) -> bytes:
@@ -190,9 +197,9 @@ def fit(
     device: torch.device | str = "cpu",
     teacher: Teacher | None = None,
 ) -> Iterator[EpochRecord]:
-    """Train a run; yield a record after each epoch, when its state is consistent.
+    """Train a run; yield the record of each epoch when the epoch is finished.
 
-    The caller may store the state, or stop by not requesting the next record. The records
+    After a record, the caller may store the state, or stop by not requesting the next one. Records
     do not depend on whether the run starts here, is resumed, or continues another run's first
     epochs: on a CPU with one thread they are equal bit for bit, since every draw depends only on
     (seed, purpose, epoch).
@@ -202,7 +209,7 @@ def fit(
         data: Images of the run, from `mixup_core.images.data.datasets.load(config.data)`.
         resume: State after some epochs, which is modified; None starts from the initial weights.
         device: Device of the network and the images.
-        teacher: The finished run that the objective learns from, if it has one.
+        teacher: The finished run from which the objective learns; None if it has no teacher.
 
     Yields:
         The record of each epoch that is not in `resume`; it is also appended to the state's
@@ -227,10 +234,10 @@ def fit_gradually(
 ) -> Iterator[EpochRecord | float]:
     """Train a run like `fit`; after each step, yield also the finished fraction of the epoch.
 
-    The state is consistent only after a record. Arguments and errors are those of `fit`.
+    The state may be stored only after a record. Arguments and errors are those of `fit`.
 
     Yields:
-        Records, and before each of them numbers that increase to 1.
+        For each epoch, one number per step, increasing to 1, and then the record.
 
     Raises:
         DivergedError: As for `fit`.
@@ -342,7 +349,7 @@ def _require_declared(objective: Objective, measured: Mapping[str, Tensor]) -> N
     if unknown := sorted({f"train/{name}" for name in measured} - objective.metrics.keys()):
         raise ValueError(
             f"the objective {objective.tag} measures {', '.join(unknown)}, which its `metrics` do "
-            "not declare"
+            "not declare; declare them there"
         )
 
 

@@ -51,7 +51,7 @@ def draw_view_partners(labels: Tensor, paired: Tensor, seed: int | Seeds) -> Ten
         seed: Seed of the run.
 
     Returns:
-        (images,), int64, indices into the same images.
+        Index of each image's second view, (images,), int64.
 
     Raises:
         ValueError: If a paired class has no image.
@@ -59,7 +59,7 @@ def draw_view_partners(labels: Tensor, paired: Tensor, seed: int | Seeds) -> Ten
     counts = torch.bincount(labels, minlength=len(paired))
     if not counts.all():
         empty = torch.nonzero(counts == 0).flatten().tolist()
-        raise ValueError(f"every class needs a training image, got (without images={empty}).")
+        raise ValueError(f"every class needs a training image, got (without images: {empty}).")
     by_class = torch.argsort(labels, stable=True)
     first = counts.cumsum(0) - counts
     wanted = paired[labels]
@@ -86,7 +86,7 @@ def draw_class_views(num_classes: int, shape: torch.Size, seed: int | Seeds) -> 
     pixels = shape.numel()
     if num_classes > pixels:
         raise ValueError(
-            f"orthogonal views need a pixel per class, got ({num_classes=}, {pixels=})"
+            f"orthogonal views need at least one pixel per class, got ({num_classes=}, {pixels=})"
         )
     drawn = torch.from_numpy(stream(seed, "view partners").normal(size=(pixels, num_classes)))
     basis, _ = torch.linalg.qr(drawn)
@@ -105,7 +105,7 @@ class NormalisedPixels:
         device: torch.device,
         chosen: Tensor | None = None,
     ) -> None:
-        """Move the images to the device. On a CPU, images that are already pooled are not copied.
+        """Pool the images and move them to the device. On a CPU, pooled images are not copied.
 
         Args:
             images: The images as integers, pooled or not.
@@ -115,7 +115,7 @@ class NormalisedPixels:
             chosen: Indices of the images to use, (images,), int64; None: all, in order.
         """
         pixels = images.pooled(pool).pixels
-        if chosen is not None and device.type != "cpu":  # the others need no room there
+        if chosen is not None and device.type != "cpu":  # move only the images to use
             pixels, chosen = pixels[chosen], None
         self.values = pixels.to(device)
         """(all images, channels, height, width), integer."""
@@ -140,10 +140,10 @@ class NormalisedPixels:
         return self._normalised(self._raw(indices))
 
     def augmented(self, indices: Tensor, drawn: Tensor, augmentation: Augmentation) -> Tensor:
-        """Return augmented images.
+        """Return normalised images after an augmentation.
 
         Args:
-            indices: (batch,), int64.
+            indices: Indices of the images, (batch,), int64.
             drawn: Values of `augmentation.draw`, (batch, numbers).
             augmentation: The augmentation.
 
@@ -166,7 +166,7 @@ class NormalisedPixels:
 
 
 class TrainingImages:
-    """The training images of one run on a device, with subset, labels and second views."""
+    """The training images that one run uses, on a device, with their labels and second views."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class TrainingImages:
         seed: int | Seeds,
         device: torch.device,
     ) -> None:
-        """Draw the subset, label noise and, for paired views, the class pairing and view partners.
+        """Draw the run's subset of the images, the label noise and the second views.
 
         Raises:
             ValueError: If the subset is larger than the available images, or classes cannot be
@@ -213,7 +213,7 @@ class TrainingImages:
         self.labels = torch.from_numpy(noisy).to(device)
         """Labels after label noise, (images,), int64."""
         self.augmentation: Augmentation = data.augment
-        """Augmentation, applied to the images for which there are draws."""
+        """Augmentation; `batch` applies it if its random values are given."""
         self._stacked = data.num_stacked
 
     def __len__(self) -> int:
@@ -226,7 +226,8 @@ class TrainingImages:
         return (channels * self._stacked, height, width)
 
     def unaugmented(self, indices: Tensor) -> Tensor:
-        """Return images without second views, (images, channels, height, width), float32."""
+        """Return normalised images without augmentation and second view, as (images, ...), float32.
+        """
         return self.pixels[indices.to(self.labels.device, non_blocking=True)]
 
     def batch(
@@ -237,14 +238,14 @@ class TrainingImages:
         *,
         out: Tensor | None = None,
     ) -> Tensor:
-        """Return images with their views, as the network sees them.
+        """Return images as the network gets them: normalised, augmented, with their second views.
 
         With concatenated views the result is `concat([gamma x, (1 - gamma) x'])` over channels,
         with x' the second view of x. gamma scales normalised pixels, so that gamma = 0 gives the
         mean pixel.
 
         Args:
-            indices: (batch,), int64.
+            indices: Indices of the images, (batch,), int64.
             scaling: gamma of each image, (batch,), in [0, 1); not used for single views.
             augmentation: Values of `Augmentation.draw` for each image, (batch, numbers), the same
                 for both views; None: no augmentation.
@@ -265,7 +266,7 @@ class TrainingImages:
             own = self._seen(indices, augmentation) * own_scale
             beside = self._seen(self.view_partners[indices].long(), augmentation)
             return torch.add(own, beside * (1 - own_scale), out=out)
-        # Image and view partner in turn: side by side they are one image of twice the channels.
+        # Images alternate with their view partners: each pair is one image of twice the channels.
         pairs = torch.stack([indices, self.view_partners[indices].long()], dim=1)
         if augmentation is not None:
             augmentation = augmentation.repeat_interleave(2, dim=0)
@@ -304,6 +305,9 @@ class EvaluationImages:
         return [slice(start, start + step) for start in range(0, len(self), step)]
 
     def __getitem__(self, chosen: slice) -> Tensor:
-        """Return images, (batch, channels or 2 channels, height, width), float32; gamma = 1."""
+        """Return normalised images, (batch, channels or 2 channels, height, width), float32.
+
+        The channels of a second view are zero.
+        """
         own = self._pixels[chosen]
         return torch.cat([own, torch.zeros_like(own)], dim=1) if self._concat else own

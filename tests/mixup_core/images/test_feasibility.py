@@ -10,13 +10,13 @@ from mixup_core.tree.building import with_values
 @pytest.mark.parametrize(
     ("values", "rule"),
     [
-        ({"data.num_train": 1438}, "num_train <= training images without val_size"),
+        ({"data.num_train": 1438}, "num_train must be at most the number of training images"),
         ({"data.train_fraction": 0.001}, "batch_size <= training images"),
         ({"data.image_size": 9, "data.pool": 2}, "pool must divide the image size"),
-        ({"data.num_train": 9}, "BatchNorm needs batches of two images or more"),
+        ({"data.num_train": 9}, "BatchNorm needs two images or more in every batch"),
         ({"data.val_size": 1437}, "val_size < training images"),
         ({"class_weights": {"given": [1, 2]}}, "len(class_weights.values) == classes"),
-        ({"data.num_train": 1360, "data.balanced": True}, "(images of each class=136, of the "),
+        ({"data.num_train": 1360, "data.balanced": True}, "(images wanted of each class=136, "),
     ],
 )
 def test_a_run_that_would_fail_on_its_data_is_told_so(values: dict[str, Any], rule: str) -> None:

@@ -86,5 +86,5 @@ def test_weights_of_which_none_counts_are_refused() -> None:
 
 
 def test_class_weights_of_a_squared_error_are_refused() -> None:
-    with pytest.raises(RuleError, match="class_weights need loss to be cross-entropy"):
+    with pytest.raises(RuleError, match="class_weights needs `loss: cross-entropy`"):
         TrainConfig(epochs=1, batch_size=4, class_weights=Balanced(), loss=SquaredError())

@@ -175,7 +175,7 @@ def test_initial_weights_have_the_spread_of_pytorchs_defaults(name: str) -> None
 
 
 def test_a_layer_whose_initial_weights_are_unknown_is_not_left_without_any() -> None:
-    with pytest.raises(AssertionError, match="initial weights of LayerNorm are known"):
+    with pytest.raises(AssertionError, match="no rule for the initial weights of LayerNorm"):
         with_uniform_weights(lambda: nn.LayerNorm(4), seed=0)
 
 

@@ -120,8 +120,8 @@ def test_each_probe_has_its_own_cadence(linear: TrainConfig, splits: Splits) -> 
 @pytest.mark.parametrize(
     ("probes", "rule", "field"),
     [
-        (["el2n", "el2n"], "each probe must be listed once", "probes.1"),
-        ([{"el2n": 3}], "every must divide epochs", "probes.0.every"),
+        (["el2n", "el2n"], "each probe must be listed only once", "probes.1"),
+        ([{"el2n": 3}], "`every` of a probe must divide epochs", "probes.0.every"),
         ([{"el2n": 0}], "every >= 1", "probes.0.every"),
         (["true-error"], "true-error needs `data.views: concat`", "probes.0"),
     ],

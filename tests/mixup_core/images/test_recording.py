@@ -41,10 +41,9 @@ def test_a_run_ends_with_exactly_the_metrics_that_it_is_not_said_to_lack(
 def test_a_metric_that_is_measured_seldom_lacks_records(config: TrainConfig) -> None:
     own = with_values(config, {"eval_every": 2, "probes": [{"weight-norm": 4}, {"el2n": 1}]})
     assert IMAGES.measuring.lacks(own, "test/error", 2) is None
-    assert IMAGES.measuring.lacks(own, "test/error", 3) == "3 records are needed, and it has 2"
-    assert (
-        IMAGES.measuring.lacks(own, "train/weight_norm", 2) == "2 records are needed, and it has 1"
-    )
+    seldom = "{} records of the metric are needed, but the run makes {}"
+    assert IMAGES.measuring.lacks(own, "test/error", 3) == seldom.format(3, 2)
+    assert IMAGES.measuring.lacks(own, "train/weight_norm", 2) == seldom.format(2, 1)
     assert IMAGES.measuring.lacks(own, "train/el2n", 4) is None
     assert IMAGES.measuring.lacks(own, "train/loss", 4) is None
 
@@ -61,7 +60,7 @@ def test_a_metric_that_is_measured_seldom_lacks_records(config: TrainConfig) -> 
         ("test_fog/error", {"data.name": "cifar10", "data.corruptions": ["fog"]}, None),
         ("filter/low_fraction", {"probes": ["filter-scores"]}, "no teacher"),
         ("train/kept_fraction", {}, "set objective to filter"),
-        ("train/loss_averaged", {"averaging": {"ema": 0.5}}, "no run records it"),
+        ("train/loss_averaged", {"averaging": {"ema": 0.5}}, "no run records this metric"),
     ],
 )
 def test_a_missing_metric_is_named(

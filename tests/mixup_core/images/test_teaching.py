@@ -36,7 +36,7 @@ def test_a_teacher_of_other_images_is_refused(
     mixed: TrainConfig, splits: Splits, teacher: Teacher
 ) -> None:
     guided = with_values(mixed, {"objective": NAMED, "data.views": "single"})
-    with pytest.raises(RuleError, match=r"the teacher must have the same data\.views"):
+    with pytest.raises(RuleError, match=r"its teacher must have the same data\.views"):
         trained(guided, splits, teacher)
     with pytest.raises(ValueError, match="a filter needs a teacher"):
         trained(with_values(mixed, {"objective": NAMED}), splits)
@@ -62,10 +62,10 @@ def test_runs_that_learn_from_test_images_are_marked_and_never_selected(
     assert state != plain
     leaking = Teacher(config=oracle, state=state)
     trained(declared, splits, leaking)
-    with pytest.raises(RuleError, match=r"objective\.oracle must say if the teacher saw"):
+    with pytest.raises(RuleError, match=r"objective\.oracle must be true if the teacher saw"):
         trained(guided, splits, leaking)
     honest = Teacher(config=dataclasses.replace(mixed), state=plain)
-    with pytest.raises(RuleError, match=r"objective\.oracle must say if the teacher saw"):
+    with pytest.raises(RuleError, match=r"objective\.oracle must be true if the teacher saw"):
         trained(declared, splits, honest)
 
 

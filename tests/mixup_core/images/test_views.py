@@ -70,7 +70,7 @@ def test_a_view_partner_has_the_paired_class_and_is_uniform_over_it() -> None:
 
 
 def test_a_class_without_images_is_named() -> None:
-    with pytest.raises(ValueError, match=r"without images=\[1\]"):
+    with pytest.raises(ValueError, match=r"without images: \[1\]"):
         draw_view_partners(torch.tensor([0, 2, 3]), pair_classes(4, 0), 0)
 
 

@@ -354,8 +354,8 @@ def test_a_study_may_name_its_headline_metric(tmp_path: Path) -> None:
         ("test/acuracy", "names no metric of the problem, got 'test/acuracy'"),
         (
             "val/error",
-            "arm erm does not record val/error at each evaluation: it has no validation images; "
-            "set data.val_size",
+            "arm erm does not record val/error at each evaluation: the run has no validation "
+            "images; set data.val_size",
         ),
         (
             "test/auroc",

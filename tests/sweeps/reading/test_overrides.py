@@ -65,7 +65,7 @@ BAD = {
     "epochs?)",
     "base..epochs=1": "base..epochs=1: base..epochs: unknown key '.epochs' (did you mean epochs?)",
     "base.mix.lav=erm": "base.mix.lav=erm: base.mix.lav: unknown key 'lav' (did you mean law?)",
-    "base.seed=1": "base.seed=1: base.seed: 'seed' is not set in a study file; give `seeds`",
+    "base.seed=1": "base.seed=1: base.seed: 'seed' cannot be set in a study file; give `seeds`",
     "base.epochs=\udcff": "base.epochs=\\udcff: base.epochs: not UTF-8 text",
     "study.x=1": "study.x=1: study.x: unknown key 'study.x' (did you mean study?)",
     "claims.x=1": "claims.x=1: claims.x: unknown key 'claims.x' (did you mean claims?)",

@@ -55,7 +55,7 @@ BAD = {
     "no validation images": (
         ", val_size: 200",
         "",
-        "3: base.data.val_size: a search needs held-out images: set val_size or folds, *",
+        "3: base.data.val_size: a search needs held-out images: set data.val_size or *",
     ),
     "test images": (
         "val_size: 200",

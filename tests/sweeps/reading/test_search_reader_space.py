@@ -37,7 +37,7 @@ BAD = {
         "mix.swich_epoch",
         "14: *: unknown path (did you mean mix.switch_epoch?)",
     ),
-    "seed": ("mix.switch_epoch", "seed", "14: *: is not set in a study file; give `seeds`"),
+    "seed": ("mix.switch_epoch", "seed", "14: *: cannot be set in a study file; give `seeds`"),
     "validation size": (SWITCH, "data.val_size: {int: [100, 200]}", "14: *: cannot be searched: *"),
     "field that says what is compared": (
         ALPHA,
@@ -47,7 +47,7 @@ BAD = {
     "field that is filled in": (
         ALPHA,
         "objective: {filter: {teacher: erm, teacher_key: a}}",
-        "13: *.filter.teacher_key: is not set in a study file; name the teacher's arm",
+        "13: *.filter.teacher_key: cannot be set in a study file; name the teacher's arm",
     ),
     "path that may not vary is not offered": (
         SWITCH,

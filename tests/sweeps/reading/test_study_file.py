@@ -120,7 +120,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
                            "2: base.mix.law: unknown key 'mix.law'; write it as nested keys, mix: "
                            "{law: ...}"),
     "seed in base": (base("seed: 1"),
-                     "2: base.seed: 'seed' is not set in a study file; give `seeds`"),
+                     "2: base.seed: 'seed' cannot be set in a study file; give `seeds`"),
     "digest in base": (base("data: {digest: a}"),
                        "2: base.data.digest: 'digest' is not set in a study *"),
     "boolean for integer": (base("eval_every: true"),
@@ -251,7 +251,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "batch larger than the data": (base("data: {num_train: 7}"),
                                    "2: base.batch_size: `batch_size <= training images` must *"),
     "last batch of 1": (base("data: {num_train: 129}").replace("mlp", "resnet18"),
-                        "2: base.batch_size: BatchNorm needs batches of two images or more, "
+                        "2: base.batch_size: BatchNorm needs two images or more in every *, "
                         "got (batch_size=8, training images=129)."),
     "batches of 1": (SMALL.replace("mlp", "resnet18").replace("batch_size: 8", "batch_size: 1"),
                      "2: base.batch_size: BatchNorm needs batches of two *(batch_size=1, *"),
@@ -263,7 +263,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "image folder with NUL": (base('data: {name: image-folder, folder: "a\\0b", image_size: 8}'),
                               "2: base.data.folder: *"),
     "folder of another data set": (base("data: {folder: a}"),
-                                   "2: base.data.folder: folder needs name to be image-folder, *"),
+                                   "2: base.data.folder: folder needs `name: image-folder`, *"),
 }  # fmt: skip
 
 

@@ -88,7 +88,7 @@ def test_an_arm_that_gives_a_choice_whole_forgets_its_fields_in_base(tmp_path: P
 def test_a_field_that_is_filled_in_may_not_be_set_inside_a_choice(tmp_path: Path) -> None:
     whole = "arms: {a: {}, b: {objective: {filter: {teacher: a, teacher_key: '00'}}}}\n"
     (line,) = refusals(tmp_path, SMALL + whole)
-    assert line.endswith("is not set in a study file; name the teacher's arm")
+    assert line.endswith("cannot be set in a study file; name the teacher's arm")
 
 
 @pytest.mark.parametrize(
