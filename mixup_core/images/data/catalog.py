@@ -29,7 +29,8 @@ class _Datasets(Register[Dataset]):
         """Check that a plugin's dataset can be registered.
 
         Raises:
-            CatalogueError: If its name is taken or its facts contradict each other.
+            CatalogueError: If the dataset's name is taken, `mean` or `std` has another length than
+                the number of channels, or a file has no checksum.
         """
         super().check(entry)
         info = entry.info
@@ -45,13 +46,13 @@ class _Datasets(Register[Dataset]):
             if not re.fullmatch("[a-z0-9]+:[0-9a-f]{16,}", pin)
         ]:
             raise CatalogueError(
-                f"the dataset {entry.name} has no checksum of {unpinned[0]}; write "
-                "`sha256:` and the hexadecimal digest of its contents"
+                f"the dataset {entry.name} has no valid checksum of its file {unpinned[0]}; write "
+                "`sha256:` and the hexadecimal digest of the file's contents"
             )
 
 
 PUBLISHED: Register[Dataset] = _Datasets("dataset")
-"""Registry of datasets by name. To add one, write its file and add it below."""
+"""Registry of datasets by name. To add one, write its module in `sets/` and add it below."""
 
 PUBLISHED.add(
     fashion_mnist.DATASET,
@@ -69,13 +70,13 @@ PUBLISHED.add(
 
 
 class View(Mapping[str, V]):
-    """Read-only mapping from dataset names to one kind of value; includes datasets of plugins."""
+    """Read-only mapping from dataset names to one property of each dataset, also for plugins."""
 
     def __init__(self, of: Callable[[Dataset], V | None], own: Mapping[str, V]) -> None:
         """Create the mapping.
 
         Args:
-            of: Returns the value for a dataset; None leaves the dataset out.
+            of: Returns the property of a dataset; None leaves the dataset out.
             own: Additional values by name, which override those of `of`.
         """
         self._of = of
@@ -83,7 +84,7 @@ class View(Mapping[str, V]):
 
     @property
     def noun(self) -> str:
-        """Noun of the entries in messages: `dataset`."""
+        """Word by which messages call a key of this mapping: `dataset`."""
         return PUBLISHED.noun
 
     @property

@@ -1,4 +1,4 @@
-"""images_of_classes: numbers of images of each class that a run trains on."""
+"""images_of_classes: counts the images of each class on which a run trains."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +16,7 @@ from mixup_core.seeding import Seeds
 
 
 def images_of_classes(config: TrainConfig) -> Indices | None:
-    """Return the numbers of training images per class before and after label noise: (2, classes).
+    """Count the training images of each class, before and after label noise: (2, classes).
 
     The result is None if the labels are not on this machine, or cannot be read without decoding
     images.
@@ -53,7 +53,7 @@ def _labels(data: DataConfig, root: Path) -> Indices | None:
             of_train = _published_labels(data.name, "train", root)
             of_test = _published_labels(data.name, "test", root) if data.oracle else of_train[:0]
         except (DataError, OSError):
-            return None  # whoever loads it says what is wrong
+            return None  # loading the images raises the same error
     kept, _ = split_off(len(of_train), data)
     return np.concatenate([of_train[kept], of_test if data.oracle else of_test[:0]])
 

@@ -44,10 +44,10 @@ class Splits:
     test: Images | None
     """Test images; None if `data.test` is false."""
     corrupted: Mapping[str, Images] = field(default_factory=dict)
-    """Test images under each corruption of `data.corruptions`, by its name."""
+    """Test images under each corruption of `data.corruptions`, by name of the corruption."""
 
     def held_out(self, data: DataConfig) -> dict[str, Images]:
-        """Return the splits to evaluate, by the first part of their metrics' names.
+        """Return the images to evaluate, by the prefix of their metrics: `val`, `test`, `test_fog`.
 
         Args:
             data: Decides whether the labels of validation and test images are noisy.
@@ -81,7 +81,7 @@ class Splits:
         return replace(self.train, pixels=pixels, labels=labels, num_test=len(self.test))
 
     def normalised(self, data: DataConfig) -> "Splits":
-        """Return the splits, with measured mean and standard deviation if `data` asks for it."""
+        """Return the splits; for `normalise: measured`, with mean and deviation of their pixels."""
         if data.normalise == "given":
             return self
         mean, std = _measured(self.train)
@@ -167,9 +167,9 @@ def _published(dataset: Dataset, data: DataConfig, root: Path, split: SplitName)
     drawn = [name for name in found if name != PYTHON]
     if drawn and (origin := PUBLISHED.origins.get(dataset.name)):
         raise DataError(
-            f"plugin {origin.plugin}: reading {dataset.name} draws from the global generator of "
-            f"{' and '.join(drawn)}, so that every reading gives other images; draw from "
-            "numpy.random.default_rng(SEED)"
+            f"plugin {origin.plugin}: reading the dataset {dataset.name} draws from the global "
+            f"generator of {' and '.join(drawn)}, so that every reading gives other images; draw "
+            "from numpy.random.default_rng(SEED)"
         )
     return images
 
@@ -231,8 +231,8 @@ def _check(images: Images, info: DatasetInfo, num_images: int, where: str) -> No
     if len(outside):
         index = int(outside[0])
         raise DataError(
-            f"{where}: label {int(labels[index])} at index {index}; "
-            f"classes are 0..{info.num_classes - 1}."
+            f"{where}: labels must be in 0..{info.num_classes - 1}, got {int(labels[index])} at "
+            f"index {index}."
         )
     counts = torch.bincount(labels, minlength=info.num_classes)
     if not counts.all():

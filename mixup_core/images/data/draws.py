@@ -12,8 +12,9 @@ Indices = NDArray[np.int64]
 def split_off(num_images: int, data: DataConfig) -> tuple[Indices, Indices]:
     """Return the indices of images that stay and of those held out for validation, both in order.
 
-    A larger `val_size` holds out the images of a smaller one and more, and every seed draws the
-    same. Folds are every k-th image of the same order, so that their sizes differ by one at most.
+    Every seed holds out the same images. A larger `val_size` holds out those of a smaller one, and
+    more. Fold f (0-based) of k consists of every k-th image of a fixed random order, so that the
+    sizes of folds differ by at most 1.
 
     Raises:
         ValueError: If no image would stay, or the fold is not chosen yet.
@@ -67,7 +68,7 @@ def draw_subset(
     if data.balanced and counts.max() - counts.min() > 1:
         raise ValueError(
             "a balanced subset needs enough images of each class, "
-            f"got ({num_train=}, fewest={counts.min()}, most={counts.max()})."
+            f"got ({num_train=}, images drawn of a class: {counts.min()} to {counts.max()})."
         )
     return chosen
 

@@ -1,4 +1,4 @@
-"""Dataset: facts about a dataset, such as sizes and files, and functions to get and read it."""
+"""Dataset, DatasetInfo: sizes, classes and files of a dataset, and functions that read them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from mixup_core.problem import DataError as DataError
 
-if TYPE_CHECKING:  # torch is loaded by what reads pixels alone
+if TYPE_CHECKING:  # only code that reads pixels loads torch
     import numpy as np
     from numpy.typing import NDArray
 
@@ -66,11 +66,14 @@ def _no_sources(root: Path) -> Sources:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dataset:
-    """A dataset. Built-in ones have one file each in `images/data/sets`; plugins can add more."""
+    """A dataset that study files can name: facts, files, download, and functions that read it.
+
+    Built-in datasets are in `images/data/sets`; plugins can add more.
+    """
 
     name: str
     info: DatasetInfo
-    """Facts about the dataset at the size of its images. If the sizes vary, at the size to which
+    """Facts about the dataset. If the sizes of its images vary, `image_size` is the size to which
     they are resized by default.
     """
     files: Mapping[SplitName, dict[str, str]] = field(default_factory=dict)

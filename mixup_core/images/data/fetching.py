@@ -74,8 +74,8 @@ def statuses(root: Path) -> tuple[DataSet, ...]:
 def is_present(name: str, root: Path) -> bool:
     """Return whether all files of a dataset exist and none is empty; contents are not read.
 
-    An `image-folder` belongs to the user and counts as present (`describe` looks at it), and so
-    does a plugin's dataset without files.
+    An `image-folder` always counts as present, because the user provides it (`describe` checks it).
+    So does a plugin's dataset without files.
 
     Args:
         name: Value of `data.name`, or a corrupted set such as `cifar10-c`.
@@ -155,7 +155,7 @@ def checksums(data: DataConfig, root: Path | None = None) -> dict[str, str]:
 
 
 def fetch(name: str, root: Path) -> str:
-    """Download a dataset to the root unless it is there; return its source.
+    """Download a dataset into `root` if it is not complete there; return where it came from.
 
     The sources are tried in turn, each once. Files appear below the root only when the whole
     dataset is complete and all digests are right. Only one process downloads at a time; others wait
@@ -166,7 +166,7 @@ def fetch(name: str, root: Path) -> str:
         root: Folder of datasets, see `data_root`; created if it is missing.
 
     Returns:
-        URL or package that it came from; `already in ...` if it was there.
+        URL or package of the dataset; `already in FOLDER` if nothing was downloaded.
 
     Raises:
         DataError: If every source failed (the message gives each reason, and what to do by hand),
@@ -179,20 +179,20 @@ def fetch(name: str, root: Path) -> str:
         return _place(name, root)
     if name not in FILES:
         raise DataError(
-            f"{name}: not a dataset that can be fetched; known are {', '.join(_SOURCES)}."
+            f"{name}: not a dataset that can be fetched; choose one of {', '.join(_SOURCES)}."
         )
     try:
         with locked(name, root):
             return _fetch_alone(name, root)
     except OSError as error:
         raise DataError(
-            f"{root}: {error.strerror or error}; {name} cannot be stored there."
+            f"{root}: {error.strerror or error}; {name} cannot be stored in this folder."
         ) from error
 
 
 @contextmanager
 def locked(name: str, root: Path) -> Iterator[None]:
-    """Hold the lock for downloading or decoding a dataset; create the root if it is missing.
+    """Context manager: lock a dataset for download or decoding; create the root if it is missing.
 
     Raises:
         OSError: If the root cannot be written, its file system has no locks, or the lock's name is
@@ -203,7 +203,7 @@ def locked(name: str, root: Path) -> Iterator[None]:
     try:
         lock = open_lock(place)
     except UnreadableError as error:
-        raise OSError(f"{place} {error}; this lock contains no data: remove it") from error
+        raise OSError(f"{place} {error}; a lock file contains no data: remove it") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -221,7 +221,7 @@ def _bundled(name: str) -> Path:
     if file is None:
         way_out = f"install it with `pip install {package}`"
         raise DataError(
-            f"{name}: the package {package}, which has its images, is missing; {way_out}."
+            f"{name}: the package {package}, which contains its images, is missing; {way_out}."
         )
     return file
 
@@ -233,7 +233,7 @@ def _fetch_alone(name: str, root: Path) -> str:
     sources, by_hand = _SOURCES[name](root)
     failures = []
     for source, obtain in sources.items():
-        # What a killed process left here is of no use: it was never verified.
+        # Files that a killed process left in this folder were never verified.
         _clear(staging)
         staging.mkdir()
         try:
@@ -248,7 +248,8 @@ def _fetch_alone(name: str, root: Path) -> str:
             return source
         finally:
             _clear(staging)
-    raise DataError("\n".join([f"{name}: no source has it.", *failures, f"By hand: {by_hand}"]))
+    failed = f"{name}: the download failed from every source."
+    raise DataError("\n".join([failed, *failures, f"By hand: {by_hand}"]))
 
 
 def _clear(staging: Path) -> None:

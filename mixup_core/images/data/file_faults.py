@@ -1,4 +1,4 @@
-"""FileFault: a file of an image-folder that cannot be used; messages name equal faults together."""
+"""FileFault: a file of an image-folder that cannot be used, and messages that list such files."""
 
 import re
 import shlex
@@ -13,8 +13,9 @@ from mixup_core.rules import printable
 EMPTY_CLASS = "an empty class; add an image, or leave the class out with data.skip."
 _ADVICE = "convert or remove these files, or leave them out with data.skip"
 _NAMED = 3
-"""Number of files that a line about many files names; so many equal faults have lines of their
-own."""
+"""Number of files named in a line about many files. Up to so many files with the same fault have a
+line each.
+"""
 _MOST_LINES = 20
 _VARIABLE = re.compile(r"\d[\d.,]*|'[^']*'")
 """Parts of a text that differ between files with the same fault: numbers and quoted names."""
@@ -31,7 +32,7 @@ class FileFault:
 
     @classmethod
     def of(cls, error: Exception, file: Path, folder: Path) -> Self:
-        """Return the fault of a file from an error whose message begins with the file's path.
+        """Make a fault from an error whose message begins with the path of the file.
 
         Args:
             error: The error.
@@ -47,7 +48,7 @@ class FileFault:
 
 
 class FileFaultsError(DataError):
-    """Some files of an image-folder cannot be used."""
+    """Error: some files of an image-folder cannot be used. The message lists them."""
 
     def __init__(self, folder: Path, faults: Sequence[FileFault]) -> None:
         advice = [] if all(fault.text == EMPTY_CLASS for fault in faults) else [_ADVICE]
@@ -55,19 +56,19 @@ class FileFaultsError(DataError):
 
 
 def all_lines(folder: Path, faults: Iterable[FileFault]) -> list[str]:
-    """Return one line for each fault."""
+    """Return one line for each file that cannot be used."""
     return [fault.line(folder) for fault in faults]
 
 
 def grouped_lines(folder: Path, faults: Sequence[FileFault]) -> list[str]:
-    """Return the lines of a message about faults; many equal faults get one line together.
+    """Return lines about files that cannot be used; many files with the same fault share a line.
 
-    Faults whose texts differ only in numbers and quoted names count as equal. There are at most 20
-    lines; if they do not name every file, one more line says which command does.
+    Faults whose texts differ only in numbers and quoted names count as the same. There are at most
+    20 lines; if they do not name every file, one more line gives the command that does.
 
     Args:
         folder: The image-folder.
-        faults: Its faults.
+        faults: Files of the folder that cannot be used.
     """
     groups: dict[str, list[FileFault]] = {}
     for fault in faults:
@@ -87,7 +88,7 @@ def grouped_lines(folder: Path, faults: Sequence[FileFault]) -> list[str]:
 
 
 def _spell(group: Sequence[FileFault]) -> str:
-    """Return what many files with equal faults are, with the names of the first."""
+    """Return the text about many files with the same fault; only the first files are named."""
     first = ", ".join(fault.name for fault in group[:_NAMED])
     texts = {fault.text for fault in group}
     text = group[0].text if len(texts) == 1 else f"the first of them: {group[0].text}"

@@ -1,4 +1,4 @@
-"""FolderFacts: facts about an image-folder, stored for reading results without the images."""
+"""FolderFacts: facts about an image-folder, stored so that results can be read without images."""
 
 import dataclasses
 import json
@@ -34,7 +34,7 @@ from mixup_core.store.notes import filled, read_note
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FolderFacts:
-    """Facts about the images of a folder that planning and reports need."""
+    """Facts about the images of an image-folder, for planning and reports."""
 
     digest: str
     """Result of `mixup_core.images.data.folders.folder_digest` for the folder."""
@@ -71,7 +71,9 @@ class FolderFacts:
         return [(name, first[of]) for name, of in self.copies.items() if first[of] != name]
 
     def in_two_classes(self, split: SplitName) -> list[tuple[str, str]]:
-        """Return pairs (image, an earlier one with the same bytes in another class) of a folder.
+        """Return pairs (image, an earlier image of another class with the same bytes).
+
+        Images are named CLASS/FILE.
 
         Args:
             split: `train` for the images in `train/`, `test` for those in the test folder.
@@ -85,7 +87,12 @@ class FolderFacts:
         return pairs
 
     def shared_by(self, held_out: Sequence[str], trained: Sequence[str]) -> list[str]:
-        """Return the held-out images of `train/` whose bytes equal those of a training image."""
+        """Return the held-out images whose bytes equal those of a training image.
+
+        Args:
+            held_out: Images in `train/` that are held out, as CLASS/FILE.
+            trained: Images in `train/` that are used for training, as CLASS/FILE.
+        """
         seen = {self.copies[name] for name in trained if name in self.copies}
         return [name for name in held_out if self.copies.get(name) in seen]
 
@@ -128,32 +135,32 @@ class Examined:
     faults: list[FileFault] = dataclasses.field(default_factory=list)
     """Files that cannot be used, and empty classes."""
     of_layout: list[str] = dataclasses.field(default_factory=list)
-    """One line for each fault of the layout."""
+    """One line for each fault of the folders, such as a class without test images."""
     near: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     """Pairs of a test image and a training image that look alike, as SPLIT/CLASS/FILE."""
 
     @property
     def number(self) -> int:
-        """Number of faults."""
+        """Number of faults, in files and in folders."""
         return len(self.faults) + len(self.of_layout)
 
     @property
     def can_skip(self) -> bool:
-        """True if some faults are those of files, which `data.skip` can leave out."""
+        """True if some files cannot be used, so that `data.skip` could leave them out."""
         return any(fault.text != EMPTY_CLASS for fault in self.faults)
 
     def lines(self, *, names_all: bool) -> list[str]:
-        """Return the faults as lines.
+        """Return lines of text that describe the faults.
 
         Args:
-            names_all: True for one line per file; False for one line for many equal faults.
+            names_all: True: one line per file. False: many files with the same fault share a line.
         """
         spell = all_lines if names_all else grouped_lines
         return [*spell(self.folder, self.faults), *self.of_layout]
 
 
 def examine(folder: Path, size: int, layout: Layout) -> Examined:
-    """Decode every image of a folder, and compare test images with training images.
+    """Decode every image of a folder; return the faults, and test images like a training image.
 
     Args:
         folder: The folder.
@@ -183,7 +190,7 @@ def examine(folder: Path, size: int, layout: Layout) -> Examined:
             else:
                 thumbnails[file.relative_to(folder).as_posix()] = grey_thumbnail(picture)
     if len(kinds) == len(seen):
-        # An empty class is a fault of its own, whatever the other split has of it.
+        # An empty class has been reported, so it is not compared with the other split.
         empty = {f.name.partition("/")[2] for f in found.faults if f.text == EMPTY_CLASS}
         train, test = ([kind for kind in kinds[s] if kind not in empty] for s in seen)
         if fault := unequal_classes(train, test, layout):
@@ -200,7 +207,7 @@ def file_faults(folder: Path, layout: Layout, splits: Sequence[SplitName]) -> li
     Args:
         folder: The folder.
         layout: Decides which files are images to use.
-        splits: The splits to look at; one that cannot be listed has no faults.
+        splits: Splits to check. A split whose folder cannot be listed gives no faults.
     """
     found: list[FileFault] = []
     for split in splits:
@@ -222,7 +229,7 @@ def _scanned(
     of_train = class_files(folder, "train", layout)
     splits: dict[str, Mapping[str, Sequence[Path]]] = {"train": of_train}
     if (folder / layout.test_folder).exists():
-        with suppress(DataError):  # what does not use its test images does not look at them
+        with suppress(DataError):  # a study may do without the test images
             splits["test"] = class_files(folder, "test", layout)
     transparent, unreadable = [], {}
     for of_classes in splits.values():
@@ -259,7 +266,7 @@ def _scanned(
 
 
 def _copies(digests: Mapping[bytes, str], place: str) -> dict[str, str]:
-    """Return the sha256 of each file in a folder that has the same bytes as another one there."""
+    """Return the sha256 of each file whose bytes equal those of another file below `place`."""
     here = {os.fsdecode(name): digest for name, digest in sorted(digests.items())}
     inside = {name: digest for name, digest in here.items() if name.startswith(place)}
     counts = Counter(inside.values())

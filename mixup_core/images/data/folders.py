@@ -124,7 +124,7 @@ def folder_info(
 
 
 def unequal_classes(train: Iterable[str], test: Iterable[str], layout: Layout) -> str:
-    """Return how the classes of training and test images differ, for messages; else ""."""
+    """Return a message if the classes of training and test images differ, else ""."""
     own, others = set(train), set(test)
     found = [
         f"only in {place}/: {_listed(sorted(names))}"
@@ -147,10 +147,11 @@ def split_classes(
     train: Mapping[str, Sequence[_Files]],
     test: Mapping[str, Sequence[_Files]],
 ) -> tuple[Mapping[str, Sequence[_Files]], Mapping[str, Sequence[_Files]]]:
-    """Return training and test images by class; no test images without `data.test`.
+    """Return the training images and the test images of an image-folder, each by class.
 
-    With `data.test_fraction`, the images whose names have the lowest sha256 are held out, so that
-    adding an image does not move the others.
+    With `data.test_fraction`, the images of `train/` whose names have the lowest sha256 become test
+    images, so that adding an image moves at most one other. If `data.test` is false, there are no
+    test images.
 
     Args:
         data: The folder.
@@ -189,14 +190,14 @@ def class_files(
 ) -> dict[str, tuple[Path, ...]]:
     """Return the image files of one split by class; classes and files are sorted by name.
 
-    Hidden files (names with a leading dot) and what Windows and macOS leave behind are ignored at
-    every level. Images are recognised by their suffix; the loader checks that they can be decoded.
+    Hidden files (names with a leading dot) and files that Windows and macOS create (`Thumbs.db`)
+    are ignored at every level. Images are recognised by their suffix; the loader checks that they
+    can be decoded.
 
     Raises:
         DataError: If a folder is missing, unreadable or empty.
-        FileFaultsError: If a file is where a class folder should be, or a class contains anything
-            but files with a suffix of `FORMATS`. All faults of the split are named; many equal
-            ones together.
+        FileFaultsError: If a file is where a class folder should be, or a class is empty or
+            contains anything but files with a suffix of `FORMATS`. The message lists them.
     """
     classes, faults = class_files_and_faults(folder, split, layout)
     if faults:
@@ -207,7 +208,9 @@ def class_files(
 def class_files_and_faults(
     folder: Path, split: SplitName, layout: Layout = _USUAL
 ) -> tuple[dict[str, tuple[Path, ...]], list[FileFault]]:
-    """Return the image files of one split by class, and a fault for each other entry.
+    """Return one split's image files by class, and a `FileFault` for whatever is no image.
+
+    Other files, folders and broken links in a class are faults, and so is an empty class.
 
     Raises:
         DataError: If a folder is missing, unreadable or has no class folders.
@@ -233,28 +236,28 @@ def class_files_and_faults(
             faults.append(FileFault(name=head, text=EMPTY_CLASS))
         classes[class_folder.name] = tuple(file for file in files if file not in wrong)
     if not classes and not faults:
-        raise DataError(f"{folder / place}: no class folders; images lie in {place}/<class>/.")
+        raise DataError(f"{folder / place}: no class folders; put images into {place}/<class>/.")
     return classes, faults
 
 
 def unused_folders(folder: Path, layout: Layout) -> list[str]:
-    """Return the names of the folders beside `train/` and the test folder that nothing reads."""
+    """Return the names of folders that no run reads: all but `train/` and the test folder."""
     names = [entry.name for entry in _entries(folder) if entry.is_dir() and layout.has(entry.name)]
     return [name for name in names if name not in {"train", layout.test_folder}]
 
 
 def spell_unused(names: Iterable[str]) -> str:
-    """Return a note that names folders which nothing reads."""
+    """Return a note for the user that lists folders which no run reads."""
     listed = ", ".join(f"{printable(name)}/" for name in names)
-    return f"not used: {listed}; data.val_size holds out images of train/"
+    return f"folders not used: {listed}; for validation, data.val_size holds out images of train/"
 
 
 def _without(folder: Path, split: SplitName) -> str:
     """Return the advice of messages about a folder that lacks training or test images."""
     if split == "test":
         return (
-            "put images into test/<class>/, hold out a part of train/ with data.test_fraction: "
-            "0.2, or do without test images: data.test: false."
+            "put images into test/<class>/, or set data.test_fraction: 0.2 to hold out a part of "
+            "train/, or data.test: false to do without test images."
         )
     there = [entry.name for entry in _entries(folder) if entry.is_dir()]
     holds = _listed([f"{name}/" for name in there]) or "no folders"
@@ -332,7 +335,11 @@ def file_digests(folder: Path, root: Path, layout: Layout = _USUAL) -> dict[byte
 
 
 def content_digest(files: Mapping[bytes, str]) -> str:
-    """Return one sha256 over the names and digests of files (see `folder_digest`)."""
+    """Return the sha256 of a list of files, with their names and digests (see `folder_digest`).
+
+    Args:
+        files: sha256 of each file, by relative name.
+    """
     digest = hashlib.sha256()
     for name, of_file in sorted(files.items()):
         digest.update(f"{of_file}  ".encode() + name + b"\0")

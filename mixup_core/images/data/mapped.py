@@ -3,11 +3,11 @@
     decoded/<name>-<16 hex>-<64 hex>.pt    tensors of every split
     .decoded-<uid>.key                     32 random bytes that only this user can read
 
-The 16 digits identify everything that the tensors depend on: checksums of the source files,
-configuration, decoders, user. After a change of the source, it is decoded into another file. The 64
-digits are a signature (HMAC-SHA256) of name and content with the user's key. If a file is damaged,
-modified or written by another user, its signature is wrong and the source is decoded again. Folder
-and key may be deleted at any time.
+The 16 digits are a hash of everything that the tensors depend on: checksums of the source files,
+configuration, decoders, user. If a source file changes, the dataset is decoded into another file.
+The 64 digits are a signature (HMAC-SHA256) of name and content with the user's key. If a file is
+damaged, modified or written by another user, its signature is wrong and the dataset is decoded
+again. The folder `decoded` and the key may be deleted at any time.
 """
 
 import dataclasses
@@ -60,7 +60,7 @@ def load_mapped(data: DataConfig, root: Path | None = None) -> Splits:
     try:
         key = _key(data, root)
     except DataError:
-        return load(data, root)  # which tells what is wrong
+        return load(data, root)  # raises an error with a full message
     try:
         secret = _secret(root)
         splits = _read(data, key, root, secret)
@@ -130,7 +130,7 @@ def _secret(root: Path) -> bytes:
                 return content
             file.unlink()
         write_durably(file, secrets.token_bytes(_KEY_BYTES), overwrite=False)
-    raise OSError(f"{file}: is not a key that this user alone can read")
+    raise OSError(f"{file}: not a key file that only this user can read; remove it")
 
 
 def _read(data: DataConfig, key: str, root: Path, secret: bytes) -> Splits | None:
@@ -168,14 +168,14 @@ def _write(splits: Splits, key: str, root: Path, secret: bytes) -> None:
     }
     partial = root / _FOLDER / f"{key}.partial"
     partial.parent.mkdir(exist_ok=True)
-    # The lock is ours: whatever is there was left by killed processes, or is no file of ours.
+    # This process has the lock, so that other partial files are those of killed processes.
     for left in partial.parent.glob(f"{key[:-_DIGITS]}{'[0-9a-f]' * _DIGITS}.partial"):
         with suppress(IsADirectoryError):
             left.unlink()
     try:
         try:
             torch.save(parts, partial)
-        except RuntimeError as error:  # what PyTorch's own writer says of a full disk
+        except RuntimeError as error:  # raised by PyTorch's own writer if the disk is full
             raise OSError(f"{partial}: {error}") from error
         partial.replace(partial.with_name(f"{key}-{_signature(partial, key, secret)}.pt"))
     finally:

@@ -61,7 +61,8 @@ class ImageData:
         Each folder is read once.
 
         Raises:
-            DataError: If the folder cannot be read; the same error again for the same data.
+            DataError: If the folder cannot be read. A later call with the same data raises the
+                same error without reading.
         """
         data = config.data
         model = _model(config)
@@ -80,7 +81,12 @@ class ImageData:
         return replace(config, data=found)
 
     def recall(self, known: Callable[[], KnownData], *, only: bool) -> None:
-        """Let `prepare` use a store's facts about folders that are not on this machine."""
+        """Let `prepare` use a store's facts about folders that are not on this machine.
+
+        Args:
+            known: Returns the facts of the store.
+            only: True: use these facts even for folders that are on this machine.
+        """
         self._known, self._looks_here = known, not only
 
     def facts(self, config: TrainConfig) -> Mapping[str, Mapping[str, Any]]:
@@ -106,8 +112,8 @@ class ImageData:
             if self._looks_here and any(config.get("data.digest") for config in known.configs):
                 raise DataError(
                     f"{printable(str(folder / 'train'))}: not found; this store has results of the "
-                    "study with images of another folder: to read them, write the name of the "
-                    "study instead of its file"
+                    "study for images in another folder. To read these results, give the name of "
+                    "the study instead of its file"
                 )
         return _found(placed)
 
@@ -147,7 +153,7 @@ class ImageData:
             raise FileFaultsError(Path(data.folder), faults)
 
     def notes(self, config: TrainConfig) -> Iterator[str]:
-        """Yield a note that names the folders of an image-folder that a run does not use."""
+        """Yield a note that lists those subfolders of an image-folder that a run does not use."""
         data = config.data
         folder = Path(data.folder or "")
         is_here = data.folder is not None and folder.is_dir()
@@ -155,9 +161,9 @@ class ImageData:
             yield spell_unused(names)
 
     def open(self, config: TrainConfig) -> None:
-        """Decode an image-folder once for all runs of this machine.
+        """Decode an image-folder before runs start, into a file that all runs of a machine share.
 
-        With `data.folds`, the first fold is held out: the decoded images are those of all folds.
+        With `data.folds`, this is the file of the first fold; runs of another fold write their own.
 
         Raises:
             DataError: If a file cannot be used as an image; the message names it.
@@ -211,7 +217,7 @@ def of_test_folder(data: DataConfig) -> Iterator[str]:
 
 
 def in_two_classes(data: DataConfig) -> Iterator[str]:
-    """Yield remarks that count equal images of different classes, if any."""
+    """Yield a warning for each split in which images of different classes have the same bytes."""
     facts = facts_of(data)
     if facts is None:
         return
@@ -227,7 +233,7 @@ def in_two_classes(data: DataConfig) -> Iterator[str]:
 
 
 def shared_images(data: DataConfig) -> Iterator[str]:
-    """Yield remarks that count test or validation images which are training images too, if any."""
+    """Yield warnings that count test and validation images which are training images too."""
     facts = facts_of(data)
     if facts is None:
         return
@@ -253,8 +259,8 @@ def _spell_shared(what: str, shared: Sequence[str], number: int) -> str:
     are = "is" if len(shared) == 1 else "are"
     return (
         f"WARNING, {len(shared)} of the {number} {what} images {are} among the training "
-        f"images too (the first: {printable(shared[0])}), so that {what} results flatter "
-        "every arm"
+        f"images too (the first: {printable(shared[0])}), so that {what} results are too good "
+        "for every arm"
     )
 
 
@@ -320,7 +326,8 @@ def _check_layout(placed: DataConfig) -> None:
     folder = Path(placed.folder)
     if placed.test_fraction is not None and (folder / "test").exists():
         raise DataError(
-            f"{folder}: data.test_fraction would ignore the images in test/; remove one of the two."
+            f"{folder}: data.test_fraction would ignore the images in test/; remove the setting or "
+            "the folder."
         )
     if placed.skip:
         names = [os.fsdecode(name) for name in file_digests(folder, data_root())]
@@ -372,7 +379,7 @@ def num_available(data: DataConfig, info: DatasetInfo) -> int:
 
 
 def memory(config: TrainConfig) -> dict[str, int]:
-    """Return bytes by dataset name: images that all processes of a machine share in memory."""
+    """Return the size of the images that all processes of a machine share, by dataset name."""
     return {config.data.name: described(config.data).num_bytes}
 
 

@@ -33,7 +33,7 @@ than 500 MB: Pillow needs 4 bytes per pixel and two copies.
 
 
 def picture_reader() -> str:
-    """Return what the pixels of a picture depend on besides its file, for the keys of caches."""
+    """Return the versions of Pillow and of this module's decoding, for the keys of caches."""
     return f"{version('pillow')} {_READING}"
 
 
@@ -79,7 +79,7 @@ _NO_PICTURES = {
 
 
 def _reason(file: Path) -> str:
-    """Return what a file is instead of an image, if its first bytes tell; else ""."""
+    """Return the kind of a file that is no image, if its first bytes show it; else ""."""
     start = b" "
     with suppress(OSError), Path(file).open("rb") as opened:
         start = opened.read(64).lower()
@@ -153,12 +153,16 @@ def _check_head(file: Path, opened: Any, size: int | None) -> None:
     """
     named = printable(str(file))
     if opened.mode.startswith(("I", "F")):
-        raise DataError(f"{named}: has mode {opened.mode}; convert it to 8 bits per channel.")
+        raise DataError(
+            f"{named}: has more than 8 bits per channel (Pillow mode {opened.mode}); convert it to "
+            "8 bits per channel."
+        )
     # The transparent colour cannot be found among pixels that are reduced to 8 bits.
     has_colour = opened.mode == "RGB" and "transparency" in opened.info
     if opened.format == "PNG" and has_colour and _bits_of_png(file) > 8:
         raise DataError(
-            f"{named}: names a transparent colour of 16 bits; convert it to 8 bits per channel."
+            f"{named}: has 16 bits per channel and a transparent colour; convert it to 8 bits per "
+            "channel."
         )
     # Cameras put a preview beside the photo, as a second picture (MPO).
     if opened.format != "MPO" and getattr(opened, "is_animated", False):

@@ -23,14 +23,19 @@ class Images:
     pool: int = 1
     """Side of the squares of pixels whose sums are stored; 1: single pixels."""
     num_test: int = 0
-    """Number of test images among them, which come last; not 0 only with `data.oracle`."""
+    """Number of test images, which are the last images; 0 unless `data.oracle` is true."""
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @classmethod
     def of_arrays(cls, pixels: Any, labels: Any) -> "Images":
-        """Return images from NumPy arrays; labels may have any integer type."""
+        """Return images from NumPy arrays.
+
+        Args:
+            pixels: (images, channels, height, width), uint8.
+            labels: (images,), any integer type.
+        """
         import numpy as np
         import torch
 
@@ -46,7 +51,7 @@ class Images:
         Args:
             pictures: Pairs of image and label.
             count: Number of images.
-            size: Side of the squares in pixels.
+            size: Side of the squares in pixels; images are resized, then cropped at the centre.
         """
         import torch
 

@@ -28,7 +28,7 @@ def download(url: str, to: Path) -> None:
 
 
 def downloaded(urls: Mapping[str, str], root: Path) -> Sources:
-    """Return the sources of files that need no unpacking.
+    """Return the download of files that need no unpacking, and advice for the case that it fails.
 
     Args:
         urls: URLs by path below the root.
@@ -44,7 +44,7 @@ def downloaded(urls: Mapping[str, str], root: Path) -> Sources:
 
 
 def unpacked_archive(url: str, filename: str, md5: str, root: Path) -> Sources:
-    """Return the sources of files in a tar archive: a copy put there by hand, then a server.
+    """Return the sources of files in a tar archive: a copy that the user put into `root`, a URL.
 
     Args:
         url: URL of the archive.
@@ -56,7 +56,7 @@ def unpacked_archive(url: str, filename: str, md5: str, root: Path) -> Sources:
 
     def unpack(archive: Path, staging: Path) -> None:
         if (found := file_digest(archive, "md5")) != md5:
-            raise DataError(f"md5 differs: expected {md5}, got {found}")
+            raise DataError(f"md5 differs: {archive.name} must have {md5}, got {found}")
         with tarfile.open(archive) as tar:
             tar.extractall(staging, filter="data")
 
@@ -67,7 +67,7 @@ def unpacked_archive(url: str, filename: str, md5: str, root: Path) -> Sources:
     sources = {url: obtain}
     if by_hand.exists():
         sources = {str(by_hand): partial(unpack, by_hand), **sources}
-    return sources, f"put {filename} (md5 {md5}) at {by_hand}, fetch again."
+    return sources, f"put {filename} (md5 {md5}) at {by_hand} and fetch again."
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Spelling: names that look equal, or are one file on some disks, and the hints that name them."""
+"""Spelling: hints about names that differ only in capital letters or in the code of an accent."""
 
 import unicodedata
 from collections import defaultdict
@@ -8,7 +8,7 @@ from mixup_core.rules import printable
 
 
 def plain(name: str) -> str:
-    """Return a name as macOS and Windows compare it: without capitals, accents in one form."""
+    """Return a name in small letters, each accent in one Unicode form, as macOS compares names."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
@@ -21,7 +21,10 @@ def spelled_alike(names: Iterable[str]) -> list[list[str]]:
 
 
 def spelling_hint(names: Iterable[str]) -> str:
-    """Return how two of these names differ if that is hard to see, as a sentence; else ""."""
+    """Return a sentence about two names that are easily taken for the same, such as a and A.
+
+    The result is "" if there are no such names.
+    """
     for one, other, *_ in spelled_alike(names):
         if unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other):
             coded = f"{one!a} and {other!a}"

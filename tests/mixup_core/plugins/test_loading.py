@@ -216,7 +216,7 @@ def test_an_edit_takes_the_place_of_what_was_there(plugin: Write) -> None:
         ((DOTS.replace("std=(.2,)", "std=(.2, .3)"),), "has 1 channels, 1 values of `mean` and 2"),
         (
             (DOTS.replace("read=read", 'read=read, files={"train": {"a.npy": ""}}'),),
-            "the dataset dots has no checksum of a.npy; write `sha256:`",
+            "the dataset dots has no valid checksum of its file a.npy; write `sha256:`",
         ),
         ((TINY.replace("def network", "def net"),), "does not define network"),
         (

@@ -76,7 +76,7 @@ def test_folders_of_other_classes_or_of_one_class_are_refused_and_others_are_nam
     folder: Path,
 ) -> None:
     (folder / "validation").mkdir()
-    assert "not used: validation/" in check(folder).output
+    assert "folders not used: validation/" in check(folder).output
     (folder / "test" / "cat").rename(folder / "test" / "zebra")
     found = check(folder)
     assert found.return_value == BAD_INPUT

@@ -87,7 +87,7 @@ def read_corrupted(
 
     Args:
         root: Folder of datasets (see `data_root`).
-        of: The archive that was unpacked.
+        of: CIFAR-10-C or CIFAR-100-C, unpacked below `root`.
         corruption: One of `CORRUPTIONS`.
         severity: 1 to 5; None: all five.
         num_test: Number of test images of the clean dataset.

@@ -51,15 +51,25 @@ def read_labels(folder: Path, root: Path, split: SplitName) -> "NDArray[np.int64
 
 
 def of_mirrors(folder: Path, mirrors: list[str]) -> dict[str, Callable[[Path], None]]:
-    """Return, by mirror, a function that downloads and unpacks its four archives into a folder."""
+    """Return a function for each mirror that downloads its four archives and unpacks them.
+
+    Args:
+        folder: Folder of the unpacked files, relative to the staging folder.
+        mirrors: URLs of the mirrors.
+    """
     return {mirror: partial(_unpack_mirror, mirror, folder) for mirror in mirrors}
 
 
 def unpack(compressed: Path, folder: Path, staging: Path) -> None:
-    """Unpack the four gzip archives in a folder into `folder` below a staging folder.
+    """Unpack four gzip archives, the images and labels of both splits.
+
+    Args:
+        compressed: Folder with the archives.
+        folder: Folder of the unpacked files, relative to `staging`.
+        staging: Folder in which the dataset is prepared.
 
     Raises:
-        DataError: If an archive has more than `MAX_UNPACKED` bytes.
+        DataError: If an archive unpacks to more than `MAX_UNPACKED` bytes.
     """
     raw = staging / folder
     raw.mkdir(parents=True, exist_ok=True)

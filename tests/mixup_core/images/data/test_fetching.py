@@ -154,7 +154,7 @@ def test_when_every_source_fails_each_reason_and_the_way_by_hand_are_named(
     with pytest.raises(DataError) as caught:
         fetch("fashion-mnist", root)
     lines = str(caught.value).splitlines()
-    assert lines[0] == "fashion-mnist: no source has it."
+    assert lines[0] == "fashion-mnist: the download failed from every source."
     assert "refused" in lines[1]
     assert "mirror" in lines[2]
     assert "installed" in lines[3]
@@ -342,7 +342,7 @@ def test_a_tampered_cifar_archive_is_not_even_unpacked(
     archive.write_bytes(archive.read_bytes() + b"\0")
     monkeypatch.setattr(CIFAR100, "url", REFUSING)
     monkeypatch.setattr(tarfile, "open", lambda *_: pytest.fail("it was opened"))
-    with pytest.raises(DataError, match=f"{archive}: md5 differs: expected"):
+    with pytest.raises(DataError, match=f"{archive}: md5 differs: .* must have"):
         fetch("cifar100", root)
     assert visible(root) == [archive]
 
@@ -383,7 +383,7 @@ def test_an_unknown_dataset_is_refused_with_a_list_of_known_ones(name: str, root
 
 def test_a_root_that_cannot_be_made_is_a_data_error(sources: Sources, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(DataError, match="Not a directory; fashion-mnist cannot be stored there"):
+    with pytest.raises(DataError, match="Not a directory; fashion-mnist cannot be stored in this"):
         fetch("fashion-mnist", tmp_path / "file" / "root")
 
 
@@ -418,7 +418,7 @@ def test_anything_but_a_file_in_the_place_of_the_lock_is_named(
     lock.touch()
     DAMAGES[damage](lock)
     with pytest.raises(
-        DataError, match=r"\.fashion-mnist\.lock is .*; this lock contains no data: remove it"
+        DataError, match=r"\.fashion-mnist\.lock is .*; a lock file contains no data: remove it"
     ):
         fetch("fashion-mnist", root)
 

@@ -228,7 +228,7 @@ def test_folders_that_no_run_reads_are_noted(pets: Path) -> None:
     needs = ImageData()
     assert list(needs.notes(config_of(pets))) == []
     fill(pets / "test", first=70, cat=1, dog=1)
-    unused = "not used: val/; data.val_size holds out images of train/"
+    unused = "folders not used: val/; for validation, data.val_size holds out images of train/"
     for config in (config_of(pets), config_of(pets, test=False)):
         assert list(needs.notes(config)) == [unused]
     assert list(needs.notes(config_of(pets, skip=("val/*",)))) == []

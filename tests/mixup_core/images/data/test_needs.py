@@ -225,6 +225,6 @@ def test_test_images_that_are_training_images_are_said(pets: Path, root: Path) -
     assert said[False] == []
     assert said[True] == [
         "WARNING, 2 of the 3 test images are among the training images too (the first: a/9.png), "
-        "so that test results flatter every arm"
+        "so that test results are too good for every arm"
     ]
     assert list(shared_images(DataConfig())) == []
