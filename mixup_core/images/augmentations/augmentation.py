@@ -46,10 +46,12 @@ class Augmentation(Checked, ABC):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw the random values for each use of an image, (shape..., numbers); None: no values.
+        """Draw the random values of one epoch, (*shape, values per image); None: no values.
+
+        Training calls this method at the start of each epoch.
 
         Args:
-            shape: Shape of the uses, such as (2, images).
+            shape: (2, images): values are drawn for the images and for their partners.
             size: Height and width of the images.
             rng: Random generator that is used for nothing else.
         """
@@ -57,7 +59,9 @@ class Augmentation(Checked, ABC):
         return None
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return raw pixels after the change, in any type and in the same unit.
+        """Return raw pixels after the change, of any type, on the same scale of brightness.
+
+        Training calls this method for each batch, before the pixels are normalised.
 
         Args:
             pixels: (batch, channels, height, width), integer; 0 is black.
@@ -69,6 +73,8 @@ class Augmentation(Checked, ABC):
 
     def on_images(self, images: "Tensor", drawn: "Tensor") -> "Tensor":
         """Return normalised images after the change.
+
+        Training calls this method for each batch, after `on_pixels` and normalisation.
 
         Args:
             images: (batch, channels, height, width), float32; may be modified. 0 is the mean pixel.

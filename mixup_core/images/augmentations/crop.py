@@ -26,12 +26,12 @@ class Crop(Augmentation):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw row and column of each crop, and whether it is mirrored: (*shape, 3)."""
+        """Draw first row and column of each crop, and 1 to mirror it or 0: (*shape, 3)."""
         del size
         return draw_moves(shape, rng, mirrors=self.mirrors)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return the cropped images."""
+        """Return the images after padding, cropping and mirroring."""
         return moved(pixels, drawn, self.border)
 
 

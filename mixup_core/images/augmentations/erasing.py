@@ -42,14 +42,17 @@ class Erasing(Augmentation):
         """Check that `least_area` is not above `greatest_area`.
 
         Raises:
-            RuleError: If it is.
+            RuleError: If `least_area` is greater.
         """
         require_order(self, "least_area", "greatest_area")
 
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw crop, mirroring and window for each use, (*shape, 7); some windows are empty."""
+        """Draw crop, mirroring and erased window of each image: (*shape, 7).
+
+        The window of an image that is not erased is empty.
+        """
         import numpy as np
 
         from mixup_core.images.augmentations.windows import draw_windows

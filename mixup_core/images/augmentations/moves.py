@@ -1,4 +1,4 @@
-"""Moves: random crop positions in a padded image, and mirroring."""
+"""Moves: random crops of a padded image, with or without mirroring."""
 
 from typing import TYPE_CHECKING, Literal
 
@@ -16,10 +16,10 @@ Border = Literal["black", "reflect"]
 def draw_moves(
     shape: tuple[int, ...], rng: "np.random.Generator", *, mirrors: bool
 ) -> "NDArray[np.int64]":
-    """Draw crop positions and mirroring uniformly, as `moved` takes them: (*shape, 3).
+    """Draw the crop position and mirroring of each image, uniformly, for `moved`: (*shape, 3).
 
     Args:
-        shape: Shape of the uses of images.
+        shape: Shape of the images to draw for: (2, images) for images and their partners.
         rng: Random generator. It gives the same crops with and without mirroring.
         mirrors: True: mirror with probability 1/2.
     """
@@ -35,8 +35,8 @@ def moved(pixels: "Tensor", moves: "Tensor", border: Border) -> "Tensor":
 
     Args:
         pixels: (batch, channels, height, width).
-        moves: (batch, 3), int64: first row and column of the crop, each in [0, 2 PADDING], where
-            PADDING leaves the image in place; and 1 to mirror it.
+        moves: Values of `draw_moves`, (batch, 3), int64: first row and first column of the crop,
+            each in [0, 2 PADDING], where PADDING leaves the image in place; and 1 to mirror it.
         border: Kind of padding: black, or the image reflected without repeating its edge.
     """
     import torch

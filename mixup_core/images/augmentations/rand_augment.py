@@ -59,7 +59,7 @@ class RandAugment(Augmentation):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw a move (crop, mirror), transformations and signs: (*shape, 3 + 2 number)."""
+        """Draw crop, mirroring, transformations and signs of each image: (*shape, 3 + 2 number)."""
         import numpy as np
 
         del size
@@ -109,7 +109,7 @@ def transformations(
     from torchvision.transforms.v2 import functional as f
 
     def of(greatest: float) -> float:
-        return float(torch.linspace(0, greatest, GREATEST + 1)[magnitude])  # to its last bit
+        return float(torch.linspace(0, greatest, GREATEST + 1)[magnitude])  # torchvision's bits
 
     shear = math.degrees(math.atan(sign * of(0.3)))
     shift = [int(sign * of(150 / 331 * length)) for length in size]

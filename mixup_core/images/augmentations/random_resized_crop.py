@@ -37,14 +37,14 @@ class RandomResizedCrop(Augmentation):
         """Check that `least_area` is not above `greatest_area`.
 
         Raises:
-            RuleError: If it is.
+            RuleError: If `least_area` is greater.
         """
         require_order(self, "least_area", "greatest_area")
 
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw a window for each use of an image, and whether it is mirrored: (*shape, 5)."""
+        """Draw a window of each image (4 values), and 1 to mirror it or 0: (*shape, 5)."""
         import numpy as np
 
         from mixup_core.images.augmentations.windows import draw_windows
@@ -55,7 +55,7 @@ class RandomResizedCrop(Augmentation):
         return np.concatenate([windows, mirrored], axis=-1)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return the windows, resized to the size of the image, float32."""
+        """Return the window of each image, resized to the size of the image, as float32."""
         import torch
         from torch.nn.functional import grid_sample
 

@@ -15,14 +15,14 @@ def draw_windows(
     ratio: tuple[float, float],
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Draw windows, (*shape, 4): first row, end row, first column, end column; and which ones fit.
+    """Draw random windows of images: (*shape, 4), first row, end row, first column, end column.
 
     Area, logarithm of the aspect ratio and position are uniform; sides are rounded. The first of
     ten attempts that fits into the image is used, as in torchvision; if none fits, the window is
-    the whole image.
+    the whole image. A mask, (*shape), is returned too; it is False where none fits.
 
     Args:
-        shape: Shape of the windows.
+        shape: Shape of the images to draw for: (2, images) for images and their partners.
         size: Height and width of the image.
         area: Smallest and largest area, relative to the image.
         ratio: Smallest and largest ratio of width to height.

@@ -36,7 +36,7 @@ class Ema(Checked):
     """Weight of the old average in each step."""
 
     def of(self, network: "nn.Module") -> "AveragedModel":
-        """Return the average of a network; before the first step it equals the network."""
+        """Return a copy of a network; its weights become the average when steps update it."""
         from mixup_core.images.average import Average
 
         return Average(network, self.decay)

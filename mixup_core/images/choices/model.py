@@ -30,7 +30,7 @@ class Model(Checked, ABC):
 
     @property
     def depth(self) -> int:
-        """Number of hidden layers whose outputs `manifold` can mix; 0 by default.
+        """Number of hidden layers whose outputs the operation `manifold` can mix; 0 by default.
 
         A network with such layers lists them in its attribute `hidden_layers`, from first to last.
         """
@@ -38,6 +38,8 @@ class Model(Checked, ABC):
 
     def prepared(self, folder: "Path") -> Self:
         """Return the model with absolute paths and digests of its files; unchanged by default.
+
+        This method is called when a study is read.
 
         Args:
             folder: Folder of the study file, to which relative paths refer.
@@ -49,21 +51,21 @@ class Model(Checked, ABC):
         return self
 
     def missing(self) -> str | None:
-        """Return a message that names a missing package; None if none is missing."""
+        """Return a message if a package that the model needs is not installed; else None."""
         return None
 
     @property
     def scale(self) -> float:
-        """Channels as a multiple of their usual number; used for a bound of the memory."""
+        """Number of channels divided by their usual number; enters a bound of a run's memory."""
         return 1.0
 
     def num_wide_weights(self, inputs: int) -> int:
         """Return the number of weights if fields of the model can make it large, else 0.
 
-        The number enters a bound of the memory.
+        The number enters an upper bound of a run's memory.
 
         Args:
-            inputs: Number of values of an image.
+            inputs: Number of values of an image: channels times pixels.
         """
         del inputs
         return 0
@@ -77,8 +79,8 @@ class Model(Checked, ABC):
     ) -> "nn.Module":
         """Return the network on the CPU with the initial weights of a seed.
 
-        By default its own constructor draws them from PyTorch's global generator, which is seeded
-        for this purpose and restored afterwards.
+        By default, the network's constructor draws the weights from PyTorch's global generator,
+        which is seeded before and restored afterwards.
         """
         from mixup_core.images.models import with_its_own_weights
 

@@ -27,7 +27,8 @@ __all__ = [
 
 
 class _Uniform(Model):
-    """Base class of networks with PyTorch's default initial weights, from a run's own stream."""
+    """Base class of networks with PyTorch's default initial weights, drawn by a stream of the run.
+    """
 
     __slots__ = ()
 
@@ -49,11 +50,11 @@ class _ByWidth(_Uniform):
     stages: ClassVar[int] = 4
 
     width: Count | None = None
-    """Channels of the first stage; None: the number of the source."""
+    """Channels of the first stage; None: the usual number of the model."""
 
     @property
     def depth(self) -> int:
-        """Number of stages, whose outputs `manifold` can mix."""
+        """Number of stages, whose outputs the operation `manifold` can mix."""
         return self.stages
 
     @property
@@ -64,7 +65,7 @@ class _ByWidth(_Uniform):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResNet18(_ByWidth):
-    """ResNet-18 with the CIFAR stem; 64 channels in the first stage."""
+    """ResNet-18 for small images (3x3 first convolution); 64 channels in the first stage."""
 
     name: ClassVar = "resnet18"
 
@@ -78,7 +79,7 @@ class ResNet18(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResNet34(_ByWidth):
-    """ResNet-34 with the CIFAR stem; 64 channels in the first stage."""
+    """ResNet-34 for small images (3x3 first convolution); 64 channels in the first stage."""
 
     name: ClassVar = "resnet34"
 
@@ -110,7 +111,7 @@ class PreActResNet18(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Vgg16(_ByWidth):
-    """VGG-16 with BatchNorm and one linear layer, for small images; 64 channels at first."""
+    """VGG-16 for small images: BatchNorm, one linear layer, 64 channels in the first stage."""
 
     name: ClassVar = "vgg16-bn"
     stages: ClassVar[int] = 5
@@ -125,7 +126,7 @@ class Vgg16(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NarrowResNet(_ByWidth):
-    """A small ResNet with seconds per run on a CPU: stem of stride 2, three stages, 12 channels."""
+    """A small ResNet for runs of seconds on a CPU: stem of stride 2, three stages, 12 channels."""
 
     name: ClassVar = "narrow-resnet"
     stages: ClassVar[int] = 3
@@ -147,7 +148,7 @@ class EfficientNetV2S(_Uniform):
 
     @property
     def depth(self) -> int:
-        """Number of stages."""
+        """Number of stages, whose outputs the operation `manifold` can mix."""
         return 6
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
@@ -170,11 +171,11 @@ class Mlp(_Uniform):
 
     @property
     def depth(self) -> int:
-        """Number of hidden layers."""
+        """Number of hidden layers, whose outputs the operation `manifold` can mix."""
         return 2 if self.hidden is None else len(self.hidden)
 
     def num_wide_weights(self, inputs: int) -> int:
-        """Return the number of weights up to the last hidden layer."""
+        """Return the number of weights up to the last hidden layer; 0 for the default sizes."""
         sizes = (inputs, *(self.hidden or ()))
         return sum(before * after for before, after in itertools.pairwise(sizes))
 
@@ -239,7 +240,7 @@ class Timm(Model):
         return "model timm: the package timm is not installed; pip install 'mixsweep[timm]'"
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network, with pretrained weights if a file is given."""
+        """Return the network of timm, with pretrained weights if `weights` names their file."""
         from mixup_core.images.timm_networks import load_weights, timm_network
 
         network = timm_network(self.architecture, in_channels, num_classes, image_size)

@@ -25,7 +25,7 @@ Rate = Annotated[float, Range(0, MAX_RATE, "(]")]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Optimizer(Checked, ABC):
-    """Base class of settings of a PyTorch optimizer, selected by name in study files.
+    """Base class of optimizers that study files select by name: their settings.
 
     The file is imported whenever a study is read, so import torch inside the methods.
     """
@@ -44,10 +44,10 @@ class Optimizer(Checked, ABC):
 
     @abstractmethod
     def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
-        """Return a new PyTorch optimizer for some parameters.
+        """Return a new PyTorch optimizer for the parameters of a network.
 
-        Its state is stored after an epoch, so it must consist of tensors and plain values. The
-        learning rate of its groups is set before each step.
+        The optimizer's state is stored after an epoch, so it must consist of tensors and plain
+        values. Training sets the learning rate of all parameter groups before each step.
         """
 
 
@@ -63,17 +63,17 @@ class Decaying(Optimizer):
     """
 
     def check(self) -> None:
-        """Check rules between fields.
+        """Check the rules that involve several fields.
 
         Raises:
-            RuleError: If `decayed` is set while `weight_decay` is 0.
+            RuleError: If `decayed` is `weights` while `weight_decay` is 0.
         """
         has_any = self.weight_decay > 0 or self.decayed == "all"
         rule = "`decayed: weights` needs a weight_decay above 0"
         require(has_any, rule, self, "decayed", "weight_decay")
 
     def groups(self, parameters: "Iterable[nn.Parameter]") -> "Iterable[Any]":
-        """Return the parameters for PyTorch's optimizer, as two groups if some do not decay."""
+        """Return the parameters for PyTorch's optimizer; `decayed: weights` makes two groups."""
         if self.decayed == "all":
             return parameters
         every = list(parameters)
@@ -94,7 +94,7 @@ class Adam(Decaying):
     """L2 penalty added to the gradient."""
 
     def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
-        """Return PyTorch's Adam for some parameters."""
+        """Return PyTorch's Adam for the parameters of a network."""
         import torch
 
         decay = self.weight_decay
@@ -115,7 +115,7 @@ class AdamW(Decaying):
     """
 
     def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
-        """Return PyTorch's AdamW for some parameters."""
+        """Return PyTorch's AdamW for the parameters of a network."""
         import torch
 
         decay = self.weight_decay
@@ -138,7 +138,7 @@ class Sgd(Decaying):
     """True: use Nesterov momentum; needs `momentum` above 0."""
 
     def check(self) -> None:
-        """Check rules between fields.
+        """Check the rules that involve several fields.
 
         Raises:
             RuleError: If `nesterov` is set while `momentum` is 0.
@@ -148,7 +148,7 @@ class Sgd(Decaying):
         require(has_any, "nesterov needs a momentum above 0", self, "nesterov", "momentum")
 
     def over(self, parameters: "Iterable[nn.Parameter]") -> "torch.optim.Optimizer":
-        """Return PyTorch's SGD for some parameters."""
+        """Return PyTorch's SGD for the parameters of a network."""
         import torch
 
         return torch.optim.SGD(

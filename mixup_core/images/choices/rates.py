@@ -4,7 +4,7 @@ Each is a dataclass with a `tag`, its fields, and
 
     warm_up                                   epochs of warm-up, before the schedule itself
     factor(step, steps_per_epoch, epochs)     factor of the learning rate at a step
-    in_epoch(epoch, epochs)                   values that determine an epoch's factors, for keys
+    in_epoch(epoch, epochs)                   values that decide the factors of an epoch, for keys
 """
 
 import math
@@ -25,12 +25,12 @@ class Constant:
     warm_up: ClassVar = 0
 
     def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
-        """Return the factor of the learning rate at a 0-based step of the run."""
+        """Return the factor that multiplies the learning rate at a 0-based step of the run."""
         del step, steps_per_epoch, epochs
         return 1.0
 
     def in_epoch(self, epoch: int, epochs: int) -> Any:
-        """Return None: all factors are 1, so nothing enters keys."""
+        """Return None: all factors are 1, so the schedule does not enter keys."""
         del epoch, epochs
 
 
@@ -38,7 +38,7 @@ class Constant:
 class _WarmedUp(Checked):
     """Base class of schedules that can begin with a linear warm-up.
 
-    In the warm-up, the factor is `(step + 1) / steps of the warm-up`.
+    In the warm-up, the factor is `(step + 1) / warm-up steps`.
 
     Source: Goyal et al. 2017, arXiv:1706.02677, section 2.2 (gradual warm-up, from near zero).
     """
@@ -47,14 +47,14 @@ class _WarmedUp(Checked):
     """Number of epochs of warm-up, after which the schedule itself starts."""
 
     def factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
-        """Return the factor of the learning rate at a 0-based step of the run."""
+        """Return the factor that multiplies the learning rate at a 0-based step of the run."""
         warm_steps = self.warm_up * steps_per_epoch
         if step < warm_steps:
             return (step + 1) / warm_steps
         return self._factor(step - warm_steps, steps_per_epoch, epochs - self.warm_up)
 
     def in_epoch(self, epoch: int, epochs: int) -> Any:
-        """Return the values that determine this epoch's factors, for keys; None if all are 1."""
+        """Return the values that decide the factors of an epoch, for keys; None if all are 1."""
         if epoch < self.warm_up:
             return "warm-up", self.warm_up
         return self._in_epoch(epoch - self.warm_up, epochs)
@@ -94,7 +94,7 @@ class Cosine(_WarmedUp):
     tag: ClassVar = "cosine"
 
     end: Share = 0.0
-    """Factor that the step after the last one would have, which is never reached."""
+    """Factor that the schedule approaches; the last step is just above it."""
 
     def _factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         wave = (1 + math.cos(math.pi * step / (steps_per_epoch * epochs))) / 2
@@ -112,21 +112,19 @@ class Step(_WarmedUp):
     tag: ClassVar = "step"
 
     at: tuple[Count, ...]
-    """Epochs (0-based) at whose start the rate changes, increasing, each after the warm-up."""
+    """Epochs (0-based) at whose start the rate changes: increasing, none within the warm-up."""
     gamma: Annotated[float, Range(0, 1, "(]")] = 0.1
     """Factor of the learning rate at each of these epochs."""
 
     def check(self) -> None:
-        """Check rules between fields.
+        """Check the rules that involve several fields.
 
         Raises:
-            RuleError: If the epochs do not increase, or begin in the warm-up.
+            RuleError: If the epochs in `at` do not increase, or the first is in the warm-up.
         """
         grow = list(self.at) == sorted(set(self.at))
         fits = grow and (not self.at or self.at[0] >= self.warm_up)
-        require(
-            fits, "epochs of steps must increase and come after the warm-up", self, "at", "warm_up"
-        )
+        require(fits, "the epochs in `at` must increase, from warm_up on", self, "at", "warm_up")
 
     def _factor(self, step: int, steps_per_epoch: int, epochs: int) -> float:
         del epochs

@@ -44,15 +44,15 @@ class Given(Checked):
     """Weight of each class, in the order of the classes; at least one is positive."""
 
     def check(self) -> None:
-        """Check that a weight is positive.
+        """Check that at least one weight is positive.
 
         Raises:
-            RuleError: If all are 0.
+            RuleError: If all weights are 0.
         """
         require(sum(self.values) > 0, "sum(values) > 0", self, "values")
 
     def of(self, counts: Sequence[int]) -> tuple[float, ...]:
-        """Return the given weights."""
+        """Return the weight of each class, as given; `counts` is not used."""
         del counts
         return self.values
 

@@ -26,7 +26,7 @@ class CrossEntropy(Checked):
     def per_image(
         self, logits: "Tensor", labels: "Tensor", partner_labels: "Tensor", lam: "Tensor"
     ) -> "Tensor":
-        """Return the loss of each image, (batch,)."""
+        """Return the loss of each image, (batch,); arguments as for `Loss.per_image`."""
         from mixup_core.mixing.mixed_losses import mixed_cross_entropies
 
         return mixed_cross_entropies(logits, labels, partner_labels, lam, self.smoothing)
@@ -40,7 +40,7 @@ class CrossEntropy(Checked):
     ) -> float | None:
         """Return the infimum of the mean loss over all classifiers; None with label smoothing.
 
-        See `mixup_core.mixing.loss_floor`.
+        `mixup_core.mixing.loss_floor` computes it. Arguments are those of `Loss.floor`.
         """
         from mixup_core.mixing.loss_floor import loss_floor
 

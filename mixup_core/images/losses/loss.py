@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Loss(Protocol):
-    """Interface of losses: loss of each image of a mixed batch, and the lowest possible mean."""
+    """Interface of losses: loss of each image of a mixed batch, and lowest possible mean loss."""
 
     def per_image(
         self, logits: "Tensor", labels: "Tensor", partner_labels: "Tensor", lam: "Tensor"

@@ -13,8 +13,8 @@ from mixup_core.mixing.mixed_losses import mixed_cross_entropies
 class Weighted:
     """Cross entropy in which each part of a mixed label has the weight of its class.
 
-    Its mean over a batch follows PyTorch's rule for labels that are probabilities. (For class
-    indices, PyTorch divides by the sum of weights in the batch instead.)
+    The mean over a batch divides by the number of images, as PyTorch does for labels that are
+    probabilities. (For class indices, PyTorch divides by the sum of the weights in the batch.)
     """
 
     weights: Tensor
@@ -25,7 +25,7 @@ class Weighted:
     def per_image(
         self, logits: Tensor, labels: Tensor, partner_labels: Tensor, lam: Tensor
     ) -> Tensor:
-        """Return the loss of each image, (batch,)."""
+        """Return the loss of each image, (batch,); arguments as for `Loss.per_image`."""
         return mixed_cross_entropies(
             logits, labels, partner_labels, lam, self.smoothing, self.weights
         )

@@ -21,7 +21,8 @@ class AllPairs(Objective):
     A batch of B images becomes B^2 mixed images. Image i has the weight lam_i in all of its pairs;
     `mix.partner` has no effect.
 
-    Source: Chidambaram et al. 2023, arXiv:2210.13512, section 2: J_M is a mean over all pairs.
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, section 2, where the mixup loss J_M is a mean
+    over all pairs.
     """
 
     tag: ClassVar = "all-pairs"
@@ -29,7 +30,7 @@ class AllPairs(Objective):
     is_linear: ClassVar = True
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the mixing law and the objective of a 0-based epoch of a run of `epochs`."""
+        """Return the mixing law and the objective to use in a 0-based epoch of `epochs` epochs."""
         del epoch, epochs
         return law, self if law.mixes else Plain()
 

@@ -21,11 +21,11 @@ class FailureSet(Guided):
     """Loss of the training images and of the test images that a teacher misclassifies.
 
     Batches are drawn from all training and test images (`data.oracle: true`). A test image counts
-    if the teacher, a network trained before, gives it a wrong class; the others have weight 0. The
-    loss is the mean over the images that count; a batch without any has loss 0. Such a run is a
-    teacher for others, never a result.
+    only if the teacher, a network trained before, predicts a wrong class for it. The loss is the
+    mean over the images that count, or 0 if none counts. Such a run is a teacher for other runs,
+    never a result.
 
-    Source: slides on data valuation for mixup; the network given the data D and the failure set F.
+    Source: slides on data valuation for mixup, the network trained on data D and failure set F.
 
     Example:
         `objective: {failure-set: {teacher: erm}}`, with `data.oracle: true` and `mix.law: erm`.
@@ -41,19 +41,19 @@ class FailureSet(Guided):
     }
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the law and the objective in force in a 0-based epoch of `epochs`."""
+        """Return the mixing law and the objective to use in a 0-based epoch of `epochs` epochs."""
         del epoch, epochs
         return law, dataclasses.replace(self, teacher="")  # the key stands for the teacher
 
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the loss of the images that count, and the share of misclassified test images.
+        """Return the mean loss of the images that count, and the share of misclassified ones.
 
-        The share is that among all images of the batch.
+        The share is the number of misclassified test images, divided by the size of the batch.
 
         Raises:
-            ValueError: If there is no teacher, or the batch does not tell test images apart.
+            ValueError: If there is no teacher, or `batch.is_test` is None.
         """
         import torch
 

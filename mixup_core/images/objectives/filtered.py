@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 class Filter(Guided):
     """Objective: loss of the mixed images on which the student is worse, or better, than a teacher.
 
-    For each mixed image, r = loss of the teacher - loss of the student, without gradient. If
-    r <= threshold, the student is not yet better than the teacher.
+    For each mixed image, r = loss of the teacher - loss of the student, without gradient. With
+    threshold 0, r <= threshold if the student is not better than the teacher.
 
-    Source: slides on data valuation for mixup; the sign of teacher loss minus student loss.
+    Source: slides on data valuation for mixup, which filter by the sign of r.
     """
 
     tag: ClassVar = "filter"
@@ -56,22 +56,22 @@ class Filter(Guided):
         """Check that `stop` is not below `warm_up`.
 
         Raises:
-            RuleError: If it is.
+            RuleError: If `stop` is smaller.
         """
         require(self.warm_up <= self.stop, "warm_up <= stop", self, "warm_up", "stop")
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the mixing law and the objective of a 0-based epoch of a run of `epochs`."""
+        """Return the mixing law and the objective to use in a 0-based epoch of `epochs` epochs."""
         first, end = epoch_after(self.warm_up, epochs), epoch_after(self.stop, epochs)
         if not first <= epoch < end:
             return law, Plain()
-        # What is left is what decides the epoch: the key stands for the teacher.
+        # Only settings that decide the epoch remain; `teacher_key` replaces `teacher`.
         return law, dataclasses.replace(self, teacher="", warm_up=0.0, stop=1.0)
 
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the loss of the kept images, and the fractions of kept ones and of r <= threshold.
+        """Return the loss of the kept images, the fraction kept, and that with r <= threshold.
 
         Raises:
             ValueError: If there is no teacher.
@@ -79,7 +79,7 @@ class Filter(Guided):
         import torch
 
         if teacher is None:
-            raise ValueError(f"a filter needs a teacher, got (objective={self}).")
+            raise ValueError(f"the objective filter needs a teacher, got (objective={self}).")
         losses = batch.losses(batch.logits(student), loss)
         with torch.no_grad():
             ahead = batch.losses(batch.logits(teacher), loss) - losses
@@ -95,5 +95,5 @@ class Filter(Guided):
         )
 
     def floor(self, mixed_floor: float) -> float | None:
-        """Return the infimum over all classifiers of the mean objective; None if it is unknown."""
+        """Return the infimum over all classifiers of the mean objective; known only for `all`."""
         return mixed_floor if self.keep == "all" else None

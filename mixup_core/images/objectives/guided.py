@@ -18,6 +18,6 @@ class Guided(Objective):
     keys.
     """
     oracle: bool = False
-    """True if the teacher was trained on test images (`data.oracle`). It must be declared, so that
-    tables, figures and searches know it, and is checked against the teacher.
+    """True if the teacher was trained on test images (`data.oracle`). The field is checked against
+    the teacher. Tables and figures mark such runs, and searches refuse them.
     """

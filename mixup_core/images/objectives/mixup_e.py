@@ -1,4 +1,4 @@
-"""MixupE: an objective, the mixup loss with a regulariser of the alignment of logits and errors."""
+"""MixupE: an objective, the mixup loss minus a weighted alignment of logits with label errors."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MixupE(Objective):
     """Objective: mixup loss minus eta times the alignment of the unmixed images.
+
+    The alignment a_i of image x_i with label y_i uses its logits g(x_i):
 
         a_i = <g(x_i), onehot(y_i) - softmax(g(x_i))>
         loss = mixup loss - eta * sum over a_i < threshold of a_i / batch size
@@ -45,14 +47,14 @@ class MixupE(Objective):
     """Alignment from which an image no longer counts in the regulariser."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the mixing law and the objective of a 0-based epoch of a run of `epochs`."""
+        """Return the mixing law and the objective to use in a 0-based epoch of `epochs` epochs."""
         del epoch, epochs
         return law, self if law.mixes and self.eta > 0 else Plain()
 
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the regularised loss, the mean alignment, and the share of negative alignments."""
+        """Return the loss, the mean alignment, and the share of images with negative alignment."""
         from torch.nn.functional import one_hot
 
         del teacher

@@ -43,7 +43,15 @@ class Objective(Checked, ABC):
     """True if the objective mixes by itself, linearly, so that `mix.operation` has no effect."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the mixing law and the objective of a 0-based epoch of a run of `epochs`."""
+        """Return the mixing law and the objective to use in a 0-based epoch of `epochs` epochs.
+
+        Training, probes and stage keys use the result. By default nothing is changed.
+
+        Args:
+            law: Law that `mix` sets for the epoch.
+            epoch: The epoch, 0-based.
+            epochs: Number of epochs of the run.
+        """
         del epoch, epochs
         return law, self
 
@@ -52,6 +60,8 @@ class Objective(Checked, ABC):
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
         """Return the value to minimise on a batch, and further measurements.
+
+        Each training step calls this method, and so do probes that measure gradients.
 
         Args:
             batch: Mixed images with labels and weights.
@@ -62,6 +72,8 @@ class Objective(Checked, ABC):
 
     def floor(self, mixed_floor: float) -> float | None:
         """Return the infimum over all classifiers of the mean objective; None if it is unknown.
+
+        Training subtracts it from the mean loss of an epoch to record `train/excess_loss`.
 
         Args:
             mixed_floor: Infimum of the mean loss of the mixed images.

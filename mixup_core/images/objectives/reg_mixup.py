@@ -36,7 +36,7 @@ class RegMixup(Objective):
     """Combination of both losses: `sum`, or `mean`, half the sum, as in the authors' code."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the mixing law and the objective of a 0-based epoch of a run of `epochs`."""
+        """Return the mixing law and the objective to use in a 0-based epoch of `epochs` epochs."""
         del epoch, epochs
         if self.eta == 0:
             return Erm(), Plain()
@@ -45,7 +45,10 @@ class RegMixup(Objective):
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the sum of both losses, computed in one forward pass."""
+        """Return the loss of the unmixed images plus eta times that of the mixed ones.
+
+        Both are computed in one forward pass. With `reduction: mean`, half the sum is returned.
+        """
         import torch
 
         del teacher

@@ -1,6 +1,6 @@
 """Probes: measurements of a network during training, besides its errors, one per file.
 
-To add one, write its file and add it here.
+To add one, write its module and add its class to the catalogue below.
 """
 
 from mixup_core.images.probes.changed_images import ChangedImages

@@ -28,9 +28,10 @@ class ChangedImages(Probe):
 
     The changes of normalised pixels are noise of standard deviation 0.5, two blurs over 3 x 3
     pixels, 0.3 times the contrast, or a square of half the side set to the mean pixel. The probe
-    needs no files, unlike `data.corruptions`, whose corrupted images are published for CIFAR alone.
+    needs no files, unlike `data.corruptions`, whose corrupted images exist for CIFAR alone.
 
-    Source: Hendrycks and Dietterich 2019, arXiv:1903.12261, for kinds; the strengths are ours.
+    Source: Hendrycks and Dietterich 2019, arXiv:1903.12261, for the kinds of changes; the strengths
+    are ours.
     """
 
     tag: ClassVar = "changed-images"
@@ -71,7 +72,7 @@ class ChangedImages(Probe):
 
 
 def changed(images: "EvaluationImages", change: str) -> Iterator["Tensor"]:
-    """Yield the test images under one of `CHANGES`, in batches."""
+    """Yield the test images after one of the changes in `CHANGES`, in batches."""
     import torch
     from torch.nn.functional import avg_pool2d
 

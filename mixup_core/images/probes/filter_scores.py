@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FilterScores(Probe):
-    """Statistics of the scores r of all training images, mixed once; only with a teacher.
+    """Statistics of r, the teacher's loss minus the student's, over all training images mixed once.
 
-    r is the teacher's loss minus the student's. Recorded are: the share of r <= 0; the rank
-    correlation of r with the EL2N of the mixed images, ||softmax - mixed label||_2; the mean |r|
-    for lam within 1/4 of 1/2, relative to that of other weights; and the tail, which is the 99th
-    percentile of |r| over its median (3.82 for a Gaussian).
+    Recorded are: the share of images with r <= 0; the rank correlation of r with the EL2N of the
+    mixed images, ||softmax - mixed label||_2; the mean |r| of images with |lam - 1/2| < 1/4,
+    divided by that of the others; and the 99th percentile of |r|, divided by its median (3.82 for a
+    Gaussian). The run needs a teacher.
 
     Source: slides on data valuation for mixup, which show r against EL2N and lam.
     """
@@ -42,13 +42,16 @@ class FilterScores(Probe):
     }
 
     def lacks(self, config: Any, metric: str) -> str | None:
-        """Return a hint if the configuration has no teacher, which the scores need; else None."""
+        """Return a message if the configuration has no teacher, which r needs; else None."""
         del metric
         has_teacher = getattr(config.objective, "teacher", None) is not None
-        return None if has_teacher else "it has no teacher; set objective to filter"
+        return None if has_teacher else "the run has no teacher; set objective to filter"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values measured after an epoch, by metric name; empty without a teacher."""
+        """Return the values measured after an epoch, by metric name.
+
+        The result is empty without a teacher, or if the epoch does not mix.
+        """
         import torch
         from torch.nn.functional import one_hot
 

@@ -56,7 +56,7 @@ def gradient_of(subject: "Subject", draw: int = 0) -> "list[Tensor]":
 
 
 def norm_of(parts: "list[Tensor]") -> float:
-    """Return the Euclidean norm of a vector given in parts. It is copied from the device once."""
+    """Return the Euclidean norm of all tensors together; the device is read only once."""
     import torch
 
     return math.sqrt(sum(torch.stack([part.square().sum() for part in parts]).tolist()))

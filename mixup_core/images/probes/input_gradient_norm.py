@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputGradientNorm(Probe):
-    """Mean norm of the gradient of an image's loss by its pixels, for each held-out split."""
+    """Mean norm of the loss gradient with respect to the pixels, on validation and test images."""
 
     tag: ClassVar = "input-gradient-norm"
     metrics: ClassVar = {

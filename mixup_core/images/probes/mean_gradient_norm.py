@@ -26,9 +26,10 @@ class MeanGradientNorm(Probe):
 
         sum_{k != l} n_k n_l <G_k, G_l> / sum_{k != l} n_k n_l
 
-    The norm is its root, or 0 if the estimate is negative. The error is the jackknife's over the
-    groups. (The norm of the mean over all draws would include the variance of that mean.) Without
-    mixing, one draw is enough. All else is as for `GradientNorm`.
+    The norm is the root of this estimate, or 0 if it is negative. Its error is estimated by the
+    jackknife over the groups. (The norm of the mean over all draws would include the variance of
+    that mean.) Without mixing, one draw is enough. As for `GradientNorm`, weight decay is left out
+    and BatchNorm uses its running statistics.
 
     Source: Liu et al. 2023, arXiv:2303.01475, section 5.
     """
@@ -70,8 +71,8 @@ def norm_and_error(products: list[list[float]], counts: list[int]) -> tuple[floa
     """Return the norm of an expected gradient and its jackknife error, from groups of draws.
 
     Args:
-        products: Inner products of the groups' sums, (groups, groups).
-        counts: Number of draws of each group.
+        products: Inner products of the groups' gradient sums, (groups, groups).
+        counts: Number of draws in each group.
     """
 
     def norm_of(groups: list[int]) -> float:

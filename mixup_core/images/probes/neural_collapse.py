@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NeuralCollapse(Probe):
-    """Four measures of the last layer's features; all tend to 0 under neural collapse.
+    """Five measures of the last layer's input features; all tend to 0 under neural collapse.
 
-    With class means mu_c of the features relative to their mean, M the matrix of them, k classes
-    that have images:
+    mu_c is the mean feature of class c minus the average of all class means, M the matrix of all
+    mu_c, and k the number of classes that have images:
 
         nc1_variability  tr(S_W S_B^+) / k, S_W the scatter within, S_B between classes
         nc2_norms        standard deviation of |mu_c| over its mean
@@ -38,7 +38,10 @@ class NeuralCollapse(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values measured after an epoch; empty if all class means coincide."""
+        """Return the values measured after an epoch, by metric name.
+
+        The result is empty with a single class, or if a class mean equals the average of all.
+        """
         import torch
         from torch import nn
 

@@ -17,12 +17,12 @@ OUTSIDE = ("noise", "shuffled", "mosaic")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OutsideImages(Probe):
-    """AUROC of the largest probability for telling test images from images of no class.
+    """AUROC with which the largest class probability separates test images from images of no class.
 
     Images of no class are made without another dataset: Gaussian noise with the mean and variance
     of normalised pixels; test images with one fixed permutation of their pixels; mosaics of
-    quarters of four test images. An AUROC of 1/2 is chance. The mean largest probability on these
-    images is recorded too.
+    quarters of four test images. An AUROC of 1/2 is chance. The mean of the largest probability on
+    images of no class is recorded too.
 
     Source: Hendrycks and Gimpel 2017, arXiv:1610.02136, for the score; Thulasidasan et al. 2019,
     arXiv:1905.11001, for noise.
@@ -79,11 +79,11 @@ class OutsideImages(Probe):
 
 
 def of_no_class(pixels: "Tensor", kind: str) -> "Tensor":
-    """Return as many images of no class as there are test images.
+    """Make as many images of no class as there are test images, in the same shape.
 
     Args:
         pixels: Normalised test images, (images, channels, height, width).
-        kind: One of the kinds `OUTSIDE`.
+        kind: One of the kinds in `OUTSIDE`.
     """
     import torch
 

@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 class Probe(Checked, ABC):
     """Base class of measurements made after some epochs, with the network in evaluation mode.
 
-    A probe does not affect training: it draws from its own random streams. It sees training images
-    unmixed and without augmentation (except `MixupLoss`, `GradientNorm` and `MeanGradientNorm`,
-    which mix). The file of a probe is imported whenever a study is read, so import torch inside the
-    methods.
+    A probe does not affect training: it draws from random streams that training does not use. It
+    gets training images without augmentation, unmixed or, by `Subject.mixed`, mixed. The file of a
+    probe is imported whenever a study is read, so import torch inside the methods.
     """
 
     catalogue: ClassVar[Catalogue["Probe"]] = Catalogue("probe")
@@ -35,24 +34,34 @@ class Probe(Checked, ABC):
 
     is_of_evaluation: ClassVar[bool] = False
     """True if the probe uses `Subject.evaluated`, the logits of validation and test images. These
-    exist only after an evaluation, so such a probe cannot have its own `every`. A run without test
-    images has no logits of them: go through the entries of `evaluated`.
+    exist only after an evaluation, so such a probe cannot have its own `every`. A run can have no
+    test or no validation images, so loop over the items of `evaluated`.
     """
 
     every: Count | None = None
     """Number of epochs between measurements; must divide `epochs`. None: `eval_every`."""
 
     def lacks(self, config: Any, metric: str) -> str | None:
-        """Return the setting that the configuration lacks for a metric of this probe, or None."""
+        """Return a message that says what to set so that a metric is recorded; None if nothing.
+
+        This method is called when a study is read, if a claim or headline needs the metric. By
+        default it returns None.
+
+        Args:
+            config: Configuration of a run, which has this probe.
+            metric: A name in `metrics`.
+        """
         del config, metric
         return None
 
     @abstractmethod
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values of some or all of `metrics`, measured after an epoch.
+        """Measure the network after an epoch; return values of some or all `metrics`, by name.
+
+        Training calls this method after every epoch in which the probe is due (see `every`).
 
         Args:
-            subject: The network and the images. `outputs()` returns logits and labels of the
-                training images, `evaluated` the logits of validation and test images, whose labels
-                are `held_out[split].labels`.
+            subject: The network and the images. `subject.outputs()` returns logits and labels of
+                the training images. `subject.evaluated` contains the logits of validation and test
+                images, whose labels are `subject.held_out[split].labels`.
         """

@@ -18,11 +18,11 @@ _LABELS = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scores(Probe):
-    """Accuracy, balanced accuracy and AUROC of held-out images, at each evaluation.
+    """Accuracy, balanced accuracy and AUROC on validation and test images, at each evaluation.
 
-    Balanced accuracy is the mean over classes of the accuracy on a class's images. AUROC is the
-    mean over classes of the area under the ROC curve of one class against the rest; it is not
-    recorded if a class has no image. Each can be the `headline` of a study.
+    Balanced accuracy is the accuracy on each class, averaged over classes. AUROC is the area under
+    the ROC curve of one class against the rest, averaged over classes; it is not recorded if a
+    class has no image. Each metric can be the `headline` of a study.
     """
 
     tag: ClassVar = "scores"

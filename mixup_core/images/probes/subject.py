@@ -21,7 +21,7 @@ from mixup_core.images.views import EvaluationImages, TrainingImages
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Subject:
-    """The state of training after an epoch, as probes see it; they must not modify it."""
+    """Network and images after an epoch, given to probes, which must not modify them."""
 
     config: TrainConfig
     epoch: int
@@ -35,13 +35,13 @@ class Subject:
     """Validation and test images as `val` and `test`, if the run has them."""
     teacher: Forward | None = None
     evaluated: Mapping[tuple[str, str], Tensor] = field(default_factory=dict)
-    """Logits of this epoch's evaluation, by split (`val`, `test`; not corrupted ones) and network
-    (as in `TrainingState.networks`); empty if there was no evaluation.
+    """Logits of this epoch's evaluation, by (split, network): split is `val` or `test`, network ""
+    or, for averaged weights, "_averaged". Empty if the epoch had no evaluation.
     """
     _known: dict[float | None, tuple[Tensor, Tensor]] = field(
         default_factory=dict, init=False, repr=False
     )
-    """Cache of `outputs` by gamma, because several probes use them."""
+    """Cache of results of `outputs`, by gamma, because several probes use them."""
 
     @property
     def how(self) -> Epoch:
@@ -56,7 +56,7 @@ class Subject:
         """Return logits, (images, classes), and labels of all training images, unmixed; cached.
 
         Args:
-            gamma: As for `unmixed`.
+            gamma: Weight of the first view, if images have two; None: drawn as in training.
         """
         if gamma not in self._known:
             self._known[gamma] = self.asked(gamma)
@@ -67,16 +67,16 @@ class Subject:
         """Return logits, (images, classes), and labels of all training images, unmixed; not cached.
 
         Args:
-            gamma: As for `unmixed`.
+            gamma: Weight of the first view, if images have two; None: drawn as in training.
         """
         parts = [(self.logits(images), labels) for images, labels in self.unmixed(gamma)]
         return torch.cat([part for part, _ in parts]), torch.cat([labels for _, labels in parts])
 
     def unmixed(self, gamma: float | None = None) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield all training images with their labels, in batches.
+        """Yield all training images with their labels, in batches, unmixed.
 
         Args:
-            gamma: Scale of the own view in concatenated views; None draws one per image.
+            gamma: Weight of the first view, if images have two; None: drawn as in training.
         """
         scaling = Draws.for_probing(self.config, self.epoch, self.how, self.images).scaling[0]
         if gamma is not None:
@@ -86,7 +86,7 @@ class Subject:
             yield self.images.batch(chosen, scaling[chosen]), self.images.labels[chosen]
 
     def mixed(self, draw: int = 0) -> Iterator[Batch]:
-        """Yield all training images in batches, mixed by the epoch's law with draws for probes.
+        """Yield all training images in batches, mixed as in this epoch but with other random draws.
 
         Args:
             draw: Number of the draw; the same number gives the same partners and weights.
@@ -96,10 +96,10 @@ class Subject:
         return batches(self.images, draws, self.how, saliency)
 
     def measured(self) -> dict[str, float]:
-        """Return the values of all probes that measure after this epoch.
+        """Return the values of all probes that are due after this epoch, by metric name.
 
         Raises:
-            TypeError: If a probe returns something else than numbers by name.
+            TypeError: If a probe returns anything but numbers by name.
             ValueError: If a probe returns a value that its `metrics` do not declare.
         """
         found: dict[str, float] = {}
@@ -131,6 +131,6 @@ def _numbers(tag: str, declared: Set[str], values: object) -> Mapping[str, float
     if unknown := sorted(values.keys() - declared):
         raise ValueError(
             f"`measure` of the probe {tag} returns {', '.join(unknown)}, "
-            "which its `metrics` do not declare"
+            "which its `metrics` do not declare; declare them there"
         )
     return values

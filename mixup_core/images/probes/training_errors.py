@@ -1,4 +1,4 @@
-"""Training errors: errors on the training images, by views, and by right and wrong labels."""
+"""Training errors: errors on training images, by view, and by right and wrong labels."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OriginalError(Probe):
-    """Error and mean cross entropy on the unmodified training images; only for single views."""
+    """Error and mean cross entropy on unmodified training images; needs `data.views: single`."""
 
     tag: ClassVar = "original-error"
     metrics: ClassVar = {
@@ -50,7 +50,7 @@ class _ViewsError(Probe):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MultiViewError(_ViewsError):
-    """Error on the training images with both views and a new gamma, as training sees them.
+    """Error on the training images with both views, weighted by newly drawn gamma as in training.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, for the views.
     """
@@ -63,7 +63,7 @@ class MultiViewError(_ViewsError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpuriousError(_ViewsError):
-    """Error with the paired class's view alone, [0, x']; low if the network relies on it."""
+    """Training error with the paired class's view alone, [0, x']; low if the network uses it."""
 
     tag: ClassVar = "spurious-error"
     metrics: ClassVar = {
@@ -74,7 +74,7 @@ class SpuriousError(_ViewsError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrueError(_ViewsError):
-    """Error with the image's own view alone, [x, 0]; low if the network relies on that view."""
+    """Training error with the image's own view alone, [x, 0]; low if the network uses that view."""
 
     tag: ClassVar = "true-error"
     metrics: ClassVar = {
@@ -110,10 +110,10 @@ class LabelErrors(Probe):
     }
 
     def lacks(self, config: Any, metric: str) -> str | None:
-        """Return a hint if a metric needs label noise and there is none; else None."""
+        """Return a message if a metric needs label noise and the run has none; else None."""
         if metric == "train/clean_error" or config.data.label_noise:
             return None
-        return "no label is wrong; set data.label_noise"
+        return "the run has no label noise; set data.label_noise"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
         """Return the values measured after an epoch, by metric name."""
