@@ -67,7 +67,9 @@ any run's seed.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainConfig(Checked):
-    """Configuration of one run of image training, with its seed. It decides all recorded numbers.
+    """Configuration of one run of image training, with its seed.
+
+    It determines every number that the run records.
     """
 
     problem: ClassVar = "images"

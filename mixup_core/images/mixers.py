@@ -39,8 +39,8 @@ class Mixer:
                 only if the operation needs it.
 
         Returns:
-            The mixed images; the weight of each label, (batch,); and None. To mix at a hidden
-            layer: images followed by partners; the weights; and the `HiddenMix` of that layer.
+            The mixed images, the weights of the labels, (batch,), and None. If `layer` is set:
+            images followed by partners, `lam`, and the `HiddenMix` that mixes them at that layer.
         """
         if self.layer:
             return torch.cat([own, beside]), lam, HiddenMix(layer=self.layer, lam=lam)

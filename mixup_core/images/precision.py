@@ -38,7 +38,9 @@ def kernels(*, deterministic: bool) -> Iterator[None]:
 def repeatable(
     steps: Generator[Item, None, Result], *, deterministic: bool
 ) -> Generator[Item, None, Result]:
-    """Yield the items of a generator. The generator, not its caller, runs within `kernels`.
+    """Yield a generator's items; its code, not its caller's, runs with deterministic kernels.
+
+    If `deterministic` is False, any kernels are used.
 
     Returns:
         The generator's return value.

@@ -103,7 +103,7 @@ def setting(config: TrainConfig, metric: str) -> str:
 
 
 def sample_size(config: TrainConfig, metric: str) -> int | None:
-    """Return the number of images of which a metric is a share, such as an error; None for others.
+    """Return the number of images if a metric is a share of images, such as an error, else None.
 
     Reports compute the sampling error of the metric from this number.
     """
@@ -147,7 +147,10 @@ def method(config: TrainConfig) -> str | None:
 
 
 def examples(config: TrainConfig, split: str) -> Sequence[str]:
-    """Return the file of each predicted image of a split, as CLASS/FILE; empty without files."""
+    """Return the file of each predicted image of a split, as CLASS/FILE.
+
+    The result is empty for published datasets.
+    """
     facts = facts_of(config.data)
     if facts is None:
         return ()

@@ -30,9 +30,9 @@ def lacks(config: TrainConfig, metric: str, records: int) -> str | None:
 def observed(config: TrainConfig, metric: str) -> TrainConfig:
     """Return a configuration without the settings that do not change the last value of a metric.
 
-    These are probes, the average of the weights, and evaluations before the last epoch. Runs whose
-    results are equal end with the same value. For a metric of averaged weights or of a probe, the
-    configuration is returned unchanged.
+    These settings are probes, the average of the weights, and evaluations before the last epoch.
+    Runs for which the result is equal end with the same value of the metric. For a metric of
+    averaged weights or of a probe, the configuration is returned unchanged.
     """
     is_of_probe = any(metric in kind.metrics for kind in members(Probe))
     if metric.endswith(_AVERAGED) or is_of_probe:

@@ -65,7 +65,7 @@ def load_weights(network: nn.Module, file: Path, digest: str | None) -> None:
             network.
     """
     if not file.is_file():
-        raise DataError(f"model.weights: {file}: not found")
+        raise DataError(f"{file}: not found; model.weights must name a file of weights")
     if digest is not None and file_digest(file) != digest:
         raise DataError(
             f"{file}: its weights changed since the study was read; start the study again"

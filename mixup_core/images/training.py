@@ -73,7 +73,9 @@ class TrainingState:
         return cls(network=network, optimizer=optimizer, averaged=averaged)
 
     def to_bytes(self) -> bytes:
-        """Serialise weights, buffers and optimizer state. On a CPU, equal states give equal bytes.
+        """Serialise weights, buffers and optimizer state.
+
+        On a CPU, equal states give equal bytes.
         """
         buffer = io.BytesIO()
         parts = {name: part.state_dict() for name, part in self._parts().items()}
@@ -120,7 +122,7 @@ class TrainingState:
             self.averaged.update_parameters(self.network)
 
     def networks(self) -> dict[str, nn.Module]:
-        """Return the networks to evaluate, by the suffix of the metrics that they give.
+        """Return the networks to evaluate, by the suffix that the names of their metrics have.
 
         The suffix is "" for the trained network and "_averaged" for its average, if there is one.
         """
@@ -154,7 +156,7 @@ class Training:
     def gradually(self) -> Iterator[EpochRecord | float]:
         """Train the missing epochs; yield records, and progress after each step.
 
-        Items are those of `fit_gradually`.
+        See `fit_gradually`.
         """
         return fit_gradually(
             self.config, self.data, self.state, device=self.device, teacher=self.teacher
@@ -217,7 +219,7 @@ def fit(
         `val/*` and `test/*` if measured, and the values of the probes.
 
     Raises:
-        DivergedError: If a training loss or an evaluated likelihood is not finite.
+        DivergedError: If a training loss or another metric is not finite.
         RuleError: If the configuration cannot learn from the teacher.
     """
     items = fit_gradually(config, data, resume, device=device, teacher=teacher)

@@ -26,7 +26,8 @@ def pair_classes(num_classes: int, seed: int | Seeds) -> Tensor:
         seed: Seed of the run; the pairing is drawn once per run.
 
     Returns:
-        (classes,), int64; applying it twice gives the identity.
+        Paired class by class, (classes,), int64. Classes are paired with each other: if b is the
+        class of a, then a is that of b.
 
     Raises:
         ValueError: If the number of classes is odd.
@@ -95,7 +96,7 @@ def draw_class_views(num_classes: int, shape: torch.Size, seed: int | Seeds) -> 
 
 
 class NormalisedPixels:
-    """Images stored as integers on a device; batches are normalised and pooled on access."""
+    """Pooled images, stored as integers on a device; batches are normalised on access."""
 
     def __init__(
         self,
@@ -226,7 +227,10 @@ class TrainingImages:
         return (channels * self._stacked, height, width)
 
     def unaugmented(self, indices: Tensor) -> Tensor:
-        """Return normalised images without augmentation and second view, as (images, ...), float32.
+        """Return normalised images without augmentation and second view.
+
+        Returns:
+            (images, channels, height, width), float32.
         """
         return self.pixels[indices.to(self.labels.device, non_blocking=True)]
 

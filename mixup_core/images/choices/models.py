@@ -27,8 +27,7 @@ __all__ = [
 
 
 class _Uniform(Model):
-    """Base class of networks with PyTorch's default initial weights, drawn by a stream of the run.
-    """
+    """Base class of networks with PyTorch's default initial weights, drawn for the run's seed."""
 
     __slots__ = ()
 

@@ -81,7 +81,10 @@ class Splits:
         return replace(self.train, pixels=pixels, labels=labels, num_test=len(self.test))
 
     def normalised(self, data: DataConfig) -> "Splits":
-        """Return the splits; for `normalise: measured`, with mean and deviation of their pixels."""
+        """Return the splits with the mean and standard deviation by which they are normalised.
+
+        `normalise: measured` computes them from the training images; `given` changes nothing.
+        """
         if data.normalise == "given":
             return self
         mean, std = _measured(self.train)

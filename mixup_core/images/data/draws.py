@@ -67,8 +67,8 @@ def draw_subset(
     counts = np.bincount(labels[chosen], minlength=num_classes)
     if data.balanced and counts.max() - counts.min() > 1:
         raise ValueError(
-            "a balanced subset needs enough images of each class, "
-            f"got ({num_train=}, images drawn of a class: {counts.min()} to {counts.max()})."
+            f"a balanced subset of {num_train} images needs enough images of each class, got "
+            f"between {counts.min()} and {counts.max()} images of a class."
         )
     return chosen
 

@@ -170,7 +170,7 @@ def fetch(name: str, root: Path) -> str:
 
     Raises:
         DataError: If every source failed (the message gives each reason, and what to do by hand),
-            or the name cannot be downloaded.
+            or `name` is no dataset that can be downloaded.
     """
     if name in _BUNDLES:
         _bundled(name)

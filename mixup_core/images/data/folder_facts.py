@@ -160,7 +160,7 @@ class Examined:
 
 
 def examine(folder: Path, size: int, layout: Layout) -> Examined:
-    """Decode every image of a folder; return the faults, and test images like a training image.
+    """Decode every image of a folder; return faults, and test images that copy training images.
 
     Args:
         folder: The folder.

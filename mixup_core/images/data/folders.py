@@ -208,7 +208,7 @@ def class_files(
 def class_files_and_faults(
     folder: Path, split: SplitName, layout: Layout = _USUAL
 ) -> tuple[dict[str, tuple[Path, ...]], list[FileFault]]:
-    """Return one split's image files by class, and a `FileFault` for whatever is no image.
+    """Return one split's image files by class, and a `FileFault` for each file that is no image.
 
     Other files, folders and broken links in a class are faults, and so is an empty class.
 
@@ -261,7 +261,7 @@ def _without(folder: Path, split: SplitName) -> str:
         )
     there = [entry.name for entry in _entries(folder) if entry.is_dir()]
     holds = _listed([f"{name}/" for name in there]) or "no folders"
-    rule = "an image-folder holds train/<class>/* and test/<class>/*, and this one holds"
+    rule = "an image-folder contains train/<class>/* and test/<class>/*; this one contains"
     if len(there) < 2 or {"train", *TEST_FOLDERS} & {plain(name) for name in there}:
         return f"{rule} {holds}."
     return (
@@ -272,12 +272,12 @@ def _without(folder: Path, split: SplitName) -> str:
 
 def _fault(file: Path) -> str:
     if file.is_dir():
-        return "not an image file but a folder; a class folder holds images only."
+        return "not an image file but a folder; a class folder must contain only images."
     if file.is_symlink() and not file.exists():
         return f"a link to {printable(str(file.readlink()))!r} that leads to no file."
     if file.is_file() and file.suffix.lower() in _image_suffixes():
         return ""
-    return "not an image file; a class folder holds images only."
+    return "not an image file; a class folder must contain only images."
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -335,7 +335,7 @@ def file_digests(folder: Path, root: Path, layout: Layout = _USUAL) -> dict[byte
 
 
 def content_digest(files: Mapping[bytes, str]) -> str:
-    """Return the sha256 of a list of files, with their names and digests (see `folder_digest`).
+    """Return one sha256 for many files, computed from names and contents (see `folder_digest`).
 
     Args:
         files: sha256 of each file, by relative name.
@@ -380,7 +380,7 @@ def _refusing(folder: Path | str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise DataError(
-            f"{folder}: not found; an image-folder holds train/<class>/* and test/<class>/*."
+            f"{folder}: not found; an image-folder contains train/<class>/* and test/<class>/*."
         ) from error
     except NotADirectoryError as error:
         raise DataError(f"{folder}: expected a folder, found a file.") from error

@@ -341,7 +341,10 @@ def _check_layout(placed: DataConfig) -> None:
         for pattern in placed.skip:
             alone = Layout(skip=(pattern,))
             if pattern.partition("/")[0] not in others and all(map(alone.has, names)):
-                raise DataError(f"{folder}: the pattern {pattern!r} of data.skip matches no file.")
+                raise DataError(
+                    f"{folder}: the pattern {pattern!r} of data.skip matches no file; correct or "
+                    "remove it."
+                )
 
 
 def _with(placed: DataConfig, facts: FolderFacts) -> DataConfig:

@@ -44,7 +44,7 @@ def downloaded(urls: Mapping[str, str], root: Path) -> Sources:
 
 
 def unpacked_archive(url: str, filename: str, md5: str, root: Path) -> Sources:
-    """Return the sources of files in a tar archive: a copy that the user put into `root`, a URL.
+    """Return the sources of files in a tar archive: the user's copy in `root`, then a URL.
 
     Args:
         url: URL of the archive.

@@ -30,7 +30,7 @@ class AllPairs(Objective):
     is_linear: ClassVar = True
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the mixing law and the objective to use in a 0-based epoch of `epochs` epochs."""
+        """Return the mixing law and the objective that a run uses in a 0-based epoch."""
         del epoch, epochs
         return law, self if law.mixes else Plain()
 

@@ -41,7 +41,7 @@ class FailureSet(Guided):
     }
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the mixing law and the objective to use in a 0-based epoch of `epochs` epochs."""
+        """Return the mixing law and the objective that a run uses in a 0-based epoch."""
         del epoch, epochs
         return law, dataclasses.replace(self, teacher="")  # the key stands for the teacher
 

@@ -61,7 +61,10 @@ class Filter(Guided):
         require(self.warm_up <= self.stop, "warm_up <= stop", self, "warm_up", "stop")
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the mixing law and the objective to use in a 0-based epoch of `epochs` epochs."""
+        """Return the mixing law and the objective that a run uses in a 0-based epoch.
+
+        Before `warm_up` and after `stop`, the objective is `Plain`.
+        """
         first, end = epoch_after(self.warm_up, epochs), epoch_after(self.stop, epochs)
         if not first <= epoch < end:
             return law, Plain()

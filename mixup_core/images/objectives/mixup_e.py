@@ -47,7 +47,7 @@ class MixupE(Objective):
     """Alignment from which an image no longer counts in the regulariser."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the mixing law and the objective to use in a 0-based epoch of `epochs` epochs."""
+        """Return the mixing law and the objective that a run uses in a 0-based epoch."""
         del epoch, epochs
         return law, self if law.mixes and self.eta > 0 else Plain()
 

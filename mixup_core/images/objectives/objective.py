@@ -43,7 +43,7 @@ class Objective(Checked, ABC):
     """True if the objective mixes by itself, linearly, so that `mix.operation` has no effect."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the mixing law and the objective to use in a 0-based epoch of `epochs` epochs.
+        """Return the mixing law and the objective that a run uses in a 0-based epoch.
 
         Training, probes and stage keys use the result. By default nothing is changed.
 

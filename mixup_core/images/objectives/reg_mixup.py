@@ -36,7 +36,7 @@ class RegMixup(Objective):
     """Combination of both losses: `sum`, or `mean`, half the sum, as in the authors' code."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the mixing law and the objective to use in a 0-based epoch of `epochs` epochs."""
+        """Return the mixing law and the objective that a run uses in a 0-based epoch."""
         del epoch, epochs
         if self.eta == 0:
             return Erm(), Plain()

@@ -48,7 +48,10 @@ class ChangedImages(Probe):
     views: ClassVar = "single"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values measured after an epoch, by metric name; empty without test images."""
+        """Measure the network after an epoch; return the values by metric name.
+
+        Without test images, there are none.
+        """
         import torch
 
         from mixup_core.images.evaluation import calibration_error_on_device

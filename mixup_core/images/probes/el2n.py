@@ -23,7 +23,7 @@ class El2n(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values measured after an epoch, by metric name."""
+        """Measure the network after an epoch; return the values by metric name."""
         from torch.nn.functional import one_hot
 
         logits, labels = subject.outputs()

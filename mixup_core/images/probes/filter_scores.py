@@ -48,9 +48,9 @@ class FilterScores(Probe):
         return None if has_teacher else "the run has no teacher; set objective to filter"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values measured after an epoch, by metric name.
+        """Measure the network after an epoch; return the values by metric name.
 
-        The result is empty without a teacher, or if the epoch does not mix.
+        Without a teacher, or in an epoch that does not mix, there are none.
         """
         import torch
         from torch.nn.functional import one_hot

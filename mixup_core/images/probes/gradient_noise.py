@@ -28,7 +28,10 @@ class GradientNoise(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values measured after an epoch, by metric name; empty for a single batch."""
+        """Measure the network after an epoch; return the values by metric name.
+
+        An epoch with a single batch has none.
+        """
         import torch
 
         objective = subject.how.objective

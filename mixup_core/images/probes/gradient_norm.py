@@ -30,7 +30,7 @@ class GradientNorm(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values measured after an epoch, by metric name."""
+        """Measure the network after an epoch; return the values by metric name."""
         return {"train/gradient_norm": norm_of(gradient_of(subject))}
 
 

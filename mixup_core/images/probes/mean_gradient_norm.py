@@ -48,7 +48,7 @@ class MeanGradientNorm(Probe):
     """Number of draws of partners and weights."""
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values measured after an epoch, by metric name."""
+        """Measure the network after an epoch; return the values by metric name."""
         import torch
 
         if not subject.how.is_mixed:

@@ -26,7 +26,7 @@ class MixupLoss(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values measured after an epoch, by metric name."""
+        """Measure the network after an epoch; return the values by metric name."""
         import torch
 
         config = subject.config

@@ -38,9 +38,9 @@ class NeuralCollapse(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values measured after an epoch, by metric name.
+        """Measure the network after an epoch; return the values by metric name.
 
-        The result is empty with a single class, or if a class mean equals the average of all.
+        With a single class, or if a class mean equals the average of all, there are none.
         """
         import torch
         from torch import nn

@@ -37,7 +37,7 @@ class Scores(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values measured after an epoch, by metric name."""
+        """Measure the network after an epoch; return the values by metric name."""
         from scipy.special import softmax
 
         from mixup_core.scores import accuracy, auroc, balanced_accuracy

@@ -24,7 +24,7 @@ class OriginalError(Probe):
     views: ClassVar = "single"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values measured after an epoch, by metric name."""
+        """Measure the network after an epoch; return the values by metric name."""
         from torch.nn.functional import cross_entropy
 
         logits, labels = subject.outputs()
@@ -43,7 +43,7 @@ class _ViewsError(Probe):
     """Weight of the image's own view, in [0, 1]; None: as training draws it."""
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values measured after an epoch, by metric name."""
+        """Measure the network after an epoch; return the values by metric name."""
         (metric,) = self.metrics
         return {metric: _error(*subject.outputs(gamma=self.gamma))}
 
@@ -116,7 +116,7 @@ class LabelErrors(Probe):
         return "the run has no label noise; set data.label_noise"
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values measured after an epoch, by metric name."""
+        """Measure the network after an epoch; return the values by metric name."""
         import torch
 
         logits, labels = subject.outputs()

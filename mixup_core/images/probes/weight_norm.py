@@ -19,7 +19,7 @@ class WeightNorm(Probe):
     metrics: ClassVar = {"train/weight_norm": Metric(label="weight norm", least=0.0)}
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Return the values measured after an epoch, by metric name."""
+        """Measure the network after an epoch; return the values by metric name."""
         import torch
 
         weights = [part.detach().double() for part in subject.network.parameters()]

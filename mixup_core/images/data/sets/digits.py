@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _COLUMN_OF_LABELS = 64
 """Column of the label in scikit-learn's file; the pixels are before it."""
+_MISSING = "the dataset digits needs scikit-learn, which contains it: pip install scikit-learn"
 
 
 def _file() -> Path | None:
@@ -36,7 +37,7 @@ def _read(root: Path, split: SplitName, size: int) -> "Images":
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
-        raise DataError(f"digits: install scikit-learn, which contains them ({error}).") from error
+        raise DataError(f"{_MISSING} ({error}).") from error
 
     import numpy as np
 
@@ -58,7 +59,7 @@ def _read_labels(root: Path, split: SplitName) -> "NDArray[np.int64]":
 
     del root
     if (file := _file()) is None:
-        raise DataError("digits: install scikit-learn, which contains them.")
+        raise DataError(f"{_MISSING}.")
     labels = np.loadtxt(file, delimiter=",", usecols=_COLUMN_OF_LABELS).astype(np.int64)
     return labels[_chosen(split)]
 

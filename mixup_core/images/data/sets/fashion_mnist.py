@@ -36,7 +36,7 @@ def _unpack_debian_package(staging: Path) -> None:
     try:
         _run(["apt-get", "download", "-q", *options, DEBIAN_PACKAGE], staging)
     except DataError as error:
-        raise DataError(f"{error} (`apt-get update` brings missing package lists)") from error
+        raise DataError(f"{error} (`apt-get update` loads missing package lists)") from error
     (package,) = staging.glob("*.deb")
     _run(["dpkg-deb", "-x", package.name, "unpacked"], staging)
     inside = staging / "unpacked" / DEBIAN_FOLDER.relative_to(DEBIAN_FOLDER.anchor)
@@ -45,13 +45,13 @@ def _unpack_debian_package(staging: Path) -> None:
 
 def _run(command: list[str], folder: Path) -> None:
     if shutil.which(command[0]) is None:
-        raise DataError(f"there is no {command[0]} on this machine")
+        raise DataError(f"the program {command[0]} is not installed on this machine")
     done = subprocess.run(
         command, cwd=folder, timeout=_APT_TIMEOUT, capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
         reasons = [line for line in done.stderr.splitlines() if line.startswith(("E:", "dpkg"))]
-        raise DataError(" ".join(reasons) or f"{command[0]} failed with {done.returncode}")
+        raise DataError(" ".join(reasons) or f"{command[0]} failed: exit code {done.returncode}")
 
 
 DATASET = Dataset(

@@ -166,7 +166,7 @@ def test_when_every_source_fails_each_reason_and_the_way_by_hand_are_named(
 
 
 def test_a_machine_without_apt_is_told_so(sources: Sources, root: Path) -> None:
-    with pytest.raises(DataError, match="downloaded: there is no apt-get on this machine"):
+    with pytest.raises(DataError, match="downloaded: the program apt-get is not installed"):
         fetch("fashion-mnist", root)
 
 

@@ -117,7 +117,7 @@ def test_all_faults_of_a_split_are_named_at_once(pets: Path) -> None:
     assert str(raised.value).splitlines() == [
         f"{pets}/train/a.csv: a file where a class folder should be.",
         f"{pets}: 23 files, train/cat/0.txt, train/cat/1.txt, train/cat/10.txt and 20 more: "
-        "not an image file; a class folder holds images only.",
+        "not an image file; a class folder must contain only images.",
         f"`mixsweep data check {pets} --all` lists every file",
         "convert or remove these files, or leave them out with data.skip",
     ]
@@ -125,7 +125,7 @@ def test_all_faults_of_a_split_are_named_at_once(pets: Path) -> None:
 
 def test_a_folder_without_train_is_told_what_it_holds(pets: Path) -> None:
     (pets / "train").rename(pets / "Train")
-    with pytest.raises(DataError, match=r"train: not found; .* this one holds Train/, test/"):
+    with pytest.raises(DataError, match=r"train: not found; .* this one contains Train/, test/"):
         describe(config(pets))
 
 
