@@ -531,5 +531,5 @@ def test_scores_change_nothing_of_training(config: TrainConfig, splits: Splits) 
 
 
 def test_scores_have_no_rhythm_of_their_own(config: TrainConfig) -> None:
-    with pytest.raises(RuleError, match="measured at each evaluation: leave out every"):
+    with pytest.raises(RuleError, match="must not set `every`: each evaluation"):
         with_values(config, {"probes": [{"scores": 2}]})

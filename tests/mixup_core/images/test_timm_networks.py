@@ -89,5 +89,5 @@ def test_an_unknown_architecture_or_a_wrong_weights_file_is_refused(tmp_path: Pa
     with pytest.raises(DataError, match="not a readable file of weights"):
         model.initialised(1, 4, 32, seed=0)
     torch.save(Timm(architecture=SMALL).initialised(3, 4, 32, seed=0).state_dict(), file)
-    with pytest.raises(DataError, match="belong to another architecture or to other channels"):
+    with pytest.raises(DataError, match="another architecture or to another number of channels"):
         Timm(architecture=SMALL, weights=str(file)).initialised(1, 4, 32, seed=0)

@@ -251,7 +251,7 @@ def test_a_plugin_that_keeps_the_contracts_passes(plugin: Write) -> None:
         (DOTS.replace("num_train=200", "num_train=100"), "its images agree", "must be uint8"),
         (
             DOTS.replace("default_rng(0 if", "default_rng(np.random.randint(99) if"),
-            "its images agree", "plugin tiny.py: reading dots draws from the global generator of",
+            "its images agree", "plugin tiny.py: reading the dataset dots draws from the global",
         ),
         (
             DOTS.replace('default_rng(0 if split == "train" else 1)', "default_rng()"),

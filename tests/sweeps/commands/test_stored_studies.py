@@ -125,11 +125,11 @@ def test_a_study_file_that_moved_away_from_its_photos_leads_to_the_name(
     _forget()
     refused = type_in("report", str(file), "--set", "seeds=3")
     assert f"{tmp_path}/photos/train: not found; this store has results" in str(refused.exception)
-    assert "write the name of the study instead of its file" in str(refused.exception)
+    assert "give the name of the study instead of its file" in str(refused.exception)
     assert type_in("report", "signs", "--out", str(tmp_path / "after")).return_value == DONE
     _forget()
     refused = type_in("status", "signs", "--set", f"base.data.folder={tmp_path}/none")
-    assert "none/train: not found; an image-folder holds" in str(refused.exception)
+    assert "none/train: not found; an image-folder contains" in str(refused.exception)
 
 
 def test_a_plan_names_missing_photos_if_runs_need_them_and_they_may_be_elsewhere(

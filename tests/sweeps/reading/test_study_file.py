@@ -247,14 +247,14 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "validation takes all": (base("data: {name: digits, val_size: 1437}"),
                              "2: base.data.val_size: `val_size < training images` must hold, *"),
     "more images than there are": (base("data: {name: digits, val_size: 1, num_train: 1437}"),
-                                   "2: base.data.num_train: `num_train <= training images *"),
+                                   "2: base.data.num_train: num_train must be at most the *"),
     "batch larger than the data": (base("data: {num_train: 7}"),
                                    "2: base.batch_size: `batch_size <= training images` must *"),
     "last batch of 1": (base("data: {num_train: 129}").replace("mlp", "resnet18"),
                         "2: base.batch_size: BatchNorm needs two images or more in every *, "
                         "got (batch_size=8, training images=129)."),
     "batches of 1": (SMALL.replace("mlp", "resnet18").replace("batch_size: 8", "batch_size: 1"),
-                     "2: base.batch_size: BatchNorm needs batches of two *(batch_size=1, *"),
+                     "2: base.batch_size: BatchNorm needs two images *(batch_size=1, *"),
     "pool that does not divide": (base("data: {pool: 3}"),
                                   "2: base.data.pool: pool must divide the image size, "
                                   "got (pool=3, image_size=28)."),
@@ -314,7 +314,7 @@ def test_a_problem_of_base_is_told_once_however_many_arms_inherit_it(load: Load)
 def test_a_problem_is_placed_at_the_arm_that_brings_it(load: Load) -> None:
     text = base("data: {num_train: 129}") + "arms:\n  a: {}\n  b: {model.name: resnet18}\n"
     (line,) = refusals(load, text)
-    assert line.startswith("6: arms.b.model.name: BatchNorm needs batches of two")
+    assert line.startswith("6: arms.b.model.name: BatchNorm needs two images")
 
 
 def test_an_alias_bomb_is_refused_without_being_walked(load: Load) -> None:

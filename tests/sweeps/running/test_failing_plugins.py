@@ -57,7 +57,7 @@ def _failure(plugin: Path, store: Path) -> dict[str, Any]:
         ),
         (
             (TINY, DOTS.replace("default_rng(0 if", "default_rng(np.random.randint(99) if")),
-            "DataError: plugin tiny.py: reading dots draws from the global generator of nump",
+            "DataError: plugin tiny.py: reading the dataset dots draws from the global generator",
         ),
         (
             (TINY, DOTS.replace("rng = np", "1 / 0\n    rng = np")),

@@ -161,7 +161,7 @@ def test_a_balanced_subset_counts_what_validation_leaves(folder: Path) -> None:
         assert is_refused == bool(counts[0].min() == 0)
         if is_refused:
             splits = load(config.data)
-            with pytest.raises(ValueError, match="a balanced subset needs enough"):
+            with pytest.raises(ValueError, match="needs enough images of each class"):
                 TrainingImages(splits.train, splits.info, config.data, 0, CPU)
 
 
@@ -227,4 +227,4 @@ def test_a_fold_of_another_size_that_leaves_a_batch_of_one_image_is_refused(fold
     config = replace(config, batch_size=3)
     assert not any(infeasible(config))
     assert not any(infeasible_at(config, range(2)))
-    assert "BatchNorm needs batches" in str(next(infeasible_at(config, range(3))))
+    assert "BatchNorm needs two images" in str(next(infeasible_at(config, range(3))))
