@@ -28,7 +28,7 @@ class Average(AveragedModel):
         """Update the average with the current weights of a network."""
         own, now = ([*part.parameters(), *part.buffers()] for part in (self.module, model))
         self._has_begun = self._has_begun or bool(self.n_averaged > 0)
-        for is_float in (True, False):  # the list operation takes one or the other
+        for is_float in (True, False):  # the update of a list needs tensors of one kind
             averages, values = (
                 [tensor for tensor in part if tensor.is_floating_point() == is_float]
                 for part in (own, now)

@@ -12,7 +12,7 @@ from mixup_core.images.losses.loss import Loss
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Batch:
-    """A batch of mixed images with the labels of both images."""
+    """A batch of mixed images, with the labels of the images and of their partners."""
 
     mixed: Tensor
     """Input of the network, (batch, channels, height, width), float32."""

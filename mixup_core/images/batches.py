@@ -114,7 +114,7 @@ class Draws:
         return draws.to(images.labels.device)
 
     @classmethod
-    def _mixed(  # noqa: PLR0913  each is a thing of its own
+    def _mixed(  # noqa: PLR0913  no two arguments belong together
         cls,
         config: TrainConfig,
         how: Epoch,

@@ -167,8 +167,7 @@ class TrainConfig(Checked):
             deepest = 0 if operation is None else operation.deepest_layer
             if deepest > self.model.depth:
                 rule = (
-                    f"mix.{path} must mix hidden layers of the model, which has "
-                    f"{self.model.depth}"
+                    f"mix.{path} must mix hidden layers of the model, which has {self.model.depth}"
                 )
                 raise RuleError(rule, {f"mix.{path}": deepest, "model.name": self.model.name})
         warm_up = self.lr_schedule.warm_up
@@ -244,7 +243,7 @@ class TrainConfig(Checked):
 
     @property
     def seeds(self) -> int | Seeds:
-        """Seed of the run's random streams, or two seeds if `vary` or `redraw` is set."""
+        """Seed of the random streams; two seeds (`Seeds`) if `vary` or `redraw` names a source."""
         second = self.seed + SECOND_SEED
         if self.redraw == "all":
             return second

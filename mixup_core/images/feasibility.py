@@ -129,7 +129,7 @@ def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleErr
 def lacking_classes(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
     """Yield warnings that name classes without a training image, and the seeds that draw none."""
     found: dict[str, list[int]] = {}
-    with suppress(ValueError):  # such a run is refused
+    with suppress(ValueError):  # `infeasible_at` reports a subset that cannot be drawn
         for seed, _, after in _lacking(config, seeds):
             if after:
                 found.setdefault(_spell_classes(config.data, after), []).append(seed)
@@ -193,7 +193,7 @@ def _spell_classes(data: DataConfig, labels: Sequence[int]) -> str:
 def _unfit_images(data: DataConfig, info: DatasetInfo) -> Iterator[RuleError]:
     if info.num_classes < 2:
         yield RuleError(
-            "training needs two classes or more",
+            "training needs a dataset with two classes or more",
             {"classes": info.num_classes},
             fields=("data.folder", "data.name"),
         )

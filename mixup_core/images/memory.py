@@ -88,7 +88,7 @@ def peak_bytes(config: TrainConfig, device: str) -> int:
         import resource
 
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 + held
-    # `ru_maxrss` counts what the parent held when it started this process, too.
+    # `ru_maxrss` also counts the memory that the parent had when it started this process.
     lines = status.read_text().splitlines()
     peak = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
     return peak + held

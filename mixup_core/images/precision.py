@@ -65,7 +65,7 @@ def arithmetic(precision: Precision) -> Iterator[None]:
     layers. A backward pass uses the setting at its own time, so run it within the context, too.
     """
     wanted = "tf32" if precision == "tf32" else "ieee"
-    cudnn: Any = torch.backends.cudnn  # the stubs lack what is set here
+    cudnn: Any = torch.backends.cudnn  # its type stubs lack `conv.fp32_precision`
     places = (torch.backends.cuda.matmul, cudnn.conv)
     before = [place.fp32_precision for place in places]
     for place in places:

@@ -117,7 +117,7 @@ def sample_size(config: TrainConfig, metric: str) -> int | None:
     if split != "val":
         return info.num_test
     if config.data.folds is not None and info.num_train % config.data.folds:
-        return None  # folds of two sizes
+        return None  # the folds differ in size
     return config.data.num_held_out(info.num_train) or None
 
 

@@ -72,7 +72,7 @@ def load_weights(network: nn.Module, file: Path, digest: str | None) -> None:
         )
     try:
         weights = _tensors(file)
-    except Exception as error:  # whatever a damaged file makes the readers raise
+    except Exception as error:  # damaged files raise errors of many types
         raise DataError(
             f"{file}: not a readable file of weights ({type(error).__name__}: {error})"
         ) from error

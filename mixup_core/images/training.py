@@ -36,7 +36,7 @@ from mixup_core.laws import Law
 from mixup_core.problem import DivergedError, StateError, Teacher
 from mixup_core.records import EpochRecord
 
-# The first optimizer of a process imports much of torch: here, before a run waits for it.
+# The first optimizer of a process imports much of torch. Make one now, before a run waits for it.
 torch.optim.SGD([torch.empty(0)], lr=0.0)
 
 
@@ -101,7 +101,7 @@ class TrainingState:
                 raise
             raise StateError(
                 f"{len(content)} bytes are not a training state of this run: they are damaged, or "
-                f"belong to another network or optimizer ({type(error).__name__})."
+                f"belong to another network or optimizer (torch raised {type(error).__name__})."
             ) from error
         self.records = list(records)
 
@@ -180,9 +180,9 @@ class Training:
 def start(
     config: TrainConfig, data_root: Path | None, device: str, teacher: Teacher | None = None
 ) -> Training:
-    """Return the process of a run before its first epoch.
+    """Load the images of a run and return its process before the first epoch.
 
-    The processes of a machine download and decode the images only once.
+    All processes of a machine share one download and one decoding of the images.
     """
     data = load_once(config.data, data_root)
     state = TrainingState.initial(config, data.info, torch.device(device))
@@ -308,7 +308,7 @@ def _taught_by(
     return partial(forward, state.network.eval(), precision=teacher.config.precision)
 
 
-def _train_epoch(  # noqa: PLR0913  each is a thing of its own
+def _train_epoch(  # noqa: PLR0913  no two arguments belong together
     config: TrainConfig,
     epoch: int,
     how: Epoch,

@@ -124,8 +124,8 @@ class NormalisedPixels:
         """Indices of the images to use, (images,), int32; None: all."""
         std = torch.tensor(info.std).view(-1, 1, 1)
         mean = torch.tensor(info.mean).view(-1, 1, 1)
-        # One value for each pixel of an image: PyTorch's kernels are slow to repeat those of a
-        # channel.
+        # One value for each pixel, not for each channel: PyTorch's kernels are slow at broadcasting
+        # over the pixels of a channel.
         self.scale, self.shift = (
             part.expand(pixels.shape[1:]).contiguous().to(device)
             for part in (1 / (255 * pool**2 * std), -mean / std)

@@ -109,7 +109,7 @@ def transformations(
     from torchvision.transforms.v2 import functional as f
 
     def of(greatest: float) -> float:
-        return float(torch.linspace(0, greatest, GREATEST + 1)[magnitude])  # torchvision's bits
+        return float(torch.linspace(0, greatest, GREATEST + 1)[magnitude])  # as torchvision
 
     shear = math.degrees(math.atan(sign * of(0.3)))
     shift = [int(sign * of(150 / 331 * length)) for length in size]

@@ -1,10 +1,10 @@
 """Averaging: moving averages of the weights that a run can keep.
 
-Each is a dataclass with a `tag`, its fields, and
+Each kind of average is a dataclass with a `tag`, its fields, and
 
     of(network)    the average of a network's weights, to be updated after each step
 
-The file is imported whenever a study is read, so torch is imported inside the methods.
+The file is imported whenever a study is read, so import torch inside the methods.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Ema(Checked):
     """Weight of the old average in each step."""
 
     def of(self, network: "nn.Module") -> "AveragedModel":
-        """Return a copy of a network; its weights become the average when steps update it."""
+        """Return an `Average` of a network; until its first update, it equals the network."""
         from mixup_core.images.average import Average
 
         return Average(network, self.decay)

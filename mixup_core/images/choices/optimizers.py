@@ -25,7 +25,7 @@ Rate = Annotated[float, Range(0, MAX_RATE, "(]")]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Optimizer(Checked, ABC):
-    """Base class of optimizers that study files select by name: their settings.
+    """Base class of the settings of an optimizer; study files select a subclass by its name.
 
     The file is imported whenever a study is read, so import torch inside the methods.
     """

@@ -1,6 +1,6 @@
 """LrSchedule: schedules of the learning rate.
 
-Each is a dataclass with a `tag`, its fields, and
+Each schedule is a dataclass with a `tag`, its fields, and
 
     warm_up                                   epochs of warm-up, before the schedule itself
     factor(step, steps_per_epoch, epochs)     factor of the learning rate at a step

@@ -111,7 +111,7 @@ def _measured(images: Images) -> tuple[tuple[float, ...], tuple[float, ...]]:
     means, stds = [], []
     for channel in images.pixels.unbind(1):
         parts = [part.long() for part in torch.split(channel, _IMAGES_PER_SUM)]
-        first = sum(int(part.sum()) for part in parts) / count  # of integers: exact
+        first = sum(int(part.sum()) for part in parts) / count  # sums of integers are exact
         second = sum(int(part.square().sum()) for part in parts) / count
         means.append(first / scale)
         stds.append(max(math.sqrt(max(0.0, second - first**2)) / scale, 1 / 255))

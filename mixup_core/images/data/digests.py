@@ -87,7 +87,7 @@ class KnownDigests:
         with suppress(OSError):
             self._kept.parent.mkdir(parents=True, exist_ok=True)
             for left in self._kept.parent.glob(f"{self._kept.name}.*"):
-                left.unlink(missing_ok=True)  # by a killed process; a living one keeps nothing then
+                left.unlink(missing_ok=True)  # of killed processes (a running one loses it)
             try:
                 partial.write_text(json.dumps(known))
                 partial.replace(self._kept)

@@ -38,7 +38,7 @@ _SOURCES = View[Callable[[Path], Sources]](
 _BUNDLES = View[Bundle](lambda dataset: dataset.bundle, {})
 _SOURCE_FAILURES = (
     DataError,
-    OSError,  # with it URLError, BadGzipFile and the timeouts of sockets
+    OSError,  # includes URLError, BadGzipFile and timeouts of sockets
     EOFError,
     DeflateError,
     HTTPException,

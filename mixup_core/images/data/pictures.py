@@ -52,8 +52,9 @@ def opened_picture(file: Path, size: int | None = None) -> Iterator[Any]:
     from PIL import Image  # studies of other data sets need no Pillow
 
     try:
-        # Pillow warns of what is checked here, and of metadata, which nothing here reads. It maps
-        # a TIFF file that it opens by name into memory, and then rotates it wrongly.
+        # Pillow's warnings concern sizes, which `_check_head` checks, and metadata, which is not
+        # used. The file is opened here, because Pillow would map a TIFF file that it opens by name
+        # into memory, and then rotate it wrongly.
         with (
             warnings.catch_warnings(action="ignore"),
             Path(file).open("rb") as stream,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # a plugin names `Images` at its top, and reading a study loads no torch
+if TYPE_CHECKING:  # plugins import this module, and reading a study must not load torch
     from torch import Tensor
 
 _IMAGES_PER_RESIZE = 1000

@@ -22,7 +22,7 @@ def download(url: str, to: Path) -> None:
     """Download a URL to a file; missing folders are created."""
     to.parent.mkdir(parents=True, exist_ok=True)
     request = urllib.request.Request(url, headers={"User-Agent": "mixsweep"})  # noqa: S310
-    # The addresses are those that are published, and what comes back is checked against a digest.
+    # The addresses are published ones, and each downloaded file is checked against a digest.
     with urllib.request.urlopen(request, timeout=TIMEOUT) as answer, to.open("wb") as file:  # noqa: S310
         shutil.copyfileobj(answer, file)
 

@@ -1,6 +1,6 @@
 """ClassWeights: ways to weight the classes in the loss.
 
-Each is a dataclass with a `tag` and
+Each way is a dataclass with a `tag` and
 
     of(counts)    weight of each class, from its number of training images
 """

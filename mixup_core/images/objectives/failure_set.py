@@ -43,7 +43,7 @@ class FailureSet(Guided):
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
         """Return the mixing law and the objective that a run uses in a 0-based epoch."""
         del epoch, epochs
-        return law, dataclasses.replace(self, teacher="")  # the key stands for the teacher
+        return law, dataclasses.replace(self, teacher="")  # `teacher_key` replaces it
 
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"

@@ -28,7 +28,7 @@ def _read(name: str, root: Path, split: SplitName, size: int) -> "Images":
 
     del size
     published = _published(name)
-    # torchvision checks, and so opens, the files of both splits; without the list it cannot.
+    # torchvision opens and checks every file in its lists; the list of the other split is emptied.
     other = {"train": "test_list", "test": "train_list"}[split]
     dataset = type(name, (published,), {other: []})(root, train=split == "train")
     return Images.of_arrays(dataset.data.transpose(0, 3, 1, 2), dataset.targets)

@@ -79,8 +79,8 @@ DATASET = Dataset(
             "Ankle boot",
         ),
     ),
-    # Of the unpacked files, which torchvision does not check. They hold for any packager: Debian's
-    # archives differ from those with torchvision's md5 in the gzip header (name, time) alone.
+    # Digests of the unpacked files, which torchvision does not check. They are the same for all
+    # packagers: Debian's archives differ from torchvision's only in the gzip header (name, time).
     files={
         "train": {
             f"{FOLDER}/train-images-idx3-ubyte": "sha256:"

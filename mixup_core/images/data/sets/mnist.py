@@ -28,7 +28,7 @@ DATASET = Dataset(
         std=(0.3081,),
         smallest_class=5_421,
     ),
-    # Of the unpacked files; torchvision gives those of the archives alone.
+    # Digests of the unpacked files; torchvision gives only those of the archives.
     files={
         "train": {
             f"{FOLDER}/train-images-idx3-ubyte": "md5:6bbc9ace898e44ae57da46a324031adb",

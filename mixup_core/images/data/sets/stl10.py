@@ -23,7 +23,7 @@ def _read(root: Path, split: SplitName, size: int) -> "Images":
     from mixup_core.images.data.pixels import Images
 
     del size
-    # torchvision checks, and so opens, every file of its lists; those of this split are enough.
+    # torchvision opens and checks every file in its lists; only files of this split are listed.
     lists = {"train_list": STL10.train_list[:2], "test_list": []}
     if split == "test":
         lists = {"train_list": [], "test_list": STL10.test_list}
