@@ -50,7 +50,7 @@ class ChangedImages(Probe):
     def measure(self, subject: "Subject") -> dict[str, float]:
         """Measure the network after an epoch; return the values by metric name.
 
-        Without test images, there are none.
+        Without test images, there are no values.
         """
         import torch
 

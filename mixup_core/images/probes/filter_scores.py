@@ -50,7 +50,7 @@ class FilterScores(Probe):
     def measure(self, subject: "Subject") -> dict[str, float]:
         """Measure the network after an epoch; return the values by metric name.
 
-        Without a teacher, or in an epoch that does not mix, there are none.
+        Without a teacher, or in an epoch that does not mix, there are no values.
         """
         import torch
         from torch.nn.functional import one_hot

@@ -30,7 +30,7 @@ class GradientNoise(Probe):
     def measure(self, subject: "Subject") -> dict[str, float]:
         """Measure the network after an epoch; return the values by metric name.
 
-        An epoch with a single batch has none.
+        An epoch with a single batch gives no value.
         """
         import torch
 

@@ -40,7 +40,7 @@ class NeuralCollapse(Probe):
     def measure(self, subject: "Subject") -> dict[str, float]:
         """Measure the network after an epoch; return the values by metric name.
 
-        With a single class, or if a class mean equals the average of all, there are none.
+        With a single class, or if a class mean equals the average of all, there are no values.
         """
         import torch
         from torch import nn

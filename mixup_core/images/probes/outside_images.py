@@ -54,7 +54,7 @@ class OutsideImages(Probe):
     def measure(self, subject: "Subject") -> dict[str, float]:
         """Measure the network after an epoch; return the values by metric name.
 
-        Without test images, there are none.
+        Without test images, there are no values.
         """
         import torch
 
