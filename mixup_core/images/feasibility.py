@@ -193,7 +193,7 @@ def _spell_classes(data: DataConfig, labels: Sequence[int]) -> str:
 def _unfit_images(data: DataConfig, info: DatasetInfo) -> Iterator[RuleError]:
     if info.num_classes < 2:
         yield RuleError(
-            "training needs a dataset with two classes or more",
+            "training needs two classes or more",
             {"classes": info.num_classes},
             fields=("data.folder", "data.name"),
         )
