@@ -120,7 +120,7 @@ def test_a_class_whose_only_image_is_held_out_is_refused_or_named(folder: Path) 
     said = "WARNING, no training image is labelled bee at every seed"
     assert list(lacking_classes(single, range(2))) == [said]
     (error,) = infeasible_at(concat, range(2))
-    assert error.values == {"seed": 0, "without": "bee"}
+    assert error.values == {"seed": 0, "classes without images": "bee"}
 
 
 def test_a_class_that_a_subset_leaves_out_is_named_with_its_seeds(folder: Path) -> None:
