@@ -122,7 +122,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "seed in base": (base("seed: 1"),
                      "2: base.seed: 'seed' cannot be set in a study file; give `seeds`"),
     "digest in base": (base("data: {digest: a}"),
-                       "2: base.data.digest: 'digest' cannot be set in a study *; it is computed from the folder"),
+                       "2: base.data.digest: 'digest' cannot be set in a study *"),
     "boolean for integer": (base("eval_every: true"),
                             "2: base.eval_every: expected an integer, got the boolean true"),
     "fraction for integer": (base("eval_every: 2.0"),
