@@ -109,7 +109,7 @@ class Figure:
 
     @property
     def frame(self) -> "pd.DataFrame":
-        """The numbers as a DataFrame."""
+        """All numbers drawn in the figure, as a DataFrame with the columns of its CSV file."""
         import pandas as pd
 
         return pd.read_csv(io.StringIO(self.numbers))
@@ -154,7 +154,7 @@ def tick_logarithms(axis: Scaled) -> None:
 
 
 def place_of(record: EpochRecord, axis: Axis) -> float | None:
-    """Return the position of a record on the horizontal axis; None if it is not recorded.
+    """Return where the metrics of an epoch are drawn on the horizontal axis; None if unknown.
 
     The position is the number of finished epochs, or the metric that the problem uses as its axis.
     """
@@ -162,16 +162,17 @@ def place_of(record: EpochRecord, axis: Axis) -> float | None:
 
 
 def numbers_of(summary: Any) -> dict[str, Any]:
-    """Return n, mean and interval of a summary as cells of a CSV row, by column.
+    """Return cells of a CSV row, by column: n, mean and interval of a metric over seeds.
 
-    If the summary is None, all cells are None.
+    Args:
+        summary: Summary of the metric; if it is None, all cells are None.
     """
     names = ("n", "mean", "ci_low", "ci_high")
     return {name: getattr(summary, name, None) for name in names}
 
 
 def spell_counts(table: Table) -> str:
-    """Return the number of seeds of the arms as text, for captions.
+    """Return the number of complete seeds of each arm, of all its seeds, as text for captions.
 
     If most arms have the same number, it is written once and only the exceptions are named:
     `each arm n = 5/5 but midpoint n = 3/5`.
@@ -248,15 +249,17 @@ def scale_values(
 
 
 def ends_of(values: Iterable[float]) -> tuple[float, ...]:
-    """Return the smallest and the largest finite value; empty if no value is finite."""
+    """Return the smallest and the largest finite one of some numbers; empty if none is finite."""
     known = array("d", filter(math.isfinite, values))
     return (min(known), max(known)) if known else ()
 
 
 def spell_scales(panels: Iterable[Axes], *, across: bool = False) -> str:
-    """Return a sentence for the caption if any panel has a logarithmic axis.
+    """Return a caption sentence on logarithmic axes of a figure; empty if no panel has one.
 
-    Otherwise the text is empty.
+    Args:
+        panels: The panels of the figure.
+        across: If True, look at the horizontal axes; otherwise at the vertical ones.
     """
     scales = {axes.get_xscale() if across else axes.get_yscale() for axes in panels}
     if "log" not in scales:

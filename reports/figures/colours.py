@@ -21,9 +21,9 @@ _DASHES: tuple[Dashes, ...] = ("-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)), (0
 def arm_looks(arms: Mapping[str, Config]) -> dict[str, Look]:
     """Return the colour and dashes of each arm, in the order of the arms.
 
-    ERM, midpoint and uniform mixup have a fixed colour, the same in all studies; the first arm of
-    each (`Presentation.method`) gets it. The other arms take the remaining colours in order. When
-    these are used up, the colours are repeated with other dashes.
+    ERM, midpoint and uniform mixup have a fixed colour, the same in all studies. The first arm that
+    trains with one of these methods gets its colour. The other arms take the remaining colours in
+    order. When these are used up, the colours are repeated with other dashes.
     """
     named: dict[str, Look] = {}
     taken = set()

@@ -30,7 +30,10 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecisionPlane:
-    """A plane of two inputs, for problems that record the boundary between two classes."""
+    """Plane in which decision maps are drawn: the two inputs of a problem with two classes.
+
+    Runs of the problem record the boundary between the classes in this plane as metrics.
+    """
 
     head: str
     """Prefix of the metrics that record the boundary. The metric `HEAD/HEIGHT` is the horizontal

@@ -22,9 +22,10 @@ _PANELS = (
 
 
 def draw_ensembles(predicted: Predicted, looks: Mapping[str, Look]) -> Figure | None:
-    """Return a figure of the measures against ensemble size; None if no arm has three runs.
+    """Return a figure of error, NLL, Brier score and calibration error against ensemble size.
 
-    Only the first eight arms are drawn; the CSV has all of them.
+    The size is the number of networks. The result is None if no arm has three runs. Only the first
+    eight arms are drawn; the CSV has all of them.
     """
     arms = {arm: a.sizes for arm, a in predicted.arms.items() if len(a.runs) > 2}
     if not arms:

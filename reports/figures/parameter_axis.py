@@ -22,7 +22,10 @@ Edge = Literal["low", "high"]
 
 
 def is_number(parameter: Parameter) -> bool:
-    """Return True if a parameter has numbers as values; a categorical one may also have None."""
+    """Return True if all values of a search parameter are numbers.
+
+    A categorical parameter needs at least two values, and one of them may be None.
+    """
     if not isinstance(parameter.distribution, Categorical):
         return True
     numbers = set(parameter.distribution.choices) - {None}
@@ -31,7 +34,7 @@ def is_number(parameter: Parameter) -> bool:
 
 
 def mark(axis: Axis, parameter: Parameter) -> None:
-    """Set scale, limits, ticks and label of an axis for a parameter; labels do not overlap."""
+    """Set scale, limits, ticks and label of a figure's axis that shows a search parameter."""
     axis.set_label_text(parameter.path)
     name = "x" if axis is axis.axes.xaxis else "y"
     if isinstance(parameter.distribution, Categorical):
@@ -51,18 +54,25 @@ def mark(axis: Axis, parameter: Parameter) -> None:
 
 
 def is_log(parameter: Parameter) -> bool:
-    """Return whether the axis of a parameter is logarithmic."""
+    """Return True if a search parameter is drawn on a logarithmic axis."""
     return isinstance(parameter.distribution, Real) and parameter.distribution.is_log
 
 
 def bound(parameter: Parameter, edge: Edge) -> float:
-    """Return the lowest or the highest value of a parameter that is not categorical."""
+    """Return the lowest or the highest value that a search may try for a numeric parameter."""
     assert not isinstance(parameter.distribution, Categorical)
     return float(getattr(parameter.distribution, edge))
 
 
 def beyond(parameter: Parameter, edge: Edge, part: float) -> float:
-    """Return a position outside a bound; `part` is its distance as a fraction of the range."""
+    """Return a position on a parameter's axis, outside the values that the search may try.
+
+    Args:
+        parameter: A search parameter that is not categorical.
+        edge: `low` for a position below the lowest value, `high` for one above the highest.
+        part: Distance from that value, as a fraction of the distance from lowest to highest value,
+            both measured along the axis.
+    """
     low, high = bound(parameter, "low"), bound(parameter, "high")
     away = -part if edge == "low" else 1 + part
     if is_log(parameter):
@@ -71,7 +81,10 @@ def beyond(parameter: Parameter, edge: Edge, part: float) -> float:
 
 
 def place(parameter: Parameter, value: Any) -> float:
-    """Return the position of a value on the axis: the number, or the index of a choice."""
+    """Return the position of a search parameter's value on the axis of the parameter.
+
+    It is the number itself, or the index of the value among the choices of a categorical parameter.
+    """
     if isinstance(parameter.distribution, Categorical):
         return parameter.distribution.choices.index(value)
     return float(value) if value is not None else math.nan

@@ -28,9 +28,10 @@ _BETTER, _WORSE, _OPEN = "#0072B2", "#D55E00", "#f2f2f2"
 def draw_ranks(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]], table: Table
 ) -> Figure | None:
-    """Return the figure that compares all pairs of arms.
+    """Return the figure with the difference of mean between every two arms, for one metric.
 
-    The result is None if there are fewer than 6 or more than 24 arms, or if their seeds differ.
+    The arms are in the order of their means. The result is None if there are fewer than 6 or more
+    than 24 arms, or if their seeds differ.
 
     Args:
         study: The study with these arms.

@@ -34,9 +34,10 @@ from sweeps.study.space import Categorical, Parameter, Space
 def draw_map(
     searched: Searched, complete: Sequence[Point], looks: Mapping[str, Look]
 ) -> Figure | None:
-    """Return a figure of points in the plane of two parameters; colour and text show the means.
+    """Return a figure of the points of a search in the plane of two of its parameters.
 
-    The result is None if fewer than two parameters have numbers as values, or no point has both.
+    Colour and text show the mean of the objective at each point. The result is None if
+    fewer than two parameters have numbers as values, or no point has both.
     """
     plane = _plane(searched.search.space)
     if plane is None:

@@ -12,7 +12,7 @@ WINNER = "#D55E00"
 
 
 def numbers_of(searched: Searched, point: Point) -> dict[str, Any]:
-    """Return the row of a point in the CSV of a search figure, by column."""
+    """Return the CSV row of one point of a search, by column: parameters, mean, value per seed."""
     summary = searched.summary(point.arm)
     values: Mapping[int, float] = searched.values[searched.objective][point.arm]
     return (

@@ -14,7 +14,7 @@ from sweeps.study.study import Study
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArmRow:
-    """The row of one arm in a table: seeds, summaries and the difference from the baseline."""
+    """The row of one arm in a table: mean of each metric over seeds, difference from baseline."""
 
     arm: str
     n: int

@@ -40,9 +40,10 @@ def ends_of(arranged: Mapping[str, Mapping[int, RunResult]]) -> Ends:
 
 
 def ends_if_measured(study: Study, numbers: Numbers) -> Ends:
-    """Return the outcome `complete`, by arm and seed, for each run that has a value for a claim.
+    """Return `complete`, by arm and seed, for each run in which a claim's metric is measured.
 
-    Used where values are known but outcomes are not. Other runs are left out.
+    Used where only values of metrics are known, and no outcomes of runs. Runs without a value are
+    left out.
 
     Args:
         study: Study with the claims.

@@ -42,7 +42,10 @@ that the claim gets more seeds.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """A claim to be tested at planned looks: functions that compare its arms and decide it."""
+    """A claim to be tested at planned looks, as functions.
+
+    They compare the arms of the claim, and tell whether an interval decides it.
+    """
 
     is_decided: Decides
     """Function of the two ends of an interval that returns whether it decides the question. If an
@@ -60,7 +63,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """The result of a claim's test after the looks so far: decided or not, p and confidence."""
+    """The result of testing a claim at planned looks: whether it is decided, p and confidence."""
 
     ending: CourseEnding
     look: int = 0

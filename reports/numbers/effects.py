@@ -46,13 +46,13 @@ def effect_interval(t: float, n: int, confidence: float = CONFIDENCE) -> tuple[f
 def detectable_difference(n: int, comparisons: int = 1) -> float:
     """Return the mean difference that n seeds detect with power 0.8, in sd of paired differences.
 
-    The test is two-sided at 5 %, adjusted for `comparisons`. Power is computed from the noncentral
-    t; rejections on the wrong side, below one in a million here, are ignored. The true sd is taken
-    as known. With an sd estimated at n = 5, the power is 0.69 on average, not 0.8 (`upper_sd`).
+    The test is two-sided at 5 %, adjusted for the number of comparisons. Power is computed from the
+    noncentral t; rejections on the wrong side, below one in a million here, are ignored. The true
+    sd is taken as known. With an sd estimated at n = 5, the power is 0.69 on average, not 0.8.
 
     Args:
         n: Number of seeds, at least 2.
-        comparisons: Size of the family, at least 1.
+        comparisons: Number of comparisons that are adjusted together, at least 1.
     """
     critical = special.stdtrit(n - 1, 1 - (1 - CONFIDENCE) / (2 * comparisons))
     return float(special.nctdtrinc(n - 1, 1 - POWER, critical)) / math.sqrt(n)

@@ -15,9 +15,9 @@ BySeed = Mapping[int, float]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """One comparison of a family, with p and interval adjusted for the size of the family.
+    """One of several comparisons that a report prints, with p and interval adjusted for all.
 
-    Both are None if there is one seed only.
+    p and interval are None if there is one seed only.
     """
 
     comparison: Comparison
@@ -34,7 +34,7 @@ class Member:
 
     @property
     def is_told(self) -> bool:
-        """True if the difference is significant at 5 %, after adjustment for the family."""
+        """True if the difference is significant at 5 %, adjusted for all comparisons together."""
         return self.p is not None and self.p <= 1 - CONFIDENCE
 
 

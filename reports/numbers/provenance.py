@@ -392,7 +392,10 @@ def _environments(results: Iterable[RunResult]) -> list[dict[str, str]]:
 
 
 def installed_versions() -> dict[str, str | None]:
-    """Return the version of each of `PACKAGES`; None for a package that is not installed."""
+    """Return the version of each package that can change a number or the report, by name.
+
+    The version is None if the package is not installed.
+    """
     return {package: _version(package) for package in PACKAGES}
 
 

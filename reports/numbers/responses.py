@@ -55,10 +55,11 @@ class ResponsePlane:
 
 
 def response_of(study: Study, arms: Sequence[str]) -> Response | None:
-    """Group arms into lines along the numeric setting that has the most values among them.
+    """Group arms into the lines of a figure along the numeric setting with the most values.
 
-    Settings that follow from this number do not split a line: for example the kind of law that has
-    an alpha, or a length that a `zip` varies together with it.
+    The arms of a line differ in this setting. They may also differ in settings that its value
+    determines: for example the kind of law, which follows from the presence of an alpha, or a
+    length that the study varies together with it (`zip`).
 
     Args:
         study: Study with the configurations.

@@ -79,7 +79,7 @@ def values_of(
 
 
 def measures_of(study: Study, metric: str, readout: ClaimReadout) -> dict[str, Measure]:
-    """Return, for each arm, bounds and sample size of a metric (`measure_of`)."""
+    """Return, by arm, the bounds of a metric and the number of images of which it is a fraction."""
     return {arm: measure_of(study, arm, metric, readout) for arm in study.arms}
 
 
@@ -99,7 +99,7 @@ def summariser(
 ) -> Callable[[Sequence[Mapping[str, float]]], dict[str, float]]:
     """Return a function that computes mean, sd and interval of each metric over runs of an arm.
 
-    The tracker uses it to write the results of an arm to MLflow.
+    The code that writes results to MLflow calls it with the metrics of each complete run.
     """
 
     def summarise(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:

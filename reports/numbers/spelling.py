@@ -27,7 +27,7 @@ def spell_number(value: float, digits: int) -> str:
 
 
 def spell_interval(low: float | None, high: float | None, scale: float, digits: int) -> str:
-    """Return the ends of an interval as text, ` [low, high]`; empty if there is no interval.
+    """Return an interval as text that begins with a space, ` [low, high]`; empty without one.
 
     If both ends would round to the same number, they get more digits, so that no interval looks
     empty. Ends with many zeros after the point are written with an exponent.

@@ -36,9 +36,9 @@ TEMPLATE = Path(__file__).parent / "manuscripts" / "answers.md"
 
 @dataclass(kw_only=True)
 class Answers:
-    """The page of answers.
+    """The page that lists statements of papers with the verdicts of the studies that test them.
 
-    Its template calls these methods, each of which returns a piece of Markdown.
+    The template of the page calls these methods, each of which returns a piece of Markdown.
     """
 
     published: Path = PUBLISHED
@@ -47,7 +47,7 @@ class Answers:
     _asked: dict[str, "Asked"] = field(default_factory=dict)
 
     def page(self, template: Path = TEMPLATE) -> str:
-        """Return the whole page as Markdown.
+        """Return the whole page of statements and verdicts as Markdown.
 
         Raises:
             KeyError: If words in the template begin no claim of their study, or more than one.
@@ -66,7 +66,7 @@ class Answers:
         return text.replace("TOTAL", self.total())
 
     def asked(self, sentence: str, study: str, *begins: str) -> str:
-        """Return the table rows of a sentence, one for each claim that tests it.
+        """Return table rows for a sentence of a paper, one for each claim that tests the sentence.
 
         Args:
             sentence: The sentence of the paper, paraphrased.
@@ -82,7 +82,7 @@ class Answers:
         return "\n".join(lines)
 
     def waits(self, sentence: str, *studies: str) -> str:
-        """Return the table rows of a sentence that is tested by studies too large for a CPU.
+        """Return table rows for a sentence of a paper that studies too large for a CPU test.
 
         A study without a report has one row, which says that it was not run.
         """
@@ -113,7 +113,7 @@ class Answers:
         return "\n".join(lines)
 
     def value(self, study: str, begins: str) -> str:
-        """Return the value of a claim with its interval and n, to be put into a sentence.
+        """Return the value of a claim, its interval and number of seeds, to put into a sentence.
 
         Args:
             study: Name of a bundled study.
@@ -209,7 +209,7 @@ class Answers:
                 yield from ((found, verdict) for verdict in found.verdicts)
 
     def total(self) -> str:
-        """Return the number of rows with each verdict as text: `12 holds, 3 undecided`."""
+        """Return how many table rows of the page have each verdict: `12 holds, 3 undecided`."""
         return ", ".join(f"{number} {verdict}" for verdict, number in sorted(self.counts.items()))
 
     def _of(self, name: str) -> "Asked":

@@ -221,9 +221,10 @@ class Manuscript:
         return DASH if found is None else spell_number(found.mean)
 
     def first(self, study: str, arm: str, metric: str, level: float) -> str:
-        """Return the first position on the axis at which the mean over seeds is at most `level`.
+        """Return when the mean of a metric over the seeds of an arm is first at most `level`.
 
-        If the mean is never that low, the result is `> P`, where P is the last position.
+        The result is a position on the axis of learning curves, such as an epoch. If the mean is
+        never that low, it is `> P`, where P is the last position.
         """
         runs = counted_runs(self._arranged(study)[arm]).values()
         told = DASH

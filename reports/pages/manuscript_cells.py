@@ -40,11 +40,14 @@ class MeasuredColumn:
 def mark_of(ours: Summary, printed: str, seeds: int | None) -> str:
     """Return the mark that compares our mean with a number printed in a paper: `=`, `≈` or `≠`.
 
+    `=`: our mean rounds to the printed digits. `≈`: the printed number lies in our 95 % interval or
+    within 10 % of our mean. `≠`: neither.
+
     Args:
         ours: Summary of our values, in the printed unit.
         printed: The printed number.
-        seeds: Number of seeds behind the printed number (see `Manuscript.again`, which also
-            explains the marks).
+        seeds: Number of seeds behind the printed number. `≈` then uses the 95 % prediction interval
+            of a mean of so many seeds. None if unknown; `≈` then uses the interval of our mean.
     """
     number = Decimal(printed)
     exponent = number.as_tuple().exponent
@@ -78,14 +81,16 @@ def read_cell(cell: str) -> Any:
 
 
 def spell_number(value: float) -> str:
-    """Return a number with four significant digits."""
+    """Return a number as text with four significant digits."""
     return f"{value:.4g}"
 
 
 def spell_mean(mean: float, low: float | None, high: float | None, n: str = "") -> str:
-    """Return `0.3312 ± 0.0021`, `0.33 [0.02, 0.71]` if asymmetric, `100 (all 5)` if all are equal.
+    """Return a mean and its interval as text: `0.3312 ± 0.0021`.
 
-    Equal values have no interval: one of width 0 would mean that every further seed gives the same.
+    If the interval is asymmetric, the text is `0.33 [0.02, 0.71]`; if all 5 values are equal, it is
+    `100 (all 5)`. Equal values have no interval: one of width 0 would mean that every further seed
+    gives the same.
     """
     if low is None or high is None:
         return spell_number(mean)
@@ -126,7 +131,7 @@ def spell_judged_value(study: Study, claim: Claim, row: Mapping[str, str]) -> st
 
 
 def spell_in(value: float, unit: str) -> str:
-    """Return a number with its unit."""
+    """Return a number and its unit as text, such as `1.67 points`."""
     return f"{spell_number(value)} {unit}".rstrip()
 
 

@@ -96,7 +96,10 @@ def read_report(folder: Path) -> Published:
 
 
 def first_reports(published: Path) -> dict[str, Published]:
-    """Return the first reports that were replaced, by name of the study."""
+    """Return the saved first report of each study whose first report was replaced, by study.
+
+    A saved report has the claims and verdicts, but not the runs.
+    """
     lines = (json.loads(line) for line in (published / FIRST).read_text("utf-8").splitlines())
     return {
         line["study"]: Published(
@@ -109,7 +112,9 @@ def first_reports(published: Path) -> dict[str, Published]:
 
 
 def record_first(published: Path, folder: Path) -> None:
-    """Save the verdicts of a study's first report in `FIRST`; call it before replacing a report.
+    """Save the verdicts of a study's first report before that report is replaced.
+
+    They are added to the file `first_verdicts.jsonl`.
 
     If the verdicts of an earlier report are saved already, nothing changes.
     """

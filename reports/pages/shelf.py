@@ -61,7 +61,12 @@ class Standing:
     """False if the provenance cannot be read or names another study."""
 
     def is_within(self, complete: frozenset[str], predicted: frozenset[str]) -> bool:
-        """Return whether the given keys include all complete runs and predictions of the report."""
+        """Return whether another report has all results of this one.
+
+        Args:
+            complete: Run keys of the complete runs of the other report.
+            predicted: Run keys of the runs whose predictions the other report uses.
+        """
         is_known = self.complete.isdisjoint(_UNKNOWN)
         return is_known and self.complete <= complete and self.predicted <= predicted
 
@@ -84,7 +89,7 @@ class ReportPlace:
     """Folders to delete: reports with the same settings whose results the new report includes."""
 
     def clear(self) -> None:
-        """Delete outdated reports and move the earlier one, so that the new one can be written.
+        """Delete outdated reports and move an earlier one away, so that a new one can be written.
 
         Raises:
             OSError: If a folder cannot be moved.

@@ -21,7 +21,7 @@ SELECTION_RULE = "none"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Selection:
-    """Selection of the arms of a table, for its caption: fixed in advance, or by a search."""
+    """The way in which the arms of a table were chosen: fixed in advance, or by a search."""
 
     rule: str = SELECTION_RULE
     """Name of the rule: `none`, or `val-mean` for the lowest mean on validation images, ..."""
@@ -51,7 +51,7 @@ FIXED_ARMS = Selection()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Captioned:
-    """The parts of a table that its caption describes; the input of `caption_of`."""
+    """The study, rows and comparisons of a table, from which its caption is written."""
 
     study: Study
     rows: Sequence[ArmRow]
@@ -139,7 +139,7 @@ SAME_AT_EVERY_SEED = "each difference is the same at every seed, which shows no 
 
 
 def spell_family(family: Family) -> str:
-    """Return a phrase on the adjustment of intervals and p for the number of comparisons."""
+    """Return a phrase for captions: how intervals and p are adjusted for several comparisons."""
     if family.size == 0:
         if any(member.comparison.is_constant for member in family.members.values()):
             return f"{SAME_AT_EVERY_SEED}, so no tests"

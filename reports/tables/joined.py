@@ -60,8 +60,8 @@ class Joined:
         """Return the tables of several studies side by side, without empty ones.
 
         They are, in this order: means of the arms, differences, verdicts, values of papers, and
-        runs that two studies have in common. The records of the first are the rows of `joined.csv`,
-        and those of the verdicts are the rows of `joined_verdicts.csv`.
+        runs that two studies have in common. The records of the table of means are the rows of
+        `joined.csv`, and those of the table of verdicts are the rows of `joined_verdicts.csv`.
         """
         found = (
             self._means(),
@@ -325,9 +325,9 @@ class Joined:
 def join(columns: Sequence[JoinedColumn], *, command: str) -> Joined:
     """Return a table of several studies side by side, one column each.
 
-    The studies may differ in their datasets (`Comparing.data_paths`) and in the machines that
-    trained them, and one may have arms and seeds that another lacks. Problem, headline metric,
-    read-out, baseline and all other settings of an arm must be equal.
+    The studies may differ in their datasets and in the machines that trained them, and one may have
+    arms and seeds that another lacks. Problem, headline metric, read-out, baseline and all other
+    settings of an arm must be equal.
 
     Args:
         columns: Two studies or more, with their results.

@@ -21,7 +21,7 @@ class MixedProtocolsError(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JoinedColumn:
-    """One column of a table of several studies: a study, its results and their home or store."""
+    """One column of a table of several studies: a study with its results in one home or store."""
 
     study: Study
     results: tuple[RunResult, ...]
@@ -82,7 +82,7 @@ def heads_of(columns: Sequence[JoinedColumn]) -> tuple[str, ...]:
     """Return a heading for each study's column of a table, so that all headings differ.
 
     If the datasets differ, they are the headings; else the names of the studies, the devices, and
-    so on. If no such property tells all columns apart, a heading joins several properties.
+    so on. If none of these differs between all columns, a heading joins several properties.
 
     Raises:
         ValueError: If two columns have the same heading nevertheless: they are the same study in

@@ -102,7 +102,10 @@ def spell_difference(comparison: Comparison | None, metric: Metric) -> str:
 
 
 def spell_member(member: Member, metric: Metric) -> str:
-    """Return a difference and its interval, adjusted for its family: `-2.45 [-4.41, -0.49]`."""
+    """Return a difference and its interval as text: `-2.45 [-4.41, -0.49]`.
+
+    The interval is adjusted for the number of comparisons that are printed together.
+    """
     scale, digits = metric.scale, digits_of(member.comparison.n, metric)
     interval = spell_interval(member.low, member.high, scale, digits)
     return f"{spell_number(member.comparison.difference * scale, digits)}{interval}"

@@ -1,6 +1,9 @@
-"""Equal runs: table of runs that two columns of a joined table have in common.
+"""Equal runs: table of the runs that two studies have in common.
 
-Each was trained once per column, usually on different machines.
+It is part of a table that shows several studies side by side; each column is one study with its
+results in one home. Two columns have a run in common if the run keys are equal. Usually each home
+has trained the run itself, on another machine, and the table shows how much this changes results.
+Studies in the same home share the stored run, so their difference is 0.
 """
 
 from collections.abc import Sequence
@@ -16,13 +19,14 @@ from reports.tables.table import Table
 def same_runs(
     heads: Sequence[str], columns: Sequence[JoinedColumn], table: Table
 ) -> Listing | None:
-    """Return the table of differences between runs that two columns have in common.
+    """Return the table of differences between runs of equal run key in several studies.
 
-    These runs have the same run key and were trained once per column, usually on different
-    machines, so their results should be nearly identical. The result is None without such runs.
+    The studies are the columns of a joined table. Usually they are in several homes that trained
+    these runs on different machines, so results should be nearly identical. The table is None if no
+    run is in two studies.
 
     Args:
-        heads: Heading of each column.
+        heads: Heading of each study's column.
         columns: The studies to compare; each is compared with the first.
         table: The main table of the first study.
     """

@@ -127,10 +127,12 @@ class Searched:
         return f" ({known} of them known before)" if known else ""
 
     def selection(self, metric: str) -> Selection:
-        """Return how the search selected its winner, for the caption of the confirmation's table.
+        """Return how the search selected its winner, for the caption of a table.
+
+        The table shows the confirmation, in which the winner was trained again at new seeds.
 
         Args:
-            metric: The metric of that table.
+            metric: The metric that the table shows.
         """
         tried, seeds = len(self.history.points), len(self.study.seeds)
         label, rule = self.study.problem.metric(metric).label, self.search.strategy.select
@@ -207,7 +209,10 @@ def gather(study: Study, results: Sequence[RunResult], history: SearchHistory) -
 
 
 def points_table(searched: Searched) -> Listing:
-    """Return the table of the best points of a search and of the arms; the CSV has all points."""
+    """Return the table of the best points of a search, and of the study's arms below them.
+
+    Its CSV file has all points.
+    """
     search, objective = searched.search, searched.objective
     metric = searched.study.problem.metric
     paths = [parameter.path for parameter in search.space.parameters]

@@ -76,7 +76,7 @@ def sensitivity_table(
 
 
 def changed_by_readout(listing: Listing | None) -> list[str]:
-    """Return a phrase for the main table's caption if a sign or decision depends on the read-out.
+    """Return a caption phrase if the read-out changes the sign or significance of a difference.
 
     Args:
         listing: The table of `sensitivity_table`.

@@ -40,7 +40,10 @@ _EXPLAINED = (DataError, RuleError, StoreError)
 
 
 def prepare_process() -> None:
-    """Set threads, precision and memory handling, so that all engines give the same bits."""
+    """Set threads, precision and memory handling of this process for training.
+
+    Training with Ray and in one process then gives the same results, bit for bit.
+    """
     fix_precision(os.environ)
     import torch  # a cluster's driver imports this module without torch
 
@@ -110,7 +113,7 @@ def _message(error: Exception, assignment: Assignment) -> tuple[str, bool]:
 
 
 def train(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) -> dict[str, Any]:
-    """Train a run, report its epochs to the driver, and return the last report.
+    """Train a run, report its epochs to the driver, and return the last report for the driver.
 
     Raises:
         DivergedError: If the loss is no longer finite.
@@ -216,7 +219,7 @@ class Driver(logging.Handler):
         """Return the last report of a run that failed.
 
         Args:
-            kind: Kind of the failure, see the class.
+            kind: Kind of the failure, such as `stopped`; the class lists all kinds.
             message: One line for users.
             epoch: Epoch in which it happened; None if unknown.
             trace: Traceback; empty for none.
@@ -225,10 +228,11 @@ class Driver(logging.Handler):
         return self.said(failure=failure, done=True)
 
     def said(self, **content: Any) -> dict[str, Any]:
-        """Return a report that contains all warnings not sent yet.
+        """Return a report of the run to the driver, with all warnings not sent yet.
 
         Args:
-            content: Values of the report by key, see the class; other keys get an empty value.
+            content: Values of the report by key, such as `epochs`; the class lists all keys. Keys
+                that are not given get an empty value.
         """
         warnings, self._warnings = self._warnings, []
         return {

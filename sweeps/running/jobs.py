@@ -81,7 +81,7 @@ class Cluster:
             return cls(address, JobSubmissionClient(address))
 
     def job_of(self, metadata: Mapping[str, str]) -> str | None:
-        """Return the id of an unfinished job that has this metadata; None if there is no such job.
+        """Return the id of an unfinished job with the given metadata; None if no job has them.
 
         Raises:
             ClusterError: If the cluster does not answer.

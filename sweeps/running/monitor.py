@@ -100,8 +100,8 @@ class Monitor:
 
         Args:
             run: The run.
-            report: A report from `sweeps.running.attempt.Driver.said`; its rows are removed from
-                it.
+            report: The report, a dict as `sweeps.running.attempt.Driver` describes it. Its `rows`,
+                the newly stored epochs, are removed from it.
             attempts: Number of tries of the run in this launch.
         """
         for warning in report["warnings"]:

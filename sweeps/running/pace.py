@@ -18,10 +18,11 @@ used."""
 class Pace:
     """Measures the training speed of a launch, to estimate when its last run ends.
 
-    The estimated time of a run is its work divided by the speed of one slot, plus an overhead. The
-    overhead is the median time that ended runs spent in their slots without training. The first run
-    of each slot is left out, because it also waits for its process to start. To estimate the end,
-    waiting runs are assigned to slots one after another.
+    A slot is the room for one run in training: a launch has as many slots as runs train in
+    parallel. The estimated time of a run is its work divided by the speed of one slot, plus an
+    overhead. The overhead is the median time that ended runs spent in their slots without training.
+    The first run of each slot is left out, because it also waits for its process to start. To
+    estimate the end, waiting runs are assigned to slots one after another.
     """
 
     _timed: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=_LATEST))
@@ -36,7 +37,7 @@ class Pace:
     """Largest number of runs that were in training at the same time."""
 
     def begin(self, key: str, now: float) -> None:
-        """Record that a run has started in a slot.
+        """Record that a run has started in a slot, the room for one run in training.
 
         Args:
             key: Run key.
@@ -48,13 +49,13 @@ class Pace:
             self._starting.add(key)
 
     def train(self, key: str, work: float, seconds: float) -> None:
-        """Record the work that a run has done, and the seconds it took."""
+        """Record the work that a run has done, in the problem's unit, and the seconds it took."""
         self._timed.append((work, seconds))
         if key in self._begun:
             self._begun[key] += seconds
 
     def end(self, key: str, now: float) -> None:
-        """Record that a run has left its slot.
+        """Record that a run has left its slot, the room for one run in training.
 
         Args:
             key: Run key.

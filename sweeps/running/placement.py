@@ -85,7 +85,10 @@ class Placement:
             )
 
     def auto(self) -> Self:
-        """Return a placement with the smallest GPU share; it grows if runs run out of memory."""
+        """Return a placement that gives each run the smallest share of a GPU.
+
+        The share grows if runs run out of memory.
+        """
         return replace(self, gpus_per_run=LEAST_SHARE, is_auto=True)
 
     def with_more_room(self, had: float) -> Self | None:

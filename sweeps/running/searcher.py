@@ -16,8 +16,8 @@ from sweeps.study.study import Run
 class LiveTrials(FIFOScheduler):  # type: ignore[misc]
     """Scheduler for Ray Tune that starts trials in the order in which they were added.
 
-    It replaces Tune's default scheduler, which loops over all past trials at each event, and keeps
-    the live trials in a set whose order changes between launches.
+    It replaces Tune's default scheduler. The default loops over all past trials at each event, and
+    keeps the live trials in a set whose order changes between launches.
     """
 
     def __init__(self, on_error: Callable[[Any], None] = lambda _: None) -> None:

@@ -324,7 +324,7 @@ class Storing:
             self._store.predictions.write(self._keys[-1], process.records[-1], content)
 
     def take_rows(self) -> list[dict[str, Any]]:
-        """Return the epochs stored since the last call, as plain values for a report to the driver.
+        """Return one dict per epoch stored since the last call, for a report to the driver.
 
         Raises:
             Exception: The error of the writing thread, if a stage could not be written.
@@ -387,6 +387,10 @@ class Storing:
 
 
 def read_row(row: dict[str, Any]) -> tuple[EpochRecord, EpochFacts]:
-    """Return the record and the facts (seconds, time) of one epoch, from a row of a report."""
+    """Return metrics, duration and storage time of one epoch, from a run's report to the driver.
+
+    Args:
+        row: One of the dicts that `Storing.take_rows` returns.
+    """
     facts = EpochFacts(seconds=row["seconds"], stored_at_ms=row["stored_at_ms"])
     return EpochRecord.from_plain(row), facts

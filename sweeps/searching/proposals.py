@@ -88,7 +88,10 @@ class Proposals:
                 self._study.set_user_attr(OWNER, owner.identity)
 
     def history(self) -> SearchHistory:
-        """Return the points so far, and why the search has ended if so; without importances."""
+        """Return the points of the search so far and, if it has ended, the reason.
+
+        The importances of the parameters are not computed.
+        """
         with self._answering():
             return history_of(self._study, self._search)
 
@@ -135,7 +138,7 @@ class Proposals:
         return tuple(points)
 
     def elsewhere(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the values of all points of other searches in the same storage."""
+        """Return the parameter values of all points of other searches in this Optuna storage."""
         with self._answering():
             names = optuna.get_all_study_names(self._storage)
             others = [

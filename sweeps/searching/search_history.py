@@ -149,7 +149,7 @@ def own_trials(opened: optuna.Study) -> list[FrozenTrial]:
 
 
 def history_of(opened: optuna.Study, search: Search) -> SearchHistory:
-    """Return the history of a search from an opened study of Optuna."""
+    """Return the points of a search and why it ended, from an opened study of Optuna."""
     points = points_of(opened)
     return SearchHistory(
         points=points,

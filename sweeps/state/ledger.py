@@ -1,7 +1,7 @@
 """Ledger: a list in the store of the studies that were launched there, with their settings.
 
     studies/<study>/<settings>.json    the newest launch of a study, with all values resolved
-    data/<digest>.json                 facts of the users' own datasets (image folders)
+    data/<digest>.json                 class and image names of users' own datasets (image folders)
 
 The ledger is for people; no computation depends on it. A record that cannot be read is skipped, and
 the next launch writes it again.
@@ -121,7 +121,7 @@ def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -
 
     Args:
         launch: The launch.
-        facts: Facts of each dataset, by its digest.
+        facts: Facts of each dataset, such as the names of its classes, by the digest of its files.
         store: The store.
     """
     notes = {f"{_TOP}/{launch.study}/{launch.settings}.json": dataclasses.asdict(launch)} | {
@@ -135,7 +135,10 @@ def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -
 
 
 def known_data(store: Store, study: str) -> KnownData:
-    """Return the recorded facts of a study's datasets; those of its newest launch come first."""
+    """Return recorded facts of a study's image folders, such as their classes, newest first.
+
+    Those of the newest launch of the study come first.
+    """
     configs = [
         config for launch in reversed(launches(store, study)) for config in launch.arms.values()
     ]
@@ -302,7 +305,10 @@ def _launch(name: str, content: bytes | UnreadableError) -> Launch | None:
 
 
 def is_printable(launch: Launch) -> bool:
-    """Return True if a terminal can show the names in a launch, which others may have written."""
+    """Return True if all names of arms and settings in a launch have only printable characters.
+
+    Other users may have written the launch; unprintable characters could disturb a terminal.
+    """
     paths = (path for of_arm in launch.arms.values() for path in of_arm)
     return all(name.isprintable() for name in (*launch.arms, *paths))
 

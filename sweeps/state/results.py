@@ -91,7 +91,10 @@ def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
 
 
 def sound_stages(results: Iterable[RunResult]) -> frozenset[str]:
-    """Return the stage keys of results; these stages were just read, so they are undamaged."""
+    """Return the key of the last stored stage of each run, from results that were just read.
+
+    As they were read without an error, these stages are undamaged.
+    """
     return frozenset(result.stage.key for result in results if result.stage is not None)
 
 
@@ -112,7 +115,7 @@ def spent(study: Study, results: Iterable[RunResult]) -> str | None:
 
 
 def spending_of(results: Iterable[RunResult]) -> Spending:
-    """Return the hours and GPU-hours that were spent on some runs."""
+    """Return the training time of some runs, in hours and GPU-hours; shared epochs count once."""
     spending = Spending()
     spending.add(result.stage for result in results)
     return spending

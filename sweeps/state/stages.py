@@ -23,7 +23,7 @@ from sweeps.study.study import Run, Study
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Need:
-    """A stage that one run needs and another run of the plan will train."""
+    """A stage (the first epochs of a run) that a run needs and another run is to train."""
 
     run: str
     """Key of the run that trains the stage."""

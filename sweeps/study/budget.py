@@ -33,7 +33,7 @@ class Budget(Checked):
 
     @property
     def limits(self) -> dict[str, float]:
-        """Each limit that is set, by name."""
+        """Each limit that is set, by its name: `hours`, `gpu_hours` or `runs`."""
         return {name: limit for name in UNITS if (limit := getattr(self, name)) is not None}
 
     def exceeded(self, hours: float, gpu_hours: float, runs: int = 0) -> str | None:

@@ -24,7 +24,7 @@ class Last:
         return records[-1].metrics.get(metric)
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest value of this read-out, given those of the metric."""
+        """Return the lowest and highest possible read-out of a metric that has the given bounds."""
         return least, most
 
     def __str__(self) -> str:
@@ -42,13 +42,13 @@ class MeanOfLast(Checked):
     """Number of evaluations, at least 2."""
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return the mean of a metric for a finished run; None if it was measured less often."""
+        """Return the mean of a run's last evaluations of a metric; None if there are too few."""
         measured = (r.metrics[metric] for r in reversed(records) if metric in r.metrics)
         last = list(islice(measured, self.evaluations))
         return fmean(last) if len(last) == self.evaluations else None
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest value of this read-out, given those of the metric."""
+        """Return the lowest and highest possible read-out of a metric that has the given bounds."""
         return least, most
 
     def __str__(self) -> str:
@@ -68,7 +68,7 @@ class Averaged:
         return records[-1].metrics.get(f"{metric}_averaged")
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest value of this read-out, given those of the metric."""
+        """Return the lowest and highest possible read-out of a metric that has the given bounds."""
         return least, most
 
     def __str__(self) -> str:
@@ -92,11 +92,14 @@ class BestValidation:
     evaluations: ClassVar = 1
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return a finished run's metric at the selected epoch; None if not measured there."""
+        """Return a finished run's metric at the epoch with the lowest validation error.
+
+        The result is None if the metric was not measured there.
+        """
         return _read_at_best(records, metric, len(records))
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest value of this read-out, given those of the metric."""
+        """Return the lowest and highest possible read-out of a metric that has the given bounds."""
         return least, most
 
     def __str__(self) -> str:
@@ -122,11 +125,14 @@ class EarlyStopping(Checked):
     """Number of evaluations in a row without a new lowest validation error."""
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return a finished run's metric at the selected epoch; None if not measured there."""
+        """Return a finished run's metric at the epoch that early stopping would select.
+
+        The result is None if the metric was not measured there.
+        """
         return _read_at_best(records, metric, self.patience)
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest value of this read-out, given those of the metric."""
+        """Return the lowest and highest possible read-out of a metric that has the given bounds."""
         return least, most
 
     def __str__(self) -> str:
@@ -162,12 +168,15 @@ class Rise:
     evaluations: ClassVar = 2
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return the rise in a finished run; None if the last epoch did not measure the metric."""
+        """Return how far a metric is above its lowest value at the last epoch of a finished run.
+
+        The result is None if the last epoch did not measure the metric.
+        """
         measured = [record.metrics[metric] for record in records if metric in record.metrics]
         return measured[-1] - min(measured) if metric in records[-1].metrics else None
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest value of this read-out, given those of the metric."""
+        """Return the lowest and highest possible read-out of a metric that has the given bounds."""
         return 0.0, most - least
 
     def __str__(self) -> str:
@@ -188,7 +197,7 @@ class Peak:
     evaluations: ClassVar = 3
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return the height for a finished run; None with fewer than three evaluations."""
+        """Return how far a metric rises and falls again in a run; None below three evaluations."""
         measured = [record.metrics[metric] for record in records if metric in record.metrics]
         if len(measured) < self.evaluations:
             return None
@@ -198,7 +207,7 @@ class Peak:
         return max(value - max(first, last) for value, first, last in lows)
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest value of this read-out, given those of the metric."""
+        """Return the lowest and highest possible read-out of a metric that has the given bounds."""
         return 0.0, most - least
 
     def __str__(self) -> str:

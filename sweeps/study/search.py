@@ -159,7 +159,7 @@ class SearchStrategy(Checked):
 
     @property
     def objectives(self) -> tuple[str, ...]:
-        """The metrics that are minimised."""
+        """The metrics that the search minimises."""
         return (self.objective,) if isinstance(self.objective, str) else tuple(self.objective)
 
     @property
@@ -185,7 +185,7 @@ class SearchStrategy(Checked):
 
     @property
     def confirm_seeds(self) -> tuple[int, ...]:
-        """Seeds of the confirmation (see `confirming`).
+        """Seeds of the confirmation, in which the best point is trained again.
 
         Empty if nothing is confirmed; the test data then stay unused.
         """
@@ -209,11 +209,11 @@ class Search:
         return self.strategy.budget or Budget()
 
     def config_of(self, values: Mapping[str, Any]) -> Config:
-        """Return the configuration of a point."""
+        """Return the base configuration with the parameter values of a point."""
         return with_values(self.base, values)
 
     def without_effect(self, values: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the dotted paths whose values change nothing that the point computes.
+        """Return the dotted paths of those parameters of a point that do not affect its results.
 
         For example, a switch at the last epoch never takes effect.
 

@@ -67,12 +67,12 @@ class Real(Checked):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Both bounds."""
+        """The lowest and the highest number that a search may try."""
         return self.low, self.high
 
     @property
     def extremes(self) -> tuple[float, ...]:
-        """The smallest and the largest value."""
+        """The smallest and the largest value of the distribution."""
         return self.bounds
 
 
@@ -108,7 +108,7 @@ class Integer(Checked):
 
     @property
     def extremes(self) -> tuple[int, ...]:
-        """The smallest and the largest value."""
+        """The smallest and the largest value of the distribution."""
         return self.low, self.high
 
 
@@ -138,7 +138,7 @@ class Categorical(Checked):
 
     @property
     def extremes(self) -> tuple[str | int | float | bool | None, ...]:
-        """All values, because choices have no order."""
+        """All choices, because they have no order and so no smallest and largest one."""
         return self.choices
 
 
@@ -157,12 +157,15 @@ class Parameter:
     """Conditions: the values of earlier parameters, by path, for which this parameter exists."""
 
     def exists(self, values: Mapping[str, Any]) -> bool:
-        """Return True if this parameter exists for the given values of earlier parameters."""
+        """Return True if a point with the given values of earlier parameters has this parameter.
+
+        For example, an alpha exists only if the law is a Beta distribution.
+        """
         return all(path in values and values[path] in among for path, among in self.when.items())
 
 
 class Draw(Protocol):
-    """Function that `Space.draw` calls to get the value of each parameter."""
+    """Function that returns a value of a search parameter, for the point that is being drawn."""
 
     def __call__(self, parameter: Parameter) -> Any:
         """Return a value from the distribution of the parameter."""
@@ -187,10 +190,12 @@ class Space:
         return values
 
     def found_in(self, flat: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return a configuration's values of the parameters; None if one is outside the space.
+        """Return the values that a configuration gives to the search parameters, by dotted path.
+
+        The result is None if a value is missing or is not one that the search may try.
 
         Args:
-            flat: Values by dotted path; may include paths outside the space.
+            flat: The configuration, by dotted path; may include other settings.
         """
         values: dict[str, Any] = {}
         for parameter in self.parameters:

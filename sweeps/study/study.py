@@ -111,7 +111,11 @@ class Study:
 
     @property
     def headline(self) -> str:
-        """The metric that arms are compared by: `lead`, or the problem's first measured one."""
+        """The metric by which arms are compared.
+
+        The study file names it as `headline`. Otherwise it is the first of the problem's headline
+        metrics that any arm measures.
+        """
         problem = self.problem
         if self.lead is not None:
             return self.lead
@@ -299,7 +303,10 @@ class Study:
         )
 
     def confirmed(self) -> Mapping[str, str]:
-        """Return the original arm's name by arm of the confirmation; empty without confirmation."""
+        """Return, for each arm of the confirmation, the name of the arm that it trains again.
+
+        The result is empty without a confirmation.
+        """
         return {arm: a.confirms for arm, a in self.added.items() if a.confirms is not None}
 
     def winning_run(self) -> Run | None:
@@ -314,7 +321,7 @@ class Study:
         return None if best is None else self.runs_of(best)[0]
 
     def varying(self) -> tuple[str, ...]:
-        """Return the dotted paths whose values differ between arms, in the order of the fields."""
+        """Return the dotted paths of the settings that differ between arms, in field order."""
         flats = [flatten(config) for config in self.arms.values()]
         paths = leaves(self.problem.config)
         return tuple(

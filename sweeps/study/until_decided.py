@@ -68,7 +68,7 @@ class UntilDecided(Checked):
 
     @property
     def plan(self) -> str:
-        """Text of the settings that decide the levels of all looks."""
+        """Text of the settings that decide when claims are tested, and at which error levels."""
         return f"{list(self.sizes)} spending {self.spending:g} futility {self.futility:g}"
 
     def seeds(self) -> Sequence[int]:
