@@ -146,7 +146,9 @@ class TrainConfig(Checked):
         )
         is_plain = self.data.folds is None or (self.vary, self.redraw) == ("all", "nothing")
         rule = "data.folds needs `vary: all` and `redraw: nothing`: the seed also chooses the fold"
-        require(is_plain, rule, self, "data", "vary", "redraw")
+        if not is_plain:
+            values = {"data.folds": self.data.folds, "vary": self.vary, "redraw": self.redraw}
+            raise RuleError(rule, values)
         self._check_probes()
         has_any = self.class_weights is None or isinstance(self.loss, CrossEntropy)
         rule = "class_weights needs `loss: cross-entropy`"

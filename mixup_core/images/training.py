@@ -281,7 +281,7 @@ def fit_gradually(
                 network=state.network.eval(),
                 loss=loss,
                 images=images,
-                held_out=held_out,
+                held_out={name: held_out[name] for name in PREDICTED_SPLITS if name in held_out},
                 teacher=taught_by,
                 evaluated=evaluated,
             )

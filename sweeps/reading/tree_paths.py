@@ -126,7 +126,7 @@ def config_paths(problem: Problem, *, searched: bool = False) -> TreePaths:
         problem: The problem.
         searched: If True, only the paths that a search may vary.
     """
-    seed = {"seed": "is not set in a study file; give `seeds`"}
+    seed = {"seed": "cannot be set in a study file; give `seeds`"}
     told = "cannot be searched: points with different values here would not be comparable"
     fixed = dict.fromkeys(problem.searching.unsearchable if searched else (), told)
     return TreePaths(

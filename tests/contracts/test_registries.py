@@ -277,8 +277,10 @@ def test_every_probe_measures_something_of_every_objective(
         state = TrainingState.initial(config, digits.info, CPU)
         guide = Teacher(config=config, state=state.to_bytes())
     config = with_values(config, {"objective": objective})
-    without = _keeps_its_promises(config, digits, guide)
-    records = _keeps_its_promises(with_values(config, {"probes": [probe]}), digits, guide)
+    assert digits.test is not None
+    data = dataclasses.replace(digits, corrupted={CORRUPTIONS[0]: digits.test})
+    without = _keeps_its_promises(config, data, guide)
+    records = _keeps_its_promises(with_values(config, {"probes": [probe]}), data, guide)
     needs_teacher = probe == "filter-scores"
     for record, other in zip(records, without, strict=True):
         assert record.metrics.items() >= other.metrics.items()

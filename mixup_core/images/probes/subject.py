@@ -32,7 +32,7 @@ class Subject:
     """Loss function of an image, as in training."""
     images: TrainingImages
     held_out: Mapping[str, EvaluationImages]
-    """Images to evaluate: `val`, `test` and `test_<corruption>`, as far as the run has them."""
+    """Validation and test images as `val` and `test`, if the run has them; not corrupted ones."""
     teacher: Forward | None = None
     evaluated: Mapping[tuple[str, str], Tensor] = field(default_factory=dict)
     """Logits of this epoch's evaluation, by (split, network): split is `val` or `test`, network ""

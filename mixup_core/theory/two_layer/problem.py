@@ -105,7 +105,7 @@ TWO_LAYER = Problem(
     searching=Searching(
         objectives=("features/missing", "features/one", "features/none", "test/error"),
     ),
-    reading=Reading(reserved={"seed": "is not set in a study file; give `seeds`"}),
+    reading=Reading(reserved={"seed": "cannot be set in a study file; give `seeds`"}),
     keying=Keying(first={"law": "erm", "epochs": 61, "seed": 0}),
     comparing=Comparing(population=lambda config: config.data),
     presentation=Presentation(

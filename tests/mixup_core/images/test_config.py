@@ -7,6 +7,7 @@ from mixup_core.images.choices.models import Mlp, ResNet18
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data_config import DataConfig
 from mixup_core.laws import Beta, Erm
+from mixup_core.rules import RuleError
 from mixup_core.tree.building import with_values
 
 BASE = TrainConfig(epochs=4, batch_size=8)
@@ -51,6 +52,12 @@ def test_a_value_out_of_its_range_is_refused_with_its_rule(
 ) -> None:
     with pytest.raises(ValueError, match=f"{rule}.*, got"):
         with_values(BASE, {path: value})
+
+
+def test_folds_want_a_seed_that_varies_everything() -> None:
+    rule = r"data\.folds needs `vary: all` .*got \(data\.folds=3, vary='order', redraw='nothing'\)"
+    with pytest.raises(RuleError, match=rule):
+        with_values(BASE, {"data.folds": 3, "vary": "order"})
 
 
 def test_values_are_set_together_whatever_their_order() -> None:
