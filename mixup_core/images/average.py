@@ -25,7 +25,7 @@ class Average(AveragedModel):
 
     @torch.no_grad()
     def update_parameters(self, model: nn.Module) -> None:
-        """Update the average with the current weights of a network."""
+        """Update the average with the current weights of the network that is trained."""
         own, now = ([*part.parameters(), *part.buffers()] for part in (self.module, model))
         self._has_begun = self._has_begun or bool(self.n_averaged > 0)
         for is_float in (True, False):  # the update of a list needs tensors of one kind

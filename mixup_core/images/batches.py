@@ -44,7 +44,10 @@ PROBING: Mapping[str, Purpose] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Draws:
-    """All random values of one pass over the images: order, partners, weights, augmentation."""
+    """All random values of one pass over the training images.
+
+    They are the order of the images, their partners, mixing weights and augmentation.
+    """
 
     order: Tensor
     """Indices of the images in the order of use, (images,), int64. The other fields follow this
@@ -95,9 +98,10 @@ class Draws:
     def for_probing(
         cls, config: TrainConfig, epoch: int, how: Epoch, images: TrainingImages, draw: int = 0
     ) -> "Draws":
-        """Draw random values for a probe, by the laws of training but from other random streams.
+        """Draw the random values of a pass in which a probe measures the network.
 
-        The images are used in their stored order, without augmentation.
+        They have the same distributions as in training, but come from other random streams. The
+        images are used in their stored order, without augmentation.
 
         Args:
             config: Configuration of the run.
@@ -138,9 +142,10 @@ class Draws:
         )
 
     def to(self, device: torch.device) -> "Draws":
-        """Return the draws with their tensors on a device.
+        """Return the same random values, with their tensors on a device.
 
-        Tensors in `mixers` are not moved, because they are drawn on the device of the images.
+        The values in `mixers` (the mixing operation of each batch) are not moved, because they are
+        drawn on the device of the images.
         """
         parts = {name: getattr(self, name) for name in self.__slots__}
         moved: dict[str, Any] = {
@@ -149,7 +154,7 @@ class Draws:
         return replace(self, **moved)
 
     def of_partners(self) -> "Draws":
-        """Return the draws with the roles of images and partners exchanged."""
+        """Return the same random values with exchanged roles: each partner becomes the image."""
         augmentation = None if self.augmentation is None else self.augmentation.flip(0)
         return replace(
             self,

@@ -240,12 +240,19 @@ class TrainConfig(Checked):
         )
 
     def law_at(self, epoch: int) -> Law:
-        """Return the law that `mix` sets for a 0-based epoch; the objective can replace it."""
+        """Return the law of the mixing weight that `mix` sets for a 0-based epoch.
+
+        The objective can replace the law.
+        """
         return self.mix.law_at(epoch, self.epochs)
 
     @property
     def seeds(self) -> int | Seeds:
-        """Seed of the random streams; two seeds (`Seeds`) if `vary` or `redraw` names a source."""
+        """Seed of the run's random streams.
+
+        There are two seeds (`Seeds`) if `vary` or `redraw` names a single source of randomness,
+        such as `order`: one for this source, one for all others.
+        """
         second = self.seed + SECOND_SEED
         if self.redraw == "all":
             return second
@@ -257,7 +264,7 @@ class TrainConfig(Checked):
         return Seeds(own=self.seed, purposes=frozenset(VARIED[self.vary]))
 
     def in_epoch(self, epoch: int) -> Epoch:
-        """Return the settings of a 0-based epoch: law, mixing, objective and learning rates."""
+        """Return the settings of a 0-based epoch, such as its mixing law and its objective."""
         law, objective = self.objective.in_epoch(self.law_at(epoch), epoch, self.epochs)
         rate = self.lr_schedule.in_epoch(epoch, self.epochs)
         if not law.mixes:

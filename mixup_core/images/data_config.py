@@ -202,12 +202,15 @@ class DataConfig(Checked):
 
     @property
     def num_stacked(self) -> int:
-        """Number of views that are stacked along the channels."""
+        """Number of views of an image (1 or 2) that are stacked along the channels."""
         return 2 if self.views in {"concat", "orthogonal"} else 1
 
     @property
     def pairs_classes(self) -> bool:
-        """True if the second view of each training image is an image of a paired class."""
+        """True if the second view of each training image is an image of another class.
+
+        The classes are paired, and the second view comes from the class paired with the image's.
+        """
         return self.views in {"concat", "added"}
 
     def num_held_out(self, available: int) -> int:

@@ -23,7 +23,7 @@ _ROWS = 1000
 
 
 def start(config: SufficiencyConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return the process of a run of `sufficiency`: one epoch, which measures the distances."""
+    """Return a run of the problem `sufficiency`; its only epoch measures the distances."""
 
     def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
         del epoch, state

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Epoch:
-    """All settings that decide one epoch of training; they enter the stage key.
+    """All settings that decide one epoch of training.
+
+    They enter the stage key, the hash that names the stored state after a run's first epochs.
 
     Training and probes read this object instead of `config.mix` and `config.objective`, so that
     nothing can change an epoch without changing its key. A field enters the key only if it differs
@@ -75,7 +77,10 @@ class Epoch:
 
     @property
     def key(self) -> Any:
-        """The epoch as JSON, for stage keys. Its format is fixed, so that old keys stay valid."""
+        """The epoch's settings as JSON; they enter stage keys (hashes that name stored states).
+
+        The format is fixed, so that old keys stay valid.
+        """
         return _key(self)
 
 

@@ -127,7 +127,7 @@ def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleErr
 
 
 def lacking_classes(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
-    """Yield warnings that name classes without a training image, and the seeds that draw none."""
+    """Yield warnings that name classes without training images, and the seeds where this occurs."""
     found: dict[str, list[int]] = {}
     with suppress(ValueError):  # `infeasible_at` reports a subset that cannot be drawn
         for seed, _, after in _lacking(config, seeds):

@@ -1,4 +1,4 @@
-"""METRICS: metrics that image training records. PREDICTED: metrics computed from predictions."""
+"""METRICS: metrics that image training records. PREDICTED: metrics computed from stored logits."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping

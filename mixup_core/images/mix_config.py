@@ -52,8 +52,9 @@ class MixConfig(Checked):
         """Check the rules that involve several fields.
 
         Raises:
-            RuleError: If both forms of the switch are given, `law_after` has no switch, a second
-                law has no second operation, or both a law and a schedule are given.
+            RuleError: If `switch_epoch` and `switch_fraction` are both given, `law_after` is given
+                without either of them, `second_law` is given without a `second` operation, or both
+                a law and a schedule are given.
         """
         epoch, fraction = self.switch_epoch, self.switch_fraction
         require(

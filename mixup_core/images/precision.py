@@ -38,9 +38,10 @@ def kernels(*, deterministic: bool) -> Iterator[None]:
 def repeatable(
     steps: Generator[Item, None, Result], *, deterministic: bool
 ) -> Generator[Item, None, Result]:
-    """Yield a generator's items; its code, not its caller's, runs with deterministic kernels.
+    """Run a generator with deterministic PyTorch kernels, and yield its items.
 
-    If `deterministic` is False, any kernels are used.
+    Between two items, the caller's code runs with its own setting. If `deterministic` is False,
+    the generator uses any kernels.
 
     Returns:
         The generator's return value.

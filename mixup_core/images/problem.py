@@ -66,9 +66,10 @@ def hidden(config: TrainConfig) -> TrainConfig:
 
 
 def revealed(config: TrainConfig) -> TrainConfig:
-    """Return the configuration of a confirmation: trained on train + val, measured on test images.
+    """Return the configuration for the confirmation of a search's winner.
 
-    The size of a random training subset (`data.num_train`) is kept.
+    Its runs train on training and validation images and measure metrics on test images. The size of
+    a random training subset (`data.num_train`) is kept.
     """
     return replace(config, data=replace(config.data, val_size=0, folds=None, test=True))
 
@@ -76,7 +77,8 @@ def revealed(config: TrainConfig) -> TrainConfig:
 def measures(config: TrainConfig, metric: str) -> bool:
     """Return whether each evaluation of a run measures a metric.
 
-    `test/*` needs test images, `val/*` held-out images, and a probe's metric the probe.
+    `test/*` needs test images, `val/*` held-out images, and the metric of a probe needs the probe,
+    at each evaluation.
     """
     if any(metric in kind.metrics for kind in members(Probe)):
         probes = [probe for probe in config.probes if metric in type(probe).metrics]
@@ -103,7 +105,9 @@ def setting(config: TrainConfig, metric: str) -> str:
 
 
 def sample_size(config: TrainConfig, metric: str) -> int | None:
-    """Return the number of images if a metric is a share of images, such as an error, else None.
+    """Return the number of images that a metric counts, if it is a share such as an error.
+
+    The result is None for other metrics, and for validation folds of different sizes.
 
     Reports compute the sampling error of the metric from this number.
     """
@@ -147,9 +151,14 @@ def method(config: TrainConfig) -> str | None:
 
 
 def examples(config: TrainConfig, split: str) -> Sequence[str]:
-    """Return the file of each predicted image of a split, as CLASS/FILE.
+    """Return the file names, as CLASS/FILE, of the images of a split whose logits a run stores.
 
-    The result is empty for published datasets.
+    Args:
+        config: Configuration of the run.
+        split: `val` or `test`.
+
+    Returns:
+        One name per image, in the order of the logits; empty for published datasets.
     """
     facts = facts_of(config.data)
     if facts is None:

@@ -1,4 +1,4 @@
-"""lacks, observed: which metrics the run of a configuration records, and what to set for more."""
+"""lacks, observed: find the metrics that a run records, and the settings that more metrics need."""
 
 from dataclasses import replace
 

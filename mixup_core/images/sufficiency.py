@@ -67,7 +67,7 @@ class SufficiencyConfig(Checked):
 
 
 def infeasible(config: SufficiencyConfig) -> Iterator[RuleError]:
-    """Yield the reasons why the distances of a configuration cannot be measured."""
+    """Yield the reasons why the distances between images and mixed images cannot be measured."""
     data, info = config.data, described(config.data)
     if data.size_of_subset(info.num_train) > info.num_train:
         values = {"num_train": data.num_train, "images": info.num_train}

@@ -9,7 +9,7 @@ from mixup_core.tree.building import with_values
 
 
 def oracles(config: TrainConfig) -> dict[str, bool]:
-    """Return the `oracle` fields of a configuration, by dotted path.
+    """Return the fields that say whether test images are used for training, by dotted path.
 
     `data.oracle` is True if the run trains on test images, `objective.oracle` if its teacher does.
     """
@@ -28,7 +28,12 @@ def teacher_arm(config: TrainConfig) -> str | None:
 
 
 def taught(config: TrainConfig, key: str) -> TrainConfig:
-    """Return the configuration with the teacher's final stage key filled in."""
+    """Return the configuration with `objective.teacher_key` filled in.
+
+    Args:
+        config: Configuration of a run that has a teacher.
+        key: Stage key that names the teacher's state after its last epoch.
+    """
     return with_values(config, {"objective.teacher_key": key})
 
 

@@ -136,7 +136,10 @@ class TrainingState:
 
 @dataclass(kw_only=True, slots=True)
 class Training:
-    """A run of image training in progress (`mixup_core.problem.Process`)."""
+    """A run of image training in progress: an iterator of records, one per epoch.
+
+    The class implements the interface `mixup_core.problem.Process`.
+    """
 
     config: TrainConfig
     data: Splits
@@ -154,9 +157,9 @@ class Training:
         return (item for item in self.gradually() if isinstance(item, EpochRecord))
 
     def gradually(self) -> Iterator[EpochRecord | float]:
-        """Train the missing epochs; yield records, and progress after each step.
+        """Train the missing epochs; yield the record of each, and its progress after each step.
 
-        See `fit_gradually`.
+        The progress is the finished fraction of the epoch (see `fit_gradually`).
         """
         return fit_gradually(
             self.config, self.data, self.state, device=self.device, teacher=self.teacher
@@ -171,7 +174,7 @@ class Training:
         self.state.load_bytes(content, records)
 
     def predictions(self) -> bytes:
-        """Return the logits of validation and test images, serialised."""
+        """Return the logits of validation and test images after the last epoch, as bytes."""
         networks = self.state.networks()
         predictions = predict(self.config, self.data, networks, self.device, self.state.logits)
         return predictions.to_bytes()
@@ -180,7 +183,7 @@ class Training:
 def start(
     config: TrainConfig, data_root: Path | None, device: str, teacher: Teacher | None = None
 ) -> Training:
-    """Load the images of a run and return its process before the first epoch.
+    """Load the images of a run and return the run before its first epoch.
 
     All processes of a machine share one download and one decoding of the images.
     """

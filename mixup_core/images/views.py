@@ -26,8 +26,8 @@ def pair_classes(num_classes: int, seed: int | Seeds) -> Tensor:
         seed: Seed of the run; the pairing is drawn once per run.
 
     Returns:
-        Paired class by class, (classes,), int64. Classes are paired with each other: if b is the
-        class of a, then a is that of b.
+        Paired class by class, (classes,), int64. If class a is paired with b, then b is paired with
+        a.
 
     Raises:
         ValueError: If the number of classes is odd.
@@ -96,7 +96,10 @@ def draw_class_views(num_classes: int, shape: torch.Size, seed: int | Seeds) -> 
 
 
 class NormalisedPixels:
-    """Pooled images, stored as integers on a device; batches are normalised on access."""
+    """Images stored as integers on a device; batches are normalised on access.
+
+    The images are pooled: each square of pixels is replaced by its sum.
+    """
 
     def __init__(
         self,
@@ -229,6 +232,9 @@ class TrainingImages:
     def unaugmented(self, indices: Tensor) -> Tensor:
         """Return normalised images without augmentation and second view.
 
+        Args:
+            indices: Indices of the images, (images,), int64.
+
         Returns:
             (images, channels, height, width), float32.
         """
@@ -304,7 +310,7 @@ class EvaluationImages:
 
     @property
     def parts(self) -> list[slice]:
-        """Ranges of images that are evaluated together."""
+        """Slices of the images; the images of each slice are evaluated together."""
         step = images_per_batch(self._pixels.shape[1:].numel())
         return [slice(start, start + step) for start in range(0, len(self), step)]
 

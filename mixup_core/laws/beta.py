@@ -92,8 +92,8 @@ class Beta(Law):
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
         """Return P(low <= lam <= high) and E[lam 1(low <= lam <= high)].
 
-        With I(a, b) the probability of [low, high] under a Beta(a, b) law, the two values are
-        I(alpha, alpha) and I(alpha + 1, alpha) / 2.
+        1(...) is 1 if the condition holds, else 0. With I(a, b) the probability of [low, high]
+        under a Beta(a, b) law, the two values are I(alpha, alpha) and I(alpha + 1, alpha) / 2.
         """
         from scipy.special import betainc
 

@@ -75,8 +75,8 @@ class BetaAb(Law):
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
         """Return P(low <= lam <= high) and E[lam 1(low <= lam <= high)].
 
-        With I(a, b) the probability of [low, high] under a Beta(a, b) law, the two values are
-        I(a, b) and I(a + 1, b) a / (a + b).
+        1(...) is 1 if the condition holds, else 0. With I(a, b) the probability of [low, high]
+        under a Beta(a, b) law, the two values are I(a, b) and I(a + 1, b) a / (a + b).
         """
         from scipy.special import betainc
 

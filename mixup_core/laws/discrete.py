@@ -53,9 +53,9 @@ class Discrete(Law):
         return np.asarray(self.values)[np.searchsorted(steps, levels, side="left")]
 
     def has_nodes(self, count: int) -> bool:
-        """Return whether `count` equally weighted nodes (see `nodes`) represent the law exactly.
+        """Return whether `count` equally weighted values of lam represent the law exactly.
 
-        The answer is True if each probability is a multiple of 1 / count.
+        They do if each probability is a multiple of 1 / count. The values are those of `nodes`.
         """
         return all(abs(share * count - round(share * count)) < 1e-9 for share in self.shares)
 
@@ -93,7 +93,10 @@ class Discrete(Law):
         return math.fsum(share * float(entr(v) + entr(1 - v)) for v, share in pairs)
 
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
-        """Return the exact values of P(low <= lam <= high) and E[lam 1(low <= lam <= high)]."""
+        """Return the exact values of P(low <= lam <= high) and E[lam 1(low <= lam <= high)].
+
+        1(...) is 1 if the condition holds, else 0.
+        """
         pairs = zip(self.values, self.shares, strict=True)
         inside = [(v, share) for v, share in pairs if low <= v <= high]
         return math.fsum(share for _, share in inside), math.fsum(v * share for v, share in inside)

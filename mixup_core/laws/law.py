@@ -52,7 +52,7 @@ class Law(Checked, ABC):
         return self.quantiles(rng.random(shape))
 
     def nodes(self, count: int) -> "Floats":
-        """Return values of lam whose plain mean stands for the mean over the law: (count,).
+        """Return values of lam with which the mean over the law is computed: (count,).
 
         The values are the quantiles at (i + 1/2) / count (midpoint rule). The mean of f over them
         approximates E[f(lam)] with an error of O(1 / count^2), if f is smooth in the quantile
@@ -66,7 +66,7 @@ class Law(Checked, ABC):
         return self.quantiles(places)
 
     def nodes_of_pairs(self, count: int) -> "Floats":
-        """Return values of lam that represent the law in a mean over all ordered pairs of points.
+        """Return values of lam that represent the law in a mean over all ordered pairs of examples.
 
         Mixing a pair with weight 1 - lam equals mixing the reversed pair with lam. A symmetric law
         with an even count therefore needs only the `nodes` of at least 1/2: (count / 2,). Other
@@ -125,7 +125,7 @@ class Law(Checked, ABC):
         return float((entr(nodes) + entr(1 - nodes)).mean())
 
     def has_nodes(self, count: int) -> bool:
-        """Return whether `count` equally weighted nodes (see `nodes`) can represent the law."""
+        """Return whether `count` equally weighted values of lam (see `nodes`) represent the law."""
         del count
         return True
 
@@ -140,7 +140,10 @@ class Law(Checked, ABC):
         require(self.has_nodes(config.nodes), rule, config, "nodes", "law")
 
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
-        """Return P(low <= lam <= high) and E[lam 1(low <= lam <= high)]."""
+        """Return P(low <= lam <= high) and E[lam 1(low <= lam <= high)].
+
+        1(...) is 1 if the condition holds, else 0.
+        """
         nodes = self.nodes(_NODES)
         inside = (low <= nodes) & (nodes <= high)
         return float(inside.mean()), float((nodes * inside).mean())

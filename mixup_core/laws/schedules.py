@@ -2,7 +2,7 @@
 
 Each schedule has a class variable `tag`, its name in study files, and
 
-    last_change              first epoch (0-based) of the last law; 0 if the schedule is a formula
+    last_change              first epoch (0-based) of the last law; 0 if a formula gives the laws
     law_at(epoch, epochs)    law of a 0-based epoch in a run of `epochs` epochs
 """
 
@@ -20,7 +20,7 @@ from mixup_core.tree.limits import Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Phase:
-    """A law of the schedule `Phases`, and the epoch at which the next law begins."""
+    """One of the successive laws of a run, and the epoch at which the next law begins."""
 
     law: Law
     until: int | None = None
@@ -42,8 +42,9 @@ class Phases(Checked):
         """Check that every epoch has exactly one law.
 
         Raises:
-            RuleError: If the list is empty, a phase before the last has no `until`, the last phase
-                has an `until`, or `until` does not increase from phase to phase.
+            RuleError: If the list of phases (laws with their ends) is empty, a phase before the
+                last has no `until`, the last phase has an `until`, or `until` does not increase
+                from phase to phase.
         """
         require(len(self.phases) >= 1, "phases must not be empty", self, "phases")
         ends = [part.until if isinstance(part, Phase) else None for part in self.phases]
@@ -119,7 +120,8 @@ class _PowerRamp(Checked):
 class Easy(_PowerRamp):
     """Schedule from hard to easy examples: alpha falls from base ** high to base ** low.
 
-    With the defaults, alpha = 10^(1 - 2 u) after the fraction u of the epochs.
+    The law of each epoch is Beta(alpha, alpha); small alpha mixes little, which is easy. With
+    the defaults, alpha = 10^(1 - 2 u) after the fraction u of the epochs.
     """
 
     tag: ClassVar = "easy"
@@ -133,7 +135,8 @@ class Easy(_PowerRamp):
 class Hard(_PowerRamp):
     """Schedule from easy to hard examples: alpha grows from base ** low to base ** high.
 
-    With the defaults, alpha = 10^(2 u - 1) after the fraction u of the epochs.
+    The law of each epoch is Beta(alpha, alpha); large alpha mixes much, which is hard. With
+    the defaults, alpha = 10^(2 u - 1) after the fraction u of the epochs.
     """
 
     tag: ClassVar = "hard"
@@ -147,7 +150,8 @@ class Hard(_PowerRamp):
 class EasyHardEasy(_PowerRamp):
     """Schedule in which alpha grows until half of the epochs and falls again.
 
-    With the defaults, alpha = 10^(1 - 4 |u - 1/2|) after the fraction u of the epochs.
+    The law of each epoch is Beta(alpha, alpha); large alpha mixes much, which is hard. With
+    the defaults, alpha = 10^(1 - 4 |u - 1/2|) after the fraction u of the epochs.
     """
 
     tag: ClassVar = "easy-hard-easy"

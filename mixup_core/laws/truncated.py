@@ -63,7 +63,10 @@ class Truncated(Law):
         return f"Beta({self.alpha:g}, {self.alpha:g}) within [{self.low:g}, {self.high:g}]"
 
     def moments_within(self, low: float, high: float) -> tuple[float, float]:
-        """Return P(low <= lam <= high) and E[lam 1(low <= lam <= high)]."""
+        """Return P(low <= lam <= high) and E[lam 1(low <= lam <= high)].
+
+        1(...) is 1 if the condition holds, else 0.
+        """
         from scipy.special import betainc
 
         a = self.alpha

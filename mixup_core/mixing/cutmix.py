@@ -27,7 +27,10 @@ class CutMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a box per weight: (weights, 4), first row, end row, first column, end column."""
+        """Draw a box for each mixing weight lam: (weights, 4).
+
+        The values are first row, end row, first column and end column.
+        """
         import numpy as np
 
         from mixup_core.mixing.boxes import boxes, draw_centres, sides
@@ -37,7 +40,7 @@ class CutMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images, and the fraction of its own pixels that each image keeps."""
+        """Return the mixed images, and the share of pixels each keeps, its label weight."""
         from mixup_core.mixing.boxes import outside
         from mixup_core.mixing.masks import masked
 

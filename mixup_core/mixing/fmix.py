@@ -38,7 +38,10 @@ class FMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a mask for each weight, (weights, height, width); True keeps the image's pixel."""
+        """Draw a mask for each mixing weight lam, (weights, height, width).
+
+        True shows the image's own pixel, False the partner's.
+        """
         import numpy as np
 
         masks = np.empty((len(lam), *size), dtype=bool)

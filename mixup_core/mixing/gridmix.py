@@ -32,7 +32,7 @@ class GridMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw which cells are kept for each weight: (weights, cells, cells), bool."""
+        """Draw the grid cells to keep for each mixing weight lam: (weights, cells, cells), bool."""
         from mixup_core.mixing.cells import draw_kept
 
         del size
@@ -41,7 +41,7 @@ class GridMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images, and the fraction of its own pixels that each image keeps."""
+        """Return the mixed images, and the share of pixels each keeps, its label weight."""
         import torch
 
         from mixup_core.mixing.masks import masked

@@ -37,7 +37,10 @@ class Manifold(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a layer for each weight, (weights, 1); each batch uses its first weight's layer."""
+        """Draw a layer of the network for each mixing weight lam, (weights, 1).
+
+        A batch with several weights uses the layer of the first.
+        """
         import numpy as np
 
         del size
@@ -46,14 +49,17 @@ class Manifold(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the interpolated images, and lam; called only if the drawn layer is 0."""
+        """Return the interpolated images, and lam as the label weights.
+
+        Training calls this method only if the drawn layer is 0, the input of the network.
+        """
         from mixup_core.mixing.linear import mix
 
         del drawn
         return mix(own, beside, lam), lam
 
     def layer(self, drawn: "Tensor") -> int:
-        """Return the layer that was drawn for a batch."""
+        """Return the hidden layer that was drawn for a batch; 0 is the input of the network."""
         return int(drawn[0, 0])
 
     @property

@@ -69,7 +69,7 @@ class PuzzleMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw the number of blocks along a side of the image for each weight, (weights, 1).
+        """Draw the number of blocks along a side of the image for each mixing weight, (weights, 1).
 
         Raises:
             RuleError: If the height or the width of the images is odd.
@@ -84,7 +84,10 @@ class PuzzleMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images, and the mean of each mask; saliency is computed from pixels."""
+        """Return the mixed images, and the mean of each mask as label weight.
+
+        The saliency is computed from the pixels alone, without a network.
+        """
         import torch
 
         from mixup_core.mixing.saliency import fine_grained
@@ -95,7 +98,10 @@ class PuzzleMix(Operation):
     def mix_salient(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor", saliency: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images, and the mean of each mask as label weight."""
+        """Return the mixed images, and the mean of each mask as label weight.
+
+        The saliency is that of the network, given as an argument.
+        """
         import torch
 
         counts = drawn[:, 0].expand(len(own)).tolist()
@@ -185,6 +191,8 @@ class PuzzleMix(Operation):
         beside: "NDArray[np.float64]",
     ) -> "NDArray[np.float64]":
         """Return the mask of lowest cost, (count, count): 1 shows the image itself, 0 its partner.
+
+        The image is divided into count x count blocks.
 
         Args:
             lam: Weight of the image itself, ().

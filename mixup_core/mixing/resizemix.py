@@ -45,7 +45,10 @@ class ResizeMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a box per weight: (weights, 4), first row, end row, first column, end column."""
+        """Draw a box for each mixing weight lam: (weights, 4).
+
+        The values are first row, end row, first column and end column.
+        """
         from mixup_core.mixing.boxes import boxes, draw_centres, sides
 
         share = self.smallest + (self.largest - self.smallest) * (1 - lam)
@@ -54,7 +57,7 @@ class ResizeMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images, and the fraction of its own pixels that each image keeps."""
+        """Return the mixed images, and the share of pixels each keeps, its label weight."""
         import torch
 
         from mixup_core.mixing.boxes import outside

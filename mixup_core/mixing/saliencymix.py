@@ -26,7 +26,7 @@ class SaliencyMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Return the size of the box for each weight: (weights, 2), height and width in pixels.
+        """Return height and width of the box, in pixels, for each mixing weight lam: (weights, 2).
 
         `rng` is not used: saliency determines the position of the box.
         """
@@ -40,7 +40,7 @@ class SaliencyMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images, and the fraction of its own pixels that each image keeps."""
+        """Return the mixed images, and the share of pixels each keeps, its label weight."""
         import torch
 
         from mixup_core.mixing.boxes import outside

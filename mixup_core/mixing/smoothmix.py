@@ -43,7 +43,10 @@ class SmoothMix(Operation):
     def draw(
         self, lam: "NDArray[np.float64]", size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any]":
-        """Draw a spot for each weight: (weights, 3), row and column of its centre, and sigma."""
+        """Draw a round spot for each mixing weight lam: (weights, 3).
+
+        The values are row and column of the spot's centre, and its width sigma.
+        """
         import numpy as np
 
         from mixup_core.mixing.boxes import draw_centres
@@ -54,7 +57,7 @@ class SmoothMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images, and the mean weight of each image's own pixels."""
+        """Return the mixed images, and each image's mean weight over its pixels as label weight."""
         import torch
 
         from mixup_core.mixing.masks import masked

@@ -59,7 +59,9 @@ class Augmentation(Checked, ABC):
         return None
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return raw pixels after the change, of any type, on the same scale of brightness.
+        """Return the raw pixels of a batch after the augmentation.
+
+        The type of the result is free; the scale of brightness must be that of `pixels`.
 
         Training calls this method for each batch, before the pixels are normalised.
 
@@ -72,7 +74,7 @@ class Augmentation(Checked, ABC):
         return pixels
 
     def on_images(self, images: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return normalised images after the change.
+        """Return the normalised images of a batch after the augmentation.
 
         Training calls this method for each batch, after `on_pixels` and normalisation.
 

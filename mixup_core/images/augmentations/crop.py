@@ -26,7 +26,7 @@ class Crop(Augmentation):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw first row and column of each crop, and 1 to mirror it or 0: (*shape, 3)."""
+        """Draw first row, first column and mirroring (1 or 0) of each image's crop: (*shape, 3)."""
         del size
         return draw_moves(shape, rng, mirrors=self.mirrors)
 

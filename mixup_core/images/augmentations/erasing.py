@@ -39,7 +39,7 @@ class Erasing(Augmentation):
     """Kind of padding of the crop."""
 
     def check(self) -> None:
-        """Check that `least_area` is not above `greatest_area`.
+        """Check the limits of the erased area: `least_area` must not be above `greatest_area`.
 
         Raises:
             RuleError: If `least_area` is greater.
@@ -51,7 +51,8 @@ class Erasing(Augmentation):
     ) -> "NDArray[Any] | None":
         """Draw crop, mirroring and erased window of each image: (*shape, 7).
 
-        The window of an image that is not erased is empty.
+        The values are first row and first column of the crop, 1 to mirror it or 0, and first row,
+        end row, first column and end column of the window, which is empty if nothing is erased.
         """
         import numpy as np
 
@@ -64,7 +65,7 @@ class Erasing(Augmentation):
         return np.concatenate([moves, windows * is_erased[..., None]], axis=-1)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return the pixels after the augmentation `before`."""
+        """Return the pixels after the crop and mirroring that the field `before` selects."""
         return pixels if self.before == "none" else moved(pixels, drawn[:, :3], self.border)
 
     def on_images(self, images: "Tensor", drawn: "Tensor") -> "Tensor":

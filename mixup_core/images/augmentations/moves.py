@@ -16,7 +16,10 @@ Border = Literal["black", "reflect"]
 def draw_moves(
     shape: tuple[int, ...], rng: "np.random.Generator", *, mirrors: bool
 ) -> "NDArray[np.int64]":
-    """Draw the crop position and mirroring of each image, uniformly, for `moved`: (*shape, 3).
+    """Draw a uniformly random crop position and mirroring of each image: (*shape, 3).
+
+    The values are first row and first column of the crop, and 1 to mirror it or 0; the function
+    `moved` applies them.
 
     Args:
         shape: Shape of the images to draw for: (2, images) for images and their partners.

@@ -59,7 +59,11 @@ class RandAugment(Augmentation):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw crop, mirroring, transformations and signs of each image: (*shape, 3 + 2 number)."""
+        """Draw crop, mirroring, transformations and signs of each image: (*shape, 3 + 2 number).
+
+        The field `number` is the number of transformations of an image; each has a sign, 1 or -1,
+        which is its direction.
+        """
         import numpy as np
 
         del size
@@ -69,10 +73,10 @@ class RandAugment(Augmentation):
         return np.concatenate([moves, chosen, signs], axis=-1)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return the transformed pixels, without reading a value from their device.
+        """Return the images after crop, mirroring and transformations.
 
-        For rotations and shears, torchvision copies a few numbers to the GPU and waits for the
-        copy.
+        The method reads no value from the device of the pixels. For rotations and shears,
+        torchvision copies a few numbers to the GPU and waits for the copy.
         """
         import torch
 
@@ -96,11 +100,13 @@ class RandAugment(Augmentation):
 def transformations(
     magnitude: int, sign: int, size: tuple[int, ...]
 ) -> "Mapping[str, Callable[[Tensor], Tensor]]":
-    """Return the transformations by name: functions of (batch, channels, height, width), uint8.
+    """Return the transformations of RandAugment by name, such as `rotate`, without `identity`.
+
+    Each is a function from images to images, (batch, channels, height, width), uint8.
 
     Args:
-        magnitude: From 0 to `GREATEST`.
-        sign: 1 or -1, the direction of transformations that have one.
+        magnitude: Strength of the transformations, from 0 to `GREATEST`.
+        sign: 1 or -1: direction of a transformation, such as a rotation to the left or right.
         size: Height and width of the images.
     """
     import math

@@ -34,7 +34,7 @@ class RandomResizedCrop(Augmentation):
     """True: mirror with probability 1/2."""
 
     def check(self) -> None:
-        """Check that `least_area` is not above `greatest_area`.
+        """Check the limits of the window's area: `least_area` must not be above `greatest_area`.
 
         Raises:
             RuleError: If `least_area` is greater.
@@ -44,7 +44,10 @@ class RandomResizedCrop(Augmentation):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw a window of each image (4 values), and 1 to mirror it or 0: (*shape, 5)."""
+        """Draw a window of each image, and 1 to mirror it or 0: (*shape, 5).
+
+        The window is first row, end row, first column and end column.
+        """
         import numpy as np
 
         from mixup_core.images.augmentations.windows import draw_windows

@@ -4,7 +4,7 @@ Each kind of average is a dataclass with a `tag`, its fields, and
 
     of(network)    the average of a network's weights, to be updated after each step
 
-The file is imported whenever a study is read, so import torch inside the methods.
+This file is imported whenever a study is read, so import torch inside the methods.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Ema(Checked):
     """Weight of the old average in each step."""
 
     def of(self, network: "nn.Module") -> "AveragedModel":
-        """Return an `Average` of a network; until its first update, it equals the network."""
+        """Return a moving average of a network's weights; at first, it is a copy of the network."""
         from mixup_core.images.average import Average
 
         return Average(network, self.decay)

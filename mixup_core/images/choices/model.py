@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Model(Checked, ABC):
     """Base class of networks, selected by name in study files.
 
-    The file is imported whenever a study is read, so import torch inside the methods.
+    The file of a model is imported whenever a study is read, so import torch inside the methods.
     """
 
     __slots__ = ()
@@ -37,9 +37,9 @@ class Model(Checked, ABC):
         return 0
 
     def prepared(self, folder: "Path") -> Self:
-        """Return the model with absolute paths and digests of its files; unchanged by default.
+        """Return the model with absolute paths and digests of its files, such as weights.
 
-        This method is called when a study is read.
+        This method is called when a study is read. By default it returns the model unchanged.
 
         Args:
             folder: Folder of the study file, to which relative paths refer.
@@ -56,7 +56,10 @@ class Model(Checked, ABC):
 
     @property
     def scale(self) -> float:
-        """Number of channels divided by their usual number; enters a bound of a run's memory."""
+        """Width of the network: its number of channels divided by the usual number.
+
+        It enters an upper bound of a run's memory.
+        """
         return 1.0
 
     def num_wide_weights(self, inputs: int) -> int:

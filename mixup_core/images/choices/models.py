@@ -174,7 +174,13 @@ class Mlp(_Uniform):
         return 2 if self.hidden is None else len(self.hidden)
 
     def num_wide_weights(self, inputs: int) -> int:
-        """Return the number of weights up to the last hidden layer; 0 for the default sizes."""
+        """Return the number of weights up to the last hidden layer; 0 for the default sizes.
+
+        The number enters an upper bound of a run's memory.
+
+        Args:
+            inputs: Number of values of an image: channels times pixels.
+        """
         sizes = (inputs, *(self.hidden or ()))
         return sum(before * after for before, after in itertools.pairwise(sizes))
 

@@ -27,7 +27,8 @@ Rate = Annotated[float, Range(0, MAX_RATE, "(]")]
 class Optimizer(Checked, ABC):
     """Base class of the settings of an optimizer; study files select a subclass by its name.
 
-    The file is imported whenever a study is read, so import torch inside the methods.
+    The file of an optimizer is imported whenever a study is read, so import torch inside the
+    methods.
     """
 
     catalogue: ClassVar[Catalogue["Optimizer"]] = Catalogue("optimizer")
@@ -73,7 +74,11 @@ class Decaying(Optimizer):
         require(has_any, rule, self, "decayed", "weight_decay")
 
     def groups(self, parameters: "Iterable[nn.Parameter]") -> "Iterable[Any]":
-        """Return the parameters for PyTorch's optimizer; `decayed: weights` makes two groups."""
+        """Return the parameters in the form that PyTorch's optimizers accept.
+
+        With `decayed: weights` there are two groups: parameters of at least two dimensions, which
+        have weight decay, and all others, which have none.
+        """
         if self.decayed == "all":
             return parameters
         every = list(parameters)

@@ -3,8 +3,10 @@
 Each schedule is a dataclass with a `tag`, its fields, and
 
     warm_up                                   epochs of warm-up, before the schedule itself
-    factor(step, steps_per_epoch, epochs)     factor of the learning rate at a step
-    in_epoch(epoch, epochs)                   values that decide the factors of an epoch, for keys
+    factor(step, steps_per_epoch, epochs)     number that multiplies the learning rate at a step
+    in_epoch(epoch, epochs)                   values that decide the factors of an epoch
+
+The values of `in_epoch` enter the keys by which results are stored.
 """
 
 import math
@@ -30,7 +32,7 @@ class Constant:
         return 1.0
 
     def in_epoch(self, epoch: int, epochs: int) -> Any:
-        """Return None: all factors are 1, so the schedule does not enter keys."""
+        """Return None: a constant rate adds nothing to the keys by which results are stored."""
         del epoch, epochs
 
 
@@ -84,7 +86,7 @@ class WarmUp(_WarmedUp):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cosine(_WarmedUp):
-    """Cosine schedule from 1 to `end`, updated at each step.
+    """Cosine schedule: the factor of the learning rate falls from 1 to `end`, at each step.
 
         end + (1 - end) (1 + cos(pi step / steps)) / 2
 

@@ -70,7 +70,10 @@ PUBLISHED.add(
 
 
 class View(Mapping[str, V]):
-    """Read-only mapping from dataset names to one property of each dataset, also for plugins."""
+    """Read-only mapping from names of datasets to one property of each, such as its title.
+
+    Datasets that plugins define are included.
+    """
 
     def __init__(self, of: Callable[[Dataset], V | None], own: Mapping[str, V]) -> None:
         """Create the mapping.

@@ -83,7 +83,8 @@ class Splits:
     def normalised(self, data: DataConfig) -> "Splits":
         """Return the splits with the mean and standard deviation by which they are normalised.
 
-        `normalise: measured` computes them from the training images; `given` changes nothing.
+        `data.normalise: measured` computes them from the training images; `given` keeps those in
+        `info`, the facts about the dataset.
         """
         if data.normalise == "given":
             return self
@@ -91,7 +92,7 @@ class Splits:
         return replace(self, info=replace(self.info, mean=mean, std=std))
 
     def pooled(self, pool: int) -> "Splits":
-        """Return the splits with pooled images (`Images.pooled`)."""
+        """Return the splits with each square of `pool` x `pool` pixels replaced by its sum."""
         return replace(
             self,
             train=self.train.pooled(pool),

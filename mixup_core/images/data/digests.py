@@ -53,7 +53,7 @@ class KnownDigests:
             self._known = known if isinstance(known, dict) else {}
 
     def of(self, entry: os.DirEntry[str] | Path) -> str:
-        """Return the sha256 of a file.
+        """Return the sha256 of a file, from the cache if the file is unchanged.
 
         Raises:
             DataError: If the file cannot be read.

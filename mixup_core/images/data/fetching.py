@@ -59,7 +59,7 @@ def data_root() -> Path:
 
 
 def statuses(root: Path) -> tuple[DataSet, ...]:
-    """Return each dataset of the catalogue with its location, without opening a file."""
+    """Return location, size and presence on this machine of each dataset; no file is opened."""
     return tuple(
         DataSet(
             name=name,

@@ -43,7 +43,11 @@ class FileFault:
         return cls(name=file.relative_to(folder).as_posix(), text=text)
 
     def line(self, folder: Path) -> str:
-        """Return one line that names the file and the fault."""
+        """Return one line that names the file and its fault.
+
+        Args:
+            folder: The image-folder.
+        """
         return printable(f"{folder / self.name}: {self.text}")
 
 
@@ -56,7 +60,12 @@ class FileFaultsError(DataError):
 
 
 def all_lines(folder: Path, faults: Iterable[FileFault]) -> list[str]:
-    """Return one line for each file that cannot be used."""
+    """Return one line for each file of an image-folder that cannot be used.
+
+    Args:
+        folder: The image-folder.
+        faults: Files of the folder that cannot be used.
+    """
     return [fault.line(folder) for fault in faults]
 
 

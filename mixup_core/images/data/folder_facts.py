@@ -141,16 +141,16 @@ class Examined:
 
     @property
     def number(self) -> int:
-        """Number of faults, in files and in folders."""
+        """Number of faults found in the image-folder, in its files and in its subfolders."""
         return len(self.faults) + len(self.of_layout)
 
     @property
     def can_skip(self) -> bool:
-        """True if some files cannot be used, so that `data.skip` could leave them out."""
+        """True if some files of the image-folder cannot be used; `data.skip` can leave them out."""
         return any(fault.text != EMPTY_CLASS for fault in self.faults)
 
     def lines(self, *, names_all: bool) -> list[str]:
-        """Return lines of text that describe the faults.
+        """Return lines of text that describe the faults of the image-folder.
 
         Args:
             names_all: True: one line per file. False: many files with the same fault share a line.
@@ -160,10 +160,12 @@ class Examined:
 
 
 def examine(folder: Path, size: int, layout: Layout) -> Examined:
-    """Decode every image of a folder; return faults, and test images that copy training images.
+    """Decode every image of an image-folder; return its faults and near copies.
+
+    A near copy is a test image that looks like a training image.
 
     Args:
-        folder: The folder.
+        folder: The image-folder.
         size: Side to which images will be resized, in pixels.
         layout: Decides which files are images to use.
     """
@@ -202,10 +204,12 @@ def examine(folder: Path, size: int, layout: Layout) -> Examined:
 
 
 def file_faults(folder: Path, layout: Layout, splits: Sequence[SplitName]) -> list[FileFault]:
-    """Return a fault for each file that cannot be used, judged by names and file headers.
+    """Return a fault for each file of an image-folder that cannot be used.
+
+    Only names and file headers are read; no image is decoded.
 
     Args:
-        folder: The folder.
+        folder: The image-folder.
         layout: Decides which files are images to use.
         splits: Splits to check. A split whose folder cannot be listed gives no faults.
     """

@@ -35,11 +35,11 @@ class Layout:
 
     @classmethod
     def of(cls, data: DataConfig) -> Self:
-        """Return the layout that a configuration sets."""
+        """Return the layout that the fields `test_folder` and `skip` of a configuration set."""
         return cls(test_folder=data.test_folder or "test", skip=data.skip or ())
 
     def place(self, split: SplitName) -> str:
-        """Return the name of the folder that contains a split."""
+        """Return the subfolder with the images of a split: `train`, or the test folder's name."""
         return self.test_folder if split == "test" else split
 
     def has(self, name: str) -> bool:
@@ -241,13 +241,16 @@ def class_files_and_faults(
 
 
 def unused_folders(folder: Path, layout: Layout) -> list[str]:
-    """Return the names of folders that no run reads: all but `train/` and the test folder."""
+    """Return the names of an image-folder's subfolders that no run reads.
+
+    These are all except `train/`, the test folder, and those that `data.skip` leaves out.
+    """
     names = [entry.name for entry in _entries(folder) if entry.is_dir() and layout.has(entry.name)]
     return [name for name in names if name not in {"train", layout.test_folder}]
 
 
 def spell_unused(names: Iterable[str]) -> str:
-    """Return a note for the user that lists folders which no run reads."""
+    """Return a note for the user that lists subfolders of an image-folder which no run reads."""
     listed = ", ".join(f"{printable(name)}/" for name in names)
     return f"folders not used: {listed}; for validation, data.val_size holds out images of train/"
 

@@ -79,8 +79,8 @@ def load_mapped(data: DataConfig, root: Path | None = None) -> Splits:
 def load_once(data: DataConfig, root: Path | None = None) -> Splits:
     """Load a dataset as `load_mapped` does; download it first if it is missing.
 
-    The last two datasets are cached, because a process executes many runs in turn. If several
-    processes of a machine need the download, one makes it and the others wait.
+    The two datasets loaded last stay in memory, because a process executes many runs in turn. If
+    several processes of a machine need the download, one makes it and the others wait.
 
     Args:
         data: The dataset. Fields that apply after loading are ignored (`DataConfig.as_loaded`).

@@ -35,7 +35,10 @@ from mixup_core.store.notes import filled
 
 
 class ImageData:
-    """Implements `mixup_core.problem.DataNeeds` for image datasets."""
+    """Finds, downloads, describes and checks the image datasets that runs need.
+
+    The class implements the interface `mixup_core.problem.DataNeeds`.
+    """
 
     def __init__(self) -> None:
         """Start with empty caches."""
@@ -48,17 +51,20 @@ class ImageData:
         return data_root()
 
     def sets(self) -> tuple[DataSet, ...]:
-        """Return all published datasets and whether they are on this machine."""
+        """Return all datasets that `fetch` can download or that come with a package.
+
+        Each is a `DataSet`, which also says whether the dataset is on this machine.
+        """
         return statuses(data_root())
 
     def fetch(self, name: str) -> str:
-        """Download a dataset (`mixup_core.images.data.fetching.fetch`)."""
+        """Download a dataset unless it is on this machine; return a text that names the source."""
         return fetch(name, data_root())
 
     def prepare(self, config: TrainConfig, folder: Path) -> TrainConfig:
-        """Return the configuration with the digests of its folder and pretrained weights filled in.
+        """Return the configuration with digests of image-folder and pretrained weights filled in.
 
-        Each folder is read once.
+        Each image-folder is read once.
 
         Raises:
             DataError: If the folder cannot be read. A later call with the same data raises the
@@ -81,16 +87,21 @@ class ImageData:
         return replace(config, data=found)
 
     def recall(self, known: Callable[[], KnownData], *, only: bool) -> None:
-        """Let `prepare` use a store's facts about folders that are not on this machine.
+        """Let `prepare` use a store's facts about image-folders that are not on this machine.
+
+        A store keeps the facts about the image-folders of its results.
 
         Args:
-            known: Returns the facts of the store.
-            only: True: use these facts even for folders that are on this machine.
+            known: Reads the facts from the store.
+            only: True: use these facts even for image-folders that are on this machine.
         """
         self._known, self._looks_here = known, not only
 
     def facts(self, config: TrainConfig) -> Mapping[str, Mapping[str, Any]]:
-        """Return the `FolderFacts` of an image-folder by its digest, as JSON for the store."""
+        """Return the facts about a configuration's image-folder, as JSON, for the store to keep.
+
+        The key is the digest of the folder. The result is empty for other datasets.
+        """
         facts = facts_of(config.data)
         return {} if facts is None else {facts.digest: dataclasses.asdict(facts)}
 
@@ -177,7 +188,11 @@ class ImageData:
             load_mapped(replace(data, fold=0) if is_open else data)
 
     def checksums(self, config: TrainConfig) -> Mapping[str, Mapping[str, str]]:
-        """Return checksums by dataset and file, for provenance."""
+        """Return the sha256 of the files that a run loads, by name of the dataset and of the file.
+
+        They are stored with the results, to show which data were used. An image-folder has one
+        digest for all files. The result is empty if files of another dataset are missing.
+        """
         data = config.data
         if data.folder is not None and not Path(data.folder).exists():
             return {data.name: {f"{Path(data.folder).name}/": str(data.digest)}}
@@ -191,7 +206,10 @@ def _model(config: Any) -> Model | None:
 
 
 def described(data: DataConfig) -> DatasetInfo:
-    """Return the facts about a dataset; an image-folder with a digest is scanned only once."""
+    """Return the sizes, classes and other facts about the dataset of a configuration.
+
+    An image-folder with a digest is scanned only once.
+    """
     if data.digest is None:
         return describe(data)
     facts = facts_of(data)
@@ -375,14 +393,15 @@ def _recalled(placed: DataConfig, known: KnownData) -> DataConfig | None:
 def num_available(data: DataConfig, info: DatasetInfo) -> int:
     """Return the number of images from which a subset is drawn.
 
-    Test images count for an oracle. The result is below 1 if all images are held out.
+    Test images count if the run trains on them (`data.oracle`). The result is below 1 if all images
+    are held out.
     """
     held_out = data.num_held_out(info.num_train)
     return info.num_train - held_out + (info.num_test if data.oracle else 0)
 
 
 def memory(config: TrainConfig) -> dict[str, int]:
-    """Return the size of the images that all processes of a machine share, by dataset name."""
+    """Return the size in bytes of the images that a machine's processes share, by dataset name."""
     return {config.data.name: described(config.data).num_bytes}
 
 

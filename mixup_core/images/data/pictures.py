@@ -33,7 +33,10 @@ than 500 MB: Pillow needs 4 bytes per pixel and two copies.
 
 
 def picture_reader() -> str:
-    """Return the versions of Pillow and of this module's decoding, for the keys of caches."""
+    """Return a text with the versions of Pillow and of this module's decoding.
+
+    Cached results of decoding are used only if this text is the same.
+    """
     return f"{version('pillow')} {_READING}"
 
 

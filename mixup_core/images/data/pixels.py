@@ -76,7 +76,7 @@ class Images:
         return Images(pixels=torch.cat(parts), labels=self.labels)
 
     def pooled(self, pool: int) -> "Images":
-        """Return the images with each square of pixels replaced by its sum.
+        """Return the images with each square of `pool` x `pool` pixels replaced by its sum.
 
         Args:
             pool: Side of the squares; must divide height and width, and equal the present value if

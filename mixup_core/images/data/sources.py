@@ -28,7 +28,10 @@ def download(url: str, to: Path) -> None:
 
 
 def downloaded(urls: Mapping[str, str], root: Path) -> Sources:
-    """Return the download of files that need no unpacking, and advice for the case that it fails.
+    """Return a function that downloads files without unpacking, and advice if it fails.
+
+    The result is a mapping from the URLs, joined by commas, to the function, and the advice. The
+    function gets the folder into which it downloads.
 
     Args:
         urls: URLs by path below the root.
@@ -44,11 +47,14 @@ def downloaded(urls: Mapping[str, str], root: Path) -> Sources:
 
 
 def unpacked_archive(url: str, filename: str, md5: str, root: Path) -> Sources:
-    """Return the sources of files in a tar archive: the user's copy in `root`, then a URL.
+    """Return functions that unpack a dataset's tar archive, and advice if all of them fail.
+
+    The functions are given by source: the user's copy in `root` if there is one, then a
+    download from the URL. Each function gets the folder into which it unpacks.
 
     Args:
         url: URL of the archive.
-        filename: Name of the archive in the root.
+        filename: Name of the archive in `root`.
         md5: Digest of the archive.
         root: Folder in which a user can put the archive.
     """

@@ -37,7 +37,7 @@ class AllPairs(Objective):
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the mean loss of all pairs, computed in one forward pass."""
+        """Return the mean loss of all ordered pairs of a batch, computed in one forward pass."""
         from mixup_core.mixing.linear import mix
 
         if batch.unmixed is None:

@@ -53,7 +53,7 @@ class Filter(Guided):
     """
 
     def check(self) -> None:
-        """Check that `stop` is not below `warm_up`.
+        """Check that filtering does not end before it begins: `warm_up <= stop`.
 
         Raises:
             RuleError: If `stop` is smaller.
@@ -74,7 +74,10 @@ class Filter(Guided):
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the loss of the kept images, the fraction kept, and that with r <= threshold.
+        """Return the loss of the kept images, and two fractions of the batch.
+
+        The fractions are those of the kept images and of the images with r <= threshold, where r is
+        the loss of the teacher minus the loss of the student.
 
         Raises:
             ValueError: If there is no teacher.
@@ -98,5 +101,8 @@ class Filter(Guided):
         )
 
     def floor(self, mixed_floor: float) -> float | None:
-        """Return the infimum over all classifiers of the mean objective; known only for `all`."""
+        """Return the infimum over all classifiers of the mean objective.
+
+        It is known only if no image is filtered out (`keep: all`), otherwise None.
+        """
         return mixed_floor if self.keep == "all" else None

@@ -26,5 +26,5 @@ class Plain(Objective):
         return Minimised(loss=batch.losses(batch.logits(student), loss).mean())
 
     def floor(self, mixed_floor: float) -> float | None:
-        """Return the infimum over all classifiers of the mean objective: `mixed_floor`."""
+        """Return `mixed_floor`, since the objective is the mean loss of the mixed images."""
         return mixed_floor

@@ -61,7 +61,7 @@ class RegMixup(Objective):
     def floor(self, mixed_floor: float) -> float | None:
         """Return the infimum over all classifiers of the mean objective.
 
-        It is eta times `mixed_floor`, since the loss of unmixed images can reach 0; half of it for
-        `mean`.
+        It is eta times `mixed_floor`, the infimum for the mixed images, since the loss of unmixed
+        images can reach 0. With `reduction: mean` it is half of this.
         """
         return self.eta * mixed_floor / (2 if self.reduction == "mean" else 1)

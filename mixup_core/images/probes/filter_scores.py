@@ -42,7 +42,7 @@ class FilterScores(Probe):
     }
 
     def lacks(self, config: Any, metric: str) -> str | None:
-        """Return a message if the configuration has no teacher, which r needs; else None."""
+        """Return a message if the run has no teacher, which this probe needs; else None."""
         del metric
         has_teacher = getattr(config.objective, "teacher", None) is not None
         return None if has_teacher else "the run has no teacher; set objective to filter"

@@ -35,7 +35,9 @@ class GradientNorm(Probe):
 
 
 def gradient_of(subject: "Subject", draw: int = 0) -> "list[Tensor]":
-    """Return the gradient of the objective over all images, in float64, one tensor per parameter.
+    """Return the gradient of the epoch's objective, averaged over all mixed training images.
+
+    The result has one float64 tensor for each parameter of the network.
 
     Args:
         subject: The network and its images.
@@ -56,7 +58,7 @@ def gradient_of(subject: "Subject", draw: int = 0) -> "list[Tensor]":
 
 
 def norm_of(parts: "list[Tensor]") -> float:
-    """Return the Euclidean norm of all tensors together; the device is read only once."""
+    """Return the Euclidean norm of some tensors together, reading their device only once."""
     import torch
 
     return math.sqrt(sum(torch.stack([part.square().sum() for part in parts]).tolist()))

@@ -82,7 +82,7 @@ class OutsideImages(Probe):
 
 
 def of_no_class(pixels: "Tensor", kind: str) -> "Tensor":
-    """Make as many images of no class as there are test images, in the same shape.
+    """Make images that belong to no class, as many as there are test images, in the same shape.
 
     Args:
         pixels: Normalised test images, (images, channels, height, width).
@@ -106,7 +106,10 @@ def of_no_class(pixels: "Tensor", kind: str) -> "Tensor":
 
 
 def area_above(own: "Tensor", others: "Tensor") -> "Tensor":
-    """Return the probability that a value of `own` exceeds a value of `others`; ties count half."""
+    """Return the probability that a random value of `own` exceeds one of `others` (AUROC).
+
+    Equal values count half.
+    """
     import torch
 
     ordered = others.sort().values

@@ -45,11 +45,16 @@ class Subject:
 
     @property
     def how(self) -> Epoch:
-        """Settings of the finished epoch."""
+        """Training settings of the finished epoch: mixing law, operation, objective."""
         return self.config.in_epoch(self.epoch)
 
     def logits(self, images: Tensor, hidden: HiddenMix | None = None) -> Tensor:
-        """Return the network's logits of some images, float32."""
+        """Return the network's logits of some images, (images, classes), float32.
+
+        Args:
+            images: (images, channels, height, width), float32.
+            hidden: Mixing at a hidden layer; None: the network mixes nothing.
+        """
         return forward(self.network, images, hidden, precision=self.config.precision)
 
     def outputs(self, gamma: float | None = None) -> tuple[Tensor, Tensor]:

@@ -50,7 +50,9 @@ class _ViewsError(Probe):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MultiViewError(_ViewsError):
-    """Error on the training images with both views, weighted by newly drawn gamma as in training.
+    """Error on the training images with both views.
+
+    The weights of the views, gamma and 1 - gamma, are drawn anew as in training.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, for the views.
     """
@@ -63,7 +65,10 @@ class MultiViewError(_ViewsError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpuriousError(_ViewsError):
-    """Training error with the paired class's view alone, [0, x']; low if the network uses it."""
+    """Training error with only the second view x', an image of the paired class: [0, x'].
+
+    It is low if the network uses this view.
+    """
 
     tag: ClassVar = "spurious-error"
     metrics: ClassVar = {
@@ -74,7 +79,10 @@ class SpuriousError(_ViewsError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrueError(_ViewsError):
-    """Training error with the image's own view alone, [x, 0]; low if the network uses that view."""
+    """Training error with only the first view, the image x itself: [x, 0].
+
+    It is low if the network uses this view.
+    """
 
     tag: ClassVar = "true-error"
     metrics: ClassVar = {

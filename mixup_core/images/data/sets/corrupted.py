@@ -53,11 +53,15 @@ class CorruptedSet:
     """
 
     def files(self) -> tuple[str, ...]:
-        """Return the paths of the archive's files below the root."""
+        """Return the paths of the unpacked files, relative to the folder of datasets."""
         return tuple(f"{self.folder}/{name}.npy" for name in (*CORRUPTIONS, "labels"))
 
     def sources(self, root: Path) -> Sources:
-        """Return the functions that download and unpack the archive."""
+        """Return functions that download and unpack the archive, and advice if all of them fail.
+
+        Args:
+            root: Folder of datasets, in which a user can put the archive.
+        """
         return unpacked_archive(self.url, f"{self.folder}.tar", self.md5, root)
 
 

@@ -51,7 +51,9 @@ def read_labels(folder: Path, root: Path, split: SplitName) -> "NDArray[np.int64
 
 
 def of_mirrors(folder: Path, mirrors: list[str]) -> dict[str, Callable[[Path], None]]:
-    """Return a function for each mirror that downloads its four archives and unpacks them.
+    """Return functions that download a dataset of four idx files and unpack them, by mirror URL.
+
+    Each function gets a staging folder, in which the dataset is prepared.
 
     Args:
         folder: Folder of the unpacked files, relative to the staging folder.
