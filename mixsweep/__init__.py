@@ -83,7 +83,7 @@ class Results:
 
     @cached_property
     def arms(self) -> "pd.DataFrame":
-        """One row per arm, with the columns of `table.csv`: mean, interval, paired difference."""
+        """DataFrame of one row per arm, as in `table.csv`: mean, interval, paired difference."""
         from reports.tables.frames import arms_frame
 
         return arms_frame(self.study, self.stored)
@@ -99,14 +99,14 @@ class Results:
 
     @cached_property
     def runs(self) -> "pd.DataFrame":
-        """One row per run, with the columns of `runs.csv`: arm, seed, outcome, metrics."""
+        """DataFrame of one row per run, as in `runs.csv`: arm, seed, outcome, metrics."""
         from reports.tables.frames import runs_frame
 
         return runs_frame(self.study, self.stored)
 
     @cached_property
     def classes(self) -> "pd.DataFrame":
-        """One row per class and arm, with the columns of `classes.csv`: error and interval."""
+        """DataFrame of one row per class and arm, as in `classes.csv`: test error, interval."""
         from reports.tables.frames import classes_frame
 
         read = partial(read_predictions, store=self._store)
@@ -114,16 +114,17 @@ class Results:
 
     @cached_property
     def epochs(self) -> "pd.DataFrame":
-        """One row per run and stored epoch, with a column for every metric."""
+        """DataFrame of one row per run and stored epoch, with a column for every metric."""
         from reports.tables.frames import epochs_frame
 
         return epochs_frame(self.study, self.stored)
 
     @cached_property
     def predictions(self) -> "pd.DataFrame":
-        """One row per finished run and image of the validation or test split.
+        """DataFrame of one row per finished run and image of the validation or test split.
 
-        The columns are split, index of the image, label, and logits.
+        Runs that average their weights have a second row per image, for the averaged weights.
+        Columns include arm, seed, split, weights, index of the image, label, and logits.
         """
         import pandas as pd
 

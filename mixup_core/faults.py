@@ -55,7 +55,9 @@ _DEVICE = (
 def fault_of(error: BaseException | str) -> Fault | None:
     """Return the kind of fault that an error is, by its type or message; None if it is no fault.
 
-    After a fault of kind `device` or `kernel`, this process can no longer use the device.
+    The kinds are `memory` (an allocation failed), `kernel` (a kernel rejected its input) and
+    `device` (a faulty device or driver). After a fault of kind `device` or `kernel`, this process
+    can no longer use the device.
     """
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return "memory"

@@ -25,8 +25,9 @@ def run_key(config: Config) -> str:
     """Return the name of a run: a hash of everything in its configuration that changes its numbers.
 
     Returns:
-        32 hexadecimal digits. They depend on `NUMERICS_VERSION` and `Keying.numerics`, but not on
-        the location of the data, the device, the number of threads or the study's name.
+        32 hexadecimal digits. They depend on the versions of the computations (`NUMERICS_VERSION`
+        for all problems, `Keying.numerics` for one), but not on the location of the data, the
+        device, the number of threads or the study's name.
 
     Raises:
         RuleError: If a field is set, but not the field that replaces it in keys
@@ -36,12 +37,13 @@ def run_key(config: Config) -> str:
 
 
 def stage_key(config: Config, epoch: int) -> str:
-    """Return the name of a run's first `epoch` epochs; equal names mean equal results so far.
+    """Return the name of a run's first `epoch` epochs; equal names mean equal results of these.
 
-    Every field of the configuration enters each stage key, unless the problem's `Keying` lists the
-    path of the field. Settings that change from epoch to epoch enter epoch by epoch
-    (`Keying.of_epoch`): a run that mixes for 10 epochs and one that mixes for 20 have equal keys up
-    to epoch 10. The total number of epochs enters only if the settings of an epoch depend on it.
+    Every field of the configuration enters each stage key, unless the problem's rules for keys
+    (`Keying`) list the path of the field. Settings that change from epoch to epoch enter epoch by
+    epoch (`Keying.of_epoch`): a run that mixes for 10 epochs and one that mixes for 20 have equal
+    keys up to epoch 10. The total number of epochs enters only if the settings of an epoch depend
+    on it.
 
     Args:
         config: Configuration of the run.

@@ -45,7 +45,9 @@ can change the last bits of results.
 
 
 def fix_precision(environment: MutableMapping[str, str]) -> None:
-    """Set the variables that choose a precision (`FIXED`). Call it before the first computation.
+    """Set, or remove, the environment variables that choose a precision, as `FIXED` lists them.
+
+    Call this function before the first computation.
 
     Args:
         environment: Environment to change, usually `os.environ`.
@@ -58,7 +60,14 @@ def fix_precision(environment: MutableMapping[str, str]) -> None:
 
 
 def recorded_settings(environment: Mapping[str, str]) -> str:
-    """Return `NAME=value` texts of all variables that can change bits, separated by spaces."""
+    """Return the environment variables that can change the last bits of results, for the record.
+
+    The result is one text of `NAME=value`, separated by spaces, each value cut after 200
+    characters. The variables that `fix_precision` sets are left out.
+
+    Args:
+        environment: Environment to read, usually `os.environ`.
+    """
     return " ".join(
         f"{name}={value[:_LONGEST]}"
         for name, value in sorted(environment.items())
@@ -68,10 +77,10 @@ def recorded_settings(environment: Mapping[str, str]) -> str:
 
 
 def differences(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the sorted names of entries that can change bits and differ in two environments.
+    """Return the names of settings that can change results and differ between two environments.
 
     Args:
-        one: Environment record of a stage.
+        one: Environment record of a stage: host, versions and settings by name.
         other: Environment record of another stage.
     """
     names = sorted((one.keys() | other.keys()) - NOT_NUMERIC - {BEGAN_IN})

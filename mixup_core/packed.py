@@ -48,7 +48,7 @@ def packed(numbers: Sequence[int]) -> Sequence[int]: ...
 @overload
 def packed(numbers: Sequence[float]) -> Sequence[float]: ...
 def packed(numbers: Sequence[float]) -> Sequence[float]:
-    """Return the numbers as a compact sequence with the same values and types.
+    """Return a compact sequence with the same values and types as a sequence of numbers.
 
     A sequence of floats, or of 64-bit integers, takes 8 bytes per number. Any other sequence
     becomes a tuple.

@@ -20,7 +20,7 @@ class PredictionsError(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Split:
-    """Logits of the images of one split, in the order of the images."""
+    """Logits of the images of one split (validation or test), in the order of the images."""
 
     labels: NDArray[np.int64]
     """Labels, (images,)."""

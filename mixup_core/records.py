@@ -11,7 +11,7 @@ from mixup_core.packed import Packed, packed
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpochRecord:
-    """The metrics of one epoch.
+    """The metrics of one epoch of a run.
 
     They contain no times or host names, so that equal configurations give equal records.
     """
@@ -26,12 +26,12 @@ class EpochRecord:
     """
 
     def to_plain(self) -> dict[str, Any]:
-        """Return a mapping for JSON; floats survive the round trip exactly."""
+        """Return the record as a mapping for JSON; floats survive the round trip exactly."""
         return {"epoch": self.epoch, "metrics": dict(self.metrics)}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> "EpochRecord":
-        """Build the record from the result of `to_plain`."""
+        """Build a record from the mapping that `to_plain` returned."""
         return cls(epoch=plain["epoch"], metrics=dict(plain["metrics"]))
 
 

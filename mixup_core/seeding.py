@@ -1,4 +1,7 @@
-"""Random streams: each draw uses a generator that (seed, purpose, epoch) alone determine."""
+"""Random streams: each draw uses a generator that (seed, purpose, epoch) alone determine.
+
+A purpose is the name of a kind of draw, such as `batch order` or `initial weights`.
+"""
 
 import hashlib
 from dataclasses import dataclass
@@ -46,7 +49,7 @@ therefore sees the same weights, images and batches.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seeds:
-    """Two seeds for one run: one for some purposes, another for all other purposes.
+    """Two seeds for one run: one for some kinds of draws (purposes), one for all others.
 
     To measure how much one source of randomness matters, vary `own` and keep `others` fixed.
     """
@@ -58,19 +61,25 @@ class Seeds:
     """Seed of the draws of all other purposes."""
 
     def of(self, purpose: Purpose) -> int:
-        """Return the seed used for a purpose."""
+        """Return the seed used for a kind of draw, such as `batch order`."""
         return self.own if purpose in self.purposes else self.others
 
 
 def stream_seed(seed: int | Seeds, purpose: Purpose, epoch: int = 0) -> int:
-    """Return the 63-bit seed of one random stream: the head of sha256("seed/purpose/epoch")."""
+    """Return the 63-bit seed of one random stream: the head of sha256("seed/purpose/epoch").
+
+    Args:
+        seed: Seed of the run, or two seeds.
+        purpose: Name of the kind of draw, such as `batch order`.
+        epoch: The epoch (0-based) of the draw; 0 for draws before training.
+    """
     number = seed.of(purpose) if isinstance(seed, Seeds) else seed
     digest = hashlib.sha256(f"{number}/{purpose}/{epoch}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
 
 def stream(seed: int | Seeds, purpose: Purpose, epoch: int = 0) -> "np.random.Generator":
-    """Return the NumPy generator (Philox) of one random stream.
+    """Return the NumPy generator (Philox) of one random stream; arguments as for `stream_seed`.
 
     Philox, NumPy's `random`, `integers`, `permutation` and `beta` give the same draws on every
     platform for one NumPy version; the version is part of the environment record of a run.

@@ -23,7 +23,8 @@ def watched_clocks(device: torch.device) -> Iterator[dict[str, str]]:
 
     Yields:
         A dict that is filled when the block ends: it maps the name of each quantity to its range,
-        and `throttling` to nvidia-smi's codes of the reasons. Without a GPU the dict stays empty.
+        as text (`210 to 1980`), and `throttling` to nvidia-smi's codes of the reasons. Without a
+        GPU the dict stays empty; if nvidia-smi cannot run, it contains only the error.
     """
     found: dict[str, str] = {}
     if device.type != "cuda":
@@ -55,7 +56,7 @@ def _range(values: tuple[str, ...]) -> str:
 
 
 def ask_nvidia_smi(names: str) -> str:
-    """Return some properties of the GPU from nvidia-smi, or an error message if it cannot run.
+    """Return properties of the GPU as nvidia-smi prints them; an error message if it cannot run.
 
     Args:
         names: Property names as nvidia-smi's `--query-gpu` takes them, separated by commas.

@@ -61,7 +61,7 @@ PREDICTED = {
 
 
 def measure(write: Callable[[Figures], None]) -> Figures:
-    """Run all parts of the benchmark and return the measured values, by name of the part.
+    """Run all parts of the benchmark and return their values: a mapping by name for each part.
 
     Args:
         write: Called after every part with all values measured so far.
@@ -107,7 +107,10 @@ def environment(device: torch.device) -> Figures:
 
 
 def ceilings(size: Size, device: torch.device) -> Figures:
-    """Return the speed of plain matrix products and copies: upper bounds for any training step."""
+    """Return the speed of plain matrix products and copies: upper bounds for any training step.
+
+    The names of the values contain the precision and the unit: `tf32, TFLOP per second`.
+    """
     found: Figures = {}
     side = size.matrix
     precisions: Mapping[Precision, torch.dtype] = {
@@ -148,7 +151,11 @@ def reference_pipeline(size: Size, device: torch.device) -> Figures:
 
 
 def ladder(size: Size, device: torch.device) -> Figures:
-    """Return images per second (with data loading) and peak memory of each step variant."""
+    """Return images per second (with data loading) and peak memory of each variant in `LADDER`.
+
+    A variant is a way to compute the same training step, such as `float32, NCHW`. One that cannot
+    run on this device gets an error message in place of its speed.
+    """
     steps: dict[str, TrainingStep] = {}
     found: Figures = {}
     for name, rung in LADDER.items():
@@ -180,9 +187,10 @@ def ladder(size: Size, device: torch.device) -> Figures:
 
 
 def silence(size: Size, device: torch.device) -> Figures:
-    """Check that a training step never makes the host wait for the GPU; return the steps checked.
+    """Check that training steps never make the host wait for the GPU; return their number.
 
-    At the first wait, PyTorch raises an error, and this part of the benchmark ends.
+    At the first wait, PyTorch raises an error, and this part of the benchmark ends. Without a GPU,
+    nothing is checked.
     """
     step = build(Rung(), size, device)
     step()
@@ -220,7 +228,7 @@ def checkpoint(size: Size, device: torch.device) -> Figures:
 
 
 def precisions(size: Size, device: torch.device) -> Figures:
-    """Return the test error with bfloat16 minus that with float32, for each seed and on average."""
+    """Return the test errors with bfloat16 and float32, and their differences, for each seed."""
     data, kind = images_of(size, size.data[0])
     errors: dict[Precision, list[float]] = {"bfloat16": [], "float32": []}
     for seed in range(size.seeds):
@@ -235,7 +243,11 @@ def precisions(size: Size, device: torch.device) -> Figures:
 
 
 def determinism(size: Size, device: torch.device) -> Figures:
-    """Return the slowdown by deterministic kernels, and whether a resumed run has equal weights."""
+    """Return the time of a step with deterministic kernels, as a multiple of the time without them.
+
+    Return also whether a run that is stopped and resumed ends with the same weights as one that is
+    not.
+    """
     free = timed(build(Rung(), size, device), size.steps, device, warm_up=3)
     with kernels(deterministic=True):
         fixed = timed(build(Rung(), size, device), size.steps, device, warm_up=3)

@@ -19,7 +19,10 @@ from mixup_core.laws import Law
 
 
 class ConcatenatedViews(Dataset[tuple[Tensor, int]]):
-    """Dataset of normalised images with a second view; each access scales both views."""
+    """Dataset of normalised images, each with a second image; an access scales both at random.
+
+    The channels of both images are concatenated; the label is that of the first.
+    """
 
     def __init__(self, images: Images, info: DatasetInfo, seed: int) -> None:
         beside = draw_view_partners(images.labels, pair_classes(info.num_classes, seed), seed)
@@ -66,7 +69,7 @@ def train_epoch(  # noqa: PLR0913  each is a thing of its own
     law: Law,
     device: torch.device,
 ) -> float:
-    """Train for one epoch and return the mean loss per image; batches are copied one at a time."""
+    """Train for one epoch and return the mean loss per image; batches are copied to the device."""
     network.train()
     loss_of = nn.CrossEntropyLoss()
     total = 0.0

@@ -21,7 +21,7 @@ TrainingStep = Callable[[], object]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rung:
-    """Settings of one variant of the training step."""
+    """Settings of one variant of the training step, such as precision and memory layout."""
 
     precision: Precision = "bfloat16"
     channels_last: bool = True

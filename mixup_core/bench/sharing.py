@@ -21,7 +21,11 @@ _NETWORKS = ("large", "small")
 
 
 def side_by_side(size: Size, device: torch.device) -> dict[str, float | str]:
-    """Return the total images per second of processes that share a device, by number of processes.
+    """Return the total images per second of 1, 2, ... processes that train on one device.
+
+    The names of the values are `large network, 2` for two processes without MPS, NVIDIA's service
+    for sharing a GPU, and `large network, 2, MPS` with it. The latter are also given divided
+    by the speed of the first number of processes without MPS.
 
     Timing begins when all processes are ready, and their steps are counted over the same seconds.
     """
@@ -43,7 +47,9 @@ def side_by_side(size: Size, device: torch.device) -> dict[str, float | str]:
 
 
 def together(count: int, window: float, variables: Mapping[str, str]) -> dict[str, float]:
-    """Return the total images per second of several processes that train at once, by network.
+    """Return the total images per second of several processes that train at once.
+
+    The keys of the result are the two networks, `large` and `small`.
 
     Args:
         count: Number of processes.

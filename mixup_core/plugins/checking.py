@@ -1,4 +1,4 @@
-"""Checking: tests that a plugin's entries have the same properties as the built-in ones.
+"""Checking: tests that the models, laws, ... of a plugin behave like the built-in ones.
 
 `mixsweep check` calls `check_plugin`. It trains runs of a few epochs on tiny made-up images.
 """
@@ -57,7 +57,7 @@ _MOST_TRAINED = 3
 
 
 def check_plugin(plugin: Plugin) -> Iterator[Finding]:
-    """Run all checks of a plugin's entries and yield the result of each."""
+    """Run all checks of the entries (models, laws, ...) that a plugin adds; yield each result."""
     is_whole = True
     for register, entry in plugin.entries:
         name = f"{register.noun} {kind_name(entry)}"
@@ -107,11 +107,13 @@ def _checks_of(noun: str, entry: Any) -> Checks:
 def checks_of_member(
     noun: str, kind: Any, *, spelling: Any = None, values: Mapping[str, Any] = MappingProxyType({})
 ) -> Checks:
-    """Yield the checks for a class (built in or of a plugin) that image configurations can use.
+    """Yield the checks of a class, such as a probe, that configurations of image runs can use.
+
+    A check is a pair: a statement, such as `it trains`, and a function that checks the statement.
 
     Args:
         noun: Noun of the registry of the class, for example `probe`.
-        kind: The class.
+        kind: The class, built in or of a plugin.
         spelling: An instance as written in a study file; None for the shortest one.
         values: Other values of the configuration to train, by dotted path, which the class needs.
     """

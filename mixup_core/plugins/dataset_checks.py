@@ -13,7 +13,7 @@ from mixup_core.plugins.findings import BrokenError, Checks
 
 
 def checks_of_dataset(config: TrainConfig) -> Checks:
-    """Yield (statement, function) pairs; each function checks that its statement holds.
+    """Yield the checks of a dataset: pairs of a statement and a function that checks it.
 
     Args:
         config: Configuration of a run of one epoch on the dataset.

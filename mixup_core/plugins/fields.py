@@ -17,10 +17,10 @@ class UnreadableFieldError(Exception):
 
 
 def check_fields(entries: Iterable[tuple[Register[Any], Any]]) -> None:
-    """Check that a study file can set every field of newly registered classes.
+    """Check that a study file can set every field of the classes that a plugin adds.
 
     Args:
-        entries: Pairs of registry and class.
+        entries: Pairs of a class and, before it, the registry to which it was added.
 
     Raises:
         UnreadableFieldError: If a field has no type annotation, a type that YAML cannot express, or

@@ -15,7 +15,7 @@ appended to the statement.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """The result of one check of one entry of a plugin."""
+    """The result of one check of one entry of a plugin, that is, of a model, law, dataset, ..."""
 
     entry: str
     """Noun and name of the entry, for example `model tiny`."""
@@ -26,7 +26,7 @@ class Finding:
 
 
 class BrokenError(Exception):
-    """Error: an entry of a plugin fails a check. The text describes the fault."""
+    """Error: an entry of a plugin, such as a model, fails a check. The text describes the fault."""
 
 
 class BaselessError(BrokenError):

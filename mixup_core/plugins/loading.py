@@ -1,4 +1,7 @@
-"""Loading: runs the code of a plugin and registers all its entries, or none if one is rejected."""
+"""Loading: runs the code of a plugin and registers its entries, all or, if one is invalid, none.
+
+An entry is a class (a model, a law, ...), a dataset or a problem that the plugin defines.
+"""
 
 import ast
 import importlib
@@ -34,7 +37,7 @@ from mixup_core.tree.catalogue import (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plugin:
-    """A loaded plugin: its source and the entries that it registered."""
+    """A loaded plugin: its source and its entries: the models, laws, datasets, ... that it adds."""
 
     source: Source
     entries: tuple[tuple[Register[Any], Any], ...]
@@ -57,7 +60,7 @@ def use(path: str | Path) -> Plugin:
     """Load a plugin file and register its entries, which replace those of an earlier load.
 
     Raises:
-        PluginError: If it cannot be loaded; then nothing is registered.
+        PluginError: If the file cannot be loaded; then nothing is registered.
     """
     return load(read_source(path))
 
@@ -66,7 +69,7 @@ def load(source: Source) -> Plugin:
     """Load a plugin from its source, unless the same source is loaded already.
 
     Raises:
-        PluginError: If it cannot be loaded; then nothing is registered.
+        PluginError: If the plugin cannot be loaded; then nothing is registered.
     """
     before = _loaded.get(source.place)
     if before is not None and before.source.digest == source.digest:
@@ -104,19 +107,19 @@ def loaded_again(plugin: Plugin) -> Plugin:
 
 
 def sources_of(origins: Iterable[Origin]) -> tuple[Source, ...]:
-    """Return the sources of the loaded plugins to which the given origins refer."""
+    """Return the sources of those loaded plugins whose digests the given origins contain."""
     wanted = {origin.digest for origin in origins}
     return tuple(p.source for p in _loaded.values() if p.source.digest in wanted)
 
 
 def loaded_files() -> frozenset[str]:
-    """Return the digests of the plugin files (not packages) that this process has loaded."""
+    """Return the sha256 of each plugin file (not package) that this process has loaded."""
     sources = (plugin.source for plugin in _loaded.values())
     return frozenset(source.digest for source in sources if source.content is not None)
 
 
 def message_of(error: BaseException, used: Collection[str] = ()) -> str | None:
-    """Return the message of an error that a loaded plugin caused; None if none did.
+    """Return the message of an error that a loaded plugin caused; None if no plugin caused it.
 
     Args:
         error: The error, with its traceback.

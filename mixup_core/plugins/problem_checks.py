@@ -28,7 +28,7 @@ Stages = list[tuple[EpochRecord, bytes]]
 
 
 def checks_of_problem(problem: Problem) -> Checks:
-    """Yield (statement, function) pairs; each function checks that its statement holds."""
+    """Yield the checks of a problem: pairs of a statement and a function that checks it."""
     config = smallest(problem)
     if problem.data is not None:
         needs = problem.data()

@@ -40,11 +40,11 @@ class Source:
 
     @property
     def origin(self) -> Origin:
-        """Reference to this plugin (see `Origin`), which is stored with each of its entries."""
+        """Name, digest and version of this plugin, which are stored with each of its entries."""
         return Origin(plugin=self.name, digest=self.digest, version=self.version)
 
     def holds(self, file: str) -> Path | None:
-        """Return the plugin's file or folder if `file` belongs to it, else None."""
+        """Return the plugin's file, or its package's folder, if `file` belongs to it; else None."""
         if self.content is not None:
             return Path(file) if file == self.place else None
         top = getattr(sys.modules.get(self.place), "__file__", None)

@@ -1,4 +1,4 @@
-"""Axis, Series: the x-axis of a run's records, and groups of metrics of one kind."""
+"""Axis, Series: the x-axis of learning curves, and groups of metrics of one kind."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +8,7 @@ from mixup_core.problem.metric import Metric
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Axis:
-    """The x-axis along which the records of a run lie: epochs, or a metric such as flow time."""
+    """The x-axis of the learning curves of a run: epochs, or a metric such as flow time."""
 
     label: str = "epochs trained"
     unit: str = "epoch"
@@ -22,7 +22,7 @@ class Axis:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """Metrics of one kind for several parts of a run, named `HEAD/PART`."""
+    """Metrics of one kind for several features or places, named `HEAD/PART` (`boundary/at/0.5`)."""
 
     head: str
     """The common `HEAD` of the metrics' names. A metric in `Problem.metrics` does not belong to the

@@ -21,7 +21,7 @@ class DataSet:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KnownData:
-    """Facts about data, kept in a store so that results can be read where the data are missing."""
+    """Facts about data, such as class names, kept in a store for machines that lack the data."""
 
     configs: Sequence[Mapping[str, Any]] = ()
     """Configurations of the store's runs, as `DataNeeds.prepare` returned them: each maps the

@@ -149,13 +149,13 @@ class Problem:
             )
 
     def metric(self, name: str) -> Metric:
-        """Return a metric by name; if the problem does not declare it, the label is the name."""
+        """Return the description of a metric; if the problem has none, the label is the name."""
         return self.metrics.get(name) or self.measuring.predicted.get(name) or Metric(label=name)
 
     def start(
         self, config: Any, data_root: Path | None, device: str, teacher: Teacher | None = None
     ) -> Process:
-        """Create the process of a run, with data and network loaded; no epoch is trained yet.
+        """Create the process of a run: an iterator of its records; no epoch is trained yet.
 
         Args:
             config: The configuration of the run, an instance of the class `self.config`.
@@ -168,7 +168,12 @@ class Problem:
         return process
 
     def trained(self, config: Any, state: bytes) -> tuple[Any, Any]:
-        """Return the trained network of a finished run, and an example input for it."""
+        """Return the trained network of a finished run, a torch module, and an example input.
+
+        Args:
+            config: The configuration of the run.
+            state: The final state of the run, as `Process.to_bytes` returned it.
+        """
         assert self.network is not None, "only called for problems that train a network"
         found: tuple[Any, Any] = _found(self.network)(config, state)
         return found
@@ -191,9 +196,10 @@ def _of_ours(place: str) -> Problem:
 
 
 def all_data_needs() -> Mapping[str, DataNeeds]:
-    """Return a new `DataNeeds` for each group of datasets, by the name of a problem that uses them.
+    """Return the objects that find and fetch datasets, by the name of the problem that uses them.
 
-    If several problems use the same datasets, the name is that of the first.
+    Each is a new `DataNeeds`. If several problems use the same datasets, they have one object,
+    under the name of the first problem. Problems without datasets have none.
     """
     first: dict[Callable[[], DataNeeds], str] = {}
     for problem in map(problem_named, PROBLEMS):
@@ -208,11 +214,12 @@ def problem_of(config: Config) -> Problem:
 
 
 def with_named_teacher(config: Config) -> Config:
-    """Return a configuration with the name of the teacher's arm in place of the teacher's key.
+    """Return a configuration that names its teacher by arm, not by the key of the teacher's run.
 
-    The teacher's key depends on the configuration of another arm. With the name of this arm in its
-    place, a configuration has keys of its own, which tell the configurations of one study apart.
-    Results are stored under other keys, which contain the teacher's key.
+    The teacher is a run of another arm from which the run learns, if it has one. The teacher's key
+    depends on the configuration of that arm. With the name of the arm in place of the key, a
+    configuration has keys of its own, which tell the configurations of one study apart. Results
+    are stored under other keys, which contain the teacher's key.
     """
     teaching = problem_of(config).teaching
     arm = None if teaching is None else teaching.arm(config)

@@ -121,8 +121,8 @@ class Bucket:
     def create(self, name: str, data: bytes) -> bool:
         """Create an object; return False if one with other content exists.
 
-        If `creates_atomically` is False, test and put are two requests, between which another
-        process can create the object.
+        If `creates_atomically` is False, the test for an existing object and the upload are two
+        requests, between which another process can create the object.
 
         Raises:
             StoreError: If the server cannot be reached or refuses the object.

@@ -48,7 +48,8 @@ class Store:
     exists. Each stage is written once: if two processes write it, the first result is kept.
 
     A damaged file is moved to `quarantine/` and logged, and then counts as missing: its epochs are
-    trained again, with the same numbers. Fields that a later version added to a manifest are kept.
+    trained again, with the same numbers. Fields that a later version added to a manifest (the JSON
+    file of a stage) are kept.
     """
 
     url: str
@@ -232,7 +233,13 @@ class Store:
                         self._clear(name)
 
     def clear_torn(self, *keys: str) -> None:
-        """Remove temporary files and states that ended writers left under keys without a stage."""
+        """Remove files that processes left when they ended while they wrote a stage.
+
+        These are temporary files and states.
+
+        Args:
+            *keys: Stage keys to clear. Keys under which a stage is stored are skipped.
+        """
         for shard in sorted({checked(key)[:2] for key in keys}):
             for top in ("stages", "states"):
                 for name in list(self.files.names(f"{top}/{shard}")):

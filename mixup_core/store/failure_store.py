@@ -2,7 +2,7 @@
 
     failures/<run key>.json    message, epoch and number of attempts
 
-Like a manifest, each file contains its own sha256.
+Each file contains its own sha256.
 """
 
 import dataclasses

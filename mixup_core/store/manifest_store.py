@@ -25,7 +25,7 @@ from mixup_core.store.sealed_files import SealedFiles
 
 
 class ManifestStore:
-    """Manifests of stages, by stage key. The object is stateless."""
+    """Manifests, the JSON files that describe stages, by stage key. The object is stateless."""
 
     def __init__(self, files: Files) -> None:
         """Open the manifests among the files of a store (`Store.files`)."""

@@ -54,7 +54,7 @@ class Facts(Packed[EpochFacts]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StateRef:
-    """Checksum and size of a stage's state file."""
+    """Checksum and size of the file with a stage's state, that is, its model and optimizer."""
 
     sha256: str
     """sha256 of the whole file, as `sha256sum` prints it."""
@@ -153,7 +153,7 @@ def state_header(key: str) -> bytes:
 
 
 def state_ref(blob: bytes) -> StateRef:
-    """Return the reference to a state file with the given content."""
+    """Return checksum and size of a state file with the given content."""
     return StateRef(sha256=hashlib.sha256(blob).hexdigest(), size=len(blob))
 
 

@@ -3,7 +3,7 @@
     predictions/<2 hex>/<stage key>.bin    header line, then the predictions
 
 The header has the stage key, the sha256 of the predictions, and the sha256 of the last record, so a
-file can be validated alone; no manifest refers to it. A run can count as finished without them.
+file can be validated alone; no other file refers to it. A run can count as finished without them.
 """
 
 import hashlib

@@ -23,9 +23,10 @@ _ASIDE = re.compile(r"\.[0-9a-f]{8}\.torn$")
 class StateStore:
     """States of model and optimizer, by stage key. The object is stateless.
 
-    If one process stores a stage while another removes it, the state is not lost. The first writes
-    the manifest, and then checks that the state still exists. The second renames the state, and
-    then checks that no manifest names it. So one of the two notices the other.
+    A stage's manifest, the JSON file that describes it, names its state. If one process stores a
+    stage while another removes it, the state is not lost. The first writes the manifest, and then
+    checks that the state still exists. The second renames the state, and then checks that no
+    manifest names it. So one of the two notices the other.
     """
 
     def __init__(self, files: Files, manifests: ManifestStore) -> None:
@@ -39,7 +40,7 @@ class StateStore:
         return frozenset(STATE_NAME.sub(r"\g<key>", name) for name in self._files.names("states"))
 
     def read(self, stage: Stage) -> bytes | None:
-        """Return a state as bytes; None if it was not kept, is missing or is damaged."""
+        """Return a stage's state as bytes; None if it was not kept, is missing or is damaged."""
         name = name_of_state(stage)
         if name is None:
             return None
@@ -56,7 +57,7 @@ class StateStore:
         return blob.removeprefix(header)
 
     def refuse(self, stage: Stage, reason: str) -> None:
-        """Move an undamaged state that cannot be loaded to quarantine; keep the stage's records."""
+        """Move a stage's state, which cannot be loaded, to quarantine; keep the stage's records."""
         if (name := name_of_state(stage)) is not None:
             self._sealed.quarantine(name, reason)
 
@@ -81,7 +82,7 @@ class StateStore:
             self.write(stage, blob)
 
     def remove(self, key: str) -> None:
-        """Remove the states of a stage that its manifest does not name."""
+        """Remove the states stored under a stage key, except the one that the manifest names."""
         for name in list(self._files.names(states_folder(key))):
             if Path(name).name.startswith(f"{key}-"):
                 self.clear(name)

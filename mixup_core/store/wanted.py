@@ -4,5 +4,5 @@ from mixup_core.store.names import checked
 
 
 def wanted_name(stage: str) -> str:
-    """Return the name of the object by which a driver asks another to store the stage of a key."""
+    """Return the name of the object in a store that asks for a stage, from the key of the stage."""
     return f"wanted/{checked(stage)}"

@@ -27,7 +27,7 @@ from mixup_core.tree.limits import Count, Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AlternatingLineConfig(Checked):
-    """Configuration of a network trained on points with alternating labels under one law."""
+    """Configuration: a network, alternating labels, and the law of the mixing weight lam."""
 
     problem: ClassVar = "alternating-line"
 
@@ -101,9 +101,10 @@ def optimal_probability(config: AlternatingLineConfig) -> float:
 
 
 def start(config: AlternatingLineConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Create the process that trains a network and yields records; called by `Problem.start`.
+    """Start a run: return an iterator that trains a network and yields the records of the run.
 
-    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
+    data and uses the CPU.
     """
     del data_root, device
     from scipy.special import softmax

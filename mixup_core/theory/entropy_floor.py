@@ -27,7 +27,7 @@ from mixup_core.tree.limits import Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EntropyFloorConfig(Checked):
-    """Configuration of a Monte Carlo estimate of the lowest possible mixup loss under one law."""
+    """Configuration of an estimate of the lowest mixup loss for a law of the mixing weight lam."""
 
     problem: ClassVar = "entropy-floor"
 
@@ -75,9 +75,10 @@ def sampled_entropies(config: EntropyFloorConfig) -> Floats:
 
 
 def start(config: EntropyFloorConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Create the process that computes a run's only record; called by `Problem.start`.
+    """Start a run: return an iterator that computes and yields the only record of the run.
 
-    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
+    data and uses the CPU.
     """
     del data_root, device
 

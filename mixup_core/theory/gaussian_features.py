@@ -101,9 +101,10 @@ def expected_excess(ratio: float, time: float, noise: float) -> float:
 
 
 def start(config: GaussianFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Create the process that computes a run's records; called by `Problem.start`.
+    """Start a run: return an iterator that computes and yields the records of the run.
 
-    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
+    data and uses the CPU.
     """
     del data_root, device
     samples, features = config.samples, config.features

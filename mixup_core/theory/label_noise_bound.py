@@ -35,7 +35,10 @@ _SLACK = 1e-12
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelNoiseBoundConfig(Checked):
-    """Configuration of a run: random pairs under one law; s doubles with each record."""
+    """Configuration of a run: random pairs, mixed with weights lam of one law.
+
+    The steepness s of the label probability f(x) = sigmoid(s sin 2x) doubles with each record.
+    """
 
     problem: ClassVar = "label-noise-bound"
 
@@ -80,9 +83,10 @@ def disagreement(own: Floats, mixed: Floats, truth: Literal["sampled", "argmax"]
 
 
 def start(config: LabelNoiseBoundConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Create the process that computes a run's records; called by `Problem.start`.
+    """Start a run: return an iterator that computes and yields the records of the run.
 
-    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
+    data and uses the CPU.
     """
     del data_root, device
 

@@ -45,7 +45,9 @@ from mixup_core.tree.limits import NonNegative, Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Excess(Checked):
-    """Quantity to compute: mixed loss above its infimum, for a fixed model times a growing scale.
+    """Quantity to compute: the mixed loss of a model above its infimum, as the weights grow.
+
+    From record to record, the weights of a fixed linear model are multiplied by a larger scale.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, lemma 3.2.
     """
@@ -64,7 +66,9 @@ class Excess(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gap(Checked):
-    """Quantity to compute: the smallest excess loss of models whose correlations all equal some C.
+    """Quantity to compute: the smallest mixed loss above its infimum, over a family of models.
+
+    In each model, all weights have one correlation C with the features of their class.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, proposition 3.3.
     """
@@ -90,7 +94,10 @@ class Gradients(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinearViewsConfig(Checked):
-    """Configuration of a run that computes one quantity under one law, at scales that double."""
+    """Configuration of a run: the quantity to compute, and the law of the mixing weight lam.
+
+    The scale (see `first_scale`) at which the quantity is computed doubles with each record.
+    """
 
     problem: ClassVar = "linear-views"
 
@@ -112,7 +119,7 @@ class LinearViewsConfig(Checked):
     """Seed of the points and of sampled values."""
 
     def check(self) -> None:
-        """Check that `nodes` quantiles of lam can represent the law.
+        """Check that `nodes` equally likely values of lam can represent its law.
 
         Raises:
             RuleError: If they cannot: the law is discrete, and a probability is not a multiple of
@@ -121,14 +128,19 @@ class LinearViewsConfig(Checked):
         self.law.require_nodes(self)
 
     def scale_at(self, epoch: int) -> float:
-        """Return the scale of a record; `epoch` is the number of the record, from 0."""
+        """Return the scale at a record (see `first_scale`).
+
+        Args:
+            epoch: Number of the record, from 0.
+        """
         return self.first_scale * 2.0**epoch
 
 
 def start(config: LinearViewsConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Create the process that computes a run's records; called by `Problem.start`.
+    """Start a run: return an iterator that computes and yields the records of the run.
 
-    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
+    data and uses the CPU.
     """
     del data_root, device
 
@@ -192,7 +204,7 @@ def _gradients(config: LinearViewsConfig, quantity: Gradients, c: float) -> dict
 
 
 def measures(config: LinearViewsConfig, metric: str) -> bool:
-    """Return whether a run measures a metric, that is, whether it belongs to `config.quantity`."""
+    """Return whether a run measures a metric, that is, whether `config.quantity` contains it."""
     heads = {Excess: "excess", Gap: "gap", Gradients: "gradient"}
     return metric.partition("/")[0] == heads[type(config.quantity)]
 

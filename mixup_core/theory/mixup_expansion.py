@@ -38,7 +38,10 @@ from mixup_core.tree.limits import Count, NonNegative, Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MixupExpansionConfig(Checked):
-    """Configuration of a logistic model under one law; the points double with each record."""
+    """Configuration of a logistic model trained with one law of the mixing weight lam.
+
+    The number of points doubles with each record.
+    """
 
     problem: ClassVar = "mixup-expansion"
 
@@ -62,7 +65,7 @@ class MixupExpansionConfig(Checked):
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check that `nodes` is even, and that this number of quantiles can represent the law.
+        """Check that `nodes`, the number of values of lam that represent its law, is suitable.
 
         Raises:
             RuleError: If `nodes` is odd, or the law is discrete and a probability is not a multiple
@@ -118,9 +121,10 @@ def draw_points(
 
 
 def start(config: MixupExpansionConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Create the process that computes a run's records; called by `Problem.start`.
+    """Start a run: return an iterator that computes and yields the records of the run.
 
-    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
+    data and uses the CPU.
     """
     del data_root, device
     lams = config.law.nodes_of_pairs(config.nodes)

@@ -54,7 +54,7 @@ ROWS = tuple(row / 5 for row in range(-8, 9))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MoonsConfig(Checked):
-    """Configuration of a network trained on two moons under one law."""
+    """Configuration of a network trained on two moons, with one law of the mixing weight lam."""
 
     problem: ClassVar = "moons"
 
@@ -240,7 +240,7 @@ class Optimum:
     def measured(
         self, config: MoonsConfig, weights: Floats, points: Floats, labels: NDArray[Any]
     ) -> dict[str, float]:
-        """Compare the optimal classes with the labels and with a network; return metrics.
+        """Compare the optimal classes with the labels and with a network; return metrics by name.
 
         Args:
             config: Configuration of the run.
@@ -263,9 +263,10 @@ class Optimum:
 
 
 def start(config: MoonsConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Create the process that trains a network and yields records; called by `Problem.start`.
+    """Start a run: return an iterator that trains a network and yields the records of the run.
 
-    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
+    data and uses the CPU.
     """
     del data_root, device
     inputs, labels = draw_moons(config)

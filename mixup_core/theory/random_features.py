@@ -128,7 +128,7 @@ class Regression:
         return factor**steps * initial + gained * (self.solution + self.noise)
 
     def risk(self, theta: Floats) -> float:
-        """Return the mean squared error on the test points, for theta in the eigenbasis."""
+        """Return the mean squared error of weights theta (in the eigenbasis) on the test points."""
         return float(((self.test_features @ theta - self.test_labels) ** 2).mean())
 
     def expected_risk(self, decayed: Floats) -> float:
@@ -246,9 +246,10 @@ def edge_errors(config: RandomFeaturesConfig) -> tuple[float, float]:
 
 
 def start(config: RandomFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Create the process that trains a model and yields records; called by `Problem.start`.
+    """Start a run: return an iterator that trains a model and yields the records of the run.
 
-    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
+    data and uses the CPU.
     """
     del data_root, device
     problem, edges = regression(config), edge_errors(config)

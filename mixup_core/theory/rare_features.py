@@ -169,9 +169,10 @@ def score_gradient(
 
 
 def start(config: RareFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Create the process that trains a network and yields records; called by `Problem.start`.
+    """Start a run: return an iterator that trains a network and yields the records of the run.
 
-    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
+    data and uses the CPU.
 
     Gradient steps change weights only within the span of the patches. The state therefore stores
     the weights along the four features (`features`) and the coefficients of the noise patches in
@@ -259,7 +260,10 @@ def of_epoch(config: RareFeaturesConfig, epoch: int) -> Any:
 
 
 def method(config: RareFeaturesConfig) -> str | None:
-    """Return the method of the law if all points are mixed linearly under one law; else None."""
+    """Return the name of the method, such as `midpoint`, by which figures choose its colour.
+
+    The result is None unless all points are mixed linearly under one law that defines a method.
+    """
     is_plain = config.switch_epoch is None and config.operation == PatchLinear()
     is_plain = is_plain and config.schedule is None and config.keep == "all"
     return config.law.method if is_plain or not config.law.mixes else None

@@ -98,7 +98,7 @@ class RareFeaturesConfig(Checked):
         return self.law if self.schedule is None else self.schedule.law_at(epoch, self.epochs)
 
     def kept_at(self, epoch: int) -> Literal["all", "low", "high"]:
-        """Return which mixed points are used in the steps before a record (see `keep`).
+        """Return which mixed points the steps before a record use: `all`, or those of `keep`.
 
         Args:
             epoch: Number of the record, from 0.

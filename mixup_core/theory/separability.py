@@ -34,7 +34,10 @@ from mixup_core.tree.limits import Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SeparabilityConfig(Checked):
-    """Configuration of a linear classifier under one law; the points double with each record."""
+    """Configuration of a linear classifier trained with one law of the mixing weight lam.
+
+    The number of training points doubles with each record.
+    """
 
     problem: ClassVar = "separability"
 
@@ -108,7 +111,9 @@ def error(config: SeparabilityConfig, direction: Floats) -> float:
 
 
 def trained(config: SeparabilityConfig, inputs: Floats, labels: Floats) -> tuple[Floats, float]:
-    """Return the weights to which training converges, (d,), and the final slope of the loss.
+    """Return the weights to which training converges, (d,), and the remaining slope of the loss.
+
+    The slope is the largest absolute component of the loss's gradient at these weights.
 
     If the points are separable, the loss of ERM has no minimum, and gradient descent converges to
     the direction of the largest margin (Soudry et al. 2018, arXiv:1710.10345); the slope is then 0.
@@ -121,9 +126,10 @@ def trained(config: SeparabilityConfig, inputs: Floats, labels: Floats) -> tuple
 
 
 def start(config: SeparabilityConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Create the process that computes a run's records; called by `Problem.start`.
+    """Start a run: return an iterator that computes and yields the records of the run.
 
-    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
+    data and uses the CPU.
     """
     del data_root, device
     best = config.mean / config.variances

@@ -33,7 +33,10 @@ from mixup_core.tree.limits import Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpuriousFeatureConfig(Checked):
-    """Configuration of a linear model; the spurious feature's sd s halves with each record."""
+    """Configuration of a linear model trained on a core and a spurious coordinate.
+
+    The standard deviation s of the spurious coordinate halves with each record.
+    """
 
     problem: ClassVar = "spurious-feature"
 
@@ -59,7 +62,7 @@ class SpuriousFeatureConfig(Checked):
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check that `nodes` is even, and that this number of quantiles can represent the law.
+        """Check that `nodes`, the number of values of lam that represent its law, is suitable.
 
         Raises:
             RuleError: If `nodes` is odd, or the law is discrete and a probability is not a multiple
@@ -73,7 +76,7 @@ class SpuriousFeatureConfig(Checked):
 
 
 def errors(config: SpuriousFeatureConfig, sd: float, weights: Floats) -> tuple[float, float, float]:
-    """Return exact test errors for a spurious mean as in training, of random sign, and reversed.
+    """Return three exact test errors: spurious mean as in training, of random sign, and reversed.
 
     The first and the third are Phi(-(w_c m_c +- w_s m_s) / sqrt(w_c^2 s_c^2 + w_s^2 s^2)), with Phi
     the normal distribution function; the second is the mean of both.
@@ -105,9 +108,10 @@ def least_variance_share(config: SpuriousFeatureConfig, sd: float) -> float:
 
 
 def start(config: SpuriousFeatureConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Create the process that computes a run's records; called by `Problem.start`.
+    """Start a run: return an iterator that computes and yields the records of the run.
 
-    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
+    data and uses the CPU.
     """
     del data_root, device
     rng = stream(config.seed, "training points")

@@ -40,7 +40,7 @@ from mixup_core.tree.limits import Count, NonNegative, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SupportVectorsConfig(Checked):
-    """Configuration of two linear models, one trained under a law and one under ERM."""
+    """Configuration of two linear models: one trained on mixed, one on unmixed points."""
 
     problem: ClassVar = "support-vectors"
 
@@ -129,9 +129,10 @@ def cosine(first: Floats, second: Floats) -> float:
 
 
 def start(config: SupportVectorsConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Create the process that trains both models and yields records; called by `Problem.start`.
+    """Start a run: return an iterator that trains both models and yields the records of the run.
 
-    `data_root` and `device` are ignored: the run needs no data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
+    data and uses the CPU.
     """
     del data_root, device
     inputs, labels = draw_points(config)

@@ -47,7 +47,7 @@ class CatalogueError(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Origin:
-    """Name and digest of the plugin that defines an entry of a registry."""
+    """Name and digest of the plugin that defines an entry of a registry, such as a model."""
 
     plugin: str
     """Name of the plugin's file or distribution."""
@@ -97,7 +97,7 @@ class Register(Mapping[str, T]):
         return len(self._entries)
 
     def add(self, *entries: T) -> None:
-        """Add built-in entries, all or none.
+        """Add built-in entries, such as classes of laws: all, or none if one is invalid.
 
         Raises:
             CatalogueError: If one of them is not allowed.
@@ -135,7 +135,7 @@ class Register(Mapping[str, T]):
             )
 
     def put(self, entry: T, origin: Origin | None) -> None:
-        """Add an entry that passed `check`."""
+        """Add an entry without checking it; `check` must have accepted it before."""
         self._entries[kind_name(entry)] = entry
         if origin is not None:
             self.origins[kind_name(entry)] = origin
@@ -168,7 +168,7 @@ class Catalogue(Register[type[T]], Generic[T]):
             )
 
     def put(self, entry: type[T], origin: Origin | None) -> None:
-        """Add a class that passed `check`."""
+        """Add a class without checking it; `check` must have accepted it before."""
         super().put(entry, origin)
         if origin is not None:
             note_origin(entry, origin)
@@ -219,7 +219,7 @@ def catalogue_of(kind: Any) -> Catalogue[Any] | None:
 
 
 def kind_name(kind: Any) -> str:
-    """Return the tag or name by which study files select a dataclass; empty without one."""
+    """Return the tag or name by which study files select a dataclass; empty text if it has none."""
     found = getattr(kind, "tag", None) or getattr(kind, "name", None)
     return found if isinstance(found, str) else ""
 

@@ -67,7 +67,7 @@ class Range(Limit):
 
     @property
     def inside(self) -> float:
-        """Example of an allowed number: 1 if possible, else one near a bound or in the middle."""
+        """Example of an allowed number: 1 if allowed, else one near a bound or in the middle."""
         near = (1, self.low, self.low + 1, self.high, self.high - 1, (self.low + self.high) / 2)
         return next(number for number in near if math.isfinite(number) and self.holds(number))
 
@@ -103,7 +103,7 @@ class Matching(Limit):
     """The limit in words that complete the sentence `FIELD must ...`."""
 
     def holds(self, value: str) -> bool:
-        """Return whether the whole text matches."""
+        """Return whether a text matches the pattern as a whole."""
         return re.fullmatch(self.pattern, value) is not None
 
     def rule(self, name: str) -> str:

@@ -41,7 +41,10 @@ class Part:
 
     @property
     def kind_path(self) -> str:
-        """Path of the tag or name that selects the dataclass, relative to the field's owner."""
+        """Path, below the dataclass that has this field, of the tag or name that selects its value.
+
+        Examples are `law` for a choice by tag and `optimizer.name` for one by name.
+        """
         return f"{self.name}.name" if self.is_named else self.name
 
 
@@ -113,7 +116,7 @@ def _leaves(kind: type, prefix: str) -> Iterator[Leaf]:
 
 
 def words(hint: Any) -> tuple[Any, ...]:
-    """Return the values that a type lists (`Literal`, `Among`); empty for other types."""
+    """Return the values that a type lists, by `Literal` or `Among`; empty for other types."""
     if get_origin(hint) is Literal:
         return get_args(hint)
     return tuple(name for mark in limits(hint) if isinstance(mark, Among) for name in mark.names)
@@ -144,7 +147,10 @@ def members(hint: Any) -> tuple[Any, ...]:
 
 
 def noun_of(hint: Any) -> str:
-    """Return the noun of the registry that has the values of a type; empty if there is none."""
+    """Return the noun of the registry, such as `model`, that has the values of a field of a type.
+
+    The result is empty if no registry has them.
+    """
     is_union = get_origin(hint) in {Union, types.UnionType}
     for kind in get_args(hint) if is_union else (hint,):
         named = [mark.names for mark in limits(kind) if isinstance(mark, Among)]

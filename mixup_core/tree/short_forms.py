@@ -1,5 +1,7 @@
 """Short forms: notations in study files that stand for a dataclass without its own tag.
 
+For example, the law with the tag `beta-ab` is written `{beta: {a: 2, b: 5}}`.
+
 The class variable `short` of a dataclass is its short form. Keys and values by dotted path use the
 tag instead.
 """
@@ -13,14 +15,14 @@ from typing import Any
 class ShortForm(ABC):
     """Base class of notations that stand for a dataclass without using its own tag.
 
-    For example, `{beta: {a: 2, b: 5}}` in a study file stands for a `beta-ab`.
+    For example, `{beta: {a: 2, b: 5}}` in a study file stands for the law with the tag `beta-ab`.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def fields(self, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
-        """Return the fields that a value in this notation stands for; None for any other value.
+        """Return the dataclass's fields for a value in this notation; None for any other value.
 
         The parser of study files calls this method for each value of the field.
 
@@ -48,32 +50,40 @@ class ShortForm(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Under(ShortForm):
-    """Notation under the tag of another dataclass: `{beta: {a: 2, b: 5}}` means a `beta-ab`."""
+    """Notation under another dataclass's tag: `{beta: {a: 2, b: 5}}` means the law `beta-ab`."""
 
     tag: str
 
     def fields(self, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
-        """Return the content below the tag if it has only fields of the dataclass, else None."""
+        """Return FIELDS from a value `{TAG: FIELDS}`; None if the value has another form.
+
+        Args:
+            value: The value in a study file.
+            names: Names of the dataclass's fields. FIELDS may contain only these.
+        """
         content = value.get(self.tag) if isinstance(value, Mapping) and len(value) == 1 else None
         is_ours = isinstance(content, Mapping) and content and set(content) <= set(names)
         return content if is_ours else None
 
     def written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return `{TAG: FIELDS}` for a study file, where TAG is that of the other dataclass."""
+        """Return the given fields as `{TAG: FIELDS}`, where TAG is that of the other dataclass."""
         return {self.tag: dict(fields)}
 
     def shape(self, names: Sequence[str]) -> str:
-        """Return the pattern of the notation for messages."""
+        """Return the pattern of the notation for messages: `{TAG: {a: A, b: B}}`."""
         return f"{{{self.tag}: {{{', '.join(f'{name}: {name.upper()}' for name in names)}}}}}"
 
     def schema(self, whole: dict[str, Any]) -> dict[str, Any]:
-        """Return the JSON Schema of the notation."""
+        """Return the JSON Schema of a value in this notation."""
         return _mapping(properties={self.tag: whole}, required=[self.tag])
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs(ShortForm):
-    """Notation of two lists of numbers as one mapping, in any order: `{0.5: 0.7, 1.0: 0.3}`."""
+    """Notation of a dataclass with two lists of numbers as one mapping: `{0.5: 0.7, 1.0: 0.3}`.
+
+    The order of the mapping does not matter.
+    """
 
     keys: str
     """Name of the field that holds the mapping's keys, increasing."""
@@ -81,7 +91,10 @@ class Pairs(ShortForm):
     """Name of the field that holds the value of each key."""
 
     def fields(self, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
-        """Return both lists by field name if the value is a mapping from numbers, else None."""
+        """Return keys and values of a mapping from numbers as two lists, by name of their field.
+
+        The lists are in the order of the keys. Any other value gives None.
+        """
         del names
         if not isinstance(value, Mapping) or not value:
             return None
@@ -97,12 +110,12 @@ class Pairs(ShortForm):
         return {repr(float(key)): value for key, value in pairs}
 
     def shape(self, names: Sequence[str]) -> str:
-        """Return the pattern of the notation for messages."""
+        """Return the pattern of the notation for messages: `{VALUE: SHARE, ...}`."""
         first, second = (name.upper().removesuffix("S") for name in names)
         return f"{{{first}: {second}, ...}}"
 
     def schema(self, whole: dict[str, Any]) -> dict[str, Any]:
-        """Return the JSON Schema of the notation."""
+        """Return the JSON Schema of a value in this notation."""
         key = {"pattern": r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"}
         item = whole["properties"][self.values]["items"]
         return {"type": "object", "minProperties": 2, "propertyNames": key,
@@ -110,7 +123,7 @@ class Pairs(ShortForm):
 
 
 def short_form(kind: Any) -> ShortForm | None:
-    """Return the short form of a dataclass; None if it has none."""
+    """Return the second notation of a dataclass in study files; None if it has none."""
     found = getattr(kind, "short", None)
     return found if isinstance(found, ShortForm) else None
 

@@ -111,7 +111,10 @@ class PatchNetwork(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rkc(Checked):
-    """Solver by gradient flow: second-order Runge-Kutta-Chebyshev steps with error control."""
+    """Settings of training by gradient flow, with second-order Runge-Kutta-Chebyshev steps.
+
+    An estimate of the error of each step controls the step size.
+    """
 
     name: ClassVar = "rkc"
 
@@ -124,7 +127,12 @@ class Rkc(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Descent(Checked):
-    """Solver by full-batch gradient descent, as in the theorems; time is step x iterations."""
+    """Settings of training by full-batch gradient descent, as in the theorems of the source.
+
+    Flow time is the step size times the number of iterations.
+
+    Source: Chidambaram et al. 2023, arXiv:2210.13512, section 4.
+    """
 
     name: ClassVar = "gradient-descent"
 

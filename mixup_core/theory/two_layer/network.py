@@ -40,7 +40,7 @@ def initial_weights(config: TwoLayerConfig) -> Floats:
 
 
 class PatchOutputs:
-    """Computes the network's outputs on fixed points for given weights, and activation slopes.
+    """Computes the outputs of the two-layer network on fixed points, for any given weights.
 
     Pre-activations are computed by one matrix product per block of neurons and then changed in
     place. A patch has few nonzero coordinates, but up to k = 16 a dense product is cheaper than

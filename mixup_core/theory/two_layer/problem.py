@@ -55,13 +55,16 @@ METRICS = {
 
 
 def method(config: TwoLayerConfig) -> str | None:
-    """Return the method of the law, such as `midpoint`, if points are mixed linearly; else None."""
+    """Return the name of the method, such as `midpoint`, by which figures choose its colour.
+
+    The result is None if points are not mixed linearly, or the law defines no such method.
+    """
     is_plain = config.operation == PatchLinear() or not config.law.mixes
     return config.law.method if is_plain else None
 
 
 def setting(config: TwoLayerConfig, metric: str) -> str:
-    """Describe in a caption the data of a metric: `k = 6, 120 training points, flow time 1e+07`."""
+    """Describe a metric's data for captions: `k = 6, 120 training points, flow time 1e+07`."""
     data = config.data
     is_train = metric.startswith(("train/", "linear/"))
     each = data.points_per_class if is_train else data.test_points_per_class

@@ -93,9 +93,10 @@ class TwoLayerTraining:
 
 
 def start(config: TwoLayerConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Create the process that trains a network and yields records; called by `Problem.start`.
+    """Start a run: return an iterator that trains a network and yields the records of the run.
 
-    `data_root` and `device` are ignored: the run needs no data and uses the CPU, in float64.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
+    data and uses the CPU, in float64.
     """
     del data_root, device
     training = TwoLayerTraining(config)
