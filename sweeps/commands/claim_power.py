@@ -1,4 +1,7 @@
-"""Claim power: the smallest differences that the claims of a study detect, and the seeds needed."""
+"""Claim power: how small a difference between arms a study can detect, and with how many seeds.
+
+A claim is a sentence of a paper that the study tests, such as "A has a lower error than B".
+"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,14 +14,16 @@ _INFINITIVES = {"holds": "hold", "fails": "fail"}
 
 
 def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[str, Any]]:
-    """Return, for each claim of a study, the smallest differences that it can detect.
+    """Return, for each claim of a study, how small a difference its test can detect.
 
-    Each claim gives one dict. `n` is the number of seeds. `found_sd` is the distance between a true
-    value and the limit of the claim that is detected with power 0.8, in standard deviations (sd) of
-    the claim's value over seeds. `never_below` is a difference that `n` seeds never detect, because
-    the metric counts a finite number of images; in the unit of the metric, None if the metric is
-    not a fraction of counted images. Both are None with fewer than two seeds. `cannot` lists the
-    verdicts (`holds`, `fails`) that no results can reach with `n` seeds.
+    Each claim gives one dict. The value of a claim is the difference that it is about, such as the
+    error of one arm minus that of another; its limit is the bound that it states for this value.
+    `n` is the number of seeds. `found_sd` is the distance between the true value of the claim and
+    its limit that is detected with power 0.8, in standard deviations (sd) of the value over seeds.
+    `never_below` is a difference that `n` seeds never detect, because the metric counts a finite
+    number of images; in the unit of the metric, None if the metric is not a fraction of counted
+    images. Both are None with fewer than two seeds. `cannot` lists the verdicts (`holds`, `fails`)
+    that no results can reach with `n` seeds.
 
     `pilot` is the number of stored seeds that all arms of the claim have, `sd` the standard
     deviation over them, and `sd_upper` its upper 95 % limit. `needed` is the number of seeds at
@@ -62,9 +67,10 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
 
 
 def paired_values(study: Study, claim: Claim, arranged: Any) -> dict[int, float]:
-    """Return the value of a claim by seed, for the seeds at which all its arms are stored.
+    """Return the value of a claim, the difference between arms that it is about, by seed.
 
-    Empty for claims about predictions, because reading predictions takes too long.
+    Only seeds at which all arms of the claim are stored are included. Empty for claims about
+    predictions, because reading predictions takes too long.
     """
     from reports.numbers.verdict import can_be_judged, numbers_by
 
@@ -100,7 +106,7 @@ def _from_pilot(study: Study, claim: Claim, values: dict[int, float], size: int)
 
 
 def spell_powers(study: Study, powers: list[dict[str, Any]]) -> list[str]:
-    """Return the result of `claim_powers` as text, one line per claim."""
+    """Return the smallest detectable differences (from `claim_powers`) as text, one per claim."""
     lines = []
     for power in powers:
         metric = study.problem.metric(power["metric"])

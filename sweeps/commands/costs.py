@@ -9,7 +9,7 @@ from sweeps.state.stages import Plan
 
 
 def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...] | None:
-    """Estimate the training seconds of each pending run of a plan.
+    """Estimate the training seconds of each run that is still to train.
 
     The estimate uses the measured epochs of the same study. For an arm without a measured epoch it
     uses the median of the other arms. Start-up time is not included.
@@ -19,7 +19,8 @@ def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...]
         results: Results of the same study.
 
     Returns:
-        None if no epoch of the study was measured yet.
+        One number per run, in the order of `plan.pending`; None if no epoch of the study was
+            measured yet.
     """
     by_arm: dict[str, list[float]] = {}
     for result in results:
@@ -32,7 +33,7 @@ def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...]
 
 
 def seconds_to_train(plan: Plan, results: Sequence[RunResult], slots: int) -> float | None:
-    """Estimate the wall-clock seconds that the pending runs of a plan take, trained in parallel.
+    """Estimate the wall-clock seconds to train the runs that a study still needs, in parallel.
 
     The estimate uses the measured epochs of the same study, as in `work_to_train`.
 
@@ -55,15 +56,15 @@ def used_gpus(results: Iterable[RunResult]) -> bool:
 
 
 def bytes_of_predictions(configs: Iterable[Config]) -> int:
-    """Return the total size, in bytes, of the predictions that runs will write at their end."""
+    """Return the total size, in bytes, of the predictions (logits) that runs store at their end."""
     return sum(problem_of(config).cost.prediction_bytes(config) for config in configs)
 
 
 def bytes_to_keep(plan: Plan, results: Iterable[RunResult], more_states: int = 0) -> int | None:
-    """Estimate the size, in bytes, of the states (checkpoints) that a plan keeps for other runs.
+    """Estimate the size, in bytes, of the states (checkpoints) that are kept for use by other runs.
 
     Args:
-        plan: The runs to train.
+        plan: The runs to train, with the epochs whose states are kept.
         results: Results of the same study.
         more_states: Number of states of runs that are not in the plan yet.
 

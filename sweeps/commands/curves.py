@@ -1,4 +1,4 @@
-"""Curves: the epochs of runs in the formats of TensorBoard and Weights & Biases.
+"""Curves: write the metrics of runs, epoch by epoch, for TensorBoard and Weights & Biases.
 
 The step of a value is the number of epochs trained, as in MLflow and in the table of epochs.
 """
@@ -13,7 +13,7 @@ Writer = Callable[[Study, Sequence[RunResult], Path], None]
 
 
 def to_tensorboard(study: Study, results: Sequence[RunResult], folder: Path) -> None:
-    """Write the epochs of each run as TensorBoard events to `folder/ARM/seed SEED`.
+    """Write the metrics of every epoch as TensorBoard events; each run to `folder/ARM/seed SEED`.
 
     Each event has the time at which its epoch ended.
 
@@ -33,7 +33,7 @@ def to_tensorboard(study: Study, results: Sequence[RunResult], folder: Path) -> 
 
 
 def to_wandb(study: Study, results: Sequence[RunResult], folder: Path) -> None:
-    """Write the epochs of each run as one offline run of Weights & Biases.
+    """Write the metrics of each run, epoch by epoch, as an offline run of Weights & Biases.
 
     The runs are written to `folder/wandb/offline-run-*`; `wandb sync` uploads them. The project is
     the study, the group is the arm, and the id is the key of the run.

@@ -18,7 +18,7 @@ _LOW_DISK_GB = 2.0
 
 
 def findings(home: Home) -> Iterator[str]:
-    """Yield one line per check: the name of the checked part, then the result, such as versions."""
+    """Yield one line of text per check of this machine: the checked part, then the result."""
     yield f"python       {platform.python_version()} on {platform.platform()}"
     yield "packages     " + ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
     memory = psutil.virtual_memory()

@@ -1,4 +1,4 @@
-"""Housekeeping: size of the stored files of each study, and the states that can be deleted."""
+"""Housekeeping: size of the stored files of each study, and checkpoints that can be deleted."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ resume from the other."""
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Holding:
-    """The stored files of one study, or the files that belong to none of several studies."""
+    """The stored files of one study, or those of a store that belong to none of several studies."""
 
     title: str
     num_runs: int
@@ -31,29 +31,31 @@ class Holding:
     compute calibration and ensembles from them."""
 
     def without(self, free: Collection[str]) -> Self:
-        """Return a copy in which only the stages with these keys are prunable.
+        """Return a copy without the deletable states (checkpoints) that other drivers still need.
 
         Args:
-            free: Keys of stages whose states no other driver needs.
+            free: Keys of the stages (first epochs of runs) whose states no driver (training
+                process) of another study needs.
         """
         kept = tuple(stage for stage in self.prunable if stage.key in free)
         return replace(self, prunable=kept)
 
     @property
     def num_states(self) -> int:
-        """Number of stages that have a stored state."""
+        """Number of states (checkpoints) among these files."""
         return sum(stage.state is not None for stage in self.stages)
 
 
 def state_bytes(stages: Iterable[Stage]) -> int:
-    """Return the total size of the states that are stored for stages, in bytes."""
+    """Return the total size, in bytes, of the states (checkpoints) stored with these stages."""
     return sum(stage.state.size for stage in stages if stage.state is not None)
 
 
 def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
     """Return the stored files of each study, and last the files that belong to none of them.
 
-    A stage that several studies share is counted for the first of these studies.
+    A stage (the first epochs of a run) that several studies share is counted for the first of these
+    studies.
 
     Args:
         studies: Studies with distinct names.
@@ -97,13 +99,14 @@ def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
 
 
 def prune(studies: Iterable[Holding], store: Store, *, with_predictions: bool = False) -> int:
-    """Delete the prunable states of studies; return the number of bytes freed.
+    """Delete the states (checkpoints) that no run will resume from; return the bytes freed.
 
-    Records are never deleted. The caller must have the lease of every study, so that no driver of
-    these studies is running.
+    Records are never deleted. The caller must have the lease of every study (the right to train
+    it), so that no driver of these studies is running.
 
     Args:
-        studies: Stored files of each study, as from `take_stock`, without its last item.
+        studies: Stored files of each study, as `take_stock` returns them, but without the files
+            that belong to no study.
         store: The store.
         with_predictions: If True, delete the predictions of these studies too.
     """
@@ -118,10 +121,10 @@ def prune(studies: Iterable[Holding], store: Store, *, with_predictions: bool = 
 
 
 def spell_stock(holdings: Sequence[Holding], quarantined: int, columns: int | None = None) -> str:
-    """Return the stored files as a text table for the console, one row per study.
+    """Return the sizes of stored files as a text table for the console, one row per study.
 
     Args:
-        holdings: Result of `take_stock`.
+        holdings: Stored files of each study, and last those of no study, from `take_stock`.
         quarantined: Number of damaged files in quarantine.
         columns: Width of the terminal; None for no limit. On a narrow terminal, names of studies
             are shortened, and the numbers of states and of stages may be left out.

@@ -46,7 +46,8 @@ def concealing(shown: Callable[[str], Address]) -> Callable[..., str | None]:
     The callback registers the address, so that messages and logs hide the password.
 
     Args:
-        shown: Returns the address without its secrets, given the value of the option.
+        shown: Function that takes the value of the option and returns the address without its
+            secrets.
     """
 
     def callback(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:

@@ -32,15 +32,22 @@ the limit of its claim, in standard deviations over seeds."""
 def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
     """Simulate how many more seeds a study needs; return the expected and the largest cost.
 
-    The costs are numbers of runs and seconds. If two paired seeds of every undecided claim are
-    stored, the simulation draws further seeds from a distribution that is fitted to them. Otherwise
-    it assumes, one after another, that every true value lies 0, 0.5, 1 and 2 standard deviations
-    from the limit of its claim.
+    If the values of every undecided claim are stored at the first two seeds, the simulation draws
+    further seeds from a distribution that is fitted to the stored values. Otherwise it assumes, one
+    after another, that every true value lies 0, 0.5, 1 and 2 standard deviations from the limit of
+    its claim.
 
     Args:
         study: The study with the seeds that its arms have so far.
         store: The store of its results.
         slots: Number of runs trained in parallel.
+
+    Returns:
+        A dict. `most` is the largest cost and `expected` the expected one; if distances were
+            assumed, `expected_by_sd` has the expected cost by distance instead. A cost is a dict:
+            `runs` is the number of all runs, `to_run` of those still to train, `seconds` their time
+            (None if no epoch was measured yet). Besides, `at` lists the planned numbers of seeds,
+            `open` is the number of undecided claims, and `simulated` that of simulated studies.
     """
     from reports.numbers.claim_looks import open_claims, with_companions
     from reports.numbers.foresight import STUDIES
@@ -145,10 +152,10 @@ def _decides(study: Study, claim: Claim, low: float, high: float) -> bool:
 
 
 def add_hours(looks: dict[str, Any], slots: int, gpus: float | None, price: float | None) -> None:
-    """Add GPU-hours and cost to each estimate of `foresee_looks` that has seconds.
+    """Add GPU-hours and money (`cost`) to each estimate of further training that has seconds.
 
     Args:
-        looks: Result of `foresee_looks`; changed in place.
+        looks: The estimates, from `foresee_looks`; changed in place.
         slots: Number of runs trained in parallel.
         gpus: GPUs per run; None if runs use no GPU.
         price: Price of a GPU-hour; without GPUs, of an hour of a slot.
@@ -164,7 +171,7 @@ def add_hours(looks: dict[str, Any], slots: int, gpus: float | None, price: floa
 
 
 def spell_looks(looks: dict[str, Any], slots: int) -> list[str]:
-    """Return the result of `foresee_looks` as lines of text for `mixsweep plan`."""
+    """Return the expected cost of further seeds (from `foresee_looks`) as lines of text."""
     most = looks["most"]
     claims = "1 claim" if looks["open"] == 1 else f"{looks['open']} claims"
     lines = [f"looks     at {', '.join(map(str, looks['at']))} seeds; {claims} open"]

@@ -108,7 +108,7 @@ def require_address_space() -> None:
 
 
 def require_room(request: Request, plan: Plan) -> None:
-    """Check that the disks of the home and of the store have room for the files of a plan.
+    """Check that the disks of the home and of the store have room for the files of planned runs.
 
     Predictions are counted, and states that the plan keeps for other runs, if the store has a state
     of the study from which their size is known.

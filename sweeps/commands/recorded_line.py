@@ -28,7 +28,7 @@ def command_line() -> str:
     """Return the current command line, with values hidden that may contain a secret.
 
     The value of a free-text option, such as an address or a shell command, is hidden, unless the
-    option is in `_RECORDED`.
+    option is one whose values never contain a secret, such as `--arms`.
     """
     context = click.get_current_context()
     names = [context.info_name or ""]

@@ -61,7 +61,7 @@ class Request:
 
     @cached_property
     def history(self) -> SearchHistory:
-        """The points that the search has proposed so far; empty if the study has no search."""
+        """The points (sets of values) that the search has proposed; empty without a search."""
         if self.study.search is None:
             return SearchHistory()
         from sweeps.searching.search_history import read_history
@@ -84,9 +84,10 @@ class Request:
         return replace(self.history, importances=importances)
 
     def search_owner(self, *, is_writing: bool = False) -> "Owner | None":
-        """Return the owner of a search (study and store), if several homes share Optuna's database.
+        """Return the study and store that own a search; None if Optuna's database is in this home.
 
-        None if Optuna's database is in this home, because no other home uses it then.
+        In a database that several homes share, the owner identifies the search. A database in this
+        home is used by no other home.
 
         Args:
             is_writing: If True and the store has no identity yet, write one to the store.
@@ -131,7 +132,7 @@ class Request:
         return f"{shlex.join(line)} {self.home.options}"
 
     def changes(self) -> list[str]:
-        """Return the options that change the study, `--set` and `--plugin`, as arguments."""
+        """Return the options `--set` and `--plugin` of this request, as command-line arguments."""
         overrides = [part for override in self.overrides for part in ("--set", override)]
         return [*overrides, *(part for file in self.plugins for part in ("--plugin", file))]
 
@@ -198,7 +199,7 @@ class Request:
             require_search(self.home.optuna_url)
 
     def refreshed(self) -> "Request":
-        """Return a copy without cached values, such as the history; all is read again."""
+        """Return a copy of the request that reads its cached values, such as the history, again."""
         return replace(self)
 
     def data_checksums(self) -> dict[str, dict[str, str]]:

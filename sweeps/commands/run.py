@@ -331,7 +331,7 @@ def _source_again(request: Request, keep_final_states: bool) -> "RunSource":
 def with_room(
     source: "RunSource", again: "Callable[[], RunSource]", placement: Placement
 ) -> "Iterator[tuple[RunSource, Placement]]":
-    """Yield the runs to train and their placement, again with more GPU per run if memory ran out.
+    """Yield the runs and their CPUs and GPUs, again with more GPU per run if memory ran out.
 
     The caller trains the runs after each `yield`. This ends when no run lacked memory, when a stop
     was requested, or when each run already has a whole GPU.
@@ -339,7 +339,7 @@ def with_room(
     Args:
         source: The runs of the first attempt.
         again: Returns the runs that are missing after an attempt.
-        placement: Placement of the first attempt.
+        placement: CPUs, GPUs and parallel runs of the first attempt.
     """
     while True:
         yield source, placement

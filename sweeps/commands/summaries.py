@@ -48,7 +48,7 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
 
     Args:
         study: The study with the points and confirmation runs that it has so far.
-        history: History of the search; empty if the study is not a search.
+        history: The points that the search has proposed so far; empty if the study is not a search.
         store: The store of the study's results.
         slots: Number of runs trained in parallel.
         gpus_per_run: GPUs per run; None for 1 if the stored runs were trained on GPUs.
@@ -186,7 +186,7 @@ def _spell_distribution(distribution: Distribution) -> dict[str, Any]:
 
 
 def spell_plan(summary: dict[str, Any], size: os.terminal_size | None = None) -> str:
-    """Return the result of `plan_summary` as text for the console.
+    """Return the runs to train and their cost (from `plan_summary`) as text for the console.
 
     Args:
         summary: Result of `plan_summary`.
@@ -354,7 +354,7 @@ def status_summary(study: Study, store: Store) -> dict[str, Any]:
 
 
 def spell_status(summary: dict[str, Any], size: os.terminal_size | None = None) -> str:
-    """Return the result of `status_summary` as text for the console.
+    """Return the progress of a study (from `status_summary`) as text for the console.
 
     Args:
         summary: Result of `status_summary`.

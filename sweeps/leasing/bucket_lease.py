@@ -54,7 +54,7 @@ _SUSPENDS_TOO = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class BucketLease:
-    """A lease of a study whose store is in a bucket; a background thread renews it."""
+    """The right to train a study whose store is in a bucket; a background thread renews it."""
 
     def __init__(self, files: Bucket, study: str, command: str) -> None:
         """Acquire the lease and start the thread that renews it.
@@ -89,22 +89,26 @@ class BucketLease:
 
     @staticmethod
     def latest(files: Bucket, study: str) -> Holder | None:
-        """Return the last driver that acquired the lease, alive or not; None if there was none."""
+        """Return the record of a study's last driver (training process), which may have ended.
+
+        None if the study never had a driver, or if the record is damaged.
+        """
         token = _newest(files, study)
         return _read_holder(files, study, token) if token else None
 
     @staticmethod
     def current(files: Bucket, study: str) -> Holder | None:
-        """Return the driver that trains a study now; None if no driver does.
+        """Return the record of the driver (process) that trains a study now; None if none does.
 
-        This call lasts `_SILENCE` seconds if the newest driver sends no heartbeat.
+        None also if the driver's record is damaged. This call lasts some seconds if the newest
+        driver sends no heartbeat.
         """
         token = _newest(files, study)
         return _read_holder(files, study, token) if _lives(files, study, token, _SILENCE) else None
 
     @staticmethod
     def progress(files: Bucket, study: str) -> Heartbeat | None:
-        """Return the last progress report of a study's live driver.
+        """Return the newest report of the runs in training, by the driver that trains a study now.
 
         None if no driver is alive, or if the driver has not reported progress yet.
         """
@@ -126,7 +130,7 @@ class BucketLease:
     def write_progress(
         self, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> None:
-        """Set the progress that the next heartbeat will write to the bucket.
+        """Set the runs in training, which the next heartbeat will write to the bucket.
 
         Args:
             running: The runs in training.
@@ -135,7 +139,7 @@ class BucketLease:
         self._running, self._seconds_left = tuple(running), seconds_left
 
     def release(self) -> None:
-        """Release the lease for the next driver; a second call does nothing."""
+        """End the lease, so that another driver can train the study; a second call does nothing."""
         if self._ends.is_set():
             return
         self._ends.set()

@@ -47,7 +47,7 @@ _LOOK_EVERY, _LOOK_EVERY_IN_A_BUCKET = 0.5, 2.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claimed:
-    """The stages that running drivers have claimed, each as the first digits of its key."""
+    """The stages (first epochs of runs) that running drivers reserve, as first digits of keys."""
 
     trained: frozenset[str] = frozenset()
     """Stages that a driver is training."""
@@ -70,15 +70,15 @@ class Claimed:
         return key[:_DIGITS] in self.trained
 
     def removes(self, key: str) -> bool:
-        """Return True if a driver is deleting the state of the stage with this key."""
+        """Return True if a driver is deleting the state (checkpoint) of the stage with this key."""
         return key[:_DIGITS] in self.removed
 
     def needs(self, key: str) -> bool:
-        """Return True if a driver trains the stage with this key, or needs its state."""
+        """Return True if a driver trains the stage with this key or needs its checkpoint."""
         return self.trains(key) or key[:_DIGITS] in self.used
 
     def passes(self, key: str) -> bool:
-        """Return True if a driver has an unfinished run in which this stage is not the last."""
+        """Return True if a driver has an unfinished run that continues after this stage."""
         return any(key[:_DIGITS] in plan for plan in self.plans)
 
     def needed_of(self, stages: Sequence[str]) -> frozenset[int]:
@@ -155,9 +155,9 @@ class Claims:
         """Announce runs that this driver will train, and ask other drivers to store shared states.
 
         Args:
-            runs: Two collections of stage keys, by run key. First: all stages of the run, one per
-                epoch. Second: stages of the run or of its teacher whose states this driver needs
-                until the run ends.
+            runs: For each run key, two collections of stage keys. First: all stages of the run, one
+                per epoch. Second: stages of the run or of its teacher whose states this driver
+                needs until the run ends.
         """
         if not runs:
             return
@@ -237,7 +237,7 @@ class Claims:
         return tuple(stage for stage in stages if not (others.needs(stage) or others.passes(stage)))
 
     def end(self, run: str) -> None:
-        """Withdraw all claims for a run; the next `refresh` writes this to the store.
+        """Withdraw this driver's claims (reserved stages) for a run; `refresh` writes the change.
 
         Args:
             run: Key of the run.
@@ -247,18 +247,18 @@ class Claims:
             noted.pop(run, None)
 
     def refresh(self) -> None:
-        """Write the claims to the store again, if `end` has withdrawn some since the last write."""
+        """Store the reserved stages again if `end` has withdrawn some since the last write."""
         if self._is_outdated:
             self._write()
 
     def of_others(self) -> Claimed:
-        """Return the claims of the running drivers of other studies."""
+        """Return the stages that the running drivers of other studies have reserved."""
         others = read_claims(self.store, but=self.study, plans=self._plans)
         self._is_beside_others = others.num_drivers > 0
         return others
 
     def close(self) -> None:
-        """Delete this driver's claims from the store."""
+        """Delete this driver's claims (reserved stages) from the store."""
         for name in (_name(self.study), _plan_name(self.study)):
             with suppress(StoreError, OSError):
                 self.store.files.remove(name)
@@ -293,13 +293,13 @@ def read_claims(
     but: str | None = None,
     plans: dict[str, tuple[object, frozenset[str]]] | None = None,
 ) -> Claimed:
-    """Return the claims of all running drivers in a store.
+    """Return the stages that the running drivers of a store have reserved.
 
     Args:
         store: The store.
         but: Study whose claims are left out; None to include all.
-        plans: Cache of the `.planned` files, updated in place: version and stages by study. None to
-            leave these files unread.
+        plans: Cache of the files `claims/<study>.planned`, which list the stages of unfinished
+            runs: version and stages by study; updated in place. None to leave these files unread.
     """
     found: dict[str, set[str]] = {p: set() for p in ("trained", "ends", "used", "removed")}
     live: dict[str, tuple[object, object]] = {}

@@ -54,7 +54,7 @@ _logger = logging.getLogger(__name__)
 
 
 class FolderLease:
-    """A lease of a study whose store is a folder; valid while this process keeps a file locked."""
+    """The right to train a study whose store is a folder; valid while this process locks a file."""
 
     successor = None
     """Driver that took over the study. Always None here, because the kernel keeps the lock until
@@ -83,18 +83,24 @@ class FolderLease:
 
     @staticmethod
     def latest(store: Path, study: str) -> Holder | None:
-        """Return the last driver that acquired the lease, alive or not; None if there was none."""
+        """Return the record of a study's last driver (training process), which may have ended.
+
+        None if the study never had a driver, or if the record is damaged.
+        """
         return _read_holder(_LeaseFiles.of(store, study))
 
     @staticmethod
     def current(store: Path, study: str) -> Holder | None:
-        """Return the live driver of a study; None if no driver is alive."""
+        """Return the record of the driver (process) that trains a study now; None if none does.
+
+        None also if the driver's record is damaged.
+        """
         files = _LeaseFiles.of(store, study)
         return _read_holder(files) if _is_locked(files) else None
 
     @staticmethod
     def progress(store: Path, study: str) -> Heartbeat | None:
-        """Return the last progress report of a study's live driver.
+        """Return the newest report of the runs in training, by the driver that trains a study now.
 
         None if no driver is alive, or if the driver has not reported progress yet.
         """
@@ -107,7 +113,7 @@ class FolderLease:
 
     @staticmethod
     def cut_off(store: Path, study: str) -> Heartbeat | None:
-        """Return the last progress report of a study's driver that died while runs trained.
+        """Return the last report of the runs in training, if a study's driver died while training.
 
         None if the newest driver is running, has ended by itself, or trained nothing.
         """
@@ -131,7 +137,7 @@ class FolderLease:
     def write_progress(
         self, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> None:
-        """Write the progress to the store; if the record of the driver is damaged, write it again.
+        """Write the runs in training to the store; also repair a damaged record of this driver.
 
         Args:
             running: The runs in training.
@@ -154,7 +160,7 @@ class FolderLease:
         return os.path.samestat(there, os.fstat(lock))
 
     def release(self) -> None:
-        """Release the lease for the next driver; a second call does nothing."""
+        """End the lease, so that another driver can train the study; a second call does nothing."""
         if self._lock is not None:
             with contextlib.suppress(StoreError, OSError):  # a full disk must not keep the lease
                 if self._has_progress and self.is_held():

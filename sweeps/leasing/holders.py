@@ -48,7 +48,7 @@ class Holder:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self | None:
-        """Read a stored JSON record; return None if a field is missing or invalid.
+        """Return the driver that a stored JSON record describes; None if the record is invalid.
 
         Unknown fields are ignored.
         """
@@ -90,7 +90,7 @@ class Heartbeat:
     def now(
         cls, token: int, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> Self:
-        """Return a progress report with the current time."""
+        """Return a progress report of these runs, with the current time."""
         return cls(
             token=token,
             running=tuple(running),
@@ -100,14 +100,14 @@ class Heartbeat:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self | None:
-        """Read a stored JSON record; return None if a field is missing or has the wrong type.
+        """Return the progress report in a stored JSON record; None if the record is invalid.
 
         Unknown fields are ignored.
         """
         return filled(cls, plain)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the fields as a dict for a JSON record."""
+        """Return the progress report as a dict that can be stored as JSON."""
         return dataclasses.asdict(self)
 
     def spell_death(self) -> str:

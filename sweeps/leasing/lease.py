@@ -24,7 +24,7 @@ class Lease:
 
     @classmethod
     def acquire(cls, store: Store, study: str, command: str) -> Self:
-        """Acquire the lease of a study.
+        """Acquire the exclusive right (lease) of this process to train a study.
 
         In a bucket this takes up to half a minute if a driver on another machine was killed.
 
@@ -45,7 +45,9 @@ class Lease:
 
     @classmethod
     def current(cls, store: Store, study: str) -> Holder | None:
-        """Return the driver that trains a study now; None if no driver does.
+        """Return the record of the driver (process) that trains a study now; None if none does.
+
+        None also if the driver's record is damaged.
 
         Raises:
             ValueError: If `study` is not a valid study name.
@@ -56,7 +58,9 @@ class Lease:
 
     @classmethod
     def latest(cls, store: Store, study: str) -> Holder | None:
-        """Return the last driver that acquired a study's lease, alive or not; None if none did.
+        """Return the record of a study's last driver (training process), which may have ended.
+
+        None if the study never had a driver, or if the record is damaged.
 
         Raises:
             StoreError: If the store is in a bucket that cannot be reached.
@@ -68,7 +72,7 @@ class Lease:
 
     @classmethod
     def cut_off(cls, store: Store, study: str) -> Heartbeat | None:
-        """Return the last progress report of a study's driver that died while runs trained.
+        """Return the last report of the runs in training, if a study's driver died while training.
 
         None if the newest driver ended by itself, was interrupted, or is running; always None for a
         store in a bucket.
@@ -100,7 +104,7 @@ class Lease:
     def write_progress(
         self, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> None:
-        """Publish the progress for `mixsweep status`; call this about once a second.
+        """Publish the runs in training for `mixsweep status`; call this about once a second.
 
         Args:
             running: The runs in training.
@@ -112,7 +116,7 @@ class Lease:
         self._held.write_progress(running, seconds_left)
 
     def release(self) -> None:
-        """Release the lease for the next driver; a second call does nothing."""
+        """End the lease, so that another driver can train the study; a second call does nothing."""
         self._held.release()
 
     def __enter__(self) -> Self:
@@ -130,7 +134,7 @@ class Lease:
 
 
 def read_progress(store: Store, study: str) -> Heartbeat | None:
-    """Return the last progress report of a study's live driver.
+    """Return the newest report of the runs in training, by the driver that trains a study now.
 
     None if no driver is alive, or if the driver has not reported progress yet.
 

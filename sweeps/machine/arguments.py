@@ -33,13 +33,14 @@ def read_names_as_utf8() -> None:
 
 
 def hide_addresses(options: Mapping[tuple[str, str], Shown] = ADDRESSES) -> None:
-    """Restart this process with each address that has a secret in an environment variable.
+    """Restart this process; addresses with a secret move from its arguments to its environment.
 
     Other users can read the command line, but not the environment. If no address has a secret, this
     does nothing.
 
     Args:
-        options: Functions that remove secrets, by option and environment variable.
+        options: Function that returns an address without its secrets, by pair of option and
+            environment variable.
     """
     arguments, moved = moved_to_environment(sys.orig_argv, options)
     if moved:
@@ -49,13 +50,14 @@ def hide_addresses(options: Mapping[tuple[str, str], Shown] = ADDRESSES) -> None
 def moved_to_environment(
     arguments: Sequence[str], options: Mapping[tuple[str, str], Shown]
 ) -> tuple[list[str], dict[str, str]]:
-    """Move addresses with secrets from arguments to environment variables; return both.
+    """Return arguments without the addresses that have secrets, and variables with these addresses.
 
     An option that is given several times stays in the arguments, because a variable has one value.
 
     Args:
         arguments: The command line.
-        options: Functions that remove secrets, by option and environment variable.
+        options: Function that returns an address without its secrets, by pair of option and
+            environment variable.
     """
     kept, moved = list(arguments), {}
     for (option, variable), shown in options.items():

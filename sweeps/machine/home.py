@@ -82,7 +82,7 @@ class Home:
 
     @property
     def options(self) -> str:
-        """Command-line options for these places, such as `--home runs --store /data/store`.
+        """Command-line options for the home and its addresses: `--home runs --store /data/store`.
 
         An address with a password is written as a reference to its environment variable.
         """

@@ -86,7 +86,7 @@ def _below(process: psutil.Process) -> set[psutil.Process]:
 
 
 def identity(process: psutil.Process) -> str | None:
-    """Return a text that no other process has, even if it reuses the pid; None for an ended one."""
+    """Return a text that identifies a process, even if its pid is reused; None for an ended one."""
     try:
         started = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19]
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

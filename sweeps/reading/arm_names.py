@@ -36,7 +36,7 @@ def arm_name(arm: str, point: Mapping[str, Any]) -> str:
 
 
 def coded_values(point: Mapping[str, Any]) -> dict[str, str]:
-    """Return the values that arm names replace by a code, by this code: `{"5cea44": "фото"}`.
+    """Return the texts that an arm's name contains only as a code, by code: `{"5cea44": "фото"}`.
 
     These are texts that are long or have letters that arm names cannot have.
 

@@ -1,4 +1,7 @@
-"""ClaimsReader: read and check claims and published numbers, which name arms and metrics."""
+"""ClaimsReader: read and check the claims and published numbers of a study file.
+
+Both name arms and metrics of the study.
+"""
 
 import math
 from collections.abc import Collection, Mapping
@@ -202,7 +205,7 @@ class ClaimsReader:
 
         Args:
             at: Place of the metric in the study file.
-            metric: Name of the metric.
+            metric: Name of the metric by which arms are compared.
         """
         if metric in self._problem.measuring.predicted:
             text = f"{metric} is computed from predictions, and is not recorded at each evaluation"
@@ -226,7 +229,8 @@ class ClaimsReader:
 
         Args:
             at: Place of the read-out in the study file.
-            readout: The read-out.
+            readout: The read-out: the rule by which one number stands for a run, such as the last
+                epoch.
             of: Arms to check; None for all.
         """
         for name, config in (self._arms or {}).items():

@@ -17,7 +17,10 @@ sets one field of the configuration, a step of `zip` sets several."""
 
 
 class GridReader:
-    """Expands the keys `grid`, `zip` and `exclude` into grid points; reports and skips faults."""
+    """Expands `grid`, `zip` and `exclude` of a study file to combinations of values (grid points).
+
+    Faults are reported, and the faulty parts skipped.
+    """
 
     def __init__(
         self, read: TreeReader, given: Mapping[str, Any], arms: Mapping[str, Settings]
@@ -56,13 +59,16 @@ class GridReader:
 
     @property
     def num_points(self) -> int:
-        """Number of grid points per arm, before `exclude` is applied; 1 without a grid."""
+        """Number of grid points (combinations of values) per arm, before `exclude` is applied.
+
+        1 without a grid.
+        """
         return sum(math.prod(map(len, axes.values())) for axes in self._grids)
 
     def points(self) -> Iterator[Settings]:
-        """Yield the settings of each grid point once; without a grid, one empty point.
+        """Yield the settings of each grid point (combination of values) once.
 
-        The last path of the grid varies fastest.
+        Without a grid, one empty point is yielded. The last path of the grid varies fastest.
         """
         met = set()
         for point in (

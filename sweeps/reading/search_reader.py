@@ -30,7 +30,7 @@ When = Mapping[str, tuple[Any, ...]]
 
 
 class SearchReader:
-    """Turns the section `search` into a `Search`; faulty parts are reported and skipped."""
+    """Reads the section `search` of a study file; faulty parts are reported and skipped."""
 
     def __init__(
         self, document: Document, problem: Problem, given: Collection[str], configure: Configure
@@ -54,7 +54,7 @@ class SearchReader:
         self._at: dict[str, At] = {}
 
     def search(self, written: Any, seeds: Sequence[int]) -> Search | None:
-        """Return the search; None if the section has a fault. Faults are added to the document.
+        """Return the search that a section describes; None if it has a fault. Faults are reported.
 
         Args:
             written: The section `search` of the study file.

@@ -20,7 +20,7 @@ from sweeps.study.study import Variant
 
 
 class SensitivityReader:
-    """Reads the section `sensitivity`; faulty parts are reported and skipped."""
+    """Reads the section `sensitivity` of a study file; faulty parts are reported and skipped."""
 
     def __init__(
         self,
@@ -48,14 +48,14 @@ class SensitivityReader:
         self._by_key = {run_key(with_named_teacher(config)): arm for arm, config in arms.items()}
 
     def variants(self, written: Any) -> tuple[tuple[Variant, ...], dict[str, Config]]:
-        """Return the variants, and the extra arms that must be trained for them.
+        """Return the variants (alternative settings of a study), and the extra arms to train.
 
         Args:
             written: The section `sensitivity` of the study file.
 
         Returns:
-            The variants: under which setting or read-out the claims are judged, by which arms. Then
-                the configurations of the extra arms, by name.
+            The variants; each has its setting or read-out, and the arms that take the place of the
+                arms of the claims. Then the configurations of the extra arms, by name.
         """
         found: list[Variant] = []
         beside: dict[str, Config] = {}

@@ -65,7 +65,7 @@ REFUSED: Final = Refused()
 
 
 def holds_refused(value: Any) -> bool:
-    """Return True if a value is `REFUSED` or contains `REFUSED` at any depth."""
+    """Return True if a value is, or contains at any depth, the mark `REFUSED` of invalid values."""
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return value is REFUSED or any(map(holds_refused, inside))
 

@@ -46,7 +46,7 @@ def range_hint(at: Sequence[str | int], text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EntryKeys(Checked):
-    """The distribution of one searched value.
+    """The keys of a study file that give the distribution of one searched value.
 
     Exactly one of `log_uniform`, `uniform`, `categorical` and `int` is given.
     """
@@ -67,7 +67,7 @@ class EntryKeys(Checked):
     """[LOW, HIGH]: an integer, uniformly distributed, both bounds included."""
 
     def check(self) -> None:
-        """Check that at most one distribution is given, and that `step` and `values` fit to it.
+        """Check that a searched value has at most one distribution, with fitting `step`, `values`.
 
         Raises:
             RuleError: If keys do not fit together, or the lower bound is not below the upper one.
@@ -95,7 +95,7 @@ class EntryKeys(Checked):
         self.range()
 
     def range(self) -> Real | Integer | None:
-        """Return the distribution between two bounds; None if none is given or it is categorical.
+        """Return the numeric distribution of a searched value; None if categorical or not given.
 
         Raises:
             RuleError: If there are not exactly two bounds, or the lower one is not below the upper.
@@ -117,13 +117,13 @@ class EntryKeys(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchKeys(SearchStrategy):
-    """The section `search`: a space that Optuna explores, on validation data only."""
+    """The section `search` of a study file: values that Optuna explores on validation data."""
 
     space: object
     """The distribution of each searched value, by dotted path of the configuration."""
 
     def strategy(self) -> SearchStrategy:
-        """Return all settings of the search except its space."""
+        """Return all settings of the search except the distributions of the searched values."""
         names = [part.name for part in parts(SearchStrategy)]
         return SearchStrategy(**{name: getattr(self, name) for name in names})
 

@@ -80,7 +80,7 @@ class StudyReader:
         return tails | names | {path: f"base.{path}" for path in found}
 
     def study(self) -> Study | None:
-        """Return the study; None if the file has a fault. All faults are added to the document."""
+        """Return the study that the file describes; None if it has faults, which are reported."""
         if self._written is None:
             self._read.report((), "file is empty")
             return None

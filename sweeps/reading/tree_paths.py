@@ -65,9 +65,10 @@ class TreePaths:
         """Paths without a default, which every study file must set."""
 
     def keys(self, path: str) -> list[str]:
-        """Return the nested keys for a dotted path: `optimizer`, `lr` for `optimizer.lr`.
+        """Return a path as nested keys of a study file: `optimizer`, `lr` for `optimizer.lr`.
 
-        The field of a choice stays one key: `mix`, `law.alpha` for `mix.law.alpha`.
+        From a choice on (a field that holds one of several dataclasses), the path stays one key:
+        `mix`, `law.alpha` for `mix.law.alpha`, because `mix.law` is a choice.
         """
         names = path.split(".")
         deep = max((n for n in range(len(names)) if ".".join(names[:n]) in self.groups), default=0)
@@ -88,14 +89,14 @@ class TreePaths:
         return given
 
     def join(self, given: Mapping[str, Any]) -> tuple[Any, frozenset[str], list[RuleError]]:
-        """Build the nested dataclass from values by dotted path; collect the errors of all rules.
+        """Build the nested dataclass from values by dotted path; collect all broken rules.
 
         After a broken rule, its values are replaced by their defaults, so that the other rules are
         checked too. Errors that involve only replaced values are left out.
 
         Args:
-            given: Values by path, from `merged`. Those that are `REFUSED` or missing are replaced
-                too.
+            given: Values by path, from `merged`. Those that are missing or marked as invalid
+                (`REFUSED`) are replaced too.
 
         Returns:
             The dataclass (None if even the defaults break a rule), the paths whose values were

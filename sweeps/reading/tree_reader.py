@@ -96,7 +96,7 @@ class TreeReader:
         return {(*at, number): item for number, item in enumerate(items)}
 
     def value(self, hint: Any, value: Any, at: At, noun: str = "") -> Any:
-        """Return a value converted to a type; report faults and return `REFUSED` if that fails.
+        """Return a value converted to a type; if that fails, report a fault and return `REFUSED`.
 
         Args:
             hint: The type, as a field annotation; `object` to return the value unchanged.
@@ -134,7 +134,7 @@ class TreeReader:
         return REFUSED
 
     def section(self, value: Any, at: At) -> tuple[Any, frozenset[str]]:
-        """Build the dataclass that a mapping in the file describes; report every fault.
+        """Build this reader's dataclass from a mapping in the study file; report every fault.
 
         Args:
             value: The mapping in the file.
@@ -147,7 +147,7 @@ class TreeReader:
         return self.joined([self.nested(value, at)], at)
 
     def joined(self, levels: Sequence[Settings], at: At) -> tuple[Any, frozenset[str]]:
-        """Build the dataclass from several levels of settings; report every fault.
+        """Build this reader's dataclass from several levels of settings; report every fault.
 
         Args:
             levels: Settings by dotted path, for example of a grid point, an arm and `base`. Earlier

@@ -69,7 +69,8 @@ class Experiment:
         Args:
             uri: The tracking address.
             name: Name of the experiment.
-            owner: Only runs of this owner are read (see `OWNER_TAG`); None means all runs.
+            owner: Store whose runs are read: its id, or `HOME` if MLflow's database belongs to a
+                single home; None for the runs of all stores.
         """
         database = database_file(uri)
         if database is not None and not database.exists():
@@ -109,7 +110,8 @@ class Experiment:
             name: Name of the experiment.
             artifact_location: URL for artifacts if the address is a database, because MLflow's
                 default depends on the working directory; None if a server chooses it.
-            owner: Owner of the runs to write (see `OWNER_TAG`).
+            owner: Store whose runs are written: its id, or `HOME` if MLflow's database belongs to a
+                single home.
         """
         database = database_file(uri)
         if database is not None and artifact_location == artifacts_beside(database):
@@ -136,13 +138,13 @@ class Experiment:
     def bring(self, wanted: Wanted, missing: Missing | None = None) -> LoggedRun:
         """Find or create a run in MLflow, update it to match `wanted`, and return it.
 
-        MLflow's metrics cannot be changed, so a run with wrong rows is moved to MLflow's trash and
-        created again.
+        MLflow's metrics cannot be changed, so a run with wrong values is created again. The old one
+        is moved to MLflow's trash, unless it may belong to another store.
 
         Args:
-            wanted: The state that the run should have.
-            missing: Function from the rows in MLflow to the rows to add (`Missing`); None if no
-                rows are to be added.
+            wanted: Name, tags, params and start time that the run should have.
+            missing: Function from the rows (metric values) in MLflow to the rows to add; it returns
+                None if MLflow has wrong rows. None if no rows are to be added.
         """
         entry = self.entries.get(wanted.identity)
         rows: Sequence[Row] | None = ()
@@ -168,7 +170,10 @@ class Experiment:
         return entry
 
     def rename(self, entry: LoggedRun, name: tuple[str, ...]) -> None:
-        """Change the tags that name a run in MLflow; the level stays."""
+        """Change the tags that name a run in MLflow, such as its arm.
+
+        The level of the run (study, arm or seed) stays.
+        """
         del self.entries[entry.identity]
         self.write(entry, tags=dict(zip(NAMED_BY[entry.level], name, strict=True)))
         self.entries[entry.identity] = entry

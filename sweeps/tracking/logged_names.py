@@ -17,7 +17,7 @@ class LoggedNames:
 
     @cached_property
     def positions(self) -> Mapping[str, int]:
-        """Position of each run in the study, by run key."""
+        """Position of each run in the study, counted from 0, by run key."""
         return {run.key: index for index, run in enumerate(self.study.runs())}
 
     def config_id(self, arm: str) -> str:

@@ -57,7 +57,7 @@ Identity = tuple[str, tuple[str, ...]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """Name, tags, params and start that a run in MLflow should have; its metrics are separate."""
+    """Name, tags, params and start time that a run in MLflow should have; metrics are separate."""
 
     level: Level
     name: tuple[str, ...]
@@ -73,7 +73,7 @@ class Wanted:
 
     @property
     def identity(self) -> Identity:
-        """Level of the run (`sweep`, `config` or `seed`), and its name within the level."""
+        """Level of the run (`sweep`: study, `config`: arm, `seed`: one seed), and its name."""
         return self.level, self.name
 
     @property
@@ -105,25 +105,28 @@ class LoggedRun:
 
     @property
     def level(self) -> str:
-        """Level of the run (`sweep`, `config` or `seed`); empty if another program created it."""
+        """Level of the run (`sweep`: study, `config`: arm, `seed`: one seed).
+
+        Empty if another program created the run.
+        """
         return self.tags.get("level", "")
 
     @property
     def identity(self) -> Identity:
-        """Level and name of the run; a part of the name is empty if the run lacks its tag.
+        """Level of the run (study, arm or seed) and its name; parts that lack a tag are empty.
 
-        Older runs lack `config_id`.
+        Runs of older versions of mixsweep lack the tag `config_id`.
         """
         return self.level, tuple(self.tags.get(tag, "") for tag in NAMED_BY[self.level])
 
     def is_of(self, owner: str | None) -> bool:
-        """Return True if the run belongs to an owner; for None, if it belongs to any owner.
+        """Return True if a store, its owner, wrote the run to MLflow; for None, if any store did.
 
         Runs without the owner tag were written before that tag existed, or by another program.
         Their other tags decide: if they are tags of mixsweep, the run may belong to any owner.
 
         Args:
-            owner: Id of a store, or `HOME`, as in `OWNER_TAG`.
+            owner: Id of the store, or `HOME` if MLflow's database belongs to a single home.
         """
         if OWNER_TAG in self.tags:
             return owner in {None, self.tags[OWNER_TAG]}

@@ -6,7 +6,9 @@ from sweeps.tracking.progress import Row
 
 
 def missing_rows(rows: Sequence[Row], is_live: bool, known: Sequence[Row]) -> list[Row] | None:
-    """Return the rows of a run that MLflow lacks; None if MLflow has a row that the store lacks.
+    """Return the rows (metric values) that MLflow lacks of a run; None if MLflow has wrong ones.
+
+    A row is wrong if the store lacks it.
 
     Rows that MLflow has are not returned, because sending them again would be slow. Epochs that
     were damaged and trained again have the same values at new times, so their old rows are not in
@@ -25,7 +27,9 @@ def missing_rows(rows: Sequence[Row], is_live: bool, known: Sequence[Row]) -> li
 
 
 def superseding_rows(rows: Sequence[Row], known: Sequence[Row]) -> list[Row] | None:
-    """Return the rows of an arm's summary that MLflow lacks; None if they cannot correct MLflow.
+    """Return the mean, sd and interval values of an arm that MLflow lacks, as rows.
+
+    None if new rows cannot correct MLflow.
 
     MLflow shows the latest row of each metric. If MLflow has a later row with another value than
     the summary, the new rows do not change the shown value, and the run must be created again.

@@ -102,7 +102,7 @@ class Outbox(Generic[Item]):
         """Replace all items of the queue by new ones, which are to be delivered at once.
 
         Args:
-            ranks: Rank of each new item.
+            ranks: Rank of each new item, by item; items of a lower rank are delivered first.
         """
         with self._changed:
             self._waiting.clear()

@@ -73,7 +73,8 @@ class RunProgress:
         because only the store shows whether the run is complete.
 
         Args:
-            epochs: Record and facts of each stored epoch, in any order.
+            epochs: Record (metrics) and facts (training time and date) of each stored epoch, in any
+                order.
         """
         known = {record.epoch: (record, facts) for record, facts in self.epochs}
         merged = {record.epoch: (record, facts) for record, facts in epochs} | known

@@ -223,7 +223,7 @@ class Projection:
             experiment.log_model(entry, described, folder)
 
     def log_report(self, folder: Path, note: str) -> None:
-        """Upload the report of the study to MLflow, as artifacts of the run of level `sweep`.
+        """Upload the report to MLflow, as artifacts of the MLflow run that represents the study.
 
         Args:
             folder: Folder with the report; all its files are uploaded.

@@ -22,7 +22,10 @@ def curves(
     summarise: Summarise,
     lead: str | None = None,
 ) -> Iterator[Row]:
-    """Yield mean, sd and interval over the complete runs of an arm, for each epoch, as rows.
+    """Yield rows for MLflow: mean, sd and interval over the complete runs of an arm, by epoch.
+
+    Long curves are thinned: to `MAIN_POINTS` epochs for main metrics of the report, to
+    `OTHER_POINTS` for others.
 
     MLflow's table shows the last step, which is the result. The time of a row is the time of the
     epoch in the store plus one ms for each seed. So a rebuilt MLflow has equal rows, and MLflow
@@ -76,7 +79,8 @@ def headline_name(metric: str, readout: Readout) -> str:
 
     Args:
         metric: The compared metric.
-        readout: The read-out of the arms.
+        readout: The read-out of a run: the rule by which one number stands for it, such as the last
+            epoch.
     """
     if readout == Last():
         return f"{metric}_mean"
@@ -86,14 +90,15 @@ def headline_name(metric: str, readout: Readout) -> str:
 def headline_row(
     seeds: Sequence[Sequence[LoggedEpoch]], metric: str, readout: Readout, summarise: Summarise
 ) -> Row | None:
-    """Return the mean of an arm in its read-out, as a row at the last step.
+    """Return an arm's mean of the compared metric, as a row (metric value) at the last step.
 
-    The last epoch needs no such row, because the curve of means ends with its value.
+    A read-out at the last epoch needs no such row, because the curve of means ends with its value.
 
     Args:
         seeds: The epochs of each complete run, for at least one run.
         metric: The compared metric.
-        readout: The read-out of a run.
+        readout: The read-out of a run: the rule by which one number stands for it, such as the last
+            epoch.
         summarise: Function that computes the mean.
 
     Returns:
@@ -124,7 +129,8 @@ def texts(  # noqa: PLR0913  six independent inputs
         expected: Number of seeds that the arm should have; with fewer, the texts include both
             numbers: `19.71 % (1/5)`.
         problem: The problem of the study, which defines the main metrics and their units.
-        readout: The read-out of a run.
+        readout: The read-out of a run: the rule by which one number stands for it, such as the last
+            epoch.
         summarise: Function that computes mean and interval.
         lead: The headline metric named in the study; None means the problem's default.
     """

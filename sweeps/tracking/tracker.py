@@ -112,7 +112,7 @@ class Tracker:
 
         Args:
             run: The run.
-            epochs: Record and facts of each stored epoch.
+            epochs: Record (metrics) and facts (training time and date) of each stored epoch.
         """
         known = self._latest.get(run.key) or RunProgress(run=run, outcome="missing")
         self._post(known.trained(epochs))
