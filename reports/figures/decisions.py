@@ -60,7 +60,8 @@ PLANES: dict[str, Callable[[], DecisionPlane]] = {"moons": _moons}
 def draw_decisions(arranged: Mapping[str, Mapping[int, RunResult]], table: Table) -> Figure | None:
     """Return a figure with one decision map per arm at the end of training.
 
-    The result is None if no boundary is stored, or if there are more than six arms.
+    The result is None if no run stored the boundary between the classes, or if more than six arms
+    have one.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).

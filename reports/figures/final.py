@@ -42,7 +42,8 @@ def draw_finals(
     """Return the figure of final values; None if no run is complete.
 
     Args:
-        study: The study; the bounds and sample sizes of the metric depend on its arms.
+        study: The study; the bounds of the metric, and the number of images that it counts, depend
+            on the arms.
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
         table: The main table of the same results.
         looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).

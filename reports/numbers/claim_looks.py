@@ -67,8 +67,8 @@ def verdicts_by_looks(
     Args:
         study: Study with planned looks (`until`).
         numbers: Function that returns the values of a claim's metric, by arm and seed.
-        ends: Outcome of each run.
-        statements: When each claim was stated, as in `reports.numbers.verdicts.verdicts_of`.
+        ends: Outcome of each run, such as `complete`, by arm and seed.
+        statements: When each claim was first launched, as the store records it.
     """
     answers = _answers(study, numbers, ends, statements)
     return tuple(
@@ -93,8 +93,8 @@ def verdicts_of_looks(
     Args:
         study: Study with planned looks (`until`).
         numbers: Function that returns the values of a claim's metric, by arm and seed.
-        ends: Outcome of each run.
-        statements: When each claim was stated, as in `reports.numbers.verdicts.verdicts_of`.
+        ends: Outcome of each run, such as `complete`, by arm and seed.
+        statements: When each claim was first launched, as the store records it.
     """
     taken = _taken(study, numbers, ends, statements)
     return [
@@ -216,8 +216,8 @@ def reached(
     Args:
         study: Study with planned looks (`until`), and with every seed that it may use.
         numbers: Function that returns the values of a claim's metric, by arm and seed.
-        ends: Outcome of each run.
-        statements: When each claim was stated, as in `reports.numbers.verdicts.verdicts_of`.
+        ends: Outcome of each run, such as `complete`, by arm and seed.
+        statements: When each claim was first launched, as the store records it.
     """
     assert study.until is not None
     answers = _answers(study, numbers, ends, statements or {})

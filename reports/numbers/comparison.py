@@ -186,8 +186,8 @@ def compare(
     Args:
         arm: Values of the arm by seed.
         baseline: Values of the other arm at the same seeds; or the number.
-        ours: Bounds and sample size of the arm's metric.
-        theirs: Bounds and sample size of the baseline's metric.
+        ours: Bounds of the arm's metric, and number of images of which it is a fraction, if any.
+        theirs: The same for the baseline's metric.
 
     Raises:
         IncompleteStudyError: If a seed is missing from either side; the message lists all.
@@ -210,8 +210,8 @@ def contrast(
     """Return the comparison of arms at equal seeds: a weighted sum of their values, minus a number.
 
     Args:
-        terms: For each arm its factor, its values by seed, and bounds and sample size of its
-            metric. All arms have the same seeds.
+        terms: For each arm its factor, its values by seed, the bounds of its metric, and the
+            number of images of which it is a fraction. All arms have the same seeds.
         number: Number to subtract.
 
     Raises:

@@ -33,7 +33,10 @@ class Index:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Indices:
-    """First-order and total variance index of one source of randomness, from n contexts."""
+    """First-order and total variance index of one source of randomness, from n contexts.
+
+    A context is a pair of random draws, a first and a second one, of every source.
+    """
 
     n: int
     """Number of contexts from which the indices are estimated."""

@@ -124,7 +124,7 @@ def family_of(
         pairs: The pairs to print.
         values: Values by arm and seed.
         equal: For each arm, the first arm that computes the same (see `arms.equals`).
-        measures: Bounds and sample size of each arm's metric (`reports.numbers.runs.measures_of`).
+        measures: By arm, bounds of the metric and number of images of which it is a fraction.
     """
     compared = {
         pair: comparison
@@ -179,7 +179,8 @@ def compare_pair(
     Args:
         pair: The arm, and the arm or number that it is compared with.
         values: Values by arm and seed.
-        measures: Bounds and sample size of each arm's metric; unknown if missing.
+        measures: By arm, bounds of the metric and number of images of which it is a fraction. Both
+            are unknown for an arm that is missing.
 
     Returns:
         The comparison; None if the arms share no seed, or the arm has no value.

@@ -44,7 +44,7 @@ def reachable(that: StatedComparison, measures: Mapping[str, Measure], n: int) -
 
     Args:
         that: The comparison that the claim states.
-        measures: Bounds and sample size of the metric, by arm.
+        measures: Bounds of the metric, and number of images of which it is a fraction, by arm.
         n: Number of seeds.
     """
     if n < 2:

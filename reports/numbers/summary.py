@@ -64,7 +64,7 @@ def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
 
     Args:
         values: One per seed.
-        measure: Bounds and sample size of the metric.
+        measure: Bounds of the metric, and the number of images of which it is a fraction, if any.
 
     Raises:
         ValueError: If there is no value, or one is not finite.
@@ -119,7 +119,8 @@ def summarise_runs(
 
     Args:
         last: Metrics of the last epoch of each run.
-        measure_of: Function of a metric's name that returns its bounds and sample size.
+        measure_of: Function of a metric's name that returns its bounds, and the number of images of
+            which it is a fraction.
 
     Returns:
         `test/error_mean`, `test/error_sd`, `test/error_ci_low`, `test/error_ci_high`, and the same

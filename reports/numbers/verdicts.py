@@ -118,9 +118,9 @@ def judge(
     """Return the verdict of each claim of a study, computed from given values of its metric.
 
     Args:
-        study: Study with the claims, judged as in `verdicts_of`.
+        study: Study with the claims, which are one family of tests.
         numbers: Function that returns the values of a claim's metric, by arm and seed.
-        statements: When each claim was stated, as in `verdicts_of`.
+        statements: When each claim was first launched, as the store records it.
         ends: Outcome of each run, for planned looks; None means that runs with a value are
             complete.
     """

@@ -65,7 +65,7 @@ REPLACED_LISTINGS = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """The files of a report that was written."""
+    """A report that was written to a folder: its files, its main table and its printed part."""
 
     table: Table
     markdown: str

@@ -136,6 +136,6 @@ def spell_in(value: float, unit: str) -> str:
 
 
 def escaped(cell: str) -> str:
-    """Return a cell escaped for Markdown; a cell that is bold stays as it is."""
+    """Return a table cell escaped for Markdown; a cell in bold marks (`**`) stays as it is."""
     is_bold = cell.startswith("**") and cell.endswith("**")
     return cell if is_bold else escape_markdown(cell)

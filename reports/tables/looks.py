@@ -30,8 +30,8 @@ def looks_table(
     Args:
         study: Study with the claims.
         arranged: Its results by arm and seed.
-        predicted: Measures from predictions, as in `reports.numbers.verdicts.verdicts_of`.
-        statements: When each claim was stated, as in `verdicts_of`.
+        predicted: Measures from stored predictions, for claims about these; None if not available.
+        statements: When each claim was first launched, as the store records it.
     """
     if study.until is None:
         return None

@@ -103,7 +103,7 @@ def starting(leave: Callable[[], None]) -> AbstractContextManager[None]:
     its raylet has died.
 
     Args:
-        leave: Cleanup before this process is ended by force, as for `Head.watched`.
+        leave: Cleanup that is called before this process is ended by force.
 
     Raises:
         HeadLostError: If one of the processes dies during the block.
@@ -127,7 +127,7 @@ def joining(address: str, leave: Callable[[], None]) -> AbstractContextManager[N
 
     Args:
         address: Address of the cluster, for the message.
-        leave: Cleanup before this process is ended by force, as for `Head.watched`.
+        leave: Cleanup that is called before this process is ended by force.
 
     Raises:
         HeadLostError: If the cluster does not answer in time.
@@ -167,7 +167,7 @@ def _watched(
     Args:
         lost: Returns a message about a loss; None if nothing is lost.
         every: Seconds between two checks.
-        leave: Cleanup before this process is ended by force, as for `Head.watched`.
+        leave: Cleanup that is called before this process is ended by force.
 
     Raises:
         HeadLostError: If something is lost; replaces the errors that follow from the loss.

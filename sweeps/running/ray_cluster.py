@@ -50,7 +50,7 @@ def cluster(
         placement: The requested placement of runs.
         runs: Number of runs to train.
         folder: Private folder for Ray's files.
-        leave: Cleanup before this process is ended by force, as for `Head.watched`.
+        leave: Cleanup that is called before this process is ended by force.
 
     Raises:
         HeadLostError: If a cluster on this machine does not start, or the cluster to join does not

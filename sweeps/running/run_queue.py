@@ -135,8 +135,8 @@ class RunQueue:
 
         Args:
             key: Key of the run.
-            start: Number of epochs whose stored state still exists, if the state that the run was
-                to start from is gone; None if that state exists.
+            start: Number of epochs after which the run can start instead, from a stored state, if
+                the state that it was to start from is gone; None if that state exists.
         """
         if start is not None:
             self._at_most[key] = start

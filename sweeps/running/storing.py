@@ -73,7 +73,7 @@ class Assignment:
 
     @classmethod
     def of(cls, planned: PlannedRun, store: Store, **given: Any) -> Self:
-        """Return the assignment of a planned run, with the data folder of this process.
+        """Return a planned run as an assignment for a worker, with the data folder of this process.
 
         Args:
             planned: The run.

@@ -113,7 +113,7 @@ class Proposals:
         return next(iter(self._propose(1)), None)
 
     def ask_rest(self) -> tuple[Point, ...]:
-        """Propose all remaining points of a grid at once, as repeated `ask` would."""
+        """Propose and store all remaining points of a grid search at once; return them."""
         return self._propose(MAX_GRID)
 
     def _propose(self, count: int) -> tuple[Point, ...]:

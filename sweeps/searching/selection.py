@@ -56,7 +56,7 @@ def confirmation_is_due(study: Study, points: Sequence[Point], failed: Collectio
 def foreseen_study(study: Study) -> Study:
     """Return a study with all points that a grid search will propose as arms.
 
-    These are all grid points that differ from the arms and from each other (see `Proposals.ask`).
+    These are all grid points that compute something different from the arms and from each other.
     Other studies are returned unchanged.
     """
     search = study.search

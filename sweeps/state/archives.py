@@ -77,7 +77,7 @@ def write_archive(  # noqa: PLR0913  the parts of an archive
     Args:
         file: The file. It appears only when complete, and replaces an existing one.
         launch: The study as it was launched.
-        known: Facts of the study's datasets, as recorded in the store.
+        known: Facts of the study's image folders, such as their classes, as recorded in the store.
         results: Results of the study's runs. The last stage of each run is written, without its
             state (weights).
         store: The store of the results.

@@ -66,7 +66,7 @@ def overall_level(looks: tuple[int, ...], spending: float, look: int, level: flo
     """Return the overall error level of all looks, given the level of the test at one look.
 
     Args:
-        looks: As for `crossing`.
+        looks: Number of paired differences at each look, increasing; the first at least 2.
         spending: Wang and Tsiatis' exponent: at 1/2 all looks have the same level (Pocock), at 0
             the first looks have almost none (O'Brien and Fleming).
         look: Index of the look, from 0.
@@ -82,8 +82,9 @@ def nominal_levels(looks: tuple[int, ...], spending: float, level: float) -> tup
     """Return the two-sided level of the test at each look, for a given overall level.
 
     Args:
-        looks: As for `crossing`.
-        spending: As for `overall_level`.
+        looks: Number of paired differences at each look, increasing; the first at least 2.
+        spending: Wang and Tsiatis' exponent: at 1/2 all looks have the same level (Pocock), at 0
+            the first looks have almost none (O'Brien and Fleming).
         level: Overall level of all looks, in (0, 1).
     """
 

@@ -51,7 +51,7 @@ class Budget(Checked):
         return None
 
     def hours_left(self, hours: float, gpu_hours: float, gpus: float) -> float | None:
-        """Return the hours until the limit on hours or GPU-hours is reached; None without one.
+        """Return the hours until the limit on hours or GPU-hours is reached; None if none applies.
 
         Args:
             hours: Hours spent so far.

@@ -186,7 +186,7 @@ class StatedComparison(Checked):
         return "fails" if high < least or low > most else "undecided"
 
     def merged(self, same: Mapping[str, str]) -> Mapping[str, float]:
-        """Return `terms` with arms that compute the same numbers merged into one arm.
+        """Return the factor of each arm in the claim, with arms that compute the same merged.
 
         Args:
             same: Name of the arm that replaces an arm, by name of the replaced arm.

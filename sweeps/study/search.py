@@ -303,7 +303,10 @@ def _frozen_space(space: Space) -> str:
 
 
 def confirming(config: Config) -> Config:
-    """Return a configuration as the confirmation trains it, for example with test images."""
+    """Return a configuration as it is trained in the final test of a search (`confirm`).
+
+    For example, runs on images then measure metrics on test images.
+    """
     held_out = problem_of(config).searching.held_out
     confirmed: Config = config if held_out is None else held_out.revealed(config)
     return confirmed

@@ -125,7 +125,7 @@ class Study:
         return problem.headline[-1]
 
     def tags_of(self, arm: str) -> tuple[str, ...]:
-        """Return the tags of an arm for tables, figures and records (`Presentation.tags`)."""
+        """Return the tags of an arm for tables, figures and records, such as `oracle`."""
         return self.problem.presentation.tags(self.arms[arm])
 
     def remarks(self) -> tuple[str, ...]:
@@ -151,8 +151,8 @@ class Study:
     def runs(self) -> tuple[Run, ...]:
         """Return every run, in an order that does not change when arms are added.
 
-        First the arms of the file, seed by seed, so that tables fill evenly; then the added arms,
-        one after another.
+        First come the arms of the study file, seed by seed, so that tables fill evenly; then the
+        arms that were added during the study, one after another.
         """
         return self._runs
 
