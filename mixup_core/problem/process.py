@@ -54,7 +54,7 @@ class Process(Protocol):
         """
 
     def to_bytes(self) -> bytes:
-        """Return the state with which training continues after the last record.
+        """Return the state, as bytes, with which training continues after the last record.
 
         On a CPU, equal states give equal bytes.
         """
@@ -69,7 +69,10 @@ class Process(Protocol):
 
 
 class Predicting(Process, Protocol):
-    """Interface of a process that can return its predictions (see `Cost.prediction_bytes`)."""
+    """Interface of a process that can return its logits on the validation and test images.
+
+    `Cost.prediction_bytes` estimates their size.
+    """
 
     def predictions(self) -> bytes:
         """Return the predictions of the network in its current state (`Predictions.to_bytes`)."""

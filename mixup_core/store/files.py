@@ -14,7 +14,9 @@ Files = Folder | Bucket
 
 
 def open_files(url: str) -> Files:
-    """Return the files below a path or fsspec URL; nothing is created or requested yet.
+    """Return an object that reads and writes the files below a path or fsspec URL.
+
+    Nothing is created or requested yet.
 
     Raises:
         StoreError: If the protocol of the URL is unknown, or its package is not installed.

@@ -92,7 +92,7 @@ class RareFeaturesConfig(Checked):
         require(fits, "noise_features < patches", self, "noise_features", "patches")
 
     def law_at(self, epoch: int) -> Law:
-        """Return the law of the steps before a record; `epoch` is its number, from 0."""
+        """Return the law of lam in the steps before a record; `epoch` is its number, from 0."""
         if self.switch_epoch is not None and epoch >= self.switch_epoch:
             return self.law_after
         return self.law if self.schedule is None else self.schedule.law_at(epoch, self.epochs)
