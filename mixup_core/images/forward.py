@@ -24,7 +24,9 @@ class HiddenMix:
     """Weight of each image, (images,); its partner has 1 minus this weight."""
 
     def of(self, hidden: Tensor) -> Tensor:
-        """Mix the outputs of the layer; return the other rows unchanged, then one row per pair.
+        """Mix the outputs of a hidden layer: one row for each image and its partner.
+
+        Rows that are not mixed come first in the result, unchanged.
 
         Args:
             hidden: Outputs of the layer, (others + 2 images, ...): rows that are not mixed, then

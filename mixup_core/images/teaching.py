@@ -18,7 +18,7 @@ def oracles(config: TrainConfig) -> dict[str, bool]:
 
 
 def tags(config: TrainConfig) -> tuple[str, ...]:
-    """Return ("oracle",) if the run or its teacher trains on test images, else ()."""
+    """Return the tags of a run: ("oracle",) if it or its teacher trains on test images, else ()."""
     return ("oracle",) if any(oracles(config).values()) else ()
 
 

@@ -57,7 +57,10 @@ class TrainingState:
 
     @classmethod
     def initial(cls, config: TrainConfig, info: DatasetInfo, device: torch.device) -> Self:
-        """Return the state before the first epoch; it depends on the configuration alone."""
+        """Return the state of training before the first epoch, with the initial weights.
+
+        It depends on the configuration alone.
+        """
         data = config.data
         network = config.model.initialised(
             in_channels=info.channels * data.num_stacked,

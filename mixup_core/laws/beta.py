@@ -53,12 +53,12 @@ class Beta(Law):
 
     @property
     def mean(self) -> float:
-        """The mean of lam: 1/2."""
+        """The mean of the mixing weight lam: 1/2."""
         return 0.5
 
     @property
     def variance(self) -> float:
-        """The variance of lam: 1 / (4 (2 alpha + 1))."""
+        """The variance of the mixing weight lam: 1 / (4 (2 alpha + 1))."""
         return 1 / (4 * (2 * self.alpha + 1))
 
     @property

@@ -39,18 +39,18 @@ class BetaAb(Law):
 
     @property
     def mean(self) -> float:
-        """The mean of lam: a / (a + b)."""
+        """The mean of the mixing weight lam: a / (a + b)."""
         return self.a / (self.a + self.b)
 
     @property
     def variance(self) -> float:
-        """The variance of lam: a b / ((a + b)^2 (a + b + 1))."""
+        """The variance of the mixing weight lam: a b / ((a + b)^2 (a + b + 1))."""
         total = self.a + self.b
         return self.a * self.b / (total**2 * (total + 1))
 
     @property
     def is_symmetric(self) -> bool:
-        """True if a equals b."""
+        """True if a equals b, so that lam and 1 - lam have the same distribution."""
         return self.a == self.b
 
     @property

@@ -69,12 +69,12 @@ class Discrete(Law):
 
     @property
     def mean(self) -> float:
-        """The mean of lam."""
+        """The mean of the mixing weight lam."""
         return math.fsum(v * share for v, share in zip(self.values, self.shares, strict=True))
 
     @property
     def variance(self) -> float:
-        """The variance of lam."""
+        """The variance of the mixing weight lam."""
         pairs = zip(self.values, self.shares, strict=True)
         return math.fsum((v - self.mean) ** 2 * share for v, share in pairs)
 

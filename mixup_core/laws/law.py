@@ -41,7 +41,7 @@ class Law(Checked, ABC):
 
     @abstractmethod
     def quantiles(self, levels: "Floats") -> "Floats":
-        """Return the quantiles of lam, in [0, 1].
+        """Return quantiles of the mixing weight lam, in [0, 1].
 
         Args:
             levels: Probabilities in [0, 1], of any shape; the result has the same shape.
@@ -77,12 +77,12 @@ class Law(Checked, ABC):
 
     @property
     def mean(self) -> float:
-        """The mean of lam."""
+        """The mean of the mixing weight lam."""
         return float(self.nodes(_NODES).mean())
 
     @property
     def variance(self) -> float:
-        """The variance of lam."""
+        """The variance of the mixing weight lam."""
         return float(self.nodes(_NODES).var())
 
     @property
@@ -93,7 +93,7 @@ class Law(Checked, ABC):
 
     @property
     def mixes(self) -> bool:
-        """True unless lam is always 1, as in ERM."""
+        """True unless the mixing weight lam is always 1, as in ERM."""
         return self.constant != 1
 
     @property
@@ -170,12 +170,12 @@ class ConstantLaw(Law):
 
     @property
     def mean(self) -> float:
-        """The mean of lam: the constant."""
+        """The mean of the mixing weight lam: the constant."""
         return self.constant
 
     @property
     def variance(self) -> float:
-        """The variance of lam: 0."""
+        """The variance of the mixing weight lam: 0."""
         return 0.0
 
     @property

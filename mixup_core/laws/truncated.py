@@ -54,7 +54,7 @@ class Truncated(Law):
 
     @property
     def is_symmetric(self) -> bool:
-        """True if the interval is symmetric about 1/2."""
+        """True if the interval [low, high] of lam is symmetric about 1/2."""
         return self.low == 1 - self.high
 
     @property

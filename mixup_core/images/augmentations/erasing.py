@@ -69,7 +69,7 @@ class Erasing(Augmentation):
         return pixels if self.before == "none" else moved(pixels, drawn[:, :3], self.border)
 
     def on_images(self, images: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return the images with their windows set to 0, which is the mean pixel."""
+        """Return the images with their erased windows set to 0, which is the mean pixel."""
         from mixup_core.mixing.boxes import outside
 
         return images.mul_(outside(drawn[:, 3:], images).unsqueeze(1))

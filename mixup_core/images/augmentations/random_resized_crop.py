@@ -58,7 +58,10 @@ class RandomResizedCrop(Augmentation):
         return np.concatenate([windows, mirrored], axis=-1)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return the window of each image, resized to the size of the image, as float32."""
+        """Return each image's window, resized to the size of the image and mirrored, as float32.
+
+        An image is mirrored only if this was drawn.
+        """
         import torch
         from torch.nn.functional import grid_sample
 

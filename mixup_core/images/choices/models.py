@@ -223,7 +223,7 @@ class Timm(Model):
     """sha256 of the weights file, filled in when a study is read. It replaces `weights` in keys."""
 
     def prepared(self, folder: Path) -> "Timm":
-        """Return the model with the absolute path and the digest of its weights.
+        """Return the model with absolute path and digest of its file of pretrained weights.
 
         Raises:
             DataError: If the file is missing.

@@ -43,9 +43,10 @@ class Layout:
         return self.test_folder if split == "test" else split
 
     def has(self, name: str) -> bool:
-        """Return whether a file or folder is used: no pattern of `skip` leaves it out.
+        """Return whether a file or subfolder of an image-folder is used.
 
-        The patterns `train/owl`, `train/owl/` and `train/owl/*` leave out a folder with its files.
+        It is used if no pattern of `skip` leaves it out. The patterns `train/owl`, `train/owl/` and
+        `train/owl/*` leave out a folder with its files.
         """
         return not self.skip or _skipped(self.skip).match(name) is None
 

@@ -29,7 +29,7 @@ class Balanced:
     tag: ClassVar = "balanced"
 
     def of(self, counts: Sequence[int]) -> tuple[float, ...]:
-        """Return the weight of each class, from its number of training images."""
+        """Return the weight of each class in the loss, from its number of training images."""
         total, present = sum(counts), sum(count > 0 for count in counts)
         return tuple(total / (present * count) if count else 0.0 for count in counts)
 
@@ -52,7 +52,7 @@ class Given(Checked):
         require(sum(self.values) > 0, "sum(values) > 0", self, "values")
 
     def of(self, counts: Sequence[int]) -> tuple[float, ...]:
-        """Return the weight of each class, as given; `counts` is not used."""
+        """Return the weight of each class in the loss, as given; `counts` is not used."""
         del counts
         return self.values
 

@@ -18,7 +18,7 @@ class SquaredError:
     def per_image(
         self, logits: "Tensor", labels: "Tensor", partner_labels: "Tensor", lam: "Tensor"
     ) -> "Tensor":
-        """Return the loss of each image, (batch,); arguments as for `Loss.per_image`."""
+        """Return each image's loss, (batch,), from logits and mixed label; see `Loss.per_image`."""
         from mixup_core.mixing.mixed_losses import mixed_squared_errors
 
         return mixed_squared_errors(logits, labels, partner_labels, lam)

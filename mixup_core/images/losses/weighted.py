@@ -25,7 +25,7 @@ class Weighted:
     def per_image(
         self, logits: Tensor, labels: Tensor, partner_labels: Tensor, lam: Tensor
     ) -> Tensor:
-        """Return the loss of each image, (batch,); arguments as for `Loss.per_image`."""
+        """Return each image's loss, (batch,), from logits and mixed label; see `Loss.per_image`."""
         return mixed_cross_entropies(
             logits, labels, partner_labels, lam, self.smoothing, self.weights
         )

@@ -48,9 +48,10 @@ class FailureSet(Guided):
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the mean loss of the images that count, and the share of misclassified ones.
+        """Return the mean loss of the images that count, and the share of misclassified images.
 
-        The share is the number of misclassified test images, divided by the size of the batch.
+        Training images count, and test images that the teacher misclassifies. The share is the
+        number of these test images, divided by the size of the batch.
 
         Raises:
             ValueError: If there is no teacher, or `batch.is_test` is None.

@@ -54,7 +54,10 @@ class MixupE(Objective):
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the loss, the mean alignment, and the share of images with negative alignment."""
+        """Return the loss, the mean alignment, and the share of images with negative alignment.
+
+        The alignment of an image is the inner product of its logits with one-hot label - softmax.
+        """
         from torch.nn.functional import one_hot
 
         del teacher

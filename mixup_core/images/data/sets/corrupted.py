@@ -53,11 +53,11 @@ class CorruptedSet:
     """
 
     def files(self) -> tuple[str, ...]:
-        """Return the paths of the unpacked files, relative to the folder of datasets."""
+        """Return the paths of the unpacked corrupted images, relative to the folder of datasets."""
         return tuple(f"{self.folder}/{name}.npy" for name in (*CORRUPTIONS, "labels"))
 
     def sources(self, root: Path) -> Sources:
-        """Return functions that download and unpack the archive, and advice if all of them fail.
+        """Return functions that get and unpack the corrupted images, and advice if they fail.
 
         Args:
             root: Folder of datasets, in which a user can put the archive.
