@@ -107,6 +107,12 @@ class BucketLease:
         return _read_holder(files, study, token) if _lives(files, study, token, _SILENCE) else None
 
     @staticmethod
+    def lives(files: Bucket, study: str, token: object) -> bool:
+        """Return True if the driver of a study that has a token is alive (see `Lease.lives`)."""
+        newest = _newest(files, study)
+        return newest == token and _lives(files, study, newest, _SILENCE)
+
+    @staticmethod
     def progress(files: Bucket, study: str) -> Heartbeat | None:
         """Return the newest report of the runs in training, by the driver that trains a study now.
 

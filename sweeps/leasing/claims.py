@@ -347,10 +347,9 @@ def _notes(store: Store) -> Iterator[tuple[str, Mapping[str, object]]]:
 def _lives(store: Store, study: str, note: Mapping[str, object]) -> bool:
     """Return True if the driver that wrote a study's claims still holds its lease."""
     try:
-        holder = Lease.current(store, study)
+        return Lease.lives(store, study, note.get("token"))
     except ValueError:  # not the name of a study: a file of another program
         return False
-    return holder is not None and holder.token == note.get("token")
 
 
 def _put(store: Store, name: str, content: bytes) -> None:

@@ -99,6 +99,13 @@ class FolderLease:
         return _read_holder(files) if _is_locked(files) else None
 
     @staticmethod
+    def lives(store: Path, study: str, token: object) -> bool:
+        """Return True if the driver of a study that has a token is alive (see `Lease.lives`)."""
+        files = _LeaseFiles.of(store, study)
+        holder = _read_holder(files)
+        return _is_locked(files) and (holder is None or holder.token == token)
+
+    @staticmethod
     def progress(store: Path, study: str) -> Heartbeat | None:
         """Return the newest report of the runs in training, by the driver that trains a study now.
 

@@ -57,6 +57,20 @@ class Lease:
         return FolderLease.current(store.files.root, study)
 
     @classmethod
+    def lives(cls, store: Store, study: str, token: object) -> bool:
+        """Return True if the driver of a study that has a token is alive.
+
+        A living driver whose record in a folder is damaged counts as having any token: nothing that
+        it may need is trained or deleted by others.
+
+        Raises:
+            ValueError: If `study` is not a valid study name.
+        """
+        if isinstance(store.files, Bucket):
+            return BucketLease.lives(store.files, study, token)
+        return FolderLease.lives(store.files.root, study, token)
+
+    @classmethod
     def latest(cls, store: Store, study: str) -> Holder | None:
         """Return the record of a study's last driver (training process), which may have ended.
 

@@ -44,8 +44,10 @@ ALL = "run run report sync status plan"
 def test_the_secret_of_an_address_is_in_no_file_no_output_and_no_process_list(
     command_line: Callable[..., CommandLine],
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     commands: Sequence[tuple[str, str]],
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # MLflow makes a folder `file:` there
     study = tmp_path / "hidden.yaml"
     study.write_text(SEARCH)
     optuna = _database(tmp_path / "optuna.db", f"{CANARY}-optuna")

@@ -9,6 +9,7 @@ from threading import Barrier
 
 import pytest
 
+from mixup_core.store.bucket import Bucket
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.claims import Claims, Granted, read_claims
 from sweeps.leasing.lease import Lease
@@ -200,6 +201,22 @@ def test_a_damaged_note_claims_nothing(store: Store, tmp_path: Path, content: by
     (tmp_path / "claims" / "a.json").write_bytes(content)
     (tmp_path / "claims" / "No Study.json").write_bytes(b'{"token": 1, "trained": ["00"]}')
     assert not read_claims(store).trained
+
+
+def test_claims_hold_while_their_driver_lives_though_its_lease_is_damaged(any_store: Store) -> None:
+    first = Driver(any_store, "a")
+    assert first.trains("x", KEYS)
+    claimed = read_claims(any_store).trained
+    assert claimed
+    if isinstance(any_store.files, Bucket):
+        any_store.files.write("leases/a/1.json", b"{")
+    else:
+        (any_store.files.root / "leases" / "a.json").write_bytes(b"{")
+    assert Lease.current(any_store, "a") is None
+    assert read_claims(any_store).trained == claimed
+    assert not Driver(any_store, "b").trains("y", KEYS)
+    first.lease.release()
+    assert not read_claims(any_store, but="b").trained
 
 
 @pytest.mark.timeout(20)
