@@ -6,6 +6,7 @@ A launch is one call of `mixsweep run`. The file is in its temporary folder. The
 identify a process, because it may be reused later, or belong to another container.
 """
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -62,20 +63,40 @@ def recorded_members(folder: Path) -> Iterator[None]:
 def members(folder: Path) -> Iterator[psutil.Process]:
     """Yield the processes of a launch that are still running, and their descendants.
 
+    Besides the recorded processes, these are the processes of Ray that were started shortly before
+    the launch was killed, and are not recorded yet (see `_started_in`).
+
     Args:
         folder: Temporary folder of the launch, where `recorded_members` has written them.
     """
     try:
         lines = frozenset((folder / _FILE).read_text().splitlines())
     except (OSError, UnicodeDecodeError):
-        return
-    seen: set[psutil.Process] = set()
+        lines = frozenset()
+    seen = set(_started_in(folder))
     for line in lines:
         with suppress(psutil.Error, ValueError):
             process = psutil.Process(int(line.partition(" ")[0]))
             if identity(process) == line:
                 seen |= {process, *_below(process)}
     yield from filter(lives, seen)
+
+
+def _started_in(folder: Path) -> Iterator[psutil.Process]:
+    """Yield the processes that have a folder as working directory and name it in their arguments.
+
+    A launch starts Ray in its private folder, and Ray starts its workers with the path of the
+    folder as argument. A worker that starts after the folder was removed creates it again.
+    """
+    try:
+        there = folder.stat()
+    except OSError:
+        return
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            is_in = os.path.samestat(Path(f"/proc/{process.pid}/cwd").stat(), there)
+            if is_in and any(str(folder) in argument for argument in process.cmdline()):
+                yield process
 
 
 def _below(process: psutil.Process) -> set[psutil.Process]:

@@ -57,6 +57,34 @@ def test_a_process_whose_parent_died_during_a_launch_does_not_outlive_it(place: 
     assert psutil.Process().children() == []
 
 
+def test_a_worker_that_no_record_names_is_ended_if_it_was_started_in_the_folder(
+    place: Path,
+) -> None:
+    folder = left_by_a_dead_process(place)
+    starts = {
+        "worker": (folder, f"--temp-dir={folder}/ray"),
+        "shell in it": (folder, "ray"),
+        "reader of it": (place, f"{folder}/ray"),
+        "in a part of it": (folder / "ray", f"{folder}/ray"),
+    }
+    sleep = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
+    processes = {
+        name: subprocess.Popen([*sleep, argument], cwd=where)
+        for name, (where, argument) in starts.items()
+    }
+    try:
+        clear_scratch()
+        processes["worker"].wait(timeout=10)
+        assert [name for name, each in processes.items() if each.poll() is None] == [
+            "shell in it", "reader of it", "in a part of it",
+        ]  # fmt: skip
+    finally:
+        for process in processes.values():
+            process.kill()
+            process.wait()
+    assert list(place.iterdir()) == []
+
+
 def test_the_folder_of_a_killed_launch_is_removed_even_if_nothing_is_left_to_train(
     place: Path, started: Callable[..., "subprocess.Popen[bytes]"]
 ) -> None:
