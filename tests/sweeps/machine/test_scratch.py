@@ -49,10 +49,14 @@ def test_processes_of_a_killed_launch_are_ended_before_its_folder_is_removed(
         writer.wait(timeout=10)
 
 
+ORPHANED = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', *sys.argv[1:]])"
+"""A process that starts another and ends at once."""
+AGAIN = "import os, sys\nwhile True: os.makedirs(sys.argv[1], exist_ok=True)"
+
+
 def test_a_process_whose_parent_died_during_a_launch_does_not_outlive_it(place: Path) -> None:
     with scratch() as folder:
-        again = f"while :; do mkdir -p '{folder}/ray'; sleep 0.01; done"
-        subprocess.run(["sh", "-c", f"({again}) >/dev/null 2>&1 & exit"], check=True)
+        subprocess.run([sys.executable, "-c", ORPHANED, AGAIN, f"{folder}/ray"], check=True)
     assert list(place.iterdir()) == []
     assert psutil.Process().children() == []
 
