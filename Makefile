@@ -21,19 +21,19 @@ answers: $(READY)
 	$(BIN)/mixsweep run $$studies && \
 	$(BIN)/python -m reports.pages.archive `for study in $$studies; do echo runs/reports/$$study; done`
 
-test: style
-	$(MAKE) --jobs=4 --output-sync=target types units faults-of-runs faults-of-machines
+test: $(DEV)
+	$(MAKE) --jobs=2 --output-sync=target units faults-of-runs
 
 # The units take the CPU that the faults leave: a fault waits for epochs, and its waits have limits.
 # Files in their order: the slow ones, of few tests, would be left to the end, one process alone.
-UNITS := --ignore=tests/faults --ignore=tests/hosts --numprocesses 3 --dist loadfile --no-loadscope-reorder
+UNITS := --ignore=tests/faults --ignore=tests/hosts --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 units: $(DEV)
 	nice -n 5 $(BIN)/python -m pytest tests $(UNITS) -m "not long" -rs
 
-# Kills, full disks and lost nodes, in namespaces from which no signal gets out. Two halves, which
-# `make test` runs side by side since much of a launch is waiting; those of the first compare with one
-# undisturbed launch.
+# Kills, full disks and lost nodes, in namespaces from which no signal gets out. `make test` has the
+# first half, which compares with one undisturbed launch. CI runs `make check` and the second
+# half, of machines, beside it.
 NAMESPACE := tests/faults/in_namespace.sh
 OF_RUNS := $(patsubst %,tests/faults/test_%.py,drivers engines failures shared_runs workers)
 

@@ -180,7 +180,7 @@ def _keyed(config: Config) -> dict[str, Any]:
     flat, usual = flatten(config, brief=True), defaults(config, brief=True)
     for path, stand_in in keying.stands_for.items():
         if flat.get(path) is not None and flat.get(stand_in) is None:
-            rule = f"{path} needs a {stand_in}, which replaces {path} in keys"
+            rule = f"{path} needs {stand_in}, which replaces {path} in keys"
             raise RuleError(rule, {path: flat[path], stand_in: None})
     keyed = dict(keying.first)
     for path, value in flat.items():

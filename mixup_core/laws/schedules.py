@@ -121,13 +121,13 @@ class Easy(_PowerRamp):
     """Schedule from hard to easy examples: alpha falls from base ** high to base ** low.
 
     The law of each epoch is Beta(alpha, alpha); small alpha mixes little, which is easy. With
-    the defaults, alpha = 10^(1 - 2 u) after the fraction u of the epochs.
+    the defaults, alpha = 10^(1 - 2 u) in epoch u * epochs.
     """
 
     tag: ClassVar = "easy"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch in a run of `epochs` epochs; u = epoch / epochs."""
+        """Return the law of a 0-based epoch in a run of `epochs` epochs."""
         return self._between(1 - epoch / epochs)
 
 
@@ -136,13 +136,13 @@ class Hard(_PowerRamp):
     """Schedule from easy to hard examples: alpha grows from base ** low to base ** high.
 
     The law of each epoch is Beta(alpha, alpha); large alpha mixes much, which is hard. With
-    the defaults, alpha = 10^(2 u - 1) after the fraction u of the epochs.
+    the defaults, alpha = 10^(2 u - 1) in epoch u * epochs.
     """
 
     tag: ClassVar = "hard"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch in a run of `epochs` epochs; u = epoch / epochs."""
+        """Return the law of a 0-based epoch in a run of `epochs` epochs."""
         return self._between(epoch / epochs)
 
 
@@ -151,13 +151,13 @@ class EasyHardEasy(_PowerRamp):
     """Schedule in which alpha grows until half of the epochs and falls again.
 
     The law of each epoch is Beta(alpha, alpha); large alpha mixes much, which is hard. With
-    the defaults, alpha = 10^(1 - 4 |u - 1/2|) after the fraction u of the epochs.
+    the defaults, alpha = 10^(1 - 4 |u - 1/2|) in epoch u * epochs.
     """
 
     tag: ClassVar = "easy-hard-easy"
 
     def law_at(self, epoch: int, epochs: int) -> Law:
-        """Return the law of a 0-based epoch in a run of `epochs` epochs; u = epoch / epochs."""
+        """Return the law of a 0-based epoch in a run of `epochs` epochs."""
         return self._between(1 - abs(2 * epoch / epochs - 1))
 
 

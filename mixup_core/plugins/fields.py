@@ -20,7 +20,7 @@ def check_fields(entries: Iterable[tuple[Register[Any], Any]]) -> None:
     """Check that a study file can set every field of the classes that a plugin adds.
 
     Args:
-        entries: Pairs of a class and, before it, the registry to which it was added.
+        entries: Pairs (registry, class that was added to it).
 
     Raises:
         UnreadableFieldError: If a field has no type annotation, a type that YAML cannot express, or

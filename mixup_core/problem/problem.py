@@ -89,15 +89,15 @@ class Problem:
     config: type
     """Class of the configurations: a frozen, keyword-only dataclass (see `Config`)."""
     process: str
-    """Import path, written `module:function`, of the function that creates the `Process` of a run.
+    """Import path of the function that creates the `Process` of a run.
 
-    The function takes the configuration, `data_root` (Path or None), `device` (str) and, if the
-    problem has `teaching`, `teacher` (Teacher or None).
+    The path is written `module:function`. The function takes the configuration, `data_root` (Path
+    or None), `device` (str) and, if the problem has `teaching`, `teacher` (Teacher or None).
     """
     network: str | None = None
-    """Import path, written `module:function`, of the function that loads the network of a finished
-    run. It takes the configuration and the final state (bytes), and returns the network (a torch
-    module in evaluation mode) and an example input. None: runs train no network.
+    """Import path of the function that loads the network of a finished run, written as for
+    `process`. It takes the configuration and the final state (bytes), and returns the network (a
+    torch module in evaluation mode) and an example input. None: runs train no network.
     """
     metrics: Mapping[str, Metric]
     """Metrics by name, in the order of table columns. Other recorded metrics are shown without a

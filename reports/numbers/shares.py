@@ -1,4 +1,4 @@
-"""Shares: bounds of a metric, and exact intervals of metrics that are fractions of few items."""
+"""Shares: the possible range of a metric, and exact intervals of fractions of few images."""
 
 import math
 from dataclasses import dataclass

@@ -46,7 +46,7 @@ class Parcel:
         )
 
     def open(self) -> Assignment:
-        """Load the plugins and return the assignment; called in the worker.
+        """Load the plugins and return the run to train; called in the worker process.
 
         Raises:
             PluginError: If a plugin cannot be loaded on this machine.

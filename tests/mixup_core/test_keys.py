@@ -101,7 +101,7 @@ def test_an_image_folder_has_no_key_before_its_contents_are_digested(
 ) -> None:
     data = DataConfig(name="image-folder", folder="photos", image_size=32)
     with pytest.raises(
-        RuleError, match=r"needs a data\.digest, which replaces data\.\w+ in keys"
+        RuleError, match=r"needs data\.digest, which replaces data\.\w+ in keys"
     ) as caught:
         key(dataclasses.replace(BASE, data=data))
     assert caught.value.fields == ("data.folder", "data.digest")

@@ -142,7 +142,7 @@ def test_mlflow_answers_this_machine_only(links: dict[str, str]) -> None:
 
 
 def test_a_study_that_was_not_run_has_no_link(finished: CommandLine) -> None:
-    assert "quickstart: not in" in finished("ui", "quickstart", code=2).stderr
+    assert "study quickstart is not in" in finished("ui", "quickstart", code=2).stderr
 
 
 def test_the_report_shows_its_table_and_figures(finished: CommandLine, tmp_path: Path) -> None:

@@ -46,12 +46,13 @@ class Augmentation(Checked, ABC):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw the random values of one epoch, (*shape, values per image); None: no values.
+        """Draw the random values of one epoch, (..., values per image); None: no values.
 
         Training calls this method at the start of each epoch.
 
         Args:
-            shape: (2, images): values are drawn for the images and for their partners.
+            shape: First axes of the result, (2, images): values are drawn for the images and for
+                their partners.
             size: Height and width of the images.
             rng: Random generator that is used for nothing else.
         """

@@ -1,4 +1,4 @@
-"""MixupE: an objective, the mixup loss minus a weighted alignment of logits with label errors."""
+"""MixupE: mixup loss minus eta times the alignment of logits with label minus prediction."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar

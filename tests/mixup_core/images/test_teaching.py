@@ -18,7 +18,9 @@ from tests.mixup_core.images.taught_runs import NAMED, trained
 def test_the_key_of_a_guided_run_holds_its_teachers_stage_not_its_name(mixed: TrainConfig) -> None:
     guided = with_values(mixed, {"objective": {"filter": {"teacher": "mixup"}}})
     for key in (run_key, stage_keys):
-        with pytest.raises(RuleError, match=r"needs a objective\.teacher_key before") as caught:
+        with pytest.raises(
+            RuleError, match=r"objective\.teacher needs objective\.teacher_key"
+        ) as caught:
             key(guided)  # type: ignore[operator]
         assert caught.value.fields == ("objective.teacher", "objective.teacher_key")
     known = taught(guided, "a" * 32)

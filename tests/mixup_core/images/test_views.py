@@ -272,5 +272,5 @@ def test_a_random_second_view_is_one_for_each_class_and_orthogonal_to_the_others
 
 
 def test_there_are_no_more_orthogonal_views_than_pixels() -> None:
-    with pytest.raises(ValueError, match="a pixel per class"):
+    with pytest.raises(ValueError, match="one pixel per class"):
         draw_class_views(5, torch.Size([1, 2, 2]), 0)

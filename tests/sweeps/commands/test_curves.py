@@ -96,7 +96,7 @@ def test_a_program_that_is_not_installed_is_named_with_its_extra(
         said("export", "digits", "--to", "wandb", "--out", str(tmp_path / "wb"))
     assert not (tmp_path / "wb").exists()
     (tmp_path / "tb").mkdir()
-    with pytest.raises(RefusedError, match="exists; remove it"):
+    with pytest.raises(RefusedError, match="exists and is not replaced; remove it"):
         said("export", "digits", "--to", "tensorboard", "--out", str(tmp_path / "tb"))
 
 

@@ -67,6 +67,6 @@ def test_a_plan_says_which_value_a_code_in_the_name_of_an_arm_is(
     store = Store(str(tmp_path / "store"))
     lines = spell_plan(plan_summary(study, SearchHistory(), store, slots=1)).splitlines()
     named = [line.split() for line in lines if line.startswith("name ")]
-    assert [Path(place).name for _, _, _, place in named] == ["фото", "кони"]
-    for arm, (_, code, _, _) in zip(study.arms, named, strict=True):
+    assert [Path(place).name for _, _, _, _, place in named] == ["фото", "кони"]
+    for arm, (_, code, *_) in zip(study.arms, named, strict=True):
         assert arm == f"folder={code}"

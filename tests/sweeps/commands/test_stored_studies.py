@@ -262,4 +262,4 @@ def test_a_stored_study_that_needs_a_plugin_names_the_option(tmp_path: Path) -> 
         load_study("digits@" + study.settings, (), store.url)
     *others, last = caught.value.faults
     assert any("corners" in fault for fault in others)
-    assert "launched with --plugin 'my methods/plugin.py' --plugin=more.py; give this" in last
+    assert "launched with --plugin 'my methods/plugin.py' --plugin=more.py; add this option" in last

@@ -55,10 +55,11 @@ AGAIN = "import os, sys\nwhile True: os.makedirs(sys.argv[1], exist_ok=True)"
 
 
 def test_a_process_whose_parent_died_during_a_launch_does_not_outlive_it(place: Path) -> None:
+    before = psutil.Process().children()
     with scratch() as folder:
         subprocess.run([sys.executable, "-c", ORPHANED, AGAIN, f"{folder}/ray"], check=True)
     assert list(place.iterdir()) == []
-    assert psutil.Process().children() == []
+    assert set(psutil.Process().children()) <= {*before}
 
 
 def test_a_worker_that_no_record_names_is_ended_if_it_was_started_in_the_folder(

@@ -239,7 +239,7 @@ def test_a_machine_without_ray_mlflow_and_optuna_trains_reports_and_goes_on(
     assert said.stderr.splitlines()[-1].endswith("--engine inline"), "Ray is not here"
     said = mixsweep("run", *with_less)
     assert said.stdout.count("2/2") >= 3
-    assert "when MLflow is installed: mixsweep sync digits" in said.stderr
+    assert "when MLflow is installed, run: mixsweep sync digits" in said.stderr
     before = mixsweep.report("digits", "runs.csv")
     again = mixsweep("run", *with_less)
     assert "nothing to train" in again.stderr
