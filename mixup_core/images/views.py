@@ -98,7 +98,7 @@ def draw_class_views(num_classes: int, shape: torch.Size, seed: int | Seeds) -> 
 class NormalisedPixels:
     """Images stored as integers on a device; batches are normalised on access.
 
-    The images are pooled: each square of pixels is replaced by its sum.
+    If `data.pool` is k > 1, each square of k x k pixels is replaced by its sum.
     """
 
     def __init__(

@@ -190,7 +190,7 @@ def _keyed(config: TrainConfig, path: str, member: Any) -> str:
     weights must be equal, bit for bit.
 
     Raises:
-        BrokenError: If a field breaks a rule, or has no second valid value.
+        BrokenError: If a field breaks a rule, or has only one valid value.
     """
     fields = leaves(type(member))
     for field, leaf in fields.items():
@@ -201,8 +201,8 @@ def _keyed(config: TrainConfig, path: str, member: Any) -> str:
         pairs = list(_pairs(config, path, member, field))
         if not pairs:
             raise BrokenError(
-                f"found no second valid value of `{field}`, so its effect cannot be checked; "
-                "widen its limits"
+                f"found only one valid value of `{field}`, but the check must change it; "
+                "widen the limits in its type"
             )
         same = [pair for pair in pairs if len({stage_keys(each)[-1] for each in pair}) == 1]
         if len(same) == len(pairs) or any(run_key(one) == run_key(other) for one, other in pairs):

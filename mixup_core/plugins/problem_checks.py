@@ -85,7 +85,7 @@ def _keyed(problem: Problem, config: Any) -> str:
     Another value of a field must change the run key. Results under equal stage keys must be equal.
 
     Raises:
-        BrokenError: If a field breaks a rule, or has no second valid value.
+        BrokenError: If a field breaks a rule, or has only one valid value.
     """
     named = {*problem.keying.never, *problem.keying.stands_for}
     known = leaves(problem.config)
@@ -96,8 +96,8 @@ def _keyed(problem: Problem, config: Any) -> str:
         base, others = next((pair for pair in tried if pair[1]), (config, []))
         if not others and len(set(map(repr, values(known[path].part.hint)))) > 1:
             raise BrokenError(
-                f"found no second valid value of `{path}`, so its effect cannot be checked; "
-                "widen its limits"
+                f"found only one valid value of `{path}`, but the check must change it; "
+                "widen the limits in its type"
             )
         if any(run_key(other) == run_key(base) for other in others):
             raise BrokenError(f"changing `{path}` does not change the run key")

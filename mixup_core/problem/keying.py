@@ -59,8 +59,8 @@ class Keying:
             if path.endswith("."):
                 raise ValueError(
                     f"Keying: the path {path!r} in `never` or `by_epoch` ends in a dot, but must "
-                    "be the exact path of a field. List each field of the group instead, with the "
-                    "reason why keys leave the field out."
+                    "be the exact path of a field. List each field of the group instead, and give "
+                    "each the reason why it is not part of keys."
                 )
             if not reason.strip():
                 raise ValueError(

@@ -54,7 +54,7 @@ def mark(axis: Axis, parameter: Parameter) -> None:
 
 
 def is_log(parameter: Parameter) -> bool:
-    """Return True if a search parameter is drawn on a logarithmic axis."""
+    """Return True if figures show a search parameter on a logarithmic axis."""
     return isinstance(parameter.distribution, Real) and parameter.distribution.is_log
 
 

@@ -199,7 +199,7 @@ class Request:
             require_search(self.home.optuna_url)
 
     def refreshed(self) -> "Request":
-        """Return a copy of the request that reads its cached values, such as the history, again."""
+        """Return a copy of this request without its cached values, such as the search history."""
         return replace(self)
 
     def data_checksums(self) -> dict[str, dict[str, str]]:
