@@ -33,7 +33,7 @@ units: $(DEV)
 
 # Kills, full disks and lost nodes, in namespaces from which no signal gets out. `make test` has the
 # first half, which compares with one undisturbed launch. CI runs `make check` and the second
-# half, of machines, beside it.
+# half, of machines, after it.
 NAMESPACE := tests/faults/in_namespace.sh
 OF_RUNS := $(patsubst %,tests/faults/test_%.py,drivers engines failures shared_runs workers)
 

@@ -180,7 +180,6 @@ def test_the_search_of_an_earlier_version_is_finished(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 def test_a_home_of_an_earlier_version_is_reported_tracked_and_grown(
     home: Path, command_line: Callable[..., CommandLine]
 ) -> None:

@@ -30,8 +30,6 @@ from mixup_core.tree.parts import leaves, members, parts
 from mixup_core.tree.written_forms import flatten
 from tests.single_changes import FIXED, NEVER_MET, changed, configurations
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @cache
 def _keys(config: Any) -> tuple[str, str]:

@@ -49,7 +49,6 @@ def _commands(block: str) -> list[str]:
     return [line[2:].partition("  #")[0] for line in block.splitlines() if line.startswith("$ ")]
 
 
-@pytest.mark.timeout(120)
 def test_the_documentation_builds_without_a_warning(tmp_path: Path) -> None:
     built = subprocess.run(
         [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-d",

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import CommandLine
 from tests.faults.launches import TWO_LAWS
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120, func_only=True)]
+pytestmark = [pytest.mark.slow]
 
 
 @pytest.fixture

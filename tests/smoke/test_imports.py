@@ -13,7 +13,6 @@ _START = "import sys; from sweeps import cli; cli.main()"
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_no_process_of_a_launch_imports_a_file_of_the_working_directory(tmp_path: Path) -> None:
     work, imported = tmp_path / "work", tmp_path / "imported"
     work.mkdir()

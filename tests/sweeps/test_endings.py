@@ -38,7 +38,6 @@ def ran(
     return done
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize(
     "command",
@@ -69,20 +68,17 @@ def launched(state: str, home: Path, *options: str) -> tuple[int, str, bool]:
     return done.returncode, told.read_text().strip(), is_reported
 
 
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("state", ["both closed", "stdout full"])
 def test_a_launch_ends_as_its_study_did(tmp_path: Path, state: str) -> None:
     assert launched(state, tmp_path / "runs") == (0, "0", True)
 
 
 @pytest.mark.long
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("state", STATES)
 def test_a_launch_ends_as_its_study_did_in_every_state(tmp_path: Path, state: str) -> None:
     assert launched(state, tmp_path / "runs") == (0, "0", True)
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("state", ["stdout closed", "stderr full", "stderr to nobody"])
 def test_bad_input_is_code_2_in_every_state(tmp_path: Path, state: str) -> None:
     told = tmp_path / "told"
@@ -107,7 +103,6 @@ cli.main()
 """
 
 
-@pytest.mark.timeout(60)
 def test_an_error_that_nobody_foresaw_is_one_line_and_the_hook_hears_of_it(tmp_path: Path) -> None:
     told, place = tmp_path / "told", tmp_path / "tmp"
     place.mkdir()
@@ -129,7 +124,6 @@ def test_an_error_that_nobody_foresaw_is_one_line_and_the_hook_hears_of_it(tmp_p
     assert traced.stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.timeout(60)
 def test_a_launch_on_ray_within_too_little_address_space_is_refused_in_one_sentence(
     tmp_path: Path,
 ) -> None:
@@ -147,7 +141,6 @@ def test_a_launch_on_ray_within_too_little_address_space_is_refused_in_one_sente
     )
 
 
-@pytest.mark.timeout(60)
 def test_an_error_for_lack_of_memory_is_one_sentence_and_no_error_of_ours(tmp_path: Path) -> None:
     lacking = MISTAKEN.replace('ZeroDivisionError("of ours")', "MemoryError")
     done = subprocess.run(
@@ -181,7 +174,6 @@ def test_a_study_file_that_is_refused_is_an_end_of_which_the_hook_hears(tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", ["MLFLOW_CONFIGURE_LOGGING", "MLFLOW_HTTP_REQUEST_TIMEOUT"])
 def test_a_setting_that_mlflow_refuses_is_named_before_anything_is_trained(
     tmp_path: Path, name: str
@@ -213,7 +205,6 @@ main()
 """
 
 
-@pytest.mark.timeout(120)
 def test_a_directory_that_is_deleted_during_a_launch_does_not_end_it(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()

@@ -11,7 +11,6 @@ import pytest
 _HOMELESS = ("unshare", "--user", "--map-user=54321", "--map-group=54321")
 
 pytestmark = [
-    pytest.mark.timeout(60),
     pytest.mark.skipif(
         shutil.which("unshare") is None
         or subprocess.run([*_HOMELESS, "true"], capture_output=True, check=False).returncode != 0,

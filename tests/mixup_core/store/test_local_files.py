@@ -285,7 +285,6 @@ def test_a_missing_file_is_not_found(tmp_path: Path) -> None:
         open_regular(tmp_path / "none" / "file")
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("damage", NO_FILES)
 @pytest.mark.parametrize("read", [read_regular, open_regular])
 def test_anything_but_a_regular_file_is_refused_by_its_type_and_closed(
@@ -355,7 +354,6 @@ def test_a_file_is_locked_while_somebody_holds_it_and_asking_takes_nothing(tmp_p
     os.close(second)
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("damage", sorted(NO_FILES.keys() - {"unreadable"}))
 def test_only_a_regular_file_can_be_locked(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "lock"

@@ -40,7 +40,6 @@ WHOLE = Whole(
 PLAIN = json.loads(json.dumps(dataclasses.asdict(WHOLE)))
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("damage", sorted(DAMAGES.keys() - {"bit flipped", "other's content"}))
 def test_an_unreadable_file_is_no_note(damage: str) -> None:
     with bound_by_modes() as folder:

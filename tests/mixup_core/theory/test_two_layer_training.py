@@ -207,7 +207,6 @@ def test_defaults_decide_no_key() -> None:
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize(("law", "one", "both"), [(Erm(), 5, 1), (Midpoint(), 0, 6)])
 def test_the_theorems_show_at_six_classes_and_power_eight(law: Law, one: int, both: int) -> None:
     metrics = last(TwoLayerConfig(law=law))

@@ -18,19 +18,16 @@ def page() -> str:
         return Answers().page()
 
 
-@pytest.mark.timeout(120)
 def test_the_committed_page_is_the_one_that_the_published_reports_give(page: str) -> None:
     assert (PUBLISHED / "answers.md").read_text(encoding="utf-8") == page
 
 
-@pytest.mark.timeout(120)
 def test_every_link_and_figure_of_the_page_is_there(page: str) -> None:
     targets = re.findall(r"\]\(([^)]+)\)", page)
     assert targets
     assert [target for target in targets if not (PUBLISHED / target).exists()] == []
 
 
-@pytest.mark.timeout(120)
 def test_every_row_has_a_verdict_and_the_total_counts_them(page: str) -> None:
     rows = re.findall(r"\| \*\*([a-z ]+)\*\* \|", page)
     assert {"holds", "fails", "undecided", "equivalent", "not run"} >= set(rows)
@@ -38,13 +35,11 @@ def test_every_row_has_a_verdict_and_the_total_counts_them(page: str) -> None:
     assert sum(int(number) for number in re.findall(r"\d+", total)) == len(rows)
 
 
-@pytest.mark.timeout(120)
 def test_every_study_with_a_claim_is_on_the_page(page: str) -> None:
     asked = [name for name in bundled_names() if bundled(name).claims]
     assert [name for name in asked if f"`{name}`" not in page and f"[{name}]" not in page] == []
 
 
-@pytest.mark.timeout(120)
 def test_every_failed_claim_of_a_source_is_among_the_contradictions(page: str) -> None:
     contradictions = page.split("## Where the runs contradict a source")[1].split("\n## ")[0]
     rows = [line for line in page.splitlines() if "| **fails** |" in line]

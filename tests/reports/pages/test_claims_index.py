@@ -15,12 +15,10 @@ def index() -> str:
         return claims_index()
 
 
-@pytest.mark.timeout(120)
 def test_the_committed_index_is_the_one_that_the_published_runs_give(index: str) -> None:
     assert (PUBLISHED / "claims.md").read_text() == index
 
 
-@pytest.mark.timeout(120)
 def test_every_claim_of_every_bundled_study_is_in_it_and_the_others_say_why_not(
     index: str,
 ) -> None:
@@ -33,7 +31,6 @@ def test_every_claim_of_every_bundled_study_is_in_it_and_the_others_say_why_not(
             assert "no claim" in study.description, name
 
 
-@pytest.mark.timeout(120)
 def test_every_bundled_study_that_claims_has_three_seeds_or_more() -> None:
     for name in bundled_names():
         study = bundled(name)

@@ -210,7 +210,6 @@ LOST: dict[str, Damage] = {
 }
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("damage", LOST)
 def test_a_report_whose_provenance_is_lost_stays_until_one_has_all_of_its_runs(
     home: Path, report: Mixsweep, finished: dict[str, bytes], damage: str

@@ -163,7 +163,6 @@ See tables~\ref{tab:small} and~\ref{tab:small-more}.
 GRID = ("erm", "alpha=0.2 switch_epoch=100", "alpha=0.2 switch_epoch=200", "50%_x&y^~ 1")
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.skipif(LATEX is None, reason="NOT CHECKED: pdflatex is not installed")
 @pytest.mark.parametrize(
     ("arms", "num_seeds", "baseline"),

@@ -192,7 +192,6 @@ def test_any_change_ends_what_is_recalled(
         shutil.move(kept, concluded.home)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "damage",
     ["empty", "bit flipped", "a list", "other's content", "a folder", "a FIFO", "a dangling link"],

@@ -64,7 +64,6 @@ def _records_of_wandb(file: Path) -> Iterator[Any]:
         at += 7 + length
 
 
-@pytest.mark.timeout(120)
 def test_every_epoch_of_every_run_is_in_an_offline_run_of_wandb(
     study: Study, tmp_path: Path
 ) -> None:

@@ -73,7 +73,6 @@ def test_the_report_in_the_folder_of_the_study_is_shown(tmp_path: Path) -> None:
     assert row["report"] == str(tmp_path / "reports" / "digits" / "report.html")
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("damage", ["empty", "other's content", "a FIFO", "a folder", "missing"])
 def test_a_report_whose_provenance_is_lost_is_not_shown_and_hides_no_study(
     tmp_path: Path, damage: str

@@ -19,7 +19,6 @@ COUNT = "SELECT count(*) FROM runs"
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("verb", ["sync", "run"])
 def test_an_interrupt_while_mlflow_is_brought_up_to_date_leaves_nothing_running(
     command_line: Callable[..., CommandLine], verb: str
@@ -64,7 +63,6 @@ def _was_interrupted(mixsweep: CommandLine, verb: str) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 def test_a_database_that_no_waiting_mends_is_named_at_once(
     command_line: Callable[..., CommandLine],
 ) -> None:

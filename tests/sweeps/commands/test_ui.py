@@ -21,7 +21,7 @@ from tests.conftest import CommandLine
 from tests.damages import DAMAGES
 from tests.sweeps.commands.trained import train
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow]
 
 SEARCH = "/api/2.0/mlflow/experiments/search"
 CREATE = "/api/2.0/mlflow/experiments/create"

@@ -219,7 +219,6 @@ def test_claims_hold_while_their_driver_lives_though_its_lease_is_damaged(any_st
     assert not read_claims(any_store, but="b").trained
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("name", ["a.json", "a.json.tmp", "a.planned.tmp"])
 @pytest.mark.parametrize("kind", ["link", "pipe"])
 def test_a_link_or_pipe_in_the_place_of_a_note_is_replaced_and_not_written_to(

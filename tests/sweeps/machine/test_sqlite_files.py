@@ -75,7 +75,6 @@ def test_a_page_in_the_middle_that_is_damaged_is_found(home: Home) -> None:
         require_tracking(home.tracking_uri, SYNC)
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", REQUIRES)
 @pytest.mark.parametrize("damage", ["a folder", "a FIFO", "a socket", "a dangling link"])
 @pytest.mark.parametrize("suffix", ["-journal", "-wal", "-shm"])

@@ -77,7 +77,6 @@ print(psutil.Process().children(recursive=True))
 """
 
 
-@pytest.mark.timeout(120)
 def test_a_cluster_of_our_own_listens_on_the_loopback_and_leaves_no_process() -> None:
     given = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
     said = subprocess.run(

@@ -47,7 +47,6 @@ def test_memory_is_not_measured_if_every_slot_has_room(
     assert "less than 1.5 GB" in found.says(digits)
 
 
-@pytest.mark.timeout(120)
 def test_a_step_is_measured_once_and_decides_about_slots(
     digits: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,7 +109,6 @@ def test_memory_of_a_gpu_does_not_limit_slots_on_cpus(digits: Study) -> None:
     assert "1.0 GB of the 80.0 GB of a GPU; --gpus-per-run 0.125 fits" in on_gpu.says(digits)
 
 
-@pytest.mark.timeout(60)
 def test_a_step_that_takes_long_is_left_with_what_it_held(
     digits: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,7 +47,6 @@ JOURNALS = {
 }
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("damage", JOURNALS)
 def test_a_journal_that_is_none_or_damaged_is_named_in_one_line(
     tmp_path: Path, damage: str

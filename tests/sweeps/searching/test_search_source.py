@@ -632,7 +632,6 @@ def test_several_objectives_are_told_together(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.timeout(120)
 def test_noise_in_place_of_test_labels_changes_no_proposal_and_no_winner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

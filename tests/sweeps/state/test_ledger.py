@@ -66,7 +66,6 @@ def test_more_seeds_are_the_same_settings_and_another_value_is_not() -> None:
     assert _study().settings != _study(epochs=4).settings
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("damage", sorted(DAMAGES.keys() - {"bit flipped", "unreadable"}))
 def test_a_record_that_cannot_be_read_is_passed_over_and_written_again(
     store: Store, tmp_path: Path, damage: str

@@ -134,7 +134,6 @@ def kept_blank(folder: Path) -> tuple[Path, Path]:
     return blank, kept
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "fault", ["none", "shared", "link", *sorted(DAMAGES.keys() - {"unreadable"})]
 )
@@ -251,7 +250,6 @@ def test_artifacts_elsewhere_are_not_looked_at(location: str | None) -> None:
     require_artifacts(location)
 
 
-@pytest.mark.timeout(60)
 def test_a_database_with_an_unreadable_journal_is_not_read(study: Study, home: Path) -> None:
     here = Home(folder=home)
     Experiment.open(here.tracking_uri, study.name, artifact_location=here.artifact_location)

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from sweeps.tracking.networks import export_network
 
 pytestmark = [
-    pytest.mark.timeout(120),
     pytest.mark.filterwarnings("ignore"),  # what torch.export and MLflow warn of is their own
 ]
 

@@ -492,7 +492,6 @@ FREE = {
 """Tags that may have any value: that of another arm, or of a renamed study."""
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("level", TAGS)
 @pytest.mark.parametrize("value", [None, "\N{SNOWMAN}"])
 def test_a_run_that_lost_what_says_what_it_is_is_there_once_and_whole_again(
@@ -622,7 +621,6 @@ def test_an_oracle_says_so_on_its_arm_and_on_each_of_its_runs(
     assert len(told) == 3
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.filterwarnings("ignore")  # what torch.export and MLflow warn of is their own
 def test_a_trained_network_is_logged_once_and_loads(home: Path) -> None:
     config = TrainConfig(

@@ -349,7 +349,6 @@ def test_an_unreachable_server_is_told_of_without_its_password(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 def test_a_server_that_comes_late_holds_what_the_store_holds(study: Study, tmp_path: Path) -> None:
     port = free_port()
     uri = f"http://127.0.0.1:{port}"

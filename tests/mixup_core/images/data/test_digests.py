@@ -75,7 +75,6 @@ def test_a_digest_is_that_of_the_whole_content(
     assert file_digest(file) == hashlib.sha256(content).hexdigest()
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
@@ -201,7 +200,6 @@ def test_damaged_memory_is_no_memory(folder: Path, kept: Path, content: bytes) -
     assert set(told(folder, kept).values()) == {FORGED}, "it was written anew"
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("damage", sorted(DAMAGES))
 def test_anything_else_in_the_place_of_the_cache_is_ignored(

@@ -407,7 +407,6 @@ def test_an_absent_an_empty_and_a_folder_for_a_file_are_told_apart(
         verify("fashion-mnist", root, "train")
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("damage", ["a FIFO", "a folder", "a dangling link", "a socket"])
 def test_anything_but_a_file_in_the_place_of_the_lock_is_named(
     sources: Sources, root: Path, damage: str
@@ -423,7 +422,6 @@ def test_anything_but_a_file_in_the_place_of_the_lock_is_named(
         fetch("fashion-mnist", root)
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("damage", ["a FIFO", "a folder", "a dangling link", "empty"])
 def test_anything_in_the_place_of_a_partial_download_is_removed(
     sources: Sources, root: Path, damage: str
@@ -438,7 +436,6 @@ def test_anything_in_the_place_of_a_partial_download_is_removed(
     assert not os.path.lexists(staging)
 
 
-@pytest.mark.timeout(60)
 def test_a_pipe_for_a_file_is_named(sources: Sources, root: Path) -> None:
     sources.publish(sources.mirror)
     fetch("fashion-mnist", root)

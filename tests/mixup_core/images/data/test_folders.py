@@ -233,7 +233,6 @@ def test_files_that_have_not_changed_are_read_once(
     assert folder_digest(pets, data) == folder_digest(pets, tmp_path / "elsewhere")
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_a_pipe_among_the_images_is_named_by_the_digest_too(
     pets: Path, tmp_path: Path, split: str

@@ -170,7 +170,6 @@ def test_a_partial_file_of_a_killed_process_is_not_read(tmp_path: Path) -> None:
     assert decoded(tmp_path) == [file]
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("damage", ["a FIFO", "a folder", "a dangling link", "a link to itself"])
 def test_anything_in_the_place_of_the_partial_file_does_not_block(
     tmp_path: Path, damage: str
@@ -184,7 +183,6 @@ def test_anything_in_the_place_of_the_partial_file_does_not_block(
     assert decoded(tmp_path) == [partial if damage == "a folder" else file]
 
 
-@pytest.mark.timeout(60)
 def test_a_pipe_in_the_place_of_the_lock_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".digits.lock")
     assert_equal(load_mapped(DIGITS, tmp_path), load(DIGITS, tmp_path))
