@@ -43,7 +43,7 @@ class Address:
 
     @property
     def is_whole(self) -> bool:
-        """True if the address has no hidden part."""
+        """True if no part of this address is hidden."""
         return not (self.is_hidden or self.has_login or self.has_query) and HIDDEN not in str(self)
 
     def __str__(self) -> str:
@@ -68,9 +68,9 @@ class Address:
     ) -> "Address":
         """Build an address from the components of a URL, hiding those that may be secret.
 
-        Parse the URL with the library that opens it. An `@` in the host, path or query means that
-        the password contains an unquoted reserved character. Then each of these components may be
-        a part of the password, and only the scheme is shown.
+        The caller splits the URL with the library that opens it. If the password contains an
+        unquoted reserved character, such as `/`, a part of the password and the `@` after it can be
+        in the host, path or query. So if one of these contains `@`, only the scheme is shown.
         """
         scheme = scheme if _SCHEME.fullmatch(scheme) else HIDDEN
         if any("@" in part for part in (host, path, query)):

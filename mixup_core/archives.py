@@ -10,7 +10,7 @@ _DAMAGES = (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, Runtime
 
 
 class ArchiveError(ValueError):
-    """Error: a file is no readable zip archive, is compressed, or declares too much content."""
+    """Error: a file is no readable zip archive, is compressed, or declares more than it holds."""
 
 
 def require_unpacked(stream: IO[bytes]) -> None:

@@ -15,7 +15,7 @@ PYTHON, NUMPY, TORCH = "random", "numpy.random", "torch"
 
 @contextmanager
 def seeded_globally(seed: int) -> Iterator[None]:
-    """Context manager: seed the generators of Python, NumPy and PyTorch; restore them at exit."""
+    """Context manager: seed the global generators of Python, NumPy and PyTorch; restore at exit."""
     before = random.getstate(), np.random.get_state(), torch.default_generator.get_state()  # noqa: NPY002
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002, TID251  the generator that must not matter
@@ -30,7 +30,7 @@ def seeded_globally(seed: int) -> Iterator[None]:
 
 @contextmanager
 def watched(device: str = "cpu") -> Iterator[list[str]]:
-    """Context manager: detect use of global generators, and report it at exit.
+    """Context manager: detect the use of global random generators, and report it at exit.
 
     It yields a list. At exit, the list contains the names of the modules (`random`, `numpy.random`,
     `torch`) whose global generator was used.

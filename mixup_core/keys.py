@@ -25,23 +25,23 @@ def run_key(config: Config) -> str:
     """Return the name of a run: a hash of everything in its configuration that changes its numbers.
 
     Returns:
-        32 hexadecimal digits. They depend on the versions of the computations (`NUMERICS_VERSION`
-        for all problems, `Keying.numerics` for one), but not on the location of the data, the
-        device, the number of threads or the study's name.
+        32 hexadecimal digits. They depend on two version numbers of the computations, one for all
+        problems and one for each problem, but not on the location of the data, the device, the
+        number of threads or the study's name.
 
     Raises:
-        RuleError: If a field is set, but not the field that replaces it in keys
-            (`Keying.stands_for`).
+        RuleError: If a field is set, but not the field that replaces it in keys, such as
+            `data.folder` without `data.digest`.
     """
     return _hashed(config, _content_of(config).of_run)
 
 
 def stage_key(config: Config, epoch: int) -> str:
-    """Return the name of a run's first `epoch` epochs; equal names mean equal results of these.
+    """Return the stage key of a run's first `epoch` epochs; equal keys mean equal results of them.
 
     Every field of the configuration enters each stage key, unless the problem's rules for keys
-    (`Keying`) list the path of the field. Settings that change from epoch to epoch enter epoch by
-    epoch (`Keying.of_epoch`): a run that mixes for 10 epochs and one that mixes for 20 have equal
+    (`Keying`) list the path of the field. Settings that change from epoch to epoch, such as the
+    law, enter epoch by epoch: a run that mixes for 10 epochs and one that mixes for 20 have equal
     keys up to epoch 10. The total number of epochs enters only if the settings of an epoch depend
     on it.
 
@@ -125,14 +125,14 @@ def _spelled_epochs(config: Config) -> tuple[str, ...]:
 
 
 def changes(config: Config) -> tuple[int, ...]:
-    """Return the epochs (0-based) whose per-epoch settings differ from those one epoch earlier."""
+    """Return the epochs (0-based) in which settings of a run, such as the law, change."""
     of_epoch = problem_of(config).keying.of_epoch
     decided = [of_epoch(config, epoch) for epoch in range(config.epochs)]
     return tuple(e for e in range(1, len(decided)) if decided[e] != decided[e - 1])
 
 
 def paths_left_out() -> Iterator[tuple[str, str, str, str]]:
-    """Yield (problem, path, keys, reason) for each field that is left out of some keys.
+    """Yield (problem, path, keys, reason) for each configuration field that some keys leave out.
 
     `path` is the dotted path of the field, `keys` names the keys that lack it. Every other field
     enters the run key and all stage keys.

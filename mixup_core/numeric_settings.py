@@ -1,9 +1,9 @@
 """Numeric settings: environment variables that can change the last bits of a run's results.
 
 The libraries that torch uses (oneDNN, MKL, OpenMP, ATen, cuBLAS, cuDNN) read these variables.
-mixsweep sets those that choose a precision, because a run's precision is part of its configuration.
-The others are recorded with every stage: they can be needed to reproduce exact bits on another
-processor.
+mixsweep sets those that choose a precision, because a run's precision is part of its configuration,
+and one that makes cuBLAS deterministic. The others are recorded with every stage: they can be
+needed to reproduce exact bits on another processor.
 """
 
 import re
@@ -45,9 +45,10 @@ can change the last bits of results.
 
 
 def fix_precision(environment: MutableMapping[str, str]) -> None:
-    """Set, or remove, the environment variables that choose a precision, as `FIXED` lists them.
+    """Set, or remove, the environment variables that choose a floating-point precision.
 
-    Call this function before the first computation.
+    `FIXED` lists them, and one more that makes cuBLAS deterministic. Call this function
+    before the first computation.
 
     Args:
         environment: Environment to change, usually `os.environ`.
@@ -77,7 +78,7 @@ def recorded_settings(environment: Mapping[str, str]) -> str:
 
 
 def differences(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of settings that can change results and differ between two environments.
+    """Return the names of the settings that can change results and differ between two stages.
 
     Args:
         one: Environment record of a stage: host, versions and settings by name.

@@ -35,13 +35,13 @@ class Split:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Predictions:
-    """The logits of a run after its last epoch; they depend on its configuration alone."""
+    """Logits of a finished run on validation and test images; its configuration determines them."""
 
     splits: Mapping[str, Split]
     """Splits by name: `val` and `test`, each only if the run has it."""
 
     def to_bytes(self) -> bytes:
-        """Return the predictions as an NPZ archive; equal predictions give equal bytes."""
+        """Return these predictions as an NPZ archive; equal predictions give equal bytes."""
         arrays: dict[str, NDArray[np.generic]] = {}
         for name, split in self.splits.items():
             highest = int(split.labels.max(initial=0))

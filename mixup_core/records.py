@@ -26,17 +26,17 @@ class EpochRecord:
     """
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the record as a mapping for JSON; floats survive the round trip exactly."""
+        """Return this record as a mapping for JSON; floats survive the round trip exactly."""
         return {"epoch": self.epoch, "metrics": dict(self.metrics)}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> "EpochRecord":
-        """Build a record from the mapping that `to_plain` returned."""
+        """Build a record from a mapping that was read from JSON, as `to_plain` returns it."""
         return cls(epoch=plain["epoch"], metrics=dict(plain["metrics"]))
 
 
 class Records(Packed[EpochRecord]):
-    """The records of a run, in order, in 24 bytes per record and 8 bytes per number.
+    """The records of a run, in order; they take 24 bytes per record and 8 bytes per number.
 
     A report reads a thousand runs of a hundred epochs; plain objects would need ten times the
     memory.
@@ -56,7 +56,7 @@ class Records(Packed[EpochRecord]):
 
     @property
     def names(self) -> frozenset[str]:
-        """Names of all metrics in the records."""
+        """Names of all metrics in these records."""
         return frozenset(chain.from_iterable(set(self._names)))
 
     def __len__(self) -> int:

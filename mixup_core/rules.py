@@ -50,7 +50,10 @@ class RuleError(ValueError):
         return _again, (str(self), self.rule, self.values, self.fields, self.hint)
 
     def within(self, prefix: str) -> "RuleError":
-        """Return the error with a prefix such as `mix.` before its field names; same message."""
+        """Return this error with a prefix, such as `mix.`, before the names of the fields in it.
+
+        The text of the message does not change.
+        """
         values = {f"{prefix}{name}": value for name, value in self.values.items()}
         fields = tuple(f"{prefix}{name}" for name in self.fields)
         return _again(str(self), self.rule, values, fields, self.hint)

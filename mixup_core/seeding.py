@@ -49,7 +49,7 @@ therefore sees the same weights, images and batches.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seeds:
-    """Two seeds for one run: one for some kinds of draws (purposes), one for all others.
+    """Two seeds for one run: `own` for chosen kinds of draws, `others` for all other draws.
 
     To measure how much one source of randomness matters, vary `own` and keep `others` fixed.
     """
@@ -79,7 +79,7 @@ def stream_seed(seed: int | Seeds, purpose: Purpose, epoch: int = 0) -> int:
 
 
 def stream(seed: int | Seeds, purpose: Purpose, epoch: int = 0) -> "np.random.Generator":
-    """Return the NumPy generator (Philox) of one random stream; arguments as for `stream_seed`.
+    """Return the NumPy generator (Philox) for a seed, a purpose (kind of draw) and an epoch.
 
     Philox, NumPy's `random`, `integers`, `permutation` and `beta` give the same draws on every
     platform for one NumPy version; the version is part of the environment record of a run.

@@ -61,7 +61,7 @@ PREDICTED = {
 
 
 def measure(write: Callable[[Figures], None]) -> Figures:
-    """Run all parts of the benchmark and return their values: a mapping by name for each part.
+    """Run all parts of the GPU benchmark and return their values: a mapping by name for each part.
 
     Args:
         write: Called after every part with all values measured so far.
@@ -90,7 +90,7 @@ def measure(write: Callable[[Figures], None]) -> Figures:
 
 
 def environment(device: torch.device) -> Figures:
-    """Return the name of the device, and the versions of Python, PyTorch and the GPU driver."""
+    """Return the name of the GPU or CPU, and the versions of Python, PyTorch and the GPU driver."""
     found: Figures = {
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -151,10 +151,10 @@ def reference_pipeline(size: Size, device: torch.device) -> Figures:
 
 
 def ladder(size: Size, device: torch.device) -> Figures:
-    """Return images per second (with data loading) and peak memory of each variant in `LADDER`.
+    """Return images per second (with data loading) and peak memory of variants of a training step.
 
-    A variant is a way to compute the same training step, such as `float32, NCHW`. One that cannot
-    run on this device gets an error message in place of its speed.
+    `LADDER` lists the variants: ways to compute the same step, such as `float32, NCHW`. One that
+    cannot run on this device gets an error message in place of its speed.
     """
     steps: dict[str, TrainingStep] = {}
     found: Figures = {}
@@ -266,10 +266,11 @@ def determinism(size: Size, device: torch.device) -> Figures:
 
 
 def hours(size: Size, device: torch.device) -> Figures:
-    """Return the seconds per epoch on each dataset, and the hours of 15 runs of 100 epochs on each.
+    """Return the seconds per epoch on each dataset, and the total hours of one study, by precision.
 
-    The bundled studies of table 1 have this number of runs. A timed epoch is complete: all training
-    images with the smaller last batch, and the evaluation on test images.
+    The study has 15 runs of 100 epochs on each dataset, as the bundled study `table1` has. A timed
+    epoch is complete: all training images with the smaller last batch, and the evaluation on test
+    images.
     """
     found: Figures = {"precision of the bundled studies": TABLE_1_PRECISION}
     for precision in DTYPES:
@@ -301,7 +302,7 @@ PARTS: Mapping[str, Callable[[Size, torch.device], Figures]] = {
 
 
 def main(arguments: list[str]) -> None:
-    """Run the benchmark; write the results to a file (default `device.json`) and print them."""
+    """Run the GPU benchmark; write its results to a file (default `device.json`) and print them."""
     file = Path(arguments[0]) if arguments else Path("device.json")
 
     def write(so_far: Figures) -> None:

@@ -1,9 +1,10 @@
 """Reference: a conventional training loop for mixup, with which mixsweep's own loop is compared.
 
-It is written from the description in papers. Each training image is concatenated with a second
-image, its other view, before training starts. A `DataLoader` without workers fetches one image at a
-time and scales both views by random factors. The partners are fetched as a second batch and mixed
-in. The optimizer is PyTorch's default Adam, in float32.
+It is written from the description of mixup in papers. As in arXiv:2210.13512, each training image
+is concatenated with a second image, of a paired class, before training starts. A `DataLoader`
+without workers fetches one image at a time and scales both of its images by random factors. The
+partners are fetched as a second batch and mixed in. The optimizer is PyTorch's default Adam, in
+float32.
 """
 
 from collections.abc import Iterator
@@ -19,9 +20,10 @@ from mixup_core.laws import Law
 
 
 class ConcatenatedViews(Dataset[tuple[Tensor, int]]):
-    """Dataset of normalised images, each with a second image; an access scales both at random.
+    """Dataset of pairs of normalised images; each access scales both images by random factors.
 
-    The channels of both images are concatenated; the label is that of the first.
+    The factors add up to 1. The channels of both images are concatenated; the label is that of the
+    first image.
     """
 
     def __init__(self, images: Images, info: DatasetInfo, seed: int) -> None:
@@ -69,7 +71,10 @@ def train_epoch(  # noqa: PLR0913  each is a thing of its own
     law: Law,
     device: torch.device,
 ) -> float:
-    """Train for one epoch and return the mean loss per image; batches are copied to the device."""
+    """Train a network for one epoch and return the mean loss per image.
+
+    Each batch is copied to the device.
+    """
     network.train()
     loss_of = nn.CrossEntropyLoss()
     total = 0.0

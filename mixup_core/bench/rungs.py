@@ -65,7 +65,7 @@ precision that the study sets.
 
 
 def build(rung: Rung, size: Size, device: torch.device) -> TrainingStep:
-    """Return a function that performs one training step each time it is called.
+    """Return a function that performs one training step of a variant at each call.
 
     Each step uses the next full batch of an endless sequence of epochs.
 

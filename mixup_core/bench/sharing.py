@@ -24,8 +24,8 @@ def side_by_side(size: Size, device: torch.device) -> dict[str, float | str]:
     """Return the total images per second of 1, 2, ... processes that train on one device.
 
     The names of the values are `large network, 2` for two processes without MPS, NVIDIA's service
-    for sharing a GPU, and `large network, 2, MPS` with it. The latter are also given as multiples
-    of the speed of the first number of processes without MPS.
+    for sharing a GPU, and `large network, 2, MPS` with it. Speeds with MPS are also given as
+    multiples of the speed of one process without MPS.
 
     Timing begins when all processes are ready, and their steps are counted over the same seconds.
     """

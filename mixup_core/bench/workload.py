@@ -21,7 +21,7 @@ TABLE_1_PRECISION: Precision = "float32"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Size:
-    """Size of a benchmark: numbers of steps, batch size, networks and datasets."""
+    """Size of the GPU benchmark: numbers of steps, batch size, networks and datasets."""
 
     batch: int
     steps: int

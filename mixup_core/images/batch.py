@@ -43,8 +43,8 @@ class Batch:
         """Return the logits of the mixed images, (batch, classes).
 
         Args:
-            network: Forward pass of a network. If `hidden` is set, the network must have the layer
-                that `hidden` names.
+            network: Forward pass of a network. If the batch is mixed at a hidden layer (`hidden`),
+                the network must have that layer.
             after: Images to put in front of the mixed ones in the same forward pass; their logits
                 come first in the result. None: no such images.
         """

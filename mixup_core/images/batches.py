@@ -142,7 +142,7 @@ class Draws:
         )
 
     def to(self, device: torch.device) -> "Draws":
-        """Return the same random values, with their tensors on a device.
+        """Return the random values of this pass, with their tensors on a device.
 
         The values in `mixers` (the mixing operation of each batch) are not moved, because they are
         drawn on the device of the images.
@@ -154,7 +154,7 @@ class Draws:
         return replace(self, **moved)
 
     def of_partners(self) -> "Draws":
-        """Return the same random values with exchanged roles: each partner becomes the image."""
+        """Return the random values of this pass after exchange of each image and its partner."""
         augmentation = None if self.augmentation is None else self.augmentation.flip(0)
         return replace(
             self,

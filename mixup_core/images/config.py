@@ -125,7 +125,7 @@ class TrainConfig(Checked):
     """Seed of the run's random draws."""
 
     def check(self) -> None:
-        """Check the rules that involve several fields.
+        """Check the rules that involve several fields, such as that `eval_every` divides `epochs`.
 
         Raises:
             RuleError: If fields contradict each other.

@@ -114,7 +114,7 @@ class DataConfig(Checked):
     """
 
     def check(self) -> None:
-        """Check the rules that involve several fields.
+        """Check the rules that involve several fields, such as that `fold` is below `folds`.
 
         Raises:
             RuleError: If a value contradicts another or does not apply to the dataset.
@@ -237,9 +237,10 @@ class DataConfig(Checked):
         return available if self.num_train is None else self.num_train
 
     def as_loaded(self) -> "DataConfig":
-        """Return a copy in which all fields without effect on loading have their defaults.
+        """Return a copy of this configuration, with defaults in fields that do not affect loading.
 
-        Runs with equal copies can share their loaded images.
+        Examples are the size of the subset and the augmentation. Runs with equal copies can share
+        their loaded images.
         """
         return replace(
             self,

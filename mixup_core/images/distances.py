@@ -23,7 +23,10 @@ _ROWS = 1000
 
 
 def start(config: SufficiencyConfig, data_root: Path | None, device: str) -> ArrayProcess:
-    """Return a run of the problem `sufficiency`; its only epoch measures the distances."""
+    """Return a run of the problem `sufficiency`, which measures distances in its only epoch.
+
+    The distances are those from images to mixed images of other classes.
+    """
 
     def advance(epoch: int, state: Arrays) -> Mapping[str, float]:
         del epoch, state

@@ -60,8 +60,8 @@ class Epoch:
     def floor(self, loss: Loss, labels: "Tensor", batch_size: int) -> float | None:
         """Return the infimum over all classifiers of the mean loss on mixed images, or None.
 
-        The infimum is unknown (None) for operations that are not linear, for labels with their own
-        weight, and for partners that depend on the images.
+        The infimum is unknown (None) for operations that are not linear, for labels with a law
+        of their own (`mix.label_law`), and for partners that depend on the images.
 
         Args:
             loss: Loss of an image.

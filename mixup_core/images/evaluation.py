@@ -19,13 +19,13 @@ def evaluate(logits: Tensor, labels: Tensor) -> dict[str, float]:
     """Return error, mean negative log-likelihood and calibration error of logits, by name.
 
     Args:
-        logits: (images, classes), float; see `logits_of`.
+        logits: (images, classes), float, such as the result of `logits_of`.
         labels: (images,), int64.
 
     Returns:
         `error`: fraction of images whose largest logit is not that of the label, in [0, 1].
         `nll`: mean cross entropy, in nats.
-        `calibration_error`: see `calibration_error`, in [0, 1].
+        `calibration_error`: expected calibration error of the predicted class, in [0, 1].
     """
     values = {
         "error": (logits.argmax(1) != labels).double().mean(),
@@ -78,7 +78,10 @@ def calibration_error(logits: Tensor, labels: Tensor) -> float:
 
 
 def calibration_error_on_device(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return `calibration_error` as a tensor, (), without waiting for the device of the logits."""
+    """Return the expected calibration error of logits as a tensor, (), on their device.
+
+    The host does not wait for the device. The formula is that of `calibration_error`.
+    """
     confidence, predicted = logits.double().softmax(1).max(1)
     correct = (predicted == labels).double()
     bins = (confidence * NUM_CALIBRATION_BINS).ceil().long().clamp(min=1) - 1

@@ -26,7 +26,7 @@ _SPLIT = (
 
 
 def at_seed(config: TrainConfig, seed: int) -> TrainConfig:
-    """Return a configuration with a seed, and with the fold that this seed holds out."""
+    """Return a configuration at a seed, with the fold that this seed holds out for validation."""
     folds = config.data.folds
     data = config.data if folds is None else replace(config.data, fold=seed % folds)
     return replace(config, seed=seed, data=data)

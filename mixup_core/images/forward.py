@@ -15,7 +15,8 @@ from mixup_core.images.precision import DTYPES, Precision, arithmetic
 class HiddenMix:
     """Mixing of images with their partners at a hidden layer of the network.
 
-    The last rows of the network's input are the images, followed by their partners.
+    The last rows of the network's input are the images, followed by their partners; rows
+    before them stay unmixed.
     """
 
     layer: int

@@ -1,4 +1,4 @@
-"""Memory of a run: an upper bound computed without torch, and the measured peak of two steps."""
+"""Memory of a run: upper bound computed without torch, and measured peak of two training steps."""
 
 from dataclasses import replace
 from pathlib import Path

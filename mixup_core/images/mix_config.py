@@ -49,7 +49,7 @@ class MixConfig(Checked):
     """
 
     def check(self) -> None:
-        """Check the rules that involve several fields.
+        """Check the rules that involve several fields of the mixing.
 
         Raises:
             RuleError: If `switch_epoch` and `switch_fraction` are both given, `law_after` is given

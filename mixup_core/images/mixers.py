@@ -39,8 +39,9 @@ class Mixer:
                 only if the operation needs it.
 
         Returns:
-            The mixed images, the weights of the labels, (batch,), and None. If `layer` is set:
-            images followed by partners, `lam`, and the `HiddenMix` that mixes them at that layer.
+            The mixed images, the weights of the images' labels, (batch,), and None. If an operation
+            mixes at a hidden layer: the images followed by their partners, `lam`, and a
+            `HiddenMix`, by which the network mixes them at that layer.
         """
         if self.layer:
             return torch.cat([own, beside]), lam, HiddenMix(layer=self.layer, lam=lam)
@@ -81,7 +82,9 @@ def draw_mixing(
         how: Settings of the epoch.
         sizes: Number of images in each batch.
         image_size: Height and width of the images.
-        streams: Random generators `mixing`, `choice`, `operation`, `second` and `label`.
+        streams: Random generators by name: `mixing` draws weights, `choice` the operation of each
+            batch, `operation` boxes and masks, `second` weights, boxes and masks of the second
+            operation, `label` weights of labels, if these have a law of their own.
         device: Device of the images. The values of operations are copied there at once, because a
             copy in each step would wait for the device. The weights stay on the CPU.
     """

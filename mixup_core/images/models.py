@@ -29,13 +29,13 @@ class BasicBlock(nn.Module):
             )
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return feature maps, (batch, channels, height / stride, width / stride)."""
+        """Return feature maps of the block, (batch, channels, height / stride, width / stride)."""
         hidden = torch.relu(self.bn1(self.conv1(images)))
         return torch.relu(self.bn2(self.conv2(hidden)) + self.shortcut(images))
 
 
 class ResNet(nn.Module):
-    """A ResNet for small images: 3x3 stem without max-pooling, stages, average, linear layer."""
+    """A ResNet for small images: 3x3 stem, no max-pooling, stages, global average, linear layer."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class PreActBlock(nn.Module):
             self.shortcut = _Projection(in_channels, channels, 1, stride=stride, bias=False)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return feature maps, (batch, channels, height / stride, width / stride)."""
+        """Return feature maps of the block, (batch, channels, height / stride, width / stride)."""
         ready = torch.relu(self.bn1(images))
         hidden = self.conv2(torch.relu(self.bn2(self.conv1(ready))))
         total: Tensor = hidden + (images if self.shortcut is None else self.shortcut(ready))
@@ -94,7 +94,7 @@ class PreActBlock(nn.Module):
 
 
 class PreActResNet(nn.Module):
-    """A pre-activation ResNet for small images, with BatchNorm and ReLU before the average."""
+    """A pre-activation ResNet for small images; BatchNorm and ReLU precede the global average."""
 
     def __init__(
         self, in_channels: int, num_classes: int, stages: Sequence[tuple[int, int, int]]
@@ -139,7 +139,7 @@ def vgg16_bn(in_channels: int, num_classes: int, width: int) -> nn.Module:
     Source: Simonyan and Zisserman 2015, arXiv:1409.1556, table 1.
 
     Args:
-        in_channels: Channels of the images, with all views.
+        in_channels: Channels of the images, those of a stacked second view included.
         num_classes: Number of logits.
         width: Channels of the first stage; 64 in the source.
     """
@@ -254,7 +254,7 @@ class _Projection(nn.Conv2d):
     """
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return feature maps, (batch, channels, height / stride, width / stride)."""
+        """Return the projected feature maps, (batch, channels, height / stride, width / stride)."""
         if self.in_channels >= _FEWEST_SAFE_CHANNELS:
             return super().forward(images)
         rows, columns = self.stride

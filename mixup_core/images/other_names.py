@@ -1,4 +1,4 @@
-"""OTHER_NAMES: names by which other programs call our settings, for hints in error messages."""
+"""OTHER_NAMES: names of settings in other programs, for hints in error messages."""
 
 from collections.abc import Mapping
 

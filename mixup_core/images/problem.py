@@ -77,8 +77,8 @@ def revealed(config: TrainConfig) -> TrainConfig:
 def measures(config: TrainConfig, metric: str) -> bool:
     """Return whether each evaluation of a run measures a metric.
 
-    `test/*` needs test images, `val/*` held-out images, and the metric of a probe needs the probe,
-    at each evaluation.
+    For `test/*` the run needs test images, for `val/*` held-out images, and for the metric of a
+    probe this probe, with measurements at each evaluation.
     """
     if any(metric in kind.metrics for kind in members(Probe)):
         probes = [probe for probe in config.probes if metric in type(probe).metrics]
@@ -105,7 +105,7 @@ def setting(config: TrainConfig, metric: str) -> str:
 
 
 def sample_size(config: TrainConfig, metric: str) -> int | None:
-    """Return the number of images that a metric counts, if it is a share such as an error.
+    """Return the number of images of which a metric, such as an error, is a share.
 
     The result is None for other metrics, and for validation folds of different sizes.
 
@@ -126,7 +126,10 @@ def sample_size(config: TrainConfig, metric: str) -> int | None:
 
 
 def prediction_bytes(config: TrainConfig) -> int:
-    """Return the size of a run's stored logits in bytes, over all splits and networks."""
+    """Return the size of a run's stored predictions in bytes: logits and labels of all splits.
+
+    With averaged weights, their logits are counted, too.
+    """
     data, info = config.data, described(config.data)
     num_images = data.num_held_out(info.num_train) + (info.num_test if data.test else 0)
     networks = 1 if config.averaging is None else 2
@@ -136,8 +139,8 @@ def prediction_bytes(config: TrainConfig) -> int:
 def method(config: TrainConfig) -> str | None:
     """Return the name of a run's method (`erm`, `midpoint`, `uniform`); None if it has no name.
 
-    A run has a named method if one law holds in all epochs, images are mixed linearly, and the loss
-    is plain.
+    A run has a named method if one law holds in all epochs, images are mixed linearly, labels are
+    not smoothed, and the objective is the mean loss of the mixed images.
     """
     mix = config.mix
     changes = (mix.schedule, mix.switch_epoch, mix.switch_fraction)
@@ -172,7 +175,7 @@ def examples(config: TrainConfig, split: str) -> Sequence[str]:
 
 
 def remarks(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
-    """Yield remarks on the images of runs, for plans and captions (see `Presentation.remarks`)."""
+    """Yield remarks on the images of runs, for plans and captions of figures."""
     yield from data_remarks(config.data)
     yield from lacking_classes(config, seeds)
 

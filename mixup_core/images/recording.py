@@ -1,4 +1,4 @@
-"""lacks, observed: find the metrics that a run records, and the settings that more metrics need."""
+"""lacks, observed: tell if a run records a metric, and leave out settings that do not change it."""
 
 from dataclasses import replace
 
@@ -31,8 +31,8 @@ def observed(config: TrainConfig, metric: str) -> TrainConfig:
     """Return a configuration without the settings that do not change the last value of a metric.
 
     These settings are probes, the average of the weights, and evaluations before the last epoch.
-    Runs for which the result is equal end with the same value of the metric. For a metric of
-    averaged weights or of a probe, the configuration is returned unchanged.
+    Two runs with equal results of this function end with the same value of the metric. For a metric
+    of averaged weights or of a probe, the configuration is returned unchanged.
     """
     is_of_probe = any(metric in kind.metrics for kind in members(Probe))
     if metric.endswith(_AVERAGED) or is_of_probe:

@@ -10,8 +10,8 @@ from mixup_core.seeding import stream
 def move_one_weight(network: nn.Module, seed: int) -> None:
     """Move one weight to the next larger float32 number.
 
-    Another processor, which sums convolutions in another order, changes results by as little. The
-    effect of this change therefore shows how much a result depends on the machine.
+    A processor that sums convolutions in another order makes changes as small as this one. The
+    effect on the metrics therefore shows how much a result depends on the machine.
 
     Args:
         network: The network with its initial weights.

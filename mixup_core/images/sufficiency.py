@@ -30,8 +30,8 @@ from mixup_core.tree.checked import Checked
 class SufficiencyConfig(Checked):
     """Configuration of one run that measures distances from images to mixed images.
 
-    Theorem 2.10 of the source, informally: if no image of a class lies on a segment between images
-    of which one belongs to another class, then the minimiser of the mixup loss also classifies the
+    Theorem 2.10 of the source, informally: if no image lies on a line segment between two other
+    images of which one has another class, then the minimiser of the mixup loss also classifies the
     original images. The measurement replaces segments by mixed images: as many as there are images,
     each mixed from two images drawn uniformly.
 
@@ -50,10 +50,10 @@ class SufficiencyConfig(Checked):
     """Seed of the subset and of the mixed images."""
 
     def check(self) -> None:
-        """Check the rules that involve several fields.
+        """Check that the data and the law fit the problem `sufficiency`.
 
         Raises:
-            RuleError: If the settings of the data are not supported, or the law does not mix.
+            RuleError: If `data` sets views, validation images or `oracle`, or the law does not mix.
         """
         usual = {"views": "single", "val_size": 0, "folds": None, "oracle": False}
         for name, value in usual.items():

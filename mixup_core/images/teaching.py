@@ -1,4 +1,4 @@
-"""Teaching: rules of distillation for images, and detection of runs that used test images."""
+"""Teaching: rules for runs that learn from a teacher; finds the runs that use test images."""
 
 from collections.abc import Iterator
 

@@ -57,7 +57,7 @@ class TrainingState:
 
     @classmethod
     def initial(cls, config: TrainConfig, info: DatasetInfo, device: torch.device) -> Self:
-        """Return the state of training before the first epoch, with the initial weights.
+        """Return the state of a run before its first epoch, with the initial weights.
 
         It depends on the configuration alone.
         """
@@ -76,7 +76,7 @@ class TrainingState:
         return cls(network=network, optimizer=optimizer, averaged=averaged)
 
     def to_bytes(self) -> bytes:
-        """Serialise weights, buffers and optimizer state.
+        """Return weights, buffers and optimizer state as bytes, which `load_bytes` reads.
 
         On a CPU, equal states give equal bytes.
         """
@@ -141,7 +141,8 @@ class TrainingState:
 class Training:
     """A run of image training in progress: an iterator of records, one per epoch.
 
-    The class implements the interface `mixup_core.problem.Process`.
+    The class implements `mixup_core.problem.Process`, the interface through which mixsweep trains,
+    stores and resumes runs of any problem.
     """
 
     config: TrainConfig
@@ -152,7 +153,7 @@ class Training:
 
     @property
     def records(self) -> list[EpochRecord]:
-        """Records of the finished epochs, in order."""
+        """Records of the finished epochs of this run, in order."""
         return self.state.records
 
     def __iter__(self) -> Iterator[EpochRecord]:
@@ -169,11 +170,11 @@ class Training:
         )
 
     def to_bytes(self) -> bytes:
-        """Serialise the state of training (`TrainingState.to_bytes`)."""
+        """Return weights, buffers and optimizer state of this run as bytes."""
         return self.state.to_bytes()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Load a serialised state of training (`TrainingState.load_bytes`)."""
+        """Load a state that `to_bytes` returned, with the records of the epochs before it."""
         self.state.load_bytes(content, records)
 
     def predictions(self) -> bytes:
@@ -240,7 +241,7 @@ def fit_gradually(
     device: torch.device | str = "cpu",
     teacher: Teacher | None = None,
 ) -> Iterator[EpochRecord | float]:
-    """Train a run like `fit`; after each step, yield also the finished fraction of the epoch.
+    """Train a run; yield the finished fraction of the epoch after each step, and each record.
 
     The state may be stored only after a record. Arguments and errors are those of `fit`.
 

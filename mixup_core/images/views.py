@@ -19,7 +19,7 @@ from mixup_core.seeding import Seeds, stream
 
 
 def pair_classes(num_classes: int, seed: int | Seeds) -> Tensor:
-    """Return the paired class of each class; no class is paired with itself.
+    """Pair the classes at random; return the paired class of each, which is never itself.
 
     Args:
         num_classes: An even number.
@@ -69,7 +69,7 @@ def draw_view_partners(labels: Tensor, paired: Tensor, seed: int | Seeds) -> Ten
 
 
 def draw_class_views(num_classes: int, shape: torch.Size, seed: int | Seeds) -> Tensor:
-    """Draw one random image per class as second view.
+    """Draw one random image per class: the second view of all training images of the class.
 
     The images are orthogonal to each other, with mean square 1 per pixel.
 
@@ -96,9 +96,10 @@ def draw_class_views(num_classes: int, shape: torch.Size, seed: int | Seeds) -> 
 
 
 class NormalisedPixels:
-    """Images stored as integers on a device; batches are normalised on access.
+    """Integer images on a device, pooled if configured; batches are normalised on access.
 
-    If `data.pool` is k > 1, each square of k x k pixels is replaced by its sum.
+    If `data.pool` is k > 1, each square of k x k pixels is stored as its sum; normalisation divides
+    the sum by the k * k pixels.
     """
 
     def __init__(
@@ -251,8 +252,8 @@ class TrainingImages:
         """Return images as the network gets them: normalised, augmented, with their second views.
 
         With concatenated views the result is `concat([gamma x, (1 - gamma) x'])` over channels,
-        with x' the second view of x. gamma scales normalised pixels, so that gamma = 0 gives the
-        mean pixel.
+        with x' the second view of the image x. gamma scales normalised pixels, so that gamma = 0
+        gives the mean pixel.
 
         Args:
             indices: Indices of the images, (batch,), int64.
@@ -294,7 +295,7 @@ class TrainingImages:
 
 
 class EvaluationImages:
-    """Validation or test images of one run on a device; the second view is zero."""
+    """Validation or test images of one run on a device; a stacked second view is zero."""
 
     def __init__(
         self, images: Images, info: DatasetInfo, data: DataConfig, device: torch.device
@@ -310,7 +311,7 @@ class EvaluationImages:
 
     @property
     def parts(self) -> list[slice]:
-        """Slices of the images; the images of each slice are evaluated together."""
+        """Slices of the validation or test images; those of one slice are evaluated together."""
         step = images_per_batch(self._pixels.shape[1:].numel())
         return [slice(start, start + step) for start in range(0, len(self), step)]
 

@@ -68,12 +68,12 @@ class Beta(Law):
 
     @property
     def method(self) -> str | None:
-        """Name of the method that this law defines: `uniform` if alpha is 1, else None."""
+        """Name of the method with its own colour in figures: `uniform` if alpha is 1, else None."""
         return "uniform" if self.alpha == 1 else None
 
     @property
     def caption(self) -> str:
-        """Name of the law in captions."""
+        """Name of this law in captions, such as `Beta(1, 1)`."""
         return f"Beta({self.alpha:g}, {self.alpha:g})"
 
     def label_entropy(self, digamma: "Callable[[Floats], Floats] | None" = None) -> float:

@@ -55,7 +55,7 @@ class BetaAb(Law):
 
     @property
     def caption(self) -> str:
-        """Name of the law in captions."""
+        """Name of this law in captions, such as `Beta(2, 5)`."""
         return f"Beta({self.a:g}, {self.b:g})"
 
     def label_entropy(self, digamma: "Callable[[Floats], Floats] | None" = None) -> float:

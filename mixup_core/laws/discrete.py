@@ -30,7 +30,7 @@ class Discrete(Law):
     """The probability of each value; the probabilities sum to 1."""
 
     def check(self) -> None:
-        """Check that values and probabilities fit together.
+        """Check that the values of lam and their probabilities fit together.
 
         Raises:
             RuleError: If there are fewer than two values, the values do not increase, `values` and
@@ -80,7 +80,7 @@ class Discrete(Law):
 
     @property
     def caption(self) -> str:
-        """Name of the law in captions."""
+        """Name of this law in captions: the values of lam with their probabilities."""
         pairs = zip(self.values, self.shares, strict=True)
         return "lam = " + ", ".join(f"{v:g} with probability {share:g}" for v, share in pairs)
 

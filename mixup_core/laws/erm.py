@@ -15,5 +15,5 @@ class Erm(ConstantLaw):
 
     @property
     def caption(self) -> str:
-        """Name of the law in captions."""
+        """Name of this law in captions: `no mixing`."""
         return "no mixing"

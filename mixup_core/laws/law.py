@@ -106,7 +106,7 @@ class Law(Checked, ABC):
 
     @property
     def caption(self) -> str:
-        """Name of the law in captions."""
+        """Name of this law in captions; by default `the TAG law`."""
         return f"the {self.tag} law"
 
     def label_entropy(self, digamma: "Callable[[Floats], Floats] | None" = None) -> float:
@@ -156,13 +156,13 @@ class ConstantLaw(Law):
     constant: ClassVar[float]
 
     def quantiles(self, levels: "Floats") -> "Floats":
-        """Return an array in the shape of `levels`, filled with the constant."""
+        """Return the constant weight lam for each of `levels`, in the same shape."""
         import numpy as np
 
         return np.full(np.shape(levels), self.constant)
 
     def draw(self, shape: int | tuple[int, ...], rng: "np.random.Generator") -> "Floats":
-        """Return an array of the given shape, filled with the constant."""
+        """Return an array of the given shape, filled with the constant weight lam."""
         del rng
         import numpy as np
 
@@ -180,7 +180,7 @@ class ConstantLaw(Law):
 
     @property
     def is_symmetric(self) -> bool:
-        """True if the constant weight is 1/2."""
+        """True if the constant weight lam is 1/2, since lam and 1 - lam are then equal."""
         return self.constant == 0.5
 
     def label_entropy(self, digamma: object = None) -> float:

@@ -18,5 +18,5 @@ class Midpoint(ConstantLaw):
 
     @property
     def caption(self) -> str:
-        """Name of the law in captions."""
+        """Name of this law in captions: `lam = 1/2`."""
         return "lam = 1/2"

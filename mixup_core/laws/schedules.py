@@ -96,10 +96,11 @@ class _PowerRamp(Checked):
     """Exponent of the largest alpha, which is base ** high; above `low`."""
 
     def check(self) -> None:
-        """Check that the exponents are ordered and in range.
+        """Check that the exponents `low` and `high` of alpha are ordered and in range.
 
         Raises:
-            RuleError: If `low` is not below `high`, or an alpha is outside [1e-6, 1e6].
+            RuleError: If `low` is not below `high`, or base ** low or base ** high is outside
+                [1e-6, 1e6].
         """
         require(self.low < self.high, "low < high", self, "low", "high")
         fits = all(MIN_ALPHA <= self._alpha(end) <= MAX_ALPHA for end in (self.low, self.high))
@@ -118,10 +119,10 @@ class _PowerRamp(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Easy(_PowerRamp):
-    """Schedule from hard to easy examples: alpha falls from base ** high to base ** low.
+    """Schedule from hard to easy examples: alpha falls from base ** high towards base ** low.
 
-    The law of each epoch is Beta(alpha, alpha); small alpha mixes little, which is easy. With
-    the defaults, alpha = 10^(1 - 2 u) in epoch u * epochs.
+    The law of each epoch is Beta(alpha, alpha); small alpha mixes little, which is easy. With the
+    defaults, alpha falls from 10 to 0.1: after a fraction u of the epochs it is 10^(1 - 2 u).
     """
 
     tag: ClassVar = "easy"
@@ -133,10 +134,10 @@ class Easy(_PowerRamp):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hard(_PowerRamp):
-    """Schedule from easy to hard examples: alpha grows from base ** low to base ** high.
+    """Schedule from easy to hard examples: alpha grows from base ** low towards base ** high.
 
-    The law of each epoch is Beta(alpha, alpha); large alpha mixes much, which is hard. With
-    the defaults, alpha = 10^(2 u - 1) in epoch u * epochs.
+    The law of each epoch is Beta(alpha, alpha); large alpha mixes much, which is hard. With the
+    defaults, alpha grows from 0.1 to 10: after a fraction u of the epochs it is 10^(2 u - 1).
     """
 
     tag: ClassVar = "hard"
@@ -150,8 +151,9 @@ class Hard(_PowerRamp):
 class EasyHardEasy(_PowerRamp):
     """Schedule in which alpha grows until half of the epochs and falls again.
 
-    The law of each epoch is Beta(alpha, alpha); large alpha mixes much, which is hard. With
-    the defaults, alpha = 10^(1 - 4 |u - 1/2|) in epoch u * epochs.
+    The law of each epoch is Beta(alpha, alpha); large alpha mixes much, which is hard. With the
+    defaults, alpha grows from 0.1 to 10 and falls again: after a fraction u of the epochs it is
+    10^(1 - 4 |u - 1/2|).
     """
 
     tag: ClassVar = "easy-hard-easy"

@@ -32,7 +32,7 @@ class Truncated(Law):
     """Upper end of the interval."""
 
     def check(self) -> None:
-        """Check that the interval is not empty and not too improbable.
+        """Check that the interval [low, high] is not empty and not too improbable.
 
         Raises:
             RuleError: If `low` is not below `high`, or the probability of [low, high] under
@@ -59,7 +59,7 @@ class Truncated(Law):
 
     @property
     def caption(self) -> str:
-        """Name of the law in captions."""
+        """Name of this law in captions, such as `Beta(1, 1) within [0.5, 1]`."""
         return f"Beta({self.alpha:g}, {self.alpha:g}) within [{self.low:g}, {self.high:g}]"
 
     def moments_within(self, low: float, high: float) -> tuple[float, float]:

@@ -51,7 +51,7 @@ def outside(drawn: "Tensor", own: "Tensor") -> "Tensor":
     """Return a mask that is 1 outside the boxes and 0 inside: (boxes, height, width).
 
     Args:
-        drawn: Result of `boxes`, (boxes, 4).
+        drawn: First row, end row, first column and end column of each box, (boxes, 4).
         own: Images, (batch, channels, height, width); the mask has their size, type and device.
     """
     import torch

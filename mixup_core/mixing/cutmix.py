@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CutMix(Operation):
-    """Replaces a box of an image by the partner's pixels; the label weight is the share kept.
+    """Shows the partner in a box of the image; the label weight is the share of pixels kept.
 
     The sides of the box are sqrt(1 - lam) times those of the image. The centre of the box is a
     uniformly random pixel, and the box is clipped at the borders. No formula for the infimum of the
@@ -40,7 +40,7 @@ class CutMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images, and the share of pixels each keeps, its label weight."""
+        """Return the mixed images, and as label weight the share of its pixels that each keeps."""
         from mixup_core.mixing.boxes import outside
         from mixup_core.mixing.masks import masked
 

@@ -17,8 +17,8 @@ def least_cost_labels(
         sum of costs[cell, label] + sum of weight ((label - label') / (labels - 1))^2
 
     The first sum runs over cells, the second over pairs of neighbouring cells with the labels
-    `label` and `label'`. The minimum is exact up to the rounding of costs. Among labellings of
-    equal cost, the one with the lowest labels is returned.
+    `label` and `label'`; `labels` is the number of labels. The minimum is exact up to the rounding
+    of costs. Among labellings of equal cost, the one with the lowest labels is returned.
 
     Source: Ishikawa 2003, IEEE TPAMI 25(10), the cut for convex functions of ordered labels.
 

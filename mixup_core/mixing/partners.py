@@ -30,7 +30,7 @@ class EpochOrder:
     """Function that returns the images at given indices, for rules that depend on pixels."""
 
     def batches(self) -> Sequence["Tensor"]:
-        """Return the indices of the images of each batch."""
+        """Return, for each batch of this epoch, the indices of its images in the training set."""
         import torch
 
         return torch.split(self.indices, list(self.batch_sizes))
@@ -71,7 +71,7 @@ class FromDataset(PartnerRule):
     pairing: ClassVar = "dataset"
 
     def draw(self, order: "EpochOrder", rng: "np.random.Generator") -> "Tensor":
-        """Draw partners from the whole training set; see `PartnerRule.draw`."""
+        """Draw each image's partner from the whole training set; return the indices, (images,)."""
         import torch
 
         count = len(order.indices)
@@ -89,7 +89,7 @@ class FromBatch(PartnerRule):
     pairing: ClassVar = "permutation"
 
     def draw(self, order: "EpochOrder", rng: "np.random.Generator") -> "Tensor":
-        """Draw a random permutation of each batch; see `PartnerRule.draw`."""
+        """Draw partners by a random permutation of each batch; return their indices, (images,)."""
         import torch
 
         return torch.cat(
@@ -103,8 +103,9 @@ class Similar(PartnerRule, Checked):
 
         P(j | i) ~ exp(-|x_i - x_j|^2 / (2 bandwidth^2 m))
 
-    m is the mean squared distance between two images of the batch. A large bandwidth makes all
-    images equally likely. No formula for the infimum of the expected loss is known.
+    P(j | i) is the probability of partner j for image i, up to a constant factor; m is the mean
+    squared distance between two images of the batch. A large bandwidth makes all images equally
+    likely. No formula for the infimum of the expected loss is known.
 
     Source: the kernel is that of Yao et al. 2022, arXiv:2210.05775, where it applies to labels.
     """
@@ -115,7 +116,7 @@ class Similar(PartnerRule, Checked):
     """Width of the kernel, in units of the root mean squared distance of the batch."""
 
     def draw(self, order: "EpochOrder", rng: "np.random.Generator") -> "Tensor":
-        """Draw partners within each batch, similar ones more often; see `PartnerRule.draw`."""
+        """Draw partners in each batch, similar ones more often; return their indices, (images,)."""
         import torch
 
         places = torch.from_numpy(rng.random(len(order.indices)))

@@ -84,9 +84,9 @@ class PuzzleMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images, and the mean of each mask as label weight.
+        """Return images mixed by the mask of lowest cost, and each mask's mean as label weight.
 
-        The saliency is computed from the pixels alone, without a network.
+        The saliency of each pixel is computed from the pixels alone, without a network.
         """
         import torch
 
@@ -98,9 +98,9 @@ class PuzzleMix(Operation):
     def mix_salient(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor", saliency: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images, and the mean of each mask as label weight.
+        """Return images mixed by the mask of lowest cost, and each mask's mean as label weight.
 
-        The saliency is that of the network, given as an argument.
+        The saliency of each pixel is an argument; training computes it with the network.
         """
         import torch
 

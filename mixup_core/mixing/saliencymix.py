@@ -40,7 +40,7 @@ class SaliencyMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images, and the share of pixels each keeps, its label weight."""
+        """Return the mixed images, and as label weight the share of its pixels that each keeps."""
         import torch
 
         from mixup_core.mixing.boxes import outside

@@ -114,8 +114,8 @@ def checks_of_member(
     Args:
         noun: Noun of the registry of the class, for example `probe`.
         kind: The class, built in or of a plugin.
-        spelling: An instance as written in a study file; None for the shortest one.
-        values: Other values of the configuration to train, by dotted path, which the class needs.
+        spelling: An instance of the class as written in a study file; None for the shortest one.
+        values: Values of other fields that the class needs in a configuration, by dotted path.
     """
     config, path, member = _usual(kind, spelling)
     config = with_values(config, values)

@@ -32,7 +32,7 @@ def checks_of_dataset(config: TrainConfig) -> Checks:
 
 
 def pixels_of(dataset: Dataset) -> bytes | None:
-    """Return the bytes of a dataset's training images; None if they are not on this machine."""
+    """Return the pixels of a dataset's training images as bytes; None if not on this machine."""
     if not is_present(dataset.name, data_root()):
         return None
     return load(DataConfig(name=dataset.name)).train.pixels.numpy().tobytes()

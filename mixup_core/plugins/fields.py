@@ -20,7 +20,7 @@ def check_fields(entries: Iterable[tuple[Register[Any], Any]]) -> None:
     """Check that a study file can set every field of the classes that a plugin adds.
 
     Args:
-        entries: Pairs (registry, class that was added to it).
+        entries: Pairs of a registry, such as that of models, and a class that was added to it.
 
     Raises:
         UnreadableFieldError: If a field has no type annotation, a type that YAML cannot express, or

@@ -15,7 +15,7 @@ appended to the statement.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """The result of one check of one entry of a plugin, that is, of a model, law, dataset, ..."""
+    """The result of one check of one model, law, dataset, ... that a plugin adds."""
 
     entry: str
     """Noun and name of the entry, for example `model tiny`."""
@@ -30,14 +30,14 @@ class BrokenError(Exception):
 
 
 class BaselessError(BrokenError):
-    """Error: an entry fails a check on which all later checks depend, so they are skipped."""
+    """Error: a plugin's entry fails a check that all its later checks need; they are skipped."""
 
 
 def findings(entry: str, checks: Checks) -> Iterator[Finding]:
     """Run the checks of a plugin's entry, such as a law, and yield the result of each.
 
-    After a `BrokenError`, the next check runs. After any other exception, no more checks run, since
-    they would raise the same exception.
+    If a check raises `BrokenError`, the entry has failed it, and the next check runs. After a
+    `BaselessError` or any other exception no more checks run, since they would fail as well.
     """
     for statement, check in checks:
         contract, broken, goes_on = statement, "", True

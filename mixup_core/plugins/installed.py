@@ -23,10 +23,10 @@ GROUP = "mixsweep"
 
 
 def load_installed(names: Collection[str]) -> None:
-    """Load the entries of installed packages that have one of the given names.
+    """Load those plugin entries (models, laws, ...) of installed packages that have given names.
 
     Args:
-        names: All texts in a study that may be the name of an entry.
+        names: All texts in a study that may be the name of an entry; other texts are ignored.
 
     Raises:
         PluginError: If an entry cannot be loaded, or two packages have an entry of the same name.
@@ -41,7 +41,7 @@ def load_installed(names: Collection[str]) -> None:
 
 
 def load_distribution(name: str) -> Plugin:
-    """Load every entry of an installed distribution.
+    """Load every plugin entry (model, law, ...) of an installed distribution.
 
     Raises:
         PluginError: If the distribution is not installed, has no entry, or cannot be loaded.

@@ -1,4 +1,4 @@
-"""Loading: runs the code of a plugin and registers its entries, all or, if one is invalid, none.
+"""Loading: runs the code of a plugin and registers all its entries, or none if one is invalid.
 
 An entry is a class (a model, a law, ...), a dataset or a problem that the plugin defines.
 """
@@ -45,7 +45,7 @@ class Plugin:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Noun and name of each entry, for messages: `model tiny`, `dataset roses`."""
+        """Noun and name of each entry of a plugin, for messages: `model tiny`, `dataset roses`."""
         return tuple(f"{register.noun} {kind_name(entry)}" for register, entry in self.entries)
 
 
@@ -57,7 +57,9 @@ _loaded: dict[str, Plugin] = {}
 
 
 def use(path: str | Path) -> Plugin:
-    """Load a plugin file and register its entries, which replace those of an earlier load.
+    """Load a plugin file and register its entries: the models, laws, ... that it adds.
+
+    They replace the entries of an earlier load of the file.
 
     Raises:
         PluginError: If the file cannot be loaded; then nothing is registered.
@@ -101,13 +103,16 @@ def load(source: Source) -> Plugin:
 
 
 def loaded_again(plugin: Plugin) -> Plugin:
-    """Unregister a plugin and run its source again, as a second process would."""
+    """Unregister a plugin, load it again as a second process would, and return the new one."""
     _take_out(_loaded.pop(plugin.source.place))
     return load(plugin.source)
 
 
 def sources_of(origins: Iterable[Origin]) -> tuple[Source, ...]:
-    """Return the sources of those loaded plugins whose digests the given origins contain."""
+    """Return the sources of the loaded plugins that the given origins name.
+
+    An origin is the name, digest and version of a plugin, as stored with its models, laws, ...
+    """
     wanted = {origin.digest for origin in origins}
     return tuple(p.source for p in _loaded.values() if p.source.digest in wanted)
 
@@ -140,7 +145,7 @@ class _Loader:
         self._content = content
 
     def get_source(self, name: str) -> str:
-        """Return the source text; tracebacks and `inspect.getsource` call this method."""
+        """Return this plugin's source text; tracebacks and `inspect.getsource` call this method."""
         del name
         return self._content.decode()
 

@@ -55,10 +55,10 @@ def checks_of_problem(problem: Problem) -> Checks:
 
 
 def smallest(problem: Problem) -> Any:
-    """Return a valid configuration of the problem with at most three epochs.
+    """Return a valid configuration of a problem, with at most three epochs if so few are valid.
 
     Raises:
-        BrokenError: If no tried combination of values is valid.
+        BrokenError: If none of the configurations that are tried is valid.
     """
     for epochs in ({"epochs": _EPOCHS}, {"epochs": 2}, {}):
         for given in spellings(problem.config):

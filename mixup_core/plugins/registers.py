@@ -1,4 +1,4 @@
-"""Registers: the registries of models, laws, datasets, ... to which plugins can add, by noun."""
+"""Registers: the registries to which plugins can add, by noun: `model`, `law`, `dataset`, ..."""
 
 from collections.abc import Mapping
 from typing import Any

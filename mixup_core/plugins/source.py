@@ -40,7 +40,7 @@ class Source:
 
     @property
     def origin(self) -> Origin:
-        """Name, digest and version of this plugin, which are stored with each of its entries."""
+        """Name, digest and version of this plugin, stored with each model, law, ... it adds."""
         return Origin(plugin=self.name, digest=self.digest, version=self.version)
 
     def holds(self, file: str) -> Path | None:
@@ -55,7 +55,9 @@ class Source:
 
 
 def read_source(path: str | Path) -> Source:
-    """Read a plugin file. It is read only once, so that the digest is that of the code which runs.
+    """Return the source of a plugin file.
+
+    The file is read only once, so the digest in the source is that of the code which runs.
 
     Raises:
         PluginError: If the file cannot be read, is too large, or its name does not end in .py.
@@ -100,8 +102,8 @@ def package_source(entry: EntryPoint) -> Source:
 def package_digest(package: str, name: str) -> str:
     """Return the sha256 over names and contents of all files of an installed package.
 
-    Line ends of Python files count as LF. Every file below the top-level package counts, because
-    any of them may change what an entry computes.
+    Line ends of Python files count as LF. Every file below the top-level package counts except
+    compiled ones (`.pyc`), because any of them may change what the plugin computes.
 
     Args:
         package: Top-level name of the package.

@@ -1,4 +1,4 @@
-"""Value checks: recorded values are within their bounds, and a probe does not change its run."""
+"""Value checks: recorded values are possible, and a probe does not change its run."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -12,14 +12,14 @@ _ROUNDING = 1e-6
 
 
 def require_possible(records: Iterable[EpochRecord], metrics: Mapping[str, Metric]) -> None:
-    """Check that the recorded values are finite and within the bounds of their metrics.
+    """Check that the recorded values are finite and in the possible range of their metrics.
 
     Args:
         records: Records of a run.
         metrics: Metrics to check, by name; other recorded values are ignored.
 
     Raises:
-        BrokenError: If a value is infinite, NaN or out of bounds.
+        BrokenError: If a value is infinite, NaN or out of range.
     """
     for record in records:
         for name in (name for name in metrics if name in record.metrics):

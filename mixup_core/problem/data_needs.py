@@ -65,7 +65,7 @@ class DataNeeds(Protocol):
         """
 
     def recall(self, known: Callable[[], KnownData], *, only: bool) -> None:
-        """Let `prepare` use the facts in a store for data that are missing on this machine.
+        """Let `prepare` use a store's facts on data, such as class names, if the data are missing.
 
         Args:
             known: Reads the facts from the store; `prepare` calls it only when it needs them.
@@ -73,7 +73,7 @@ class DataNeeds(Protocol):
         """
 
     def facts(self, config: Any) -> Mapping[str, Mapping[str, Any]]:
-        """Return facts about the data of a configuration, as JSON, for the store to keep.
+        """Return facts on a configuration's data, such as class names, for the store to keep.
 
         `recall` gives them back to `prepare`, so that results can be read where the data are
         missing.
@@ -82,11 +82,11 @@ class DataNeeds(Protocol):
             config: A configuration returned by `prepare`.
 
         Returns:
-            The facts by digest of the data; empty if there are none.
+            The facts as JSON, by digest of the data; empty if there are none.
         """
 
     def missing(self, config: Any) -> str | None:
-        """Return a message that names missing data and how to get them; None if all are present."""
+        """Return a message on a configuration's missing data and how to get them, or None."""
 
     def check(self, config: Any) -> None:
         """Check quickly that a configuration's data can be used; write nothing to disk.
@@ -110,7 +110,8 @@ class DataNeeds(Protocol):
         """
 
     def checksums(self, config: Any) -> Mapping[str, Mapping[str, str]]:
-        """Return a checksum per file, by dataset and file name; empty if the data are missing.
+        """Return the checksum of each file of a configuration's data, by dataset and file name.
 
-        The checksums are stored with the results, to show which data were used.
+        The result is empty if the data are missing. The checksums are stored with the results, to
+        show which data were used.
         """

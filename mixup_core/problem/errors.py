@@ -4,7 +4,10 @@ from typing import Any
 
 
 class DivergedError(ArithmeticError):
-    """Error: a value is not finite. Training the run again would give the same result."""
+    """Error: a value, such as the loss, is not finite.
+
+    Training the run again would give the same result.
+    """
 
     def __init__(self, message: str, epoch: int) -> None:
         super().__init__(message)

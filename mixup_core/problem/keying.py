@@ -69,9 +69,10 @@ class Keying:
                 )
 
     def left_out(self) -> Iterator[tuple[str, str, str]]:
-        """Yield (path, keys, reason) for the path of each field that some keys leave out.
+        """Yield (path, keys, reason) for each field that run keys or stage keys leave out.
 
-        `keys` is a text that names these keys, such as `all keys`, for the documentation.
+        `path` is the field's dotted name, and `keys` a text that names the keys without the field,
+        such as `all keys`, for the documentation.
         """
         for path, reason in self.never.items():
             yield path, "all keys", reason
@@ -81,10 +82,10 @@ class Keying:
             yield path, "stage keys, except those of epochs that the field affects", reason
 
     def covers(self, path: str) -> bool:
-        """Return True if the field at a path enters stage keys epoch by epoch, by `of_epoch`.
+        """Return True if a field enters stage keys by its values in each epoch (see `of_epoch`).
 
-        Either `by_epoch` lists the path, or it lists a group above the path and no single field of
-        this group.
+        Either `by_epoch` lists the field's path, or it lists a group above the path and no single
+        field of this group.
         """
         if path in self.by_epoch:
             return True
@@ -94,5 +95,5 @@ class Keying:
         return bool(above) and not self.names_below(above)
 
     def names_below(self, path: str) -> bool:
-        """Return whether `by_epoch` lists a field in the group at a path, such as `a.b` for `a`."""
+        """Return True if `by_epoch` contains a field below a path, such as `a.b` for `a`."""
         return any(named.startswith(f"{path}.") for named in self.by_epoch)

@@ -1,4 +1,4 @@
-"""Metric: label, unit, direction and bounds of a measured value."""
+"""Metric: label, unit and possible range of a measured value, and which direction is better."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Metric:
-    """A measured value: its label and unit, which direction is better, and its bounds."""
+    """A kind of measured value: label, unit, which direction is better, and the possible range."""
 
     label: str
     unit: str = ""
@@ -23,7 +23,7 @@ class Metric:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Lower and upper bound of all possible values; infinite if there is no bound."""
+        """Smallest and largest possible value of this metric; infinite where there is no limit."""
         is_share = self.unit == "%"
         least = (0.0 if is_share else -math.inf) if self.least is None else self.least
         most = (1.0 if is_share else math.inf) if self.most is None else self.most
@@ -31,20 +31,20 @@ class Metric:
 
     @property
     def scale(self) -> float:
-        """Factor by which the stored value is multiplied for printing: 100 for `%`, else 1."""
+        """Factor from stored to printed values of this metric: 100 if the unit is `%`, else 1."""
         return 100.0 if self.unit == "%" else 1.0
 
     @property
     def heading(self) -> str:
-        """Label and unit, for column headings, such as `test error, %`."""
+        """Label and unit of this metric for column headings, such as `test error, %`."""
         return f"{self.label}, {self.unit}" if self.unit else self.label
 
     @property
     def difference_unit(self) -> str:
-        """Unit of a difference of two values: `points` for percentages, else `unit`."""
+        """Unit of differences of this metric: `points` if its unit is `%`, else its unit."""
         return "points" if self.unit == "%" else self.unit
 
     @property
     def digits(self) -> int:
-        """Number of digits after the decimal point in tables."""
+        """Number of digits after the decimal point of this metric's values in tables."""
         return 2 if self.unit == "%" else 3

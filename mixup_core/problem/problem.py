@@ -149,7 +149,7 @@ class Problem:
             )
 
     def metric(self, name: str) -> Metric:
-        """Return the description of a metric; if the problem has none, the label is the name."""
+        """Return this problem's description of a metric; if it has none, the label is the name."""
         return self.metrics.get(name) or self.measuring.predicted.get(name) or Metric(label=name)
 
     def start(
@@ -216,10 +216,10 @@ def problem_of(config: Config) -> Problem:
 def with_named_teacher(config: Config) -> Config:
     """Return a configuration that names its teacher by arm, not by the key of the teacher's run.
 
-    The teacher is a run of another arm from which the run learns, if it has one. The teacher's key
-    depends on the configuration of that arm. With the name of the arm in place of the key, a
-    configuration has keys of its own, which tell the configurations of one study apart. Results
-    are stored under other keys, which contain the teacher's key.
+    The teacher is a run of another arm, from which the run learns; without one, the configuration
+    is returned unchanged. The keys computed from the result tell the configurations of one study
+    apart, although the teacher's key is not known yet. They are not the keys under which results
+    are stored, which depend on the teacher's key.
     """
     teaching = problem_of(config).teaching
     arm = None if teaching is None else teaching.arm(config)

@@ -75,7 +75,7 @@ class Predicting(Process, Protocol):
     """
 
     def predictions(self) -> bytes:
-        """Return the predictions of the network in its current state (`Predictions.to_bytes`)."""
+        """Return the network's logits in its current state as bytes (`Predictions.to_bytes`)."""
 
 
 @runtime_checkable

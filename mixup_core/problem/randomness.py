@@ -1,4 +1,4 @@
-"""Randomness: functions that say which sources of randomness differ between seeds."""
+"""Randomness: what differs between seeds, such as initial weights, data order or mixing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Randomness:
-    """Functions that say which sources of randomness differ between the seeds of an arm."""
+    """Functions that say which random draws, such as initial weights, differ between seeds."""
 
     at_seed: Callable[[Any, int], Any] = lambda config, seed: replace(config, seed=seed)
     """Takes the configuration of an arm and a seed; returns the configuration of the run."""

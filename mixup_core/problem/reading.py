@@ -1,4 +1,4 @@
-"""Reading: rules by which the study file of a problem is read."""
+"""Reading: rules for reading the study files of a problem."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from mixup_core.rules import RuleError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """Rules by which a study file is read, in addition to the rules of the configuration itself."""
+    """Rules for reading a problem's study files: default baseline, reserved fields, more checks."""
 
     baseline: str = "erm"
     """Name of the arm that the others are compared with, if the study file names no baseline. If

@@ -114,7 +114,7 @@ class Bucket:
 
     @property
     def creates_atomically(self) -> bool:
-        """True if one request can create an object on condition that it does not exist yet."""
+        """True if one request can both test that an object does not exist yet and create it."""
         protocol = self._files.protocol
         return bool(_ATOMIC_CREATE & ({protocol} if isinstance(protocol, str) else set(protocol)))
 
@@ -171,7 +171,7 @@ class Bucket:
         return False
 
     def age(self, name: str) -> float:
-        """Return the seconds from the server's timestamp of an object to this machine's time."""
+        """Return an object's age in seconds: this machine's time minus the server's timestamp."""
         with self._told():
             return time.time() - float(self._files.modified(self._path(name)).timestamp())
 

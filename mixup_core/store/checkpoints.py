@@ -92,13 +92,14 @@ class Store:
     def keys(
         self, *, proven: Collection[str] = (), proven_states: Collection[str] = ()
     ) -> Mapping[str, bool]:
-        """Return each stored stage key, with True if a state is stored for it.
+        """Return the stored stage keys, each with True if a state (model and optimizer) is stored.
 
         File names are listed, but files are not validated. To validate some of them, pass their
         keys in `proven` or `proven_states`.
 
         Args:
-            proven: Keys whose manifests are read; a damaged manifest is quarantined and left out.
+            proven: Keys whose manifests (the JSON files of stages) are read; a damaged manifest is
+                quarantined, and its key left out.
             proven_states: Keys whose states are read too; a missing or damaged one gives False.
 
         Raises:
@@ -114,7 +115,7 @@ class Store:
         return listed
 
     def read(self, key: str) -> Stage | None:
-        """Return the stage stored under a key; None if there is none or its manifest is damaged.
+        """Return the stage stored under a key; None if there is none or its file is damaged.
 
         Raises:
             FormatError: If a newer version of this program wrote it.
@@ -196,11 +197,11 @@ class Store:
         return stored
 
     def forget(self, key: str, fact: str) -> None:
-        """Remove one entry from the stored environment record of a stage, if the entry exists.
+        """Remove one entry from the environment (machine and versions) recorded for a stage.
 
         Args:
             key: The stage key.
-            fact: Name of the entry.
+            fact: Name of the entry; nothing happens if it does not exist.
 
         Raises:
             FormatError: If a newer version of this program wrote the stage.
@@ -211,7 +212,7 @@ class Store:
             self._manifests.replace(dataclasses.replace(stage, environment=kept))
 
     def drop_state(self, key: str) -> None:
-        """Remove the state of a stage and keep its records.
+        """Remove the state (model and optimizer) of a stage and keep its records.
 
         Raises:
             FormatError: If a newer version of this program wrote the stage.
@@ -222,7 +223,7 @@ class Store:
         self.states.remove(key)
 
     def delete(self, *keys: str) -> None:
-        """Remove stages with their states, and temporary files of dead writers; keep predictions.
+        """Remove stages and their states, and temporary files of ended processes; keep predictions.
 
         A stage that another process stores at the same moment may remain.
         """
@@ -263,11 +264,12 @@ class Store:
         return self._sealed.quarantined()
 
     def verify(self, *, stale_after: float = 3600.0) -> tuple[str, ...]:
-        """Read every file, quarantine damaged ones, and remove temporary files of dead writers.
+        """Read every file, quarantine damaged ones, and remove temporary files of ended processes.
 
         Args:
-            stale_after: Age in seconds after which temporary files and states that no manifest
-                names are removed; a younger one may belong to a stage that is being written.
+            stale_after: Age in seconds after which temporary files, and states that belong to no
+                stored stage, are removed; a younger one may belong to a stage that is being
+                written.
 
         Returns:
             One line per damaged or missing file; empty if there is none.

@@ -37,7 +37,7 @@ class Folder:
             folders[:] = [other for other in folders if "." not in other]
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file (see `read_regular`)."""
+        """Return the content of a regular file; `read_regular` lists the errors."""
         return read_regular(self.root / name)
 
     def read_present(self, names: Iterable[str]) -> Iterator[tuple[str, bytes | UnreadableError]]:
@@ -63,7 +63,11 @@ class Folder:
         return path.stat().st_size if path.is_file() else None
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file, replacing one of the same name; raise IsADirectoryError for a folder."""
+        """Write a file, replacing one of the same name.
+
+        Raises:
+            IsADirectoryError: If a folder has this name.
+        """
         write_durably(self.root / name, data)
 
     def create(self, name: str, data: bytes) -> bool:
@@ -85,11 +89,11 @@ class Folder:
         source.replace(target)
 
     def remove(self, name: str) -> None:
-        """Remove a file if it exists; raise IsADirectoryError for a folder."""
+        """Remove a file if it exists; raise IsADirectoryError if a folder has this name."""
         (self.root / name).unlink(missing_ok=True)
 
     def is_being_written(self, name: str) -> bool:
-        """Return True if the writer of a `.tmp` file is alive; it holds a lock on the file."""
+        """Return True if a `.tmp` file is locked, that is, if the writing process is alive."""
         return is_locked(self.root / name)
 
     def age(self, name: str) -> float:

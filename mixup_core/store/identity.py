@@ -1,4 +1,4 @@
-"""Identity of a store: a random ID that marks the entries of this store in other services."""
+"""Identity of a store: a random ID that marks its entries in other services, such as MLflow."""
 
 import re
 import secrets
@@ -11,7 +11,7 @@ _FORM = re.compile(r"[0-9a-f]{32}")
 
 
 def identity_of(store: Store) -> str:
-    """Return the random ID of a store; create one if it has none.
+    """Return the random ID that marks a store's entries elsewhere; create one if it has none.
 
     Raises:
         StoreError: If the store cannot be written.
@@ -27,7 +27,7 @@ def identity_of(store: Store) -> str:
 
 
 def known_identity(store: Store) -> str | None:
-    """Return the random ID of a store; None if it has none yet."""
+    """Return the random ID that marks a store's entries elsewhere; None if it has none yet."""
     try:
         found = store.files.read(_FILE).decode("ascii", errors="replace")
     except (FileNotFoundError, NotADirectoryError, UnreadableError):

@@ -65,7 +65,14 @@ def read_regular(path: Path, limit: int = -1) -> bytes:
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular local file for reading; errors as for `read_regular`."""
+    """Open a regular local file for reading.
+
+    Raises:
+        FileNotFoundError: If the path does not exist.
+        UnreadableError: If the path is a folder, a FIFO, a device or a broken link, or a file of
+            this user without read permission.
+        OSError: If the disk fails, or the file belongs to another user who does not permit reading.
+    """
     return os.fdopen(_opened(path, os.O_RDONLY), "rb")
 
 
@@ -73,8 +80,8 @@ def open_lock(path: Path) -> int:
     """Return the descriptor of a lock file; create it, for this user alone, if it is missing.
 
     Raises:
-        UnreadableError: If the path is a folder, a FIFO, a device or a link. (A missing permission
-            of this user is added instead.)
+        UnreadableError: If the path is a folder, a FIFO, a device or a link. (If only a permission
+            of this user is missing, it is added.)
         StoreFullError: If the disk or the quota is full.
         OSError: If the disk fails, or the file belongs to another user who does not permit access.
     """

@@ -38,7 +38,7 @@ class ManifestStore:
         return [match["key"] for match in found if match]
 
     def read(self, key: str) -> Stage | None:
-        """Return the stage stored under a key; None if there is none or its manifest is damaged.
+        """Return the stage stored under a key; None if there is none or its file is damaged.
 
         Raises:
             FormatError: If a newer version of this program wrote it.
@@ -60,7 +60,9 @@ class ManifestStore:
         return {key: found[key] for key in names.values() if key in found}
 
     def damaged(self, keys: Iterable[str]) -> list[str]:
-        """Return the given keys whose manifest is missing or damaged; cheaper than `read`.
+        """Return those of the given stage keys whose manifest (JSON file) is missing or damaged.
+
+        This is cheaper than reading the stages with `read`.
 
         Raises:
             FormatError: If a newer version of this program wrote one of them.
@@ -75,7 +77,7 @@ class ManifestStore:
         return [key for key in names.values() if key not in good]
 
     def replace(self, stage: Stage) -> None:
-        """Replace state and environment in the manifest of a stage; keep all other fields.
+        """Replace state and environment in the manifest (JSON file) of a stage; keep other fields.
 
         Raises:
             FormatError: If a newer version of this program wrote the stored manifest.

@@ -23,7 +23,7 @@ version can be distinguished from a damaged one.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpochFacts:
-    """Training time and storage date of an epoch; keys do not depend on them."""
+    """Training time and storage date of an epoch, which do not enter keys."""
 
     seconds: float
     """Wall-clock seconds of training and evaluating the epoch."""
@@ -126,7 +126,7 @@ class FormatError(StoreError):
 
 
 def check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) -> None:
-    """Check that there is one record and one entry of facts per epoch, with finite numbers.
+    """Check that there are one record and one `EpochFacts` (time and date) per epoch, all finite.
 
     Raises:
         ValueError: If records or facts are not one per epoch, or a number is not finite.
@@ -158,7 +158,7 @@ def state_ref(blob: bytes) -> StateRef:
 
 
 def stage_content(stage: Stage) -> dict[str, Any]:
-    """Return the content of a stage's manifest as a mapping, before `seal` adds the checksum."""
+    """Return the content of a stage's manifest, its JSON file, before `seal` adds the checksum."""
     return {
         "key": stage.key,
         "records": [record.to_plain() for record in stage.records],
@@ -192,7 +192,7 @@ def _is_sealed(sealed: bytes) -> bool:
 
 
 def is_manifest(sealed: bytes | UnreadableError, key: str) -> bool:
-    """Return True if bytes are the undamaged manifest of a stage; the JSON is not parsed.
+    """Return True if bytes are a stage's undamaged manifest (JSON file); they are not parsed.
 
     The test looks for key and format side by side, as this version writes them. If a later version
     puts a field between them, the result is False although the manifest may be undamaged.
@@ -209,7 +209,7 @@ _Built = TypeVar("_Built", EpochFacts, StateRef, Failure)
 
 
 def built(kind: type[_Built], plain: Mapping[str, Any]) -> _Built:
-    """Build a dataclass from a mapping; ignore fields that a later version added."""
+    """Build a dataclass of the store from parsed JSON; ignore fields that a later version added."""
     names = (
         field.name
         for field in dataclasses.fields(kind)

@@ -21,12 +21,12 @@ def checked(key: str) -> str:
 
 
 def manifest_name(key: str) -> str:
-    """Return the file name of a stage's manifest, from the stage key."""
+    """Return the file name of a stage's manifest (its JSON file), from the stage key."""
     return f"stages/{checked(key)[:2]}/{key}.json"
 
 
 def key_in(name: str) -> str:
-    """Return the key at the beginning of the name of a manifest, state or temporary file."""
+    """Return the stage key that begins the name of a manifest, state or temporary file."""
     return re.split(r"[-.]", Path(name).name)[0]
 
 

@@ -33,7 +33,7 @@ def read_note(path: Path) -> dict[str, Any] | None:
 
 
 def parse_note(content: bytes | UnreadableError) -> dict[str, Any] | None:
-    """Return the mapping in a JSON text; None if it is no mapping, malformed or not encodable.
+    """Return the mapping in a JSON text; None if it is malformed, no mapping or not valid Unicode.
 
     Args:
         content: Content of a file, or the error that reading it raised.

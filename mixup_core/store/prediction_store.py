@@ -3,7 +3,8 @@
     predictions/<2 hex>/<stage key>.bin    header line, then the predictions
 
 The header has the stage key, the sha256 of the predictions, and the sha256 of the last record, so a
-file can be validated alone; no other file refers to it. A run can count as finished without them.
+file can be validated alone; no other file refers to it. A run can count as finished without
+predictions.
 """
 
 import hashlib
@@ -43,16 +44,17 @@ class PredictionStore:
             self._files.write(prediction_name(key), data)
 
     def read(self, key: str, record: EpochRecord) -> bytes | None:
-        """Return the predictions of a stage; None if there are none for the given record.
+        """Return a stage's predictions; None if none are stored for this record of its last epoch.
 
         Damaged predictions are moved to quarantine and count as missing.
         """
         return self.read_all({key: record}).get(key)
 
     def read_all(self, records: Mapping[str, EpochRecord]) -> Mapping[str, bytes]:
-        """Return predictions by stage key, as `read` does; stages without any are left out.
+        """Return the undamaged predictions of stages by stage key; stages without any are left out.
 
-        From a bucket, all are read in parallel.
+        Predictions of another record than the given one count as missing. From a bucket, all are
+        read in parallel.
 
         Args:
             records: Record of the last epoch by stage key.

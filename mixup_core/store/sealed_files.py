@@ -28,7 +28,10 @@ class SealedFiles:
         self._files = files
 
     def read(self, name: str) -> bytes | None:
-        """Return the bytes of a file, unchecked; None if it is missing or not a readable file."""
+        """Return the bytes of a file, unchecked; None if it is missing or not a readable file.
+
+        Anything that cannot be read, such as a folder, is moved to quarantine.
+        """
         try:
             return self._files.read(name)
         except FileNotFoundError:
@@ -75,7 +78,7 @@ class SealedFiles:
             self._files.write(name, data)
 
     def remove(self, name: str) -> None:
-        """Remove a file; quarantine a folder of that name, as it may contain files of others."""
+        """Remove a file; quarantine a folder of that name, which may contain files of others."""
         try:
             self._files.remove(name)
         except IsADirectoryError:

@@ -26,7 +26,7 @@ class StateStore:
     A stage's manifest, the JSON file that describes it, names its state. If one process stores a
     stage while another removes it, the state is not lost. The first writes the manifest, and then
     checks that the state still exists. The second renames the state, and then checks that no
-    manifest names it. So one of the two notices the other.
+    manifest names it. So one of the two notices the other and restores the state.
     """
 
     def __init__(self, files: Files, manifests: ManifestStore) -> None:
@@ -72,7 +72,7 @@ class StateStore:
             self._sealed.write(name, blob)
 
     def write_if_removed(self, stage: Stage, blob: bytes | None) -> None:
-        """Write a state again if another process removed it before the manifest was written.
+        """Write a stage's state again if another process removed it while the stage was stored.
 
         Raises:
             StoreFullError: If the disk is full.
@@ -82,13 +82,13 @@ class StateStore:
             self.write(stage, blob)
 
     def remove(self, key: str) -> None:
-        """Remove the states stored under a stage key, except the one that the manifest names."""
+        """Remove the states under a stage key, except the one that the stored stage refers to."""
         for name in list(self._files.names(states_folder(key))):
             if Path(name).name.startswith(f"{key}-"):
                 self.clear(name)
 
     def clear(self, name: str) -> None:
-        """Remove a file, unless a process is still writing it or a manifest names it."""
+        """Remove a file, unless a process is still writing it or a stored stage refers to it."""
         if not STATE_NAME.fullmatch(_ASIDE.sub("", name)):
             self._sealed.clear(name)
             return

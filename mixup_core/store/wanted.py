@@ -4,5 +4,5 @@ from mixup_core.store.names import checked
 
 
 def wanted_name(stage: str) -> str:
-    """Return the name of the object in a store that asks for a stage, from the key of the stage."""
+    """Return the name of the object that asks other drivers to store a stage, by its stage key."""
     return f"wanted/{checked(stage)}"

@@ -1,1 +1,1 @@
-"""Problems on synthetic data from papers on mixup, where measured values have exact references."""
+"""Problems with synthetic data, from papers on mixup, whose metrics can be checked by formulas."""

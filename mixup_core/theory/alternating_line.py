@@ -1,9 +1,9 @@
 """ALTERNATING_LINE: labels that alternate along a line; mixup with a large alpha cannot fit them.
 
-The points i = 0, 1, ..., p - 1 of the real line have the labels i mod c. Take three points and two
-classes, mixed with lam = 1/2. At x = 1, the ordered pairs (0, 2) and (2, 0) have label 0 and the
-pair (1, 1) has label 1. The optimal probability of label 0 at x = 1 is thus 2/3, and one point of
-three is misclassified.
+The p points i = 0, 1, ..., p - 1 of the real line have the labels i mod c, with c classes. Take
+three points and two classes, mixed with lam = 1/2. At x = 1, the ordered pairs (0, 2) and (2, 0)
+have label 0 and the pair (1, 1) has label 1. The classifier with the lowest mixed loss thus gives
+label 0 the probability 2/3 at x = 1, and misclassifies this point.
 
 Source: Chidambaram et al. 2022, arXiv:2110.07647, section 2.3 and its public code.
 """
@@ -27,7 +27,7 @@ from mixup_core.tree.limits import Count, Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AlternatingLineConfig(Checked):
-    """Configuration: a network, alternating labels, and the law of the mixing weight lam."""
+    """Configuration of a run: a network, points with alternating labels, and the law of lam."""
 
     problem: ClassVar = "alternating-line"
 
@@ -63,16 +63,16 @@ class AlternatingLineConfig(Checked):
 
     @property
     def middle(self) -> int:
-        """The index of the middle point, for example 1 of the points 0, 1, 2."""
+        """Index of the middle point of the line, for example 1 of the points 0, 1, 2."""
         return self.points // 2
 
 
 def optimal_probability(config: AlternatingLineConfig) -> float:
-    """Return the probability that the optimal classifier gives to the middle point's own label.
+    """Return the probability of the middle point's own label under the optimal classifier.
 
-    The probability is the fraction of this label among the labels of all mixed points within the
-    radius r. The sums run over the p^2 ordered pairs (i, j), with z = lam i + (1 - lam) j and x the
-    middle point:
+    The optimal classifier has the lowest mixed loss. Its probability of a label is the fraction of
+    this label among the labels of all mixed points within the radius r of the middle point. The
+    sums run over the p^2 ordered pairs (i, j), with z = lam i + (1 - lam) j and x the middle point:
 
         sum P(|z - x| <= r) E[lam [y_i = y_x] + (1 - lam) [y_j = y_x] | |z - x| <= r]
         / sum P(|z - x| <= r)
@@ -103,8 +103,8 @@ def optimal_probability(config: AlternatingLineConfig) -> float:
 def start(config: AlternatingLineConfig, data_root: Path | None, device: str) -> ArrayProcess:
     """Start a run: return an iterator that trains a network and yields the records of the run.
 
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
-    data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
+    dataset and uses the CPU.
     """
     del data_root, device
     from scipy.special import softmax

@@ -34,7 +34,7 @@ class ArrayProcess:
 
     @classmethod
     def of_records(cls, epochs: int, record: Callable[[int], Mapping[str, float]]) -> Self:
-        """Return a process without state: each record is computed from its epoch alone.
+        """Return a run in progress that has no state: each record depends on its epoch alone.
 
         Args:
             epochs: Number of records of the finished run.
@@ -63,13 +63,13 @@ class ArrayProcess:
             yield record
 
     def to_bytes(self) -> bytes:
-        """Return the state as the bytes of an NPZ archive; equal states give equal bytes."""
+        """Return the state of this run as bytes of an NPZ archive; equal states give equal ones."""
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **self.state)
         return buffer.getvalue()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Restore a state that `to_bytes` returned, and the records of the epochs before it.
+        """Continue this run from a state that `to_bytes` returned, and from the records up to it.
 
         Raises:
             StateError: If the bytes are not an archive of arrays with the names, shapes and types

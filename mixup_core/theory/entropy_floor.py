@@ -53,10 +53,11 @@ def entropy_floor(law: Law, classes: int) -> float:
 
         inf J_M = P(y != y') h,   h = E[-lam ln lam - (1 - lam) ln(1 - lam)],
 
-    with P(y != y') = (C - 1) / C for C equally frequent classes and partners drawn with
-    replacement, and h = psi(2 a + 1) - psi(a + 1) for Beta(a, a). A classifier attains the infimum
-    if its softmax for each mixed input is the mixed label. Such a classifier exists as long as no
-    two mixed inputs with different labels coincide.
+    J_M is the mixed cross entropy, and y and y' are the labels of a pair: P(y != y') = (C - 1) / C
+    for C equally frequent classes and partners drawn with replacement, and h =
+    psi(2 a + 1) - psi(a + 1) for Beta(a, a). A classifier attains the infimum if its softmax for
+    each mixed input is the mixed label. Such a classifier exists as long as no two mixed inputs
+    with different labels coincide.
 
     Source: Liu et al. 2023, arXiv:2303.01475, lemma 1, for a = 1: (C - 1) / (2 C). Other a follow
     from E[-2 lam ln lam] over Beta(a, a).
@@ -65,7 +66,7 @@ def entropy_floor(law: Law, classes: int) -> float:
 
 
 def sampled_entropies(config: EntropyFloorConfig) -> Floats:
-    """Draw pairs and weights; return the entropy of each pair's mixed label, in nats: (draws,)."""
+    """Draw pairs of labels and weights; return each mixed label's entropy: (draws,), nats."""
     from scipy.special import entr
 
     rng = stream(config.seed, "mixing")
@@ -77,8 +78,8 @@ def sampled_entropies(config: EntropyFloorConfig) -> Floats:
 def start(config: EntropyFloorConfig, data_root: Path | None, device: str) -> ArrayProcess:
     """Start a run: return an iterator that computes and yields the only record of the run.
 
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
-    data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
+    dataset and uses the CPU.
     """
     del data_root, device
 

@@ -1,13 +1,13 @@
-"""GAUSSIAN_FEATURES: risk of a linear model trained on noisy labels, for d / m below and above 1.
+"""GAUSSIAN_FEATURES: risk of a linear model trained on noisy labels, by features per label d / m.
 
 The data are m labels y = theta*^T phi + Z with Gaussian features phi ~ N(0, I_d) and the true
-weights theta* ~ N(0, I_d / d). The noise Z = lam (1 - lam) ||x - x'||^2, with
-x, x' ~ U[-1, 1]^{d0}, is the one that mixing causes; it is independent of the features. Gradient
-flow of ||theta^T Phi - y||^2 / (2 m) starts at theta = 0. At time t, along an eigenvector of
-Phi Phi^T / m with eigenvalue mu, the fraction e^{-mu t} of theta* is not yet learned, and the
-fraction 1 - e^{-mu t} of Phi^+ Z is fitted. With gamma = d / m fixed and d, m -> infinity, the
-eigenvalues mu have the Marchenko-Pastur distribution F, and the expected excess risk
-E ||theta_t - theta*||^2 is
+weights theta* ~ N(0, I_d / d). The noise Z = lam (1 - lam) ||x - x'||^2, with x, x' ~
+U[-1, 1]^{d0}, is the one that mixing causes; it is independent of the features. Gradient flow of
+||theta^T Phi - y||^2 / (2 m) starts at theta = 0. At time t, along an eigenvector of Phi Phi^T / m
+with eigenvalue mu, the fraction e^{-mu t} of theta* is not yet learned, and the fraction 1 -
+e^{-mu t} of Phi^+ Z is fitted (Phi^+ is the pseudo-inverse). With gamma = d / m fixed and d,
+m -> infinity, the eigenvalues mu have the Marchenko-Pastur distribution F, and the expected excess
+risk E ||theta_t - theta*||^2 is
 
     int e^{-2 mu t} dF  +  gamma E[Z^2] int (1 - e^{-mu t})^2 / mu dF.
 
@@ -60,7 +60,7 @@ class GaussianFeaturesConfig(Checked):
 
     @property
     def features(self) -> int:
-        """Number of features d, at least 1."""
+        """Number d of features of the linear model, at least 1."""
         return max(1, round(self.ratio * self.samples))
 
 
@@ -103,8 +103,8 @@ def expected_excess(ratio: float, time: float, noise: float) -> float:
 def start(config: GaussianFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
     """Start a run: return an iterator that computes and yields the records of the run.
 
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
-    data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
+    dataset and uses the CPU.
     """
     del data_root, device
     samples, features = config.samples, config.features

@@ -2,7 +2,8 @@
 
 A point x has label 1 with probability f(x) = sigmoid(s sin 2x), x ~ U[-2, 2]. When x is mixed with
 x' by lam, the mixed label Y~ is the label of x with probability lam, else the label of x'. The
-mixed input X~ = lam x + (1 - lam) x' has its own label Y*. With q = lam f(x) + (1 - lam) f(x'):
+mixed input X~ = lam x + (1 - lam) x' has its own label Y*. With q = lam f(x) + (1 - lam) f(x'), the
+probability of Y~ = 1, and an index j for the two labels:
 
     P(Y~ != Y*) >= TV(P(Y~ | pair), P(Y | X = X~)) = |f(X~) - q| >= sup_j |f_j(X~) - q_j| / 2.
 
@@ -85,8 +86,8 @@ def disagreement(own: Floats, mixed: Floats, truth: Literal["sampled", "argmax"]
 def start(config: LabelNoiseBoundConfig, data_root: Path | None, device: str) -> ArrayProcess:
     """Start a run: return an iterator that computes and yields the records of the run.
 
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
-    data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
+    dataset and uses the CPU.
     """
     del data_root, device
 

@@ -13,20 +13,21 @@ BETA_RANGE = (0.1, 0.9)
 
 
 def divergence(own: Any, partner: Any, log_others: Any, share: Any) -> Floats:
-    """Return the cross entropy of a mixed label minus its entropy, in nats.
+    """Return the cross entropy on a mixed label minus the entropy of this label, in nats.
 
-    The formula avoids cancellation between the two. With q the weight of the own label, z and z'
-    the logits of both labels, and L the log of the summed exponentials of all other logits,
+    The formula avoids cancellation between the two. With q the label weight of the point itself,
+    z and z' the logits of its label and of its partner's, and L the log of the summed exponentials
+    of all other logits,
 
         KL = log(q e^d + 1 - q) - q d  +  log(1 + e^L / (e^z + e^z')),   d = z - z' - logit(q).
 
     For q = 1, z' counts among the other logits if the partner has another label.
 
     Args:
-        own: Logit z of the own label; the shapes of all arguments must broadcast.
+        own: Logit z of the point's own label; the shapes of all arguments must broadcast.
         partner: Logit z' of the partner's label; ignored where `share` is 1.
         log_others: L, -inf if there are no other labels; includes z' where `share` is 1.
-        share: Weight q of the own label, in (0, 1].
+        share: Weight q of the point's own label, in (0, 1].
     """
     from scipy.special import logit
 
@@ -96,7 +97,8 @@ def equal_excess(correlation: float, law: Law, classes: int, nodes: int) -> floa
 
         (k - 1)/k E[equal_gap(C, lam)] + (1/k) log(1 + (k - 1) e^{-C})
 
-    The second term is the loss of pairs within a class.
+    equal_gap is the loss above its infimum on a point mixed from two classes. The second term is
+    the loss of pairs within a class.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, the proof of lemma 3.2.
 
@@ -112,10 +114,11 @@ def equal_excess(correlation: float, law: Law, classes: int, nodes: int) -> floa
 
 
 def least_gap(lam: Floats, classes: int) -> tuple[float, float]:
-    """Return the minimum over C of the mean of `equal_gap` over lam, and the C that attains it.
+    """Return the smallest mean excess of the loss over its infimum, and the correlation C there.
 
-    The mean is convex in C, so its derivative has one root. If lam is always 0, 1/2 or 1, there is
-    no root: the mean tends to 0 as C grows, and (0, infinity) is returned.
+    The excess is `equal_gap`, on points mixed from two classes if all correlations equal C. Its
+    mean over lam is convex in C, so its derivative has one root. If lam is always 0, 1/2 or 1,
+    there is no root: the mean tends to 0 as C grows, and (0, infinity) is returned.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, proposition 3.3.
 
@@ -169,11 +172,12 @@ def _pulls(delta: float, classes: int, own: Any, partner: Any, lam: Any) -> tupl
 def gradient_correlations(
     law: Law, classes: int, delta: float, nodes: int = 200
 ) -> tuple[float, float]:
-    """Return the negative gradient of the mixed loss J along the features of a class.
+    """Return the negative gradient of the mixed loss J along both features of a class.
 
     The two results are <-grad_{w_y} J, v_{y,2}> and <-grad_{w_y} J, v_{y,1} - v_{y,2}> for the
-    model w_y = delta v_{y,1}. They say how fast gradient descent learns the second feature, and how
-    much faster it learns the first. Expectations run over all ordered pairs:
+    model w_y = delta v_{y,1}; a point of class y is beta v_{y,1} + (1 - beta) v_{y,2}. They say how
+    fast gradient descent learns the second feature, and how much faster it learns the first.
+    Expectations run over all ordered pairs:
 
         (k-1)/k^2 E[(lam - phi) lam u + (1 - lam - phi') (1 - lam) u]
             + 1/k^2 E[(1 - phi'') (lam u + (1 - lam) u')],
@@ -187,8 +191,8 @@ def gradient_correlations(
         (1/k) E[(1 - phi)(1 - beta)],   phi = e^{beta delta} / (e^{beta delta} + k - 1).
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, propositions 3.4 and 3.5: with
-    delta = c log k, the first result stays above Theta(1/k^2) for midpoint and falls as
-    O(k^{1 - 0.1 c}) for ERM.
+    delta = c log k for a constant c, the first result stays above Theta(1/k^2) for midpoint and
+    falls as O(k^{1 - 0.1 c}) for ERM.
 
     Args:
         law: Law of lam.
@@ -216,7 +220,10 @@ def gradient_correlations(
 def sampled_correlations(
     law: Law, classes: int, delta: float, draws: int, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Return a Monte Carlo estimate of `gradient_correlations`, averaged over the classes.
+    """Estimate the negative gradient of the mixed loss along both features of a class, by sampling.
+
+    The two results are those that `gradient_correlations` computes exactly, averaged over the
+    classes.
 
     Args:
         law: Law of lam.

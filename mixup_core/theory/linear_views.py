@@ -45,7 +45,7 @@ from mixup_core.tree.limits import NonNegative, Positive, Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Excess(Checked):
-    """Quantity to compute: the mixed loss of a model above its infimum, as the weights grow.
+    """Quantity to compute: how far a model's mixed loss is above its infimum, as the weights grow.
 
     From record to record, the weights of a fixed linear model are multiplied by a larger scale.
 
@@ -66,7 +66,7 @@ class Excess(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gap(Checked):
-    """Quantity to compute: the smallest mixed loss above its infimum, over a family of models.
+    """Quantity to compute: how close the mixed loss comes to its infimum over a family of models.
 
     In each model, all weights have one correlation C with the features of their class.
 
@@ -81,7 +81,7 @@ class Gap(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gradients(Checked):
-    """Quantity to compute: the gradient of a class's weights along its second, unlearned feature.
+    """Quantity to compute: the mixed loss's gradient along a class's second, unlearned feature.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, propositions 3.4 and 3.5.
     """
@@ -96,7 +96,8 @@ class Gradients(Checked):
 class LinearViewsConfig(Checked):
     """Configuration of a run: the quantity to compute, and the law of the mixing weight lam.
 
-    The scale (see `first_scale`) at which the quantity is computed doubles with each record.
+    The scale, such as a factor of the model's weights (see `first_scale`), doubles with each
+    record.
     """
 
     problem: ClassVar = "linear-views"
@@ -128,7 +129,7 @@ class LinearViewsConfig(Checked):
         self.law.require_nodes(self)
 
     def scale_at(self, epoch: int) -> float:
-        """Return the scale at a record (see `first_scale`).
+        """Return the scale at a record, such as a factor of the model's weights (`first_scale`).
 
         Args:
             epoch: Number of the record, from 0.
@@ -139,8 +140,8 @@ class LinearViewsConfig(Checked):
 def start(config: LinearViewsConfig, data_root: Path | None, device: str) -> ArrayProcess:
     """Start a run: return an iterator that computes and yields the records of the run.
 
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
-    data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
+    dataset and uses the CPU.
     """
     del data_root, device
 

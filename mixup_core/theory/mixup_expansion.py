@@ -10,12 +10,12 @@ the partner,
               + v / 2 mean_i h''(s_i) mean_j (s_j - s_i)^2 + ...,
 
 where L is the loss of the unmixed points. The second term shrinks the scores, the third their
-spread w^T Sigma w. The class {w: w^T Sigma w <= B^2} has a Rademacher complexity of at most
-B sqrt(rank(Sigma) / n). The gap between test and training loss is thus at most twice this value, up
-to a term that does not depend on the rank.
+spread w^T Sigma w, with Sigma the covariance of the points. The class {w: w^T Sigma w <= B^2} has a
+Rademacher complexity of at most B sqrt(rank(Sigma) / n). The gap between test and training loss is
+thus at most twice this value, up to a term that does not depend on the rank.
 
 Source: Zhang et al. 2021, arXiv:2010.04819, lemma 3.1 and the section on generalisation. This
-project chose the sizes. It takes as B^2 the mean squared score of the trained model.
+project chose the sizes of the data. It takes as B^2 the mean squared score of the trained model.
 """
 
 import math
@@ -65,7 +65,7 @@ class MixupExpansionConfig(Checked):
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check that `nodes`, the number of values of lam that represent its law, is suitable.
+        """Check that `nodes` is even, and that so many values of lam can represent its law.
 
         Raises:
             RuleError: If `nodes` is odd, or the law is discrete and a probability is not a multiple
@@ -76,7 +76,7 @@ class MixupExpansionConfig(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Expansion:
-    """Mixed loss of a linear model over all ordered pairs, and the terms of its expansion; nats."""
+    """Mixed loss of a linear model, and its expansion in the distance of the partner; nats."""
 
     plain: float
     """Loss of the unmixed points."""
@@ -90,6 +90,9 @@ class Expansion:
 
 def expansion(scores: Floats, labels: Floats, lams: Floats) -> Expansion:
     """Return the mixed loss of a linear model and the terms of its second-order expansion.
+
+    The mixed loss is the mean over all ordered pairs; it is expanded in the distance of the
+    partner.
 
     Args:
         scores: Scores <w, x_i> of the points, (n,).
@@ -123,8 +126,8 @@ def draw_points(
 def start(config: MixupExpansionConfig, data_root: Path | None, device: str) -> ArrayProcess:
     """Start a run: return an iterator that computes and yields the records of the run.
 
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
-    data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
+    dataset and uses the CPU.
     """
     del data_root, device
     lams = config.law.nodes_of_pairs(config.nodes)

@@ -6,8 +6,8 @@ either side of the line x_1 = 0, at least `separation` away from it.
 Source: Chidambaram et al. 2022, arXiv:2110.07647, theorem 3.2 and its figure. In the authors'
 script, gradients add up over the steps, but only for mixup; in this module each step starts from
 zero gradients. The condition of the theorem is that among the mixed points near a training point,
-the label weight of its own class is the largest. A run can compute this for each point and compare
-it with the network.
+the label weight of its own class is the largest. A run can compute which class has the largest
+weight at each point, and compare it with the network's prediction.
 """
 
 import math
@@ -95,7 +95,7 @@ class MoonsConfig(Checked):
 
     @property
     def network(self) -> ReluNetwork:
-        """The network: numbers of its inputs, hidden units and classes."""
+        """The network that a run trains: the numbers of its inputs, hidden units and classes."""
         return ReluNetwork(inputs=2, hidden=self.hidden, classes=2)
 
 
@@ -105,8 +105,8 @@ def draw_moons(config: MoonsConfig) -> tuple[Floats, NDArray[Any]]:
     The first half of the points has the label 0. The classes are the half circles (cos t, sin t)
     and (1 - cos t, 1/2 - sin t), t evenly spaced over [0, pi], with noise. They are shifted by -1/2
     along the first axis, and by -.3 s along the second, with s = -1 for label 0 and s = 1 for label
-    1. The second coordinate is then centred, mirrored to the side -s and moved away from 0 by the
-    separation. Finally the axes are swapped.
+    1. The second coordinate is then centred, mirrored to the side -s and moved away from 0 by
+    `separation`. Finally the axes are swapped.
     """
     half = config.points // 2
     turn = np.linspace(0, np.pi, half)
@@ -131,7 +131,7 @@ def largest_margin(points: Floats, labels: NDArray[Any]) -> float:
 
 
 def decision_map(config: MoonsConfig, weights: Floats) -> tuple[Floats, Floats]:
-    """Evaluate a network on a grid, to find its decision boundary.
+    """Evaluate a network on a grid of the plane, to find its decision boundary.
 
     Args:
         config: Configuration of the run.
@@ -184,11 +184,11 @@ def boundary(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
 
 
 def boundary_by_row(config: MoonsConfig, weights: Floats) -> dict[float, float]:
-    """Return the position x_1 of the decision boundary in each row, by the row's x_2.
+    """Return the position x_1 of the decision boundary on some lines of constant x_2, by x_2.
 
-    If the boundary crosses a row once, the result is the crossing, to 0.01. Otherwise it is the
-    position of a single crossing, with class 1 to its left, by which both classes would have the
-    same shares of the row.
+    If the boundary crosses a line once, with class 1 on the left, the result is the crossing, to
+    0.01. In general, the part of the line to the left of the result is as long as all parts that
+    the network assigns to class 1.
 
     Args:
         config: Configuration of the run.
@@ -218,7 +218,7 @@ class Optimum:
 
     @classmethod
     def of(cls, config: MoonsConfig, points: Floats, labels: NDArray[Any], law: Law) -> "Optimum":
-        """Compute the optimal classes under a law, at the training points and at the grid nodes.
+        """Compute the classes with the lowest mixed loss under a law, at points and grid nodes.
 
         Args:
             config: Configuration of the run.
@@ -241,6 +241,8 @@ class Optimum:
         self, config: MoonsConfig, weights: Floats, points: Floats, labels: NDArray[Any]
     ) -> dict[str, float]:
         """Compare the optimal classes with the labels and with a network; return metrics by name.
+
+        The optimal class of a position is the class that minimises the mixed loss there.
 
         Args:
             config: Configuration of the run.
@@ -265,8 +267,8 @@ class Optimum:
 def start(config: MoonsConfig, data_root: Path | None, device: str) -> ArrayProcess:
     """Start a run: return an iterator that trains a network and yields the records of the run.
 
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
-    data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
+    dataset and uses the CPU.
     """
     del data_root, device
     inputs, labels = draw_moons(config)

@@ -13,8 +13,8 @@ from mixup_core.arrays import Floats
 class Mixing:
     """Coefficients with which one training step mixes its points and labels.
 
-    With points x of P patches each and labels y, the mixed points are
-    own * x + partner * x[order], and their labels are label * y + (1 - label) * y[order].
+    For points x of P patches each with labels y, the fields give the mixed points
+    own * x + partner * x[order] and the mixed labels label * y + (1 - label) * y[order].
     """
 
     own: Floats
@@ -27,7 +27,11 @@ class Mixing:
     """Index of each point's partner, a permutation, (points,)."""
 
     def targets(self, labels: NDArray[Any]) -> Floats:
-        """Mix labels 0 or 1, (points,); return the weights of both classes, (points, 2)."""
+        """Return the weights of both classes in the mixed labels: (points, 2).
+
+        Args:
+            labels: Labels of the unmixed points, 0 or 1, (points,).
+        """
         first = (self.label * (labels == 0)) + (1 - self.label) * (labels[self.order] == 0)
         return np.column_stack([first, 1 - first])
 

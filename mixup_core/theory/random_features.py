@@ -98,23 +98,27 @@ class Regression:
     """Labels of the test points: (test points,)."""
 
     def after(self, decayed: Floats, initial: Floats) -> Floats:
-        """Return the weights of gradient flow, in the eigenbasis: (d,).
+        """Return the weights after the time t of gradient flow, in the eigenbasis of `gram`: (d,).
 
             fraction theta_0 + (1 - fraction) (theta* + theta_noise),   fraction = e^{-eta mu t}
 
-        theta* and theta_noise are added first, which avoids cancellation where an eigenvalue is
-        tiny and both are large.
+        Here `gram` is Phi Phi^T / m for the features Phi, theta* are the weights that fit the
+        labels without noise, theta_noise those that fit the noise alone. The last two are added
+        first, which avoids cancellation where an eigenvalue mu is tiny and both are large.
 
         Args:
-            decayed: Logarithm of the fraction, -eta mu t: (d,), at most 0.
+            decayed: Logarithm of the fraction, -eta mu t for the step size eta: (d,), at most 0.
             initial: Initial weights theta_0, in the eigenbasis: (d,).
         """
         return np.exp(decayed) * initial - np.expm1(decayed) * (self.solution + self.noise)
 
     def descended(self, lr: float, steps: int, initial: Floats) -> Floats:
-        """Return the weights after gradient descent, in the eigenbasis, by the closed form: (d,).
+        """Return the weights after t steps of gradient descent, in the eigenbasis of `gram`: (d,).
 
             (1 - eta mu)^t theta_0 + (1 - (1 - eta mu)^t) (theta* + theta_noise)
+
+        Here `gram` is Phi Phi^T / m for the features Phi, mu are its eigenvalues, theta* are the
+        weights that fit the labels without noise, and theta_noise those that fit the noise alone.
 
         Args:
             lr: Step size eta; if large, 1 - eta mu may be negative.
@@ -128,7 +132,10 @@ class Regression:
         return factor**steps * initial + gained * (self.solution + self.noise)
 
     def risk(self, theta: Floats) -> float:
-        """Return the mean squared error of weights theta (in the eigenbasis) on the test points."""
+        """Return the mean squared test error of weights theta, given in `gram`'s eigenbasis.
+
+        `gram` is Phi Phi^T / m for the features Phi of the mixed examples.
+        """
         return float(((self.test_features @ theta - self.test_labels) ** 2).mean())
 
     def expected_risk(self, decayed: Floats) -> float:
@@ -137,24 +144,28 @@ class Regression:
         The result is the risk of the mean weights plus the variance of the predictions.
 
         Args:
-            decayed: Logarithm of the remaining fraction of theta_0, -eta mu t: (d,), at most 0.
+            decayed: Logarithm of the fraction of theta_0 that remains after the time t: -eta mu t
+                for the step size eta and the eigenvalues mu of Phi Phi^T / m, (d,), at most 0.
         """
         spread = INITIAL_SD**2 * ((self.test_features * np.exp(decayed)) ** 2).sum(axis=1).mean()
         return self.risk(self.after(decayed, np.zeros_like(decayed))) + float(spread)
 
     def bound(self, decayed: Floats) -> float:
-        """Return an upper bound of the expected risk minus the risk R* of theta*.
+        """Return an upper bound of the expected risk of gradient flow minus the risk R* of theta*.
 
             C1 sum_k [(xi^2 + theta*_k^2) e^{-2 eta mu_k t} + (C2 / mu_k) (1 - e^{-eta mu_k t})^2]
             + 2 sqrt(C1 R* zeta),   zeta = sum_k max(xi^2 + theta*_k^2, C2 / mu_k),
 
-        with xi the standard deviation of theta_0. The weight along an eigenvector with mu_k = 0
-        never changes, so C2 / mu_k is replaced by 0.
+        with C1 / 2 a bound of ||phi(x)||^2, C2 the largest squared label noise, mu_k the
+        eigenvalues of Phi Phi^T / m for the features Phi, xi the standard deviation of the initial
+        weights theta_0, and theta* the weights that fit the labels without noise. The weight along
+        an eigenvector with mu_k = 0 never changes, so C2 / mu_k is replaced by 0.
 
         Source: Liu et al. 2023, arXiv:2303.01475, theorem 2.
 
         Args:
-            decayed: Logarithm of the remaining fraction of theta_0, -eta mu t: (d,).
+            decayed: Logarithm of the fraction of theta_0 that remains after the time t: -eta mu t
+                for the step size eta, (d,).
         """
         start = INITIAL_SD**2 + self.solution**2
         moves = self.eigenvalues > 0
@@ -168,7 +179,7 @@ class Regression:
 
 
 def mixed_pairs(config: RandomFeaturesConfig) -> tuple[Floats, Floats, Floats]:
-    """Mix all pairs; return the inputs (n^2, d0), the labels (n^2,) and the noise Z (n^2,)."""
+    """Mix all ordered pairs of points: inputs (n^2, d0), labels (n^2,) and label noise Z (n^2,)."""
     shape = config.points, config.inputs
     points = stream(config.seed, "training points").uniform(-1, 1, size=shape)
     lam = config.law.draw((config.points, config.points), stream(config.seed, "mixing"))
@@ -223,7 +234,7 @@ def spectral_edges(ratio: float) -> tuple[float, float]:
     Source: Marchenko & Pastur 1967, Mathematics of the USSR-Sbornik 1, 457.
 
     Args:
-        ratio: gamma.
+        ratio: The ratio gamma = d / m, at most 1.
     """
     return (1 - math.sqrt(ratio)) ** 2, (1 + math.sqrt(ratio)) ** 2
 
@@ -248,8 +259,8 @@ def edge_errors(config: RandomFeaturesConfig) -> tuple[float, float]:
 def start(config: RandomFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
     """Start a run: return an iterator that trains a model and yields the records of the run.
 
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
-    data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
+    dataset and uses the CPU.
     """
     del data_root, device
     problem, edges = regression(config), edge_errors(config)

@@ -2,12 +2,12 @@
 
 A point of class y in {1, 2} has P patches of d numbers in random order. One patch is a feature of
 the class: the common feature (v for y = 1, u for y = 2) with probability 1 - rho, else the rare one
-(v' or u'). b patches are feature noise: a times u or v, at random. All others are Gaussian noise of
-standard deviation sigma, orthogonal to the four features. The network has the logits
-F_k(x) = sum_p sum_{r <= m} <w_{k,r}, x_p>^2 and is trained by full-batch gradient descent on the
-cross entropy. If rho / 2 << sigma^2 d / n << (1 - rho) / 2, plain training learns the common
-features and then memorises noise before it learns the rare features; mixup learns the rare features
-too.
+(v' or u'). Another b patches are feature noise: u or v at random, times a factor a. All others are
+Gaussian noise of standard deviation sigma, orthogonal to the four features. The network has m
+neurons for each class k and the logits F_k(x) = sum_p sum_{r <= m} <w_{k,r}, x_p>^2; it is trained
+by full-batch gradient descent on the cross entropy. If n is the number of points and
+rho / 2 << sigma^2 d / n << (1 - rho) / 2, plain training learns the common features and then
+memorises noise before it learns the rare features; mixup learns the rare features too.
 
 Source: Zou et al. 2023, arXiv:2303.08433, definition 3.1. Its hyperparameters were not available:
 this project chose all numbers, exactly b noise patches (not at most b), and the random order.
@@ -71,7 +71,7 @@ class Patches:
     """Classes of the points, (points,): 0 for class 1 and 1 for class 2."""
 
     def full(self) -> Floats:
-        """Return all coordinates of the patches: (points, P, d)."""
+        """Return the patches with all coordinates, features and Gaussian noise: (points, P, d)."""
         points, patches, _ = self.features.shape
         whole = np.zeros((points * patches, NUM_FEATURES + self.noise.shape[1]))
         whole[:, :NUM_FEATURES] = self.features.reshape(-1, NUM_FEATURES)
@@ -171,8 +171,8 @@ def score_gradient(
 def start(config: RareFeaturesConfig, data_root: Path | None, device: str) -> ArrayProcess:
     """Start a run: return an iterator that trains a network and yields the records of the run.
 
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
-    data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
+    dataset and uses the CPU.
 
     Gradient steps change weights only within the span of the patches. The state therefore stores
     the weights along the four features (`features`) and the coefficients of the noise patches in
@@ -247,7 +247,7 @@ def error(scores: Floats, labels: NDArray[Any]) -> float:
 
 
 def of_epoch(config: RareFeaturesConfig, epoch: int) -> Any:
-    """Return the law, operation and selection of points that determine a record, for stage keys.
+    """Return the values that enter stage keys for an epoch: law, operation, selection of points.
 
     Under ERM only the law is returned, since nothing is mixed.
     """
@@ -260,7 +260,7 @@ def of_epoch(config: RareFeaturesConfig, epoch: int) -> Any:
 
 
 def method(config: RareFeaturesConfig) -> str | None:
-    """Return the name of the method, such as `midpoint`, by which figures choose its colour.
+    """Return the name of a run's method, such as `midpoint`, which decides its colour in figures.
 
     The result is None unless all points are mixed linearly under one law that defines a method.
     """

@@ -75,7 +75,7 @@ class RareFeaturesConfig(Checked):
     """Seed of the points, the initial weights and the mixing."""
 
     def check(self) -> None:
-        """Check that the fields fit together.
+        """Check that the fields of this configuration fit together.
 
         Raises:
             RuleError: If `switch_epoch` is above `epochs`, `law_after` is set without a switch,
@@ -98,7 +98,7 @@ class RareFeaturesConfig(Checked):
         return self.law if self.schedule is None else self.schedule.law_at(epoch, self.epochs)
 
     def kept_at(self, epoch: int) -> Literal["all", "low", "high"]:
-        """Return which mixed points the steps before a record use: `all`, or those of `keep`.
+        """Return which mixed points are trained on before a record: `all`, or the value of `keep`.
 
         Args:
             epoch: Number of the record, from 0.

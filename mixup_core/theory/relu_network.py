@@ -26,11 +26,11 @@ class ReluNetwork:
 
     @property
     def size(self) -> int:
-        """Number of weights and biases: the length of the flat array."""
+        """Number of weights and biases of the network: the length of their flat array."""
         return self.hidden * (self.inputs + 1) + self.classes * (self.hidden + 1)
 
     def parts(self, flat: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Split a flat array into views W1 (inputs, hidden), b1, W2 (hidden, classes) and b2."""
+        """Split the network's flat array into W1 (inputs, hidden), b1, W2 (hidden, classes), b2."""
         shapes = (self.inputs, self.hidden), (self.hidden,), (self.hidden, self.classes)
         views, start = [], 0
         for shape in (*shapes, (self.classes,)):

@@ -61,7 +61,7 @@ class SeparabilityConfig(Checked):
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check that the fields fit together.
+        """Check that the fields of this configuration fit together.
 
         Raises:
             RuleError: If `first_points` is not above `dimension`, `nodes` is odd, or this
@@ -78,7 +78,7 @@ class SeparabilityConfig(Checked):
 
     @property
     def variances(self) -> Floats:
-        """Diagonal of the matrix Sigma: (d,), evenly spaced in the logarithm, around 1."""
+        """Diagonal of the covariance Sigma: (d,), evenly spaced in the logarithm, around 1."""
         root = math.sqrt(self.condition)
         return np.geomspace(1 / root, root, self.dimension)
 
@@ -102,7 +102,11 @@ def draw_points(config: SeparabilityConfig, epoch: int) -> tuple[Floats, Floats]
 def error(config: SeparabilityConfig, direction: Floats) -> float:
     """Return the exact test error of the linear classifier with the weights w = `direction`.
 
-    Phi(-sqrt(kappa) <w, mu> / sqrt(w^T Sigma w)),   Phi the normal distribution function
+    For points N(y mu, Sigma / kappa) of the classes y = +-1, the error is
+
+        Phi(-sqrt(kappa) <w, mu> / sqrt(w^T Sigma w)),
+
+    with Phi the normal distribution function.
     """
     from scipy.special import ndtr
 
@@ -128,8 +132,8 @@ def trained(config: SeparabilityConfig, inputs: Floats, labels: Floats) -> tuple
 def start(config: SeparabilityConfig, data_root: Path | None, device: str) -> ArrayProcess:
     """Start a run: return an iterator that computes and yields the records of the run.
 
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
-    data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
+    dataset and uses the CPU.
     """
     del data_root, device
     best = config.mean / config.variances

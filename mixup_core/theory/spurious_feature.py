@@ -62,7 +62,7 @@ class SpuriousFeatureConfig(Checked):
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check that `nodes`, the number of values of lam that represent its law, is suitable.
+        """Check that `nodes` is even, and that so many values of lam can represent its law.
 
         Raises:
             RuleError: If `nodes` is odd, or the law is discrete and a probability is not a multiple
@@ -78,8 +78,10 @@ class SpuriousFeatureConfig(Checked):
 def errors(config: SpuriousFeatureConfig, sd: float, weights: Floats) -> tuple[float, float, float]:
     """Return three exact test errors: spurious mean as in training, of random sign, and reversed.
 
-    The first and the third are Phi(-(w_c m_c +- w_s m_s) / sqrt(w_c^2 s_c^2 + w_s^2 s^2)), with Phi
-    the normal distribution function; the second is the mean of both.
+    A class has the means m_c and m_s and the standard deviations s_c and s of the core and the
+    spurious coordinate. The first and the third error are Phi(-(w_c m_c +- w_s m_s) /
+    sqrt(w_c^2 s_c^2 + w_s^2 s^2)), with Phi the normal distribution function; the second is the
+    mean of both.
 
     Args:
         config: Configuration of the run.
@@ -99,9 +101,10 @@ def least_variance_share(config: SpuriousFeatureConfig, sd: float) -> float:
 
         (m_s / s)^2 / ((m_s / s)^2 + (m_c / s_c)^2)
 
-    Of all weights with the same mean logit, these give the logit the least variance. They are the
-    direction of linear discriminant analysis, which training with the mixed loss reaches in the
-    limit of many points.
+    The mean m of class 1 has the coordinates m_c (core) and m_s (spurious), with the standard
+    deviations s_c and s. Of all weights with the same mean logit, these give the logit the least
+    variance. They are the direction of linear discriminant analysis, which training with the mixed
+    loss reaches in the limit of many points.
     """
     spurious, core = (config.spurious_mean / sd) ** 2, (config.core_mean / config.core_sd) ** 2
     return spurious / (spurious + core)
@@ -110,8 +113,8 @@ def least_variance_share(config: SpuriousFeatureConfig, sd: float) -> float:
 def start(config: SpuriousFeatureConfig, data_root: Path | None, device: str) -> ArrayProcess:
     """Start a run: return an iterator that computes and yields the records of the run.
 
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
-    data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
+    dataset and uses the CPU.
     """
     del data_root, device
     rng = stream(config.seed, "training points")

@@ -6,7 +6,7 @@ moved apart along the first axis so that they can be separated.
 
 Source: Chidambaram et al. 2022, arXiv:2110.07647, section 3: in many dimensions every point is a
 support vector, and ERM and mixup both find the direction of the minimum-norm interpolator. This
-project chose the sizes, the steps and the shift.
+project chose the sizes of the data, the number of steps and the shift of the classes.
 """
 
 import math
@@ -68,7 +68,7 @@ class SupportVectorsConfig(Checked):
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check that the fields fit together.
+        """Check that the fields of this configuration fit together.
 
         Raises:
             RuleError: If `points` is odd, or `nodes` quantiles of lam cannot represent the law.
@@ -89,9 +89,9 @@ def draw_points(config: SupportVectorsConfig) -> tuple[Floats, Floats]:
 def support_fraction(inputs: Floats, labels: Floats) -> float:
     """Return the fraction of points i with y_i (K^-1 y)_i > 0, which tests for support vectors.
 
-    K is X X^T, of full rank (d >= n). If the fraction is 1, every point is a support vector: the
-    minimum-norm interpolator X^T K^-1 y has y_i <w, x_i> = 1 at every point and is the
-    maximum-margin direction.
+    K is X X^T for the matrix X of the points, of full rank (d >= n). If the fraction is 1, every
+    point is a support vector: the minimum-norm interpolator X^T K^-1 y has y_i <w, x_i> = 1 at
+    every point and is the maximum-margin direction.
 
     Source: Chidambaram et al. 2022, arXiv:2110.07647, section 3, after Muthukumar et al. 2021,
     arXiv:2005.08054.
@@ -131,8 +131,8 @@ def cosine(first: Floats, second: Floats) -> float:
 def start(config: SupportVectorsConfig, data_root: Path | None, device: str) -> ArrayProcess:
     """Start a run: return an iterator that trains both models and yields the records of the run.
 
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
-    data and uses the CPU.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
+    dataset and uses the CPU.
     """
     del data_root, device
     inputs, labels = draw_points(config)

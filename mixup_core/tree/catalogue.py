@@ -42,12 +42,15 @@ _CACHED: "list[functools._lru_cache_wrapper[Any]]" = []
 
 
 class CatalogueError(ValueError):
-    """Error: an entry cannot be added to a registry. The message names the entry and the reason."""
+    """Error: an entry cannot be added to a registry, such as a law to the registry of laws.
+
+    The message names the entry and the reason.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Origin:
-    """Name and digest of the plugin that defines an entry of a registry, such as a model."""
+    """Name and source hash of the plugin that defines an entry of a registry, such as a model."""
 
     plugin: str
     """Name of the plugin's file or distribution."""
@@ -57,12 +60,12 @@ class Origin:
     """Version of the distribution; empty for a file."""
 
     def keyed(self, name: str) -> str:
-        """Return a tag or name with the plugin's digest, as in keys: `cutmix@0123456789abcdef`."""
+        """Return a name with this plugin's short digest, as in keys: `cutmix@0123456789abcdef`."""
         return f"{name}@{self.digest[:_DIGITS]}"
 
 
 class Register(Mapping[str, T]):
-    """A registry: entries by name, in the order in which they were added; plugins can add some."""
+    """A registry: named entries, such as models, in the order of addition; plugins can add some."""
 
     def __init__(
         self,
@@ -105,14 +108,14 @@ class Register(Mapping[str, T]):
         add_all((self, entry) for entry in entries)
 
     def remove(self, *names: str) -> None:
-        """Remove entries, for example those of an older version of a plugin."""
+        """Remove entries of this registry by name, such as those of a plugin's older version."""
         for name in names:
             del self._entries[name]
             self.origins.pop(name, None)
         _clear_caches()
 
     def check(self, entry: T) -> None:
-        """Check an entry before it is added.
+        """Check an entry of this registry, such as a model, before it is added.
 
         Raises:
             CatalogueError: If its name is invalid or taken.
@@ -135,7 +138,7 @@ class Register(Mapping[str, T]):
             )
 
     def put(self, entry: T, origin: Origin | None) -> None:
-        """Add an entry without checking it; `check` must have accepted it before."""
+        """Add an entry to this registry without checks; `check` must have accepted it before."""
         self._entries[kind_name(entry)] = entry
         if origin is not None:
             self.origins[kind_name(entry)] = origin
@@ -145,7 +148,7 @@ class Catalogue(Register[type[T]], Generic[T]):
     """Registry of the dataclasses that a field of one base class can hold, by tag or name."""
 
     def check(self, entry: type[T]) -> None:
-        """Check that a class can be added: frozen, keyword-only, no abstract method left.
+        """Check that a dataclass can be registered: frozen, keyword-only, no abstract method left.
 
         Raises:
             CatalogueError: If one of these does not hold, or its name is invalid or taken.
@@ -168,7 +171,7 @@ class Catalogue(Register[type[T]], Generic[T]):
             )
 
     def put(self, entry: type[T], origin: Origin | None) -> None:
-        """Add a class without checking it; `check` must have accepted it before."""
+        """Register a dataclass without checking it; `check` must have accepted it before."""
         super().put(entry, origin)
         if origin is not None:
             note_origin(entry, origin)
@@ -180,7 +183,7 @@ def note_origin(kind: type[Any], origin: Origin) -> None:
 
 
 def add_all(entries: Iterable[tuple[Register[Any], Any]], origin: Origin | None = None) -> None:
-    """Add entries to their registries, all or none, and clear the caches that depend on them.
+    """Add entries, such as models, to their registries, all or none, and clear dependent caches.
 
     Args:
         entries: Pairs of registry and entry.
@@ -213,7 +216,7 @@ def origin_of(kind: Any) -> Origin | None:
 
 
 def catalogue_of(kind: Any) -> Catalogue[Any] | None:
-    """Return the catalogue that a base class owns; None for other types."""
+    """Return a base class's catalogue, the registry of its classes; None for other types."""
     owned = vars(kind).get("catalogue") if isinstance(kind, type) else None
     return owned if isinstance(owned, Catalogue) else None
 
@@ -225,7 +228,7 @@ def kind_name(kind: Any) -> str:
 
 
 def cached_until_growth(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorator: cache a function's results until a plugin adds or removes an entry."""
+    """Decorator: cache a function's results until a plugin adds or removes a registry's entry."""
     cached = functools.cache(function)
     _CACHED.append(cached)
     return cached  # type: ignore[return-value]
@@ -237,6 +240,6 @@ def _clear_caches() -> None:
 
 
 def described(entry: Any) -> str:
-    """Return the qualified name of an entry's class, for messages."""
+    """Return the qualified class name of an entry of a registry, for messages."""
     kind = entry if isinstance(entry, type) else type(entry)
     return kind.__qualname__

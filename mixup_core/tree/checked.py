@@ -17,8 +17,8 @@ _MAX_SHOWN = 5
 class Checked:
     """Base class of frozen dataclasses that check the limits of their fields and their own rules.
 
-    Limits are written as `Annotated[type, limit]`. In a union, every type that is not a list can
-    have limits, and so can one list and its items.
+    Limits are written as `Annotated[type, limit]`, also for the items of a list and the types in a
+    union. Of the types in a union, only one list can have limits.
     """
 
     __slots__ = ()
@@ -35,9 +35,10 @@ class Checked:
         self.check()
 
     def check(self) -> None:
-        """Check rules between several fields, with `require`.
+        """Check rules between several fields of this dataclass, with `mixup_core.rules.require`.
 
-        Subclasses override this method. It is called after all fields are within their limits.
+        Subclasses override this method. It is called once each field is known to be within its
+        limits.
         """
 
 
@@ -65,10 +66,10 @@ class _Limited:
         return bool(self.of_value or self.of_list or self.of_items)
 
     def check(self, value: Any) -> None:
-        """Check a value of the field.
+        """Check a value against the limits of this field's type.
 
         Raises:
-            RuleError: If it violates a limit.
+            RuleError: If the value violates a limit.
         """
         if (value is None and self.may_be_none) or isinstance(value, Checked):
             return

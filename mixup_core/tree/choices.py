@@ -1,4 +1,4 @@
-"""Choices: find the dataclass that a tag or name selects, and keep the old values that fit it."""
+"""Choices: the dataclass that a tag or name selects, and the old field values that it keeps."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def chosen_kind(part: Part, name: object, path: str) -> type:
     """Return the dataclass that a tag or name selects for a field.
 
     Raises:
-        SpellingError: If no dataclass has this tag or name; `path` is the path of the error.
+        SpellingError: If no dataclass has this tag or name; the error names `path`.
     """
     if not isinstance(name, str) or name not in part.options:
         known = tuple(part.options)
@@ -26,8 +26,9 @@ def chosen_kind(part: Part, name: object, path: str) -> type:
 def carried(old: Any, kind: type) -> dict[str, Any]:
     """Return the values that a dataclass keeps when another dataclass replaces it in a field.
 
-    These are the values of fields that both have, with the same name and type. They are not
-    checked, because other given values may replace them.
+    These are the values of fields that both have, with the same name and type; there are none if
+    the new dataclass has a required field. They are not checked, because other given values may
+    replace them.
 
     Args:
         old: The dataclass to be replaced.
@@ -42,17 +43,20 @@ def carried(old: Any, kind: type) -> dict[str, Any]:
 
 
 def check_owner(part: Part, kind: type, field: str, path: str, value: Any) -> None:
-    """Check that a field to be set belongs to the chosen dataclass, not only to other options.
+    """Check that a field to be set belongs to the chosen dataclass.
+
+    For example, `mix.law.alpha` is refused if the law is `erm`. A field that no dataclass of the
+    choice has is not checked here.
 
     Args:
-        part: The choice.
+        part: Field that can hold one of several dataclasses (the choice).
         kind: The dataclass that was chosen.
         field: Name of the field.
         path: Dotted path of the choice, for the error.
         value: Value of the field, for the error.
 
     Raises:
-        RuleError: If the field belongs to other dataclasses of the choice only.
+        RuleError: If only other dataclasses of the choice have the field.
     """
     owners = [
         name for name, option in part.options.items() if field in {p.name for p in parts(option)}

@@ -18,16 +18,16 @@ class Limit(ABC):
 
     @abstractmethod
     def holds(self, value: Any) -> bool:
-        """Return True if a value is allowed; `Checked` calls this for each value of the field."""
+        """Return True if this limit allows a value; `Checked` calls this for every field value."""
 
     @abstractmethod
     def rule(self, name: str) -> str:
-        """Return the limit of a field as a rule for messages, such as `epochs >= 1`."""
+        """Return this limit of a field as a rule for messages, such as `epochs >= 1`."""
 
     @property
     @abstractmethod
     def keywords(self) -> dict[str, Any]:
-        """The limit in JSON Schema, for example `{"minimum": 1}`."""
+        """This limit in JSON Schema, for example `{"minimum": 1}`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ class Range(Limit):
     hint: str = ""
 
     def holds(self, value: float) -> bool:
-        """Return whether a number is within the bounds; NaN never is."""
+        """Return whether a number is within the bounds of this range; NaN never is."""
         low, high = self.low, self.high
         reaches = low < value if self.ends[0] == "(" else low <= value
         return reaches and (value < high if self.ends[1] == ")" else value <= high)
 
     def rule(self, name: str) -> str:
-        """Return the range as a rule for messages: `epochs >= 1`, `0 < lr < inf`."""
+        """Return this range as a rule for messages: `epochs >= 1`, `0 < lr < inf`."""
         if self.low == self.high:
             return f"{name} == {_spelled(self.low)}"
         if self.high == math.inf and self.ends[1] == "]":
@@ -58,7 +58,7 @@ class Range(Limit):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The limit in JSON Schema, for example `{"minimum": 1}`."""
+        """This limit in JSON Schema, for example `{"minimum": 1}`."""
         low = "minimum" if self.ends[0] == "[" else "exclusiveMinimum"
         high = "maximum" if self.ends[1] == "]" else "exclusiveMaximum"
         return {
@@ -67,7 +67,7 @@ class Range(Limit):
 
     @property
     def inside(self) -> float:
-        """Example of an allowed number: 1 if allowed, else one near a bound or in the middle."""
+        """Example of a number in this range: 1 if allowed, else one near a bound or the middle."""
         near = (1, self.low, self.low + 1, self.high, self.high - 1, (self.low + self.high) / 2)
         return next(number for number in near if math.isfinite(number) and self.holds(number))
 
@@ -79,17 +79,17 @@ class Distinct(Limit):
     may_be_empty: bool = True
 
     def holds(self, value: Collection[Any]) -> bool:
-        """Return True if all items differ; an empty list is allowed if `may_be_empty`."""
+        """Return True if all items of a list differ; an empty list needs `may_be_empty`."""
         return len(value) == len(set(value)) and (self.may_be_empty or len(value) > 0)
 
     def rule(self, name: str) -> str:
-        """Return the limit as a rule for messages: `items of seeds must be distinct`."""
+        """Return this limit as a rule for messages: `items of seeds must be distinct`."""
         at_least = "" if self.may_be_empty else ", and there must be at least one"
         return f"items of {name} must be distinct{at_least}"
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The limit in JSON Schema, for example `{"uniqueItems": True}`."""
+        """This limit in JSON Schema, for example `{"uniqueItems": True}`."""
         return {"uniqueItems": True} | ({} if self.may_be_empty else {"minItems": 1})
 
 
@@ -103,16 +103,16 @@ class Matching(Limit):
     """The limit in words that complete the sentence `FIELD must ...`."""
 
     def holds(self, value: str) -> bool:
-        """Return whether a text matches the pattern as a whole."""
+        """Return whether a whole text matches the pattern of this limit."""
         return re.fullmatch(self.pattern, value) is not None
 
     def rule(self, name: str) -> str:
-        """Return the limit as a rule for messages: `name must be a to z`."""
+        """Return this limit as a rule for messages: `name must be a to z`."""
         return f"{name} must {self.meaning}"
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The limit in JSON Schema, for example `{"pattern": "^(?:[a-z]+)$"}`."""
+        """This limit in JSON Schema, for example `{"pattern": "^(?:[a-z]+)$"}`."""
         return {"pattern": f"^(?:{self.pattern})$"}
 
 
@@ -123,16 +123,16 @@ class Among(Limit):
     names: Collection[str] = field(hash=False)
 
     def holds(self, value: str) -> bool:
-        """Return whether a text is one of the names."""
+        """Return whether a text is one of the names that this limit allows."""
         return value in self.names
 
     def rule(self, name: str) -> str:
-        """Return the limit as a rule for messages: `name must be one of digits, mnist`."""
+        """Return this limit as a rule for messages: `name must be one of digits, mnist`."""
         return f"{name} must be one of {', '.join(self.names)}"
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """The limit in JSON Schema, for example `{"enum": ["digits", "mnist"]}`."""
+        """This limit in JSON Schema, for example `{"enum": ["digits", "mnist"]}`."""
         return {"enum": list(self.names)}
 
 

@@ -20,7 +20,7 @@ REQUIRED: Final = dataclasses.MISSING
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """Description of one field of a configuration dataclass."""
+    """Description of one field of a configuration dataclass, such as its type and default."""
 
     name: str
     hint: Any
@@ -41,7 +41,7 @@ class Part:
 
     @property
     def kind_path(self) -> str:
-        """Path, below the dataclass that has this field, of the tag or name that selects its value.
+        """Path from this field's dataclass to the tag or name that selects the field's value.
 
         Examples are `law` for a choice by tag and `optimizer.name` for one by name.
         """
@@ -50,7 +50,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Leaf:
-    """A dotted path of a configuration that accepts a value, with its field."""
+    """A path, such as `optimizer.lr`, that accepts a value in a configuration, with its field."""
 
     path: str
     part: Part
@@ -63,7 +63,7 @@ class Leaf:
 
 @cached_until_growth
 def parts(kind: Any) -> tuple[Part, ...]:
-    """Return a description of each field of a dataclass, in order.
+    """Return a description of each field of a dataclass, in the order of definition.
 
     Results are cached: reading a study of 10,000 runs calls this function a million times.
     """
@@ -116,14 +116,17 @@ def _leaves(kind: type, prefix: str) -> Iterator[Leaf]:
 
 
 def words(hint: Any) -> tuple[Any, ...]:
-    """Return the values that a type lists, by `Literal` or `Among`; empty for other types."""
+    """Return the values that a type allows by listing them, with `Literal` or the limit `Among`.
+
+    The result is empty for other types.
+    """
     if get_origin(hint) is Literal:
         return get_args(hint)
     return tuple(name for mark in limits(hint) if isinstance(mark, Among) for name in mark.names)
 
 
 def limits(hint: Any) -> tuple[Limit, ...]:
-    """Return the limits in the `Annotated` marks of a type."""
+    """Return the limits, such as `Range(0, 1)`, in the `Annotated` marks of a type."""
     marks = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
     return tuple(mark for mark in marks if isinstance(mark, Limit))
 
@@ -147,9 +150,9 @@ def members(hint: Any) -> tuple[Any, ...]:
 
 
 def noun_of(hint: Any) -> str:
-    """Return the noun of the registry, such as `model`, that has the values of a field of a type.
+    """Return the noun for a field's values in messages, such as `model`, from the field's type.
 
-    The result is empty if no registry has them.
+    The noun is that of the registry which contains the values; empty if there is no registry.
     """
     is_union = get_origin(hint) in {Union, types.UnionType}
     for kind in get_args(hint) if is_union else (hint,):

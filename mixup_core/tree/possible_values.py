@@ -1,4 +1,4 @@
-"""Possible values: examples of a type in the notation of study files, for checks and tests."""
+"""Possible values: example values of a type, written as in study files, for checks and tests."""
 
 import dataclasses
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -38,8 +38,8 @@ def values(hint: Any) -> list[Any]:
 def spellings(kind: Any) -> list[Any]:
     """Return examples of a dataclass, as a study file would write them.
 
-    The first has all defaults; there is one more for each further value of a required field. A
-    dataclass whose required fields depend on each other provides a valid example in its class
+    The first example sets only required fields; each further one has another value of one of them.
+    A dataclass whose required fields depend on each other provides a valid example in its class
     variable `example`.
     """
     fields = parts(kind)

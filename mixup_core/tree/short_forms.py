@@ -22,9 +22,10 @@ class ShortForm(ABC):
 
     @abstractmethod
     def fields(self, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
-        """Return the dataclass's fields for a value in this notation; None for any other value.
+        """Return the dataclass's fields if a value has this short form; None for any other value.
 
-        The parser of study files calls this method for each value of the field.
+        The parser of study files calls this method for each value of a field that can hold the
+        dataclass.
 
         Args:
             value: The value in a study file.
@@ -33,18 +34,18 @@ class ShortForm(ABC):
 
     @abstractmethod
     def written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the given fields in this notation, as a study file would contain them."""
+        """Return a dataclass's fields in this short form, as a study file would contain them."""
 
     @abstractmethod
     def shape(self, names: Sequence[str]) -> str:
-        """Return the pattern of the notation for messages: `{beta: {a: A, b: B}}`."""
+        """Return the pattern of this short form for messages, such as `{beta: {a: A, b: B}}`."""
 
     @abstractmethod
     def schema(self, whole: dict[str, Any]) -> dict[str, Any]:
-        """Return the JSON Schema of this notation.
+        """Return the JSON Schema of values in this short form.
 
         Args:
-            whole: JSON Schema of a mapping of all fields.
+            whole: JSON Schema of a mapping of all fields of the dataclass.
         """
 
 
@@ -55,7 +56,7 @@ class Under(ShortForm):
     tag: str
 
     def fields(self, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
-        """Return FIELDS from a value `{TAG: FIELDS}`; None if the value has another form.
+        """Return FIELDS if a value is `{TAG: FIELDS}` with the tag of this short form, else None.
 
         Args:
             value: The value in a study file.
@@ -66,15 +67,15 @@ class Under(ShortForm):
         return content if is_ours else None
 
     def written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the given fields as `{TAG: FIELDS}`, where TAG is that of the other dataclass."""
+        """Return fields as `{TAG: FIELDS}`, where TAG is the tag of this short form (`beta`)."""
         return {self.tag: dict(fields)}
 
     def shape(self, names: Sequence[str]) -> str:
-        """Return the pattern of the notation for messages: `{TAG: {a: A, b: B}}`."""
+        """Return the pattern of this short form for messages: `{TAG: {a: A, b: B}}`."""
         return f"{{{self.tag}: {{{', '.join(f'{name}: {name.upper()}' for name in names)}}}}}"
 
     def schema(self, whole: dict[str, Any]) -> dict[str, Any]:
-        """Return the JSON Schema of a value in this notation."""
+        """Return the JSON Schema of a value `{TAG: FIELDS}` with the tag of this short form."""
         return _mapping(properties={self.tag: whole}, required=[self.tag])
 
 
@@ -91,9 +92,10 @@ class Pairs(ShortForm):
     """Name of the field that holds the value of each key."""
 
     def fields(self, value: Any, names: Sequence[str]) -> Mapping[str, Any] | None:
-        """Return keys and values of a mapping from numbers as two lists, by name of their field.
+        """Return, by field, the keys and values of a mapping such as `{0.5: 0.7}` as two lists.
 
-        The lists are in the order of the keys. Any other value gives None.
+        The lists are in the order of the keys. The result is None unless the value is a mapping
+        from numbers that is not empty.
         """
         del names
         if not isinstance(value, Mapping) or not value:
@@ -105,17 +107,17 @@ class Pairs(ShortForm):
         return {self.keys: [key for key, _ in pairs], self.values: [part for _, part in pairs]}
 
     def written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the two lists as a mapping with text as keys, since JSON allows no other keys."""
+        """Return the two lists of a dataclass as a mapping, with text as keys, as JSON requires."""
         pairs = zip(fields[self.keys], fields[self.values], strict=True)
         return {repr(float(key)): value for key, value in pairs}
 
     def shape(self, names: Sequence[str]) -> str:
-        """Return the pattern of the notation for messages: `{VALUE: SHARE, ...}`."""
+        """Return the pattern of this short form for messages: `{VALUE: SHARE, ...}`."""
         first, second = (name.upper().removesuffix("S") for name in names)
         return f"{{{first}: {second}, ...}}"
 
     def schema(self, whole: dict[str, Any]) -> dict[str, Any]:
-        """Return the JSON Schema of a value in this notation."""
+        """Return the JSON Schema of values in this short form: mappings from numbers."""
         key = {"pattern": r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"}
         item = whole["properties"][self.values]["items"]
         return {"type": "object", "minProperties": 2, "propertyNames": key,
@@ -123,7 +125,7 @@ class Pairs(ShortForm):
 
 
 def short_form(kind: Any) -> ShortForm | None:
-    """Return the second notation of a dataclass in study files; None if it has none."""
+    """Return a dataclass's short form, a second notation in study files; None if it has none."""
     found = getattr(kind, "short", None)
     return found if isinstance(found, ShortForm) else None
 
@@ -131,7 +133,8 @@ def short_form(kind: Any) -> ShortForm | None:
 def tag_meant(kinds: Mapping[str, Any], entry: Mapping[str, Any], names: Mapping[str, Any]) -> str:
     """Return the tag of the dataclass that `{TAG: CONTENT}` stands for.
 
-    The tag is TAG itself, unless the content is a short form of another dataclass.
+    The tag is TAG itself, unless the content is a short form of another dataclass:
+    `{beta: {a: 2, b: 5}}` gives `beta-ab`.
 
     Args:
         kinds: Dataclasses by tag.

@@ -11,7 +11,7 @@ from mixup_core.tree.short_forms import Under, short_form
 
 
 class SpellingError(ValueError):
-    """Error: a value has the wrong type, or a name is unknown."""
+    """Error: a value in a study file has the wrong type, or is a name that does not exist."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class SpellingError(ValueError):
         return type(self), (self.expected, self.value, self.names, self.path, self.noun)
 
     def within(self, path: str) -> "SpellingError":
-        """Return the error with a prefix before its path."""
+        """Return a copy of this error with a prefix, such as a field's name, before its path."""
         below = f"{path}.{self.path}" if self.path else path
         return type(self)(self.expected, self.value, self.names, below, self.noun)
 

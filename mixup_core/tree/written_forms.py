@@ -20,9 +20,10 @@ def flatten(node: Any, *, brief: bool = False) -> dict[str, Any]:
 
 
 def defaults(node: Any, *, brief: bool = False) -> dict[str, Any]:
-    """Return the default for each path that `flatten` returns; `REQUIRED` if there is none.
+    """Return the default of each field of a configuration by dotted path; `REQUIRED` if none.
 
-    The defaults below a choice are those of the chosen dataclass.
+    The paths are those that `flatten` returns. The defaults below a choice are those of the chosen
+    dataclass.
     """
     return {path: default for path, _, default in _walked(node, "", brief)}
 

@@ -85,7 +85,7 @@ Told = tuple[Axes, Mapping[float, str]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figure:
-    """A drawn figure. If it is drawn again from equal results, its files have the same bytes."""
+    """A figure of a report. Drawn again from equal results, its files have the same bytes."""
 
     name: str
     """File name without its suffix."""
@@ -102,14 +102,14 @@ class Figure:
 
     @property
     def width(self) -> float:
-        """Width of the SVG in points."""
+        """Width of the figure as SVG, in typographic points (1/72 inch)."""
         found = re.search(rb'<svg [^>]*?width="([0-9.]+)pt"', self.svg)
         assert found is not None
         return float(found[1])
 
     @property
     def frame(self) -> "pd.DataFrame":
-        """All numbers drawn in the figure, as a DataFrame with the columns of its CSV file."""
+        """All numbers that the figure shows, as a DataFrame with the columns of its CSV file."""
         import pandas as pd
 
         return pd.read_csv(io.StringIO(self.numbers))
@@ -127,7 +127,7 @@ class Figure:
 def styled() -> Iterator[None]:
     """Context manager: inside it, matplotlib draws in the style of reports.
 
-    User settings are ignored.
+    The user's own settings of matplotlib are ignored there.
     """
     with mpl.rc_context():
         mpl.rcdefaults()
@@ -136,7 +136,7 @@ def styled() -> Iterator[None]:
 
 
 def draw_axis(axes: Axes, axis: Axis) -> None:
-    """Set label, scale and ticks of a panel's horizontal axis, which the problem defines."""
+    """Set label, scale and ticks of a panel's horizontal axis: epochs, or the problem's axis."""
     axes.set_xlabel(axis.label)
     if axis.scale == "log":
         axes.set_xscale("log")
@@ -147,14 +147,14 @@ def draw_axis(axes: Axes, axis: Axis) -> None:
 
 
 def tick_logarithms(axis: Scaled) -> None:
-    """Put ticks at round numbers on a logarithmic axis, as many as there is room for labels."""
+    """Put ticks at round numbers on a logarithmic axis, as many as have room for their labels."""
     axis.set_major_locator(_RoundNumbers())
     axis.set_major_formatter(_Plain())
     axis.set_minor_locator(NullLocator())
 
 
 def place_of(record: EpochRecord, axis: Axis) -> float | None:
-    """Return where the metrics of an epoch are drawn on the horizontal axis; None if unknown.
+    """Return the horizontal position at which metrics of an epoch are drawn; None if unknown.
 
     The position is the number of finished epochs, or the metric that the problem uses as its axis.
     """
@@ -162,7 +162,7 @@ def place_of(record: EpochRecord, axis: Axis) -> float | None:
 
 
 def numbers_of(summary: Any) -> dict[str, Any]:
-    """Return cells of a CSV row, by column: n, mean and interval of a metric over seeds.
+    """Return a metric's n, mean and interval over seeds as cells of a CSV row, by column.
 
     Args:
         summary: Summary of the metric; if it is None, all cells are None.
@@ -172,7 +172,7 @@ def numbers_of(summary: Any) -> dict[str, Any]:
 
 
 def spell_counts(table: Table) -> str:
-    """Return the number of complete seeds of each arm, of all its seeds, as text for captions.
+    """Return how many of each arm's seeds are complete, as text for captions.
 
     If most arms have the same number, it is written once and only the exceptions are named:
     `each arm n = 5/5 but midpoint n = 3/5`.
@@ -186,7 +186,7 @@ def spell_counts(table: Table) -> str:
 
 
 def panelled(count: int, *, height: float = 2.4) -> tuple[Canvas, list[Axes]]:
-    """Return an empty canvas and its panels, which are arranged in rows of about equal length.
+    """Return an empty canvas and its panels, arranged in rows of about equally many panels.
 
     Args:
         count: Number of panels, at least 1.
@@ -217,7 +217,7 @@ def legend(canvas: Canvas, axes: Axes) -> None:
 
 
 def wrapped(heading: str) -> str:
-    """Return the label of an axis, broken into lines that fit a panel."""
+    """Return the label of an axis, broken into lines that fit the side of a panel."""
     return "\n".join(textwrap.wrap(heading, 34))
 
 
@@ -233,7 +233,7 @@ def scale_values(
     Args:
         axes: A panel.
         metric: The metric shown.
-        values: All values drawn, without intervals, in the drawn unit.
+        values: All values that the panel shows, without intervals, in the unit shown.
         across: Whether the metric is on the horizontal axis.
     """
     axis = axes.xaxis if across else axes.yaxis
@@ -249,7 +249,7 @@ def scale_values(
 
 
 def ends_of(values: Iterable[float]) -> tuple[float, ...]:
-    """Return the smallest and the largest finite one of some numbers; empty if none is finite."""
+    """Return the smallest and the largest of the finite numbers given; empty if none is finite."""
     known = array("d", filter(math.isfinite, values))
     return (min(known), max(known)) if known else ()
 
@@ -283,7 +283,7 @@ def finished(  # noqa: PLR0913  what a figure is made of
         name: File name without its suffix.
         title: Title of the figure.
         caption: Text below the figure.
-        numbers: All numbers drawn, as CSV.
+        numbers: All numbers that the figure shows, as CSV.
         told: Panels that have tooltips, with the texts by position on the horizontal axis.
     """
     if (engine := canvas.get_layout_engine()) is not None:
@@ -316,7 +316,7 @@ class _RoundNumbers(LogLocator):
     """
 
     def tick_values(self, vmin: float, vmax: float) -> Any:
-        """Return the positions of the ticks, all between the limits of the axis."""
+        """Return the positions of ticks at round numbers, all between the limits of the axis."""
         assert isinstance(self.axis, Scaled), "a locator needs an axis before it computes ticks"
         low, high = self.nonsingular(vmin, vmax)
         fewest: list[float] = []

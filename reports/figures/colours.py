@@ -19,7 +19,7 @@ _DASHES: tuple[Dashes, ...] = ("-", "--", ":", "-.", (0, (6, 1, 1, 1, 1, 1)), (0
 
 
 def arm_looks(arms: Mapping[str, Config]) -> dict[str, Look]:
-    """Return the colour and dashes of each arm, in the order of the arms.
+    """Return the colour and dashes that figures use for each arm, in the order of the arms.
 
     ERM, midpoint and uniform mixup have a fixed colour, the same in all studies. The first arm that
     trains with one of these methods gets its colour. The other arms take the remaining colours in
@@ -43,7 +43,7 @@ def arm_looks(arms: Mapping[str, Config]) -> dict[str, Look]:
 def line_looks(
     lines: Mapping[str, Sequence[str]], looks: Mapping[str, Look], taken: Sequence[Look] = ()
 ) -> dict[str, Look]:
-    """Return the colour and dashes of each line that connects several arms.
+    """Return the colour and dashes of each line that connects several arms in a figure.
 
     No two lines look alike.
 

@@ -102,7 +102,7 @@ def draw_curves(
     table: Table,
     looks: Mapping[str, Look],
 ) -> Figure | None:
-    """Return the learning curves of a study; None if all runs have one epoch or nothing is stored.
+    """Return the figure of learning curves; None if all runs have one epoch or nothing is stored.
 
     Args:
         study: Defines the arms, the seeds and their order.

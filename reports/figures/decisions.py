@@ -30,7 +30,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecisionPlane:
-    """Plane in which decision maps are drawn: the two inputs of a problem with two classes.
+    """Plane of a problem's two inputs; a decision map shows the class predicted at each point.
 
     Runs of the problem record the boundary between the classes in this plane as metrics.
     """
@@ -122,12 +122,14 @@ def draw_decisions(arranged: Mapping[str, Mapping[int, RunResult]], table: Table
 
 
 def class_shares(boundaries: Sequence[Mapping[float, float]], across: Array, up: Array) -> Array:
-    """Return, for each cell of a map, the fraction of boundaries that lie to its right, in [0, 1].
+    """Return, for each cell of a decision map, the fraction of runs that predict class 1 there.
 
-    This is the fraction of seeds that predict class 1 in the cell. The shape is (up, across).
+    A run predicts class 1 to the left of its boundary. Values are in [0, 1]; the shape is (up,
+    across).
 
     Args:
-        boundaries: Horizontal position by height, for each boundary; interpolated linearly.
+        boundaries: For each run, the horizontal position of the boundary between its two classes,
+            by height; interpolated linearly.
         across: Horizontal coordinates of the cells.
         up: Heights of the cells, within the heights of the boundaries.
     """

@@ -1,4 +1,4 @@
-"""Final values: the metric of each seed, means, and differences from the baseline."""
+"""Final values: the headline metric of each run, means, and differences from the baseline."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -39,11 +39,11 @@ def draw_finals(
     table: Table,
     looks: Mapping[str, Look],
 ) -> Figure | None:
-    """Return the figure of final values; None if no run is complete.
+    """Return the figure of the runs' final values by arm; None if no run is complete.
 
     Args:
-        study: The study; the bounds of the metric, and the number of images that it counts, depend
-            on the arms.
+        study: The study; its arms determine the possible range of the metric, and the number of
+            images of which it is a fraction.
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
         table: The main table of the same results.
         looks: Colour and dashes of each arm (`reports.figures.colours.arm_looks`).

@@ -32,7 +32,7 @@ _CPU = torch.device("cpu")
 
 
 def shown_images(config: TrainConfig, count: int) -> tuple[Tensor, Tensor]:
-    """Return the first images of epoch 0 after augmentation and mixing, and the weight lam of each.
+    """Return the first images of epoch 0, augmented and mixed, and the mixing weight lam of each.
 
     Returns:
         (count, channels, height, width), float32, normalised, and (count,), float32.
@@ -100,7 +100,7 @@ def _side_by_side(image: Tensor) -> Tensor:
 
 
 def main() -> None:
-    """Draw the modified images of the study on the command line, and save them as a PNG file."""
+    """Save a PNG file with the modified images of the study that the command line names."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("study")
     parser.add_argument("file", type=Path)

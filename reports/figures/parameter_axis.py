@@ -1,4 +1,4 @@
-"""Parameter axis: scale, limits and ticks of an axis that shows a search parameter."""
+"""Parameter axis: scale, limits and ticks of a figure's axis for one search parameter."""
 
 import math
 import textwrap
@@ -22,9 +22,10 @@ Edge = Literal["low", "high"]
 
 
 def is_number(parameter: Parameter) -> bool:
-    """Return True if all values of a search parameter are numbers.
+    """Return True if a figure can have an axis of numbers for a search parameter.
 
-    A categorical parameter needs at least two values, and one of them may be None.
+    It can if the values are numbers; a categorical parameter needs at least two, and may also have
+    the value None.
     """
     if not isinstance(parameter.distribution, Categorical):
         return True

@@ -1,4 +1,4 @@
-"""Ranks: arms ordered by mean, and the pairs of arms that differ significantly."""
+"""Ranks: figure of the arms ordered by mean, with the pairs that differ significantly."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -28,7 +28,7 @@ _BETTER, _WORSE, _OPEN = "#0072B2", "#D55E00", "#f2f2f2"
 def draw_ranks(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]], table: Table
 ) -> Figure | None:
-    """Return the figure with the difference of mean between every two arms, for one metric.
+    """Return the figure of the difference in mean headline metric between every two arms.
 
     The arms are in the order of their means. The result is None if there are fewer than 6 or more
     than 24 arms, or if their seeds differ.

@@ -19,7 +19,7 @@ _FEWEST_IMAGES = 10
 
 
 def draw_reliability(predicted: Predicted, looks: Mapping[str, Look]) -> Figure | None:
-    """Return a figure of accuracy against confidence per arm, before and after temperature scaling.
+    """Return a figure of accuracy against confidence by arm, before and after temperature scaling.
 
     The result is None if no predictions are stored. Only the first eight arms are drawn; the CSV
     has all of them.

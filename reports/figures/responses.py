@@ -1,4 +1,4 @@
-"""Responses: the result against one setting that varies between arms (curve), or two (map)."""
+"""Responses: figures of the result against one setting of the arms (curve), or two (map)."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -49,11 +49,11 @@ _SPAN_LETTERS = 36
 
 
 def draw_responses(study: Study, table: Table, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
-    """Return figures of the results: a curve over one setting of the arms, and a map over two.
+    """Return figures of each arm's result against one of its settings (curve) and two (map).
 
     A figure is left out if too few settings vary, or no run is complete. Arms with the same
-    results, such as all alphas of a mixing that is switched off at epoch 0, are drawn at each of
-    their positions.
+    results, such as all alphas of a mixing that is switched off at epoch 0, are drawn at the place
+    of each arm's setting.
 
     Args:
         study: Defines the arms.

@@ -23,7 +23,7 @@ _COLUMNS = 3
 
 
 def draw_schedules(study: Study, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
-    """Return the figure of all arms whose law changes during training; empty if there are none.
+    """Return the figure of lam by epoch for arms whose law changes; empty if there are none.
 
     Args:
         study: Study with these arms.

@@ -12,7 +12,7 @@ WINNER = "#D55E00"
 
 
 def numbers_of(searched: Searched, point: Point) -> dict[str, Any]:
-    """Return the CSV row of one point of a search, by column: parameters, mean, value per seed."""
+    """Return one search point as a CSV row, by column: parameters, mean, value at each seed."""
     summary = searched.summary(point.arm)
     values: Mapping[int, float] = searched.values[searched.objective][point.arm]
     return (
@@ -25,5 +25,5 @@ def numbers_of(searched: Searched, point: Point) -> dict[str, Any]:
 
 
 def spell_seeds(searched: Searched) -> str:
-    """Return the number of seeds of the study as text: `5 seeds`."""
+    """Return the number of seeds at which a search trains each point, as text: `5 seeds`."""
     return f"{len(searched.study.seeds)} seeds"

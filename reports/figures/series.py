@@ -1,4 +1,4 @@
-"""Figures of series: a metric with one value for each part, such as each class or feature."""
+"""Figures of series: metrics that have a value for each class, each feature, and so on."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -36,9 +36,9 @@ Arranged = Mapping[str, Mapping[int, RunResult]]
 
 
 def draw_series(arranged: Arranged, table: Table, looks: Mapping[str, Look]) -> tuple[Figure, ...]:
-    """Return one figure for each series of the problem that was measured.
+    """Return one figure for each measured series, such as the error of each class.
 
-    A series is a metric with a value for each part, for example for each class or feature.
+    A series is a metric with several values, for example one for each class or feature.
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).

@@ -1,4 +1,4 @@
-"""Strip: an area of a figure for which a web page shows a tooltip."""
+"""Strip: an area of a figure that has a tooltip on the web page of a report."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ them are chosen, evenly spaced.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Strip:
-    """A vertical strip of a figure.
+    """A vertical strip of a figure, with a text as its tooltip.
 
     A web page shows the text of the strip while the mouse pointer is over the strip.
     """

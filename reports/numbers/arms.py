@@ -14,7 +14,7 @@ from sweeps.study.study import Study
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArmRow:
-    """The row of one arm in a table: mean of each metric over seeds, difference from baseline."""
+    """One arm's row in a table of a report: means over seeds, and difference from the baseline."""
 
     arm: str
     n: int
@@ -43,7 +43,7 @@ class ArmRow:
 
     @property
     def title(self) -> str:
-        """The name of the arm with its tags: `bound [oracle]`."""
+        """The name of the arm with its tags: `bound [oracle]` for an arm `bound`."""
         return " ".join([self.arm, *(f"[{tag}]" for tag in self.tags)])
 
     @property
@@ -54,10 +54,10 @@ class ArmRow:
 
 
 def equals(study: Study) -> dict[str, str]:
-    """Return, for each arm, the first arm of the study that computes exactly the same results.
+    """Return, for each arm of a study, the first arm that computes exactly the same results.
 
-    The baseline comes before all other arms. Two arms compute the same if they have the same seeds
-    and their runs end with the same stage key, because such runs have bit-identical results. An arm
+    The baseline counts as the first arm. Two arms compute the same if they have the same seeds and
+    their runs end with the same stage key, because such runs have bit-identical results. An arm
     that differs from all others is mapped to itself.
     """
     computed = {
@@ -115,15 +115,14 @@ def mark_best(
 ) -> list[ArmRow]:
     """Return table rows in which the best arm, and all arms not significantly worse, are marked.
 
-    Two arms differ significantly if the interval of their difference, at the level of the table's
-    family, excludes 0. The family has at least one comparison for each arm but one, so the marked
-    arms include the truly best one with probability 95 % (Hsu 1984, multiple comparisons with the
-    best).
+    Two arms differ significantly if the interval of their difference, adjusted for all comparisons
+    of the table, excludes 0. Each arm but one has at least one comparison, so the marked arms
+    include the truly best one with probability 95 % (Hsu 1984, multiple comparisons with the best).
 
     Args:
         rows: One row per arm.
         values: Values of the headline metric, by arm and seed.
-        equal: For each arm, the first arm that computes the same (`equals`).
+        equal: For each arm, the first arm of the study that computes the same results.
         family: The comparisons of the table.
         study: Study with the arms.
     """

@@ -25,7 +25,7 @@ Labels = NDArray[np.int64]
 class Reliability:
     """Test images of a run, counted in bins of the confidence in the predicted class.
 
-    Each array has one value per bin.
+    Each array has one value per bin, for example the number of images whose confidence is in it.
     """
 
     count: Array
@@ -68,7 +68,7 @@ def fitted_temperature(logits: NDArray[np.floating], labels: Labels) -> float:
     """Return the temperature with the lowest negative log-likelihood, in [exp(-5), exp(5)].
 
     The log-likelihood is concave in 1 / temperature, so the optimum is unique. If every image is
-    classified correctly, the result is the lowest temperature of the range.
+    classified correctly, the result is exp(-5), the lowest temperature.
 
     Source: Guo et al. 2017, arXiv:1706.04599, section 4.2.
     """

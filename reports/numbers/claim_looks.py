@@ -1,6 +1,6 @@
-"""Claim looks: verdicts, and numbers of seeds, of a study that adds seeds at planned looks.
+"""Claim looks: verdicts and numbers of seeds in a study that adds seeds at planned looks.
 
-A look tests all open claims on the seeds so far (`reports.numbers.course`).
+A look tests, on the seeds so far, all claims that are still undecided (`reports.numbers.course`).
 """
 
 from collections.abc import Mapping
@@ -42,8 +42,8 @@ def ends_of(arranged: Mapping[str, Mapping[int, RunResult]]) -> Ends:
 def ends_if_measured(study: Study, numbers: Numbers) -> Ends:
     """Return `complete`, by arm and seed, for each run in which a claim's metric is measured.
 
-    Used where only values of metrics are known, and no outcomes of runs. Runs without a value are
-    left out.
+    It stands for the outcomes of runs where only values of metrics are known. Runs without a value
+    are left out.
 
     Args:
         study: Study with the claims.
@@ -62,13 +62,14 @@ def verdicts_by_looks(
     ends: Ends,
     statements: Mapping[Claim, Statement],
 ) -> tuple[Verdict, ...]:
-    """Return the verdict of each claim after all looks that were taken so far.
+    """Return the verdict of each claim of a study after all looks that were taken so far.
 
     Args:
         study: Study with planned looks (`until`).
         numbers: Function that returns the values of a claim's metric, by arm and seed.
         ends: Outcome of each run, such as `complete`, by arm and seed.
-        statements: When each claim was first launched, as the store records it.
+        statements: Store's record of each claim: time and seeds of its first launch, and later
+            changes.
     """
     answers = _answers(study, numbers, ends, statements)
     return tuple(
@@ -86,15 +87,17 @@ def verdicts_of_looks(
     ends: Ends,
     statements: Mapping[Claim, Statement],
 ) -> list[tuple[Verdict | None, ...]]:
-    """Return, for each look that was taken, the verdict of each claim at this look.
+    """Return, for each look taken so far, the verdict of each claim of a study at this look.
 
-    A claim that an earlier look decided or gave up has None instead of a verdict.
+    A claim that was decided, or got no more seeds, after an earlier look has None instead of a
+    verdict.
 
     Args:
         study: Study with planned looks (`until`).
         numbers: Function that returns the values of a claim's metric, by arm and seed.
         ends: Outcome of each run, such as `complete`, by arm and seed.
-        statements: When each claim was first launched, as the store records it.
+        statements: Store's record of each claim: time and seeds of its first launch, and later
+            changes.
     """
     taken = _taken(study, numbers, ends, statements)
     return [
@@ -209,15 +212,16 @@ def reached(
 ) -> Study:
     """Return a copy of a study with planned looks that has only the seeds needed up to now.
 
-    While a claim is open, its arms get the seeds of the next look. An arm that is in no claim gets
-    the seeds of the first look, an arm trained for a variant gets at least those of the arm that it
-    varies, and a teacher at least those of its pupils.
+    While a claim is open (undecided), its arms get the seeds of the next look. An arm that is in no
+    claim gets the seeds of the first look, an arm trained for a variant gets at least those of the
+    arm whose setting it changes, and a teacher at least those of its pupils.
 
     Args:
         study: Study with planned looks (`until`), and with every seed that it may use.
         numbers: Function that returns the values of a claim's metric, by arm and seed.
         ends: Outcome of each run, such as `complete`, by arm and seed.
-        statements: When each claim was first launched, as the store records it.
+        statements: Store's record of each claim: time and seeds of its first launch, and later
+            changes.
     """
     assert study.until is not None
     answers = _answers(study, numbers, ends, statements or {})
@@ -234,8 +238,8 @@ def reached(
 def with_companions(study: Study, wanted: Mapping[str, int]) -> dict[str, int]:
     """Return the number of seeds of each arm, raised for the arms that depend on other arms.
 
-    An arm of a variant gets at least the seeds of the arm that it varies, and a teacher at least
-    those of its pupils.
+    An arm of a variant gets at least the seeds of the arm whose setting it changes, and a teacher
+    at least those of its pupils.
 
     Args:
         study: Study with variants or teachers.
@@ -257,7 +261,7 @@ def with_companions(study: Study, wanted: Mapping[str, int]) -> dict[str, int]:
 def open_claims(study: Study, store: Store) -> tuple[Claim, ...]:
     """Return the claims of a study with planned looks that need more seeds.
 
-    Of several claims with the same test, for example a claim and its opposite, only the first is
+    If several claims have the same test, for example a claim and its opposite, only the first is
     returned.
     """
     answers = _answers(study, *_stored(study, store))
@@ -268,7 +272,7 @@ def open_claims(study: Study, store: Store) -> tuple[Claim, ...]:
 def reached_study(study: Study, store: Store) -> Study:
     """Return a copy of a study with planned looks that has only the seeds needed up to now.
 
-    The stored results show which claims are still open, and so need more seeds (`reached`).
+    Seeds are needed while the stored results leave claims undecided.
 
     Args:
         study: Study with planned looks (`until`), and with every seed that it may use.
@@ -289,10 +293,10 @@ def _stored(study: Study, store: Store) -> tuple[Numbers, Ends, dict[Claim, Stat
 
 
 def outcome_of(study: Study, claim: Claim, low: float, high: float) -> VerdictName:
-    """Return the verdict on a claim, given the interval from `low` to `high` of its value.
+    """Return the verdict on a claim whose value has the confidence interval `low` to `high`.
 
-    The verdict is `equivalent` if the claim is otherwise undecided, is about the headline metric
-    and has no margin of its own, and the interval lies within the study's margin of equivalence.
+    An undecided claim becomes `equivalent` if it is about the headline metric, has no margin of its
+    own, and the interval lies within the margin of equivalence that the study declares.
     """
     that, margin = claim.that, study.equivalence
     said: VerdictName = that.judge(low, high)

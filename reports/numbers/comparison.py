@@ -42,7 +42,7 @@ class IncompleteStudyError(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WeightedArm:
-    """One arm of a comparison: factor in the weighted sum, mean and sd over the shared seeds."""
+    """One arm of a comparison: factor in the weighted sum of arms, mean and sd over seeds."""
 
     factor: float
     mean: float
@@ -56,9 +56,9 @@ class Comparison:
 
     In the simplest case, this is one arm minus the baseline.
 
-    Fields that need a spread are None if there is one seed, or two seeds with equal differences.
-    They are also None if all differences are equal up to rounding and the number of test images is
-    unknown.
+    Fields that need the spread over seeds, such as p and intervals, are None if there is one seed,
+    or two seeds with equal differences. They are also None if all differences are equal up to
+    rounding and the number of test images is unknown.
     """
 
     n: int
@@ -97,12 +97,12 @@ class Comparison:
 
     @property
     def is_constant(self) -> bool:
-        """True if the differences at several seeds are all equal, so that no interval is known."""
+        """True if the arms' differences at several seeds are all equal: no interval is known."""
         return self.n > 1 and self.spread is None and not self.is_exact
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The smallest and the largest difference that the bounds of the metric allow."""
+        """The smallest and the largest difference of the arms that the metric's range allows."""
         ends = [
             sorted((side.factor * side.measure.least, side.factor * side.measure.most))
             for side in self.sides
@@ -110,7 +110,7 @@ class Comparison:
         return sum(end[0] for end in ends) - self.number, sum(end[1] for end in ends) - self.number
 
     def interval(self, confidence: float) -> tuple[float, float] | None:
-        """Return the confidence interval of the mean difference; None if the spread is unknown.
+        """Return the confidence interval of the arms' mean difference; None if it is unknown.
 
         Args:
             confidence: Confidence of the interval, in (0, 1).
@@ -147,9 +147,9 @@ class Comparison:
         return effect_interval(t, self.n, confidence)
 
     def level(self, is_decided: Callable[[float, float], bool]) -> float | None:
-        """Return the smallest error level at which the interval of the comparison decides a claim.
+        """Return the smallest error level (1 - confidence) at which the interval decides a claim.
 
-        The result is None if the comparison has no intervals.
+        The interval is that of the difference compared; the result is None if it has none.
 
         Args:
             is_decided: Function of the two ends of an interval; returns True if the interval
@@ -186,8 +186,9 @@ def compare(
     Args:
         arm: Values of the arm by seed.
         baseline: Values of the other arm at the same seeds; or the number.
-        ours: Bounds of the arm's metric, and number of images of which it is a fraction, if any.
-        theirs: The same for the baseline's metric.
+        ours: Range of possible values of the arm's metric, and number of images of which it is a
+            fraction, if any.
+        theirs: The same for the metric of the other arm.
 
     Raises:
         IncompleteStudyError: If a seed is missing from either side; the message lists all.
@@ -210,8 +211,9 @@ def contrast(
     """Return the comparison of arms at equal seeds: a weighted sum of their values, minus a number.
 
     Args:
-        terms: For each arm its factor, its values by seed, the bounds of its metric, and the
-            number of images of which it is a fraction. All arms have the same seeds.
+        terms: For each arm its factor, its values by seed, the range of possible values of its
+            metric, and the number of images of which the metric is a fraction. All arms have the
+            same seeds.
         number: Number to subtract.
 
     Raises:

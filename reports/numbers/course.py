@@ -2,8 +2,8 @@
 
 At each look, every open claim is tested on all of its seeds so far, at the error level that is
 planned for this look (`sweeps.study.bounds`). Holm's procedure shares 5 % between the claims: at a
-look with k open claims, the first is decided if its level over all looks is at most 5 % / k, the
-next if its level is at most 5 % / (k - 1), and so on.
+look with k open claims, the one with the smallest level over all looks is decided if this level is
+at most 5 % / k, the one with the next level if that is at most 5 % / (k - 1), and so on.
 
 A claim's interval is a repeated confidence interval: the intervals of all looks together contain
 the true value with probability 1 - level, whatever the reason why no more seeds are added
@@ -42,9 +42,10 @@ that the claim gets more seeds.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """A claim to be tested at planned looks, as functions.
+    """A claim to be tested at planned looks, given by three functions.
 
-    They compare the arms of the claim, and tell whether an interval decides it.
+    They compare the arms of the claim over n seeds, and tell whether the runs of n seeds have ended
+    and whether an interval decides the claim.
     """
 
     is_decided: Decides
@@ -63,7 +64,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """The result of testing a claim at planned looks: whether it is decided, p and confidence."""
+    """The result of testing a claim at planned looks: decided or not, p, interval's confidence."""
 
     ending: CourseEnding
     look: int = 0
@@ -90,7 +91,7 @@ def take_looks(
 
     Args:
         until: The planned looks, and how the error level is spread over them.
-        questions: The claims. They have different tests, which share the error level of 5 %.
+        questions: The claims. No two have the same test; all share the error level of 5 %.
         plans: How often the looks were planned: 1, plus 1 for each change of the plan after results
             had been seen. The 5 % is divided by this number.
     """
@@ -181,7 +182,7 @@ def _is_futile(until: UntilDecided, question: Question, answer: Answer, level: f
 def chance_at_the_end(  # noqa: PLR0913  a plan, a claim, and its numbers so far
     until: UntilDecided, decide: Decides, n: int, mean: float, spread: float, nominal: float
 ) -> float:
-    """Return the predicted probability that the last planned look decides a claim.
+    """Return the predicted probability that a claim is decided at the last planned look.
 
     The mean of the future seeds is predicted from mean and sd of the seeds so far (Student t, flat
     prior). The sd at the last look is assumed to equal the present one.

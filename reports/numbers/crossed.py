@@ -21,7 +21,7 @@ LEAST_CONTEXTS = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Index:
-    """A share of the variance that one source of randomness causes, with its 95 % interval."""
+    """Share of a metric's variance caused by one source of randomness, with its 95 % interval."""
 
     value: float
     """The estimate, moved to 0 or 1 if noise put it outside [0, 1]."""
@@ -33,9 +33,10 @@ class Index:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Indices:
-    """First-order and total variance index of one source of randomness, from n contexts.
+    """First-order and total index: shares of variance caused by one source of randomness.
 
-    A context is a pair of random draws, a first and a second one, of every source.
+    They are computed from n contexts. A context is a pair of random draws, a first and a second
+    one, of every source.
     """
 
     n: int

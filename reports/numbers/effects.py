@@ -11,7 +11,7 @@ POWER = 0.8
 
 
 def hedges_factor(n: int) -> float:
-    """Return the factor that makes mean / sd of n differences unbiased: 0.80 at n = 5.
+    """Return the factor that removes the bias of mean / sd of n differences: 0.80 at n = 5.
 
     With f = n - 1 degrees of freedom: gamma(f / 2) / (sqrt(f / 2) gamma((f - 1) / 2)).
 
@@ -27,9 +27,10 @@ def hedges_factor(n: int) -> float:
 def effect_interval(t: float, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Return the interval of the standardised mean difference that belongs to a paired t statistic.
 
-    An end is the noncentrality at which t is the upper or the lower quantile (97.5 % and 2.5 % at
-    95 %), divided by sqrt(n). The interval is for the true effect, without Hedges' factor. It
-    excludes zero exactly if the t interval of the same level does.
+    An end of the interval is a noncentrality parameter divided by sqrt(n): the one whose noncentral
+    t distribution has `t` as its upper or lower quantile (97.5 % and 2.5 % at 95 %). The interval
+    is for the true effect, without Hedges' factor. It excludes zero exactly if the t interval of
+    the same level does.
 
     Args:
         t: The t statistic.
@@ -44,7 +45,7 @@ def effect_interval(t: float, n: int, confidence: float = CONFIDENCE) -> tuple[f
 
 
 def detectable_difference(n: int, comparisons: int = 1) -> float:
-    """Return the mean difference that n seeds detect with power 0.8, in sd of paired differences.
+    """Return the mean difference that n seeds detect with power 0.8, in sd of the differences.
 
     The test is two-sided at 5 %, adjusted for the number of comparisons. Power is computed from the
     noncentral t; rejections on the wrong side, below one in a million here, are ignored. The true

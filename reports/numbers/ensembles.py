@@ -49,7 +49,7 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """One measure, such as the error, averaged over the ensembles of one size, with intervals."""
+    """One measure, such as the error, averaged over ensembles of one size, with intervals."""
 
     mean: float
     """Mean over the ensembles."""
@@ -72,7 +72,7 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EnsembleSize:
-    """The measures of all ensembles with a given number of networks from one arm.
+    """Error, NLL and other measures of ensembles that have a given number of an arm's networks.
 
     An ensemble predicts by the mean of its networks' probabilities.
     """
@@ -90,7 +90,7 @@ def ensemble_sizes(
     labels: Labels,
     val: tuple[Mapping[int, Array], Labels] | None = None,
 ) -> dict[int, EnsembleSize]:
-    """Return the measures of ensembles of an arm's networks, by the number of networks.
+    """Return error, NLL, ... of ensembles of an arm's networks, by the number of networks.
 
     The interval over networks is from the jackknife, which leaves out one network at a time. Its
     variance is on average too large rather than too small (Efron and Stein 1981, The jackknife
@@ -130,8 +130,8 @@ def chosen_subsets(n: int, size: int, most: int) -> tuple[tuple[int, ...], ...]:
     """Return subsets of the numbers 0 to n - 1, so that each number is in equally many subsets.
 
     If there are at most `most` subsets of the size, all are returned. Otherwise the n numbers are
-    arranged in random circles, drawn with a fixed seed, and a subset consists of numbers that are
-    next to each other in a circle.
+    arranged in random circles, from a fixed seed, and a subset consists of numbers that are next to
+    each other in a circle.
 
     Args:
         n: Number of networks.
@@ -266,7 +266,7 @@ def _ends(mean: float, half: float, most: float) -> tuple[float | None, float | 
 
 
 def sizes_of(found: Mapping[str, Mapping[int, EnsembleSize]]) -> Iterator[tuple[str, EnsembleSize]]:
-    """Yield the name of each arm with its ensembles of one size, the smallest size first."""
+    """Yield the name of each arm with the measures of its ensembles, once for each size."""
     for arm, by_size in found.items():
         for of_size in by_size.values():
             yield arm, of_size

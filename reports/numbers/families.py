@@ -34,7 +34,7 @@ class Member:
 
     @property
     def is_told(self) -> bool:
-        """True if the difference is significant at 5 %, adjusted for all comparisons together."""
+        """True if the compared arms differ significantly at 5 %, adjusted for all comparisons."""
         return self.p is not None and self.p <= 1 - CONFIDENCE
 
 
@@ -57,7 +57,7 @@ _UNADJUSTED = {
 
 
 def record_of(member: Member | None) -> dict[str, float | None]:
-    """Return the numbers of a comparison by column name, for CSV files.
+    """Return the numbers of a comparison (difference, interval, p, ...) by CSV column.
 
     Intervals and p are adjusted for the family, as in the printed table. Columns that end in
     `_unadjusted` are for the comparison alone. Without a comparison (None), all values are None.
@@ -76,9 +76,10 @@ class Family:
     """Comparisons that a report prints together, adjusted for their number by Bonferroni's method.
 
     p is at most 5 % exactly if the interval at the level 1 - 5 % / size excludes zero, and all
-    intervals together have 95 % coverage, however the comparisons depend on each other. Holm's p is
-    never larger, but there are no intervals around the means that agree with it and keep the 95 %.
-    Dunnett's test would assume equal variances, which different arms do not have.
+    intervals together have 95 % coverage, however the comparisons depend on each other. Holm's
+    procedure gives the same p or a smaller one, but no intervals around the means that agree with
+    its p and have 95 % coverage together. Dunnett's test would assume equal variances, which
+    different arms do not have.
     """
 
     size: int
@@ -89,13 +90,13 @@ class Family:
 
     @property
     def confidence(self) -> float:
-        """Confidence of each single interval, so that all intervals together have 95 % coverage."""
+        """Confidence of each interval in the family, so that all together have 95 % coverage."""
         return 1 - (1 - CONFIDENCE) / max(1, self.size)
 
     def member(self, comparison: Comparison) -> Member:
         """Return a comparison with p and interval adjusted for the size of this family.
 
-        The comparison need not be one of the family's.
+        The comparison need not be a member of the family.
         """
         interval = comparison.interval(self.confidence) or (None, None)
         effect = comparison.effect_interval(self.confidence) or (None, None)
@@ -116,15 +117,16 @@ def family_of(
     equal: Mapping[str, str],
     measures: Mapping[str, Measure] | None = None,
 ) -> Family:
-    """Compare pairs of arms; return the comparisons as a family in which each test counts once.
+    """Compare pairs of arms; return all comparisons as a family, adjusted for their number.
 
-    Repeated pairs, reversed pairs, and pairs of arms that compute the same count as one test.
+    A pair that is repeated or reversed counts once, and so do pairs of arms with the same results.
 
     Args:
         pairs: The pairs to print.
         values: Values by arm and seed.
-        equal: For each arm, the first arm that computes the same (see `arms.equals`).
-        measures: By arm, bounds of the metric and number of images of which it is a fraction.
+        equal: For each arm, the first arm of the study that computes the same results.
+        measures: By arm, range of possible values of the metric and number of images of which it is
+            a fraction.
     """
     compared = {
         pair: comparison
@@ -179,8 +181,8 @@ def compare_pair(
     Args:
         pair: The arm, and the arm or number that it is compared with.
         values: Values by arm and seed.
-        measures: By arm, bounds of the metric and number of images of which it is a fraction. Both
-            are unknown for an arm that is missing.
+        measures: By arm, range of possible values of the metric and number of images of which it is
+            a fraction. Both are unknown for an arm that is not in the mapping.
 
     Returns:
         The comparison; None if the arms share no seed, or the arm has no value.

@@ -21,7 +21,7 @@ the plan has 20 seeds.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Foreseen:
-    """Result of simulated studies with planned looks: seeds and decision of each claim."""
+    """Result of simulated studies with planned looks: each claim's number of seeds and decision."""
 
     seeds: NDArray[np.int64]
     """Number of seeds at the last look at a claim; shape (studies, claims)."""
@@ -30,6 +30,8 @@ class Foreseen:
 
     def reached(self, arms: Sequence[frozenset[str]], arm: str, at_least: int) -> NDArray[np.int64]:
         """Return the number of seeds that an arm gets in each simulated study.
+
+        It is the largest number that a claim about this arm needs, or `at_least` if that is larger.
 
         Args:
             arms: The arms of each claim, in the order of the claims.
@@ -58,7 +60,7 @@ def foresee(
         until: The planned looks.
         decides: For each claim, a function of the two ends of an interval; it returns True if the
             interval decides the claim.
-        values: Simulated values, (studies, claims, largest number of seeds).
+        values: Simulated values of the claims, (studies, claims, largest number of seeds).
         tests: Number of claims that share the 5 %; None means as many as `decides`.
         after: Number of seeds at the last look that was really taken; this and earlier looks
             decided none of these claims and are not simulated.
@@ -86,13 +88,13 @@ def foresee(
 def draw_effects(
     until: UntilDecided, effects: Sequence[float], studies: int = STUDIES, seed: int = 0
 ) -> Floats:
-    """Draw normal values of independent claims, with given means and standard deviation 1.
+    """Sample normal values of independent claims, with given means and standard deviation 1.
 
     Args:
         until: The planned looks, which determine the number of seeds.
         effects: Mean of each claim's value.
         studies: Number of simulated studies.
-        seed: Seed of the draws.
+        seed: Seed of the random generator.
 
     Returns:
         Values, (studies, claims, largest number of seeds).
@@ -104,9 +106,9 @@ def draw_effects(
 def draw_after(
     until: UntilDecided, pilot: Sequence[Mapping[int, float]], studies: int = STUDIES
 ) -> Floats:
-    """Draw values of claims: measured values of the first seeds, then simulated further ones.
+    """Return values of claims: those measured at the first seeds, then sampled further ones.
 
-    Mean and spread are drawn from their posterior under the flat prior. The simulated seeds have
+    Mean and spread are sampled from their posterior under the flat prior. The simulated seeds have
     the same correlation between claims as the measured ones.
 
     Args:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 
 def expected_lowest(values: Sequence[float]) -> tuple[float, ...]:
-    """Return, for n = 1, 2, ..., the expected minimum of n values drawn without replacement.
+    """Return, for n = 1, 2, ..., the expected minimum of n values sampled without replacement.
 
     With N values in rising order, the i-th (i from 1) is the minimum of C(N - i, n - 1) of the
     C(N, n) possible draws. This is the mean result of a search with n random points. It does not

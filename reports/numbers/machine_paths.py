@@ -35,14 +35,14 @@ def path_elsewhere(path: str) -> str:
 
 
 def text_elsewhere(text: str) -> str:
-    """Return a text in which each absolute path is shortened as by `path_elsewhere`."""
+    """Return a text without the folders of this machine: absolute paths in it are shortened."""
     if text.startswith(os.sep):
         return path_elsewhere(text)
     return _PATH.sub(lambda found: path_elsewhere(found[0]), text)
 
 
 def command_elsewhere(command: str) -> str:
-    """Return a command line in which each absolute path is shortened as by `path_elsewhere`.
+    """Return a command line without the folders of this machine: absolute paths are shortened.
 
     The words stay quoted for the shell.
     """

@@ -55,9 +55,9 @@ def seeds_to_find(distance: float, tests: int = 1, *, is_between: bool = False) 
 
 @cache
 def found_by_looks(until: UntilDecided, tests: int) -> float:
-    """Return the difference that tests at planned looks detect with power 0.8, by simulation.
+    """Return the mean difference that tests at planned looks detect with power 0.8 (simulated).
 
-    The unit is the sd over seeds.
+    The unit is the sd of the difference over seeds.
 
     Args:
         until: The planned looks.

@@ -35,7 +35,7 @@ MOST_PAIRED = 20
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PredictedRun:
-    """Measures of one run on its test images, computed from its stored predictions.
+    """Error, NLL, ... of one run on its test images, computed from its stored predictions.
 
     Measures after temperature scaling are None if the run has no validation images.
     """
@@ -78,7 +78,7 @@ MEASURES: Mapping[str, Callable[[PredictedRun], float | None]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PredictedArm:
-    """Measures of one arm from stored predictions: of each run, and of ensembles of its runs.
+    """Error, NLL, ... of an arm's runs and of ensembles of them, from stored predictions.
 
     Ensembles average probabilities, not logits.
     """
@@ -118,7 +118,7 @@ class PredictedArm:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Predicted:
-    """Measures of all arms of a study, computed from its stored predictions."""
+    """Error, NLL, ... of all arms of a study, computed from its stored predictions."""
 
     arms: Mapping[str, PredictedArm]
     """Each arm with at least one run whose predictions are stored, in the order of the study."""
@@ -131,7 +131,7 @@ class Predicted:
     """
 
     def values(self, metric: str) -> dict[str, dict[int, float]]:
-        """Return one measure of every run that has it, by arm and seed.
+        """Return one measure, such as NLL, of every run that has it, by arm and seed.
 
         Args:
             metric: Name of the measure, one of `MEASURES`, with or without the prefix `predicted/`.
@@ -143,7 +143,7 @@ class Predicted:
         }
 
     def values_together(self, metric: str, arm: str, networks: int) -> dict[int, float]:
-        """Return one measure of an arm's ensembles, as a jackknife pseudo-value for each seed.
+        """Return a measure, such as NLL, of an arm's ensembles: a jackknife pseudo-value per seed.
 
         The result is empty if the arm is unknown, or has too few seeds for such ensembles.
 
@@ -171,7 +171,7 @@ class Predicted:
 def gather_predictions(
     arranged: Mapping[str, Mapping[int, RunResult]], readout: Readout, read: ReadPredictions
 ) -> Predicted:
-    """Read the stored predictions of all complete runs, and compute measures of runs and arms.
+    """Read the predictions of all complete runs; compute error, NLL, ... of runs and ensembles.
 
     Only the predictions of one arm at a time are in memory.
 
@@ -205,7 +205,7 @@ def gather_predictions(
 
 
 def pseudo_values(by_pair: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return jackknife pseudo-values by seed for a mean over all pairs of seeds.
+    """Return jackknife pseudo-values, one per seed, of a mean over all pairs of seeds.
 
     With U the mean over all pairs of n seeds, the pseudo-value of a seed is
 

@@ -153,7 +153,7 @@ def is_finished(
 ) -> bool:
     """Return True if no run of a study is left to train, and its search, if any, has ended.
 
-    A diverged run counts as finished, because it would diverge again.
+    A diverged run is not left to train, because it would diverge again.
 
     Args:
         study: The study.

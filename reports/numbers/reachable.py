@@ -36,15 +36,16 @@ def planned_seeds(study: Study, claim: Claim) -> int:
 def reachable(that: StatedComparison, measures: Mapping[str, Measure], n: int) -> set[Decision]:
     """Return the verdicts (`holds`, `fails`) that results at n seeds can lead to.
 
-    Several results are tried. In each, all seeds of an arm have nearly the same value, because this
-    gives the narrowest intervals. The values are the bounds of the metric and their middle; a claim
-    about one arm alone also tries the ends and the middle of the values that the claim allows.
-    Intervals are those of a single test, the narrowest that Holm's procedure can give. A metric
-    without bounds can lead to both verdicts.
+    Several made-up results are tried. In each, all seeds of an arm have nearly the same value,
+    because this gives the narrowest intervals. The values are the ends of the metric's range and
+    their middle; a claim about one arm alone also tries the ends and the middle of the values that
+    the claim allows. Intervals are those of a single test, the narrowest that Holm's procedure can
+    give. A metric with an unlimited range can lead to both verdicts.
 
     Args:
         that: The comparison that the claim states.
-        measures: Bounds of the metric, and number of images of which it is a fraction, by arm.
+        measures: Range of possible values of the metric, and number of images of which it is a
+            fraction, by arm.
         n: Number of seeds.
     """
     if n < 2:

@@ -24,7 +24,7 @@ Coordinates = tuple[float | None, ...]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Response:
-    """Arms that differ in one numeric setting, grouped into the lines of a figure."""
+    """Arms that differ in one numeric setting, such as alpha, grouped into a figure's lines."""
 
     path: str
     """Dotted path of the setting."""
@@ -37,7 +37,7 @@ class Response:
 
     @property
     def values(self) -> tuple[float, ...]:
-        """All values of the numeric setting that occur among the arms, ascending."""
+        """All values of the numeric setting in which the figure's arms differ, ascending."""
         return tuple(sorted({value for line in self.lines.values() for value in line}))
 
 
@@ -57,13 +57,13 @@ class ResponsePlane:
 def response_of(study: Study, arms: Sequence[str]) -> Response | None:
     """Group arms into the lines of a figure along the numeric setting with the most values.
 
-    The arms of a line differ in this setting. They may also differ in settings that its value
-    determines: for example the kind of law, which follows from the presence of an alpha, or a
-    length that the study varies together with it (`zip`).
+    The arms of a line differ in this setting. They may also differ in other settings that the value
+    of this setting determines: for example the kind of law, which follows from the presence of an
+    alpha, or a length that the study varies together with it (`zip`).
 
     Args:
         study: Study with the configurations.
-        arms: The arms to be drawn.
+        arms: The arms that the figure shows.
 
     Returns:
         The lines; None if no setting has a line with three values or more.
@@ -97,7 +97,7 @@ def plane_of(study: Study, arms: Sequence[str]) -> ResponsePlane | None:
 
     Args:
         study: Study with the configurations.
-        arms: The arms to be drawn.
+        arms: The arms that the figure shows.
 
     Returns:
         The grid; None if no two settings form one.

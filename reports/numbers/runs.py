@@ -59,9 +59,9 @@ def counted_runs(results: Mapping[int, RunResult]) -> dict[int, RunResult]:
 def values_of(
     arranged: Mapping[str, Mapping[int, RunResult]], metric: str, readout: ClaimReadout
 ) -> dict[str, dict[int, float]]:
-    """Return the values of a metric by arm and seed, for the runs that count (`counted_runs`).
+    """Return the values of a metric by arm and seed; none for an arm with a diverged run.
 
-    Runs that lack the metric are left out.
+    Runs that are not complete or lack the metric are left out.
 
     Args:
         arranged: Results by arm and seed (`arrange`).
@@ -79,14 +79,15 @@ def values_of(
 
 
 def measures_of(study: Study, metric: str, readout: ClaimReadout) -> dict[str, Measure]:
-    """Return, by arm, the bounds of a metric and the number of images of which it is a fraction."""
+    """Return a metric's possible range and its number of counted images, for each arm."""
     return {arm: measure_of(study, arm, metric, readout) for arm in study.arms}
 
 
 def measure_of(study: Study, arm: str, metric: str, readout: ClaimReadout) -> Measure:
-    """Return the bounds of a metric, and the number of images of which it is a fraction.
+    """Return a metric's possible range, and the number of images of which it is a fraction.
 
-    The number is None if it is unknown or the metric is no fraction of counted images.
+    The range is from the smallest to the largest possible value. The number is None if it is
+    unknown or the metric is no fraction of counted images.
     """
     least, most = readout.bounds(*study.problem.metric(metric).bounds)
     is_share = (least, most) == (0, 1) and arm in study.arms
@@ -99,7 +100,8 @@ def summariser(
 ) -> Callable[[Sequence[Mapping[str, float]]], dict[str, float]]:
     """Return a function that computes mean, sd and interval of each metric over runs of an arm.
 
-    The code that writes results to MLflow calls it with the metrics of each complete run.
+    The code that writes results to MLflow calls this function with the metrics of each complete
+    run.
     """
 
     def summarise(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -8,7 +8,7 @@ from scipy import special
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measure:
-    """Bounds of a metric, and the number of items (images, classes) of which it is a fraction."""
+    """Possible range of a metric, and the number of images, ... of which it is a fraction."""
 
     least: float = -math.inf
     most: float = math.inf
@@ -17,7 +17,7 @@ class Measure:
 
     @property
     def is_bounded(self) -> bool:
-        """True if the lower and the upper bound of the metric are finite."""
+        """True if the smallest and the largest possible value of the metric are finite."""
         return math.isfinite(self.least) and math.isfinite(self.most)
 
 
@@ -48,7 +48,7 @@ def least_variance(mean: float, size: int, *, is_difference: bool) -> float:
 def share_limits(
     mean: float, sd: float, n: int, measure: Measure, confidence: float
 ) -> tuple[float, float]:
-    """Return the exact interval (Clopper-Pearson) for the mean over seeds of a bounded metric.
+    """Return the exact interval (Clopper-Pearson) of the mean over seeds, for a metric like error.
 
     The mean is treated as a fraction of an effective number of items. With N items and n seeds,
     that number is N n if seeds vary no more than sampling allows, and smaller if items of one seed
@@ -58,10 +58,11 @@ def share_limits(
     correct in each of 10 seeds) is not detected.
 
     Args:
-        mean: Mean over the seeds, within the bounds.
+        mean: Mean over the seeds, within the range of the metric.
         sd: Sample standard deviation over the seeds.
         n: Number of seeds, at least 2.
-        measure: Metric with two finite bounds.
+        measure: Smallest and largest possible value of the metric, both finite, and its number of
+            items.
         confidence: Level of the interval.
     """
     width = measure.most - measure.least

@@ -22,7 +22,7 @@ DASH = "—"
 
 
 def spell_number(value: float, digits: int) -> str:
-    """Return a number rounded to the given number of digits; zero never has a sign."""
+    """Return a number as text with the given number of decimals; zero never has a sign."""
     return f"{value:z.{digits}f}"
 
 
@@ -87,13 +87,13 @@ def spell_half(half: float, scale: float, digits: int) -> str:
 
 
 def spell_amount(difference: float, metric: Metric) -> str:
-    """Return a difference of a metric as text with its unit: `1.67 points`."""
+    """Return a difference of a metric as text: `1.67 points`, that is percentage points."""
     number = spell_number(difference * metric.scale, metric.digits)
     return f"{number} {metric.difference_unit}".rstrip()
 
 
 def spell_heading(text: str, metric: Metric) -> str:
-    """Return the heading of a column of differences, with their unit: `minus erm, points`."""
+    """Return the heading of a column of differences: `minus erm, points` (percentage points)."""
     return f"{text}, {metric.difference_unit}" if metric.difference_unit else text
 
 
@@ -110,7 +110,7 @@ def upper_first(text: str) -> str:
 
 
 def spell_csv(records: Iterable[Mapping[str, Any]]) -> str:
-    """Return rows as CSV text at full precision; no cell can run as a formula in a spreadsheet.
+    """Return rows as CSV text at full precision; a spreadsheet reads no cell as a formula.
 
     Args:
         records: One mapping per row, from column name to value. All have the columns of the first.

@@ -54,7 +54,7 @@ def sd_interval(sd: float, n: int) -> tuple[float, float]:
 
 
 def share_interval(share: float, n: int, n_all: int) -> tuple[float, float]:
-    """Return the 95 % interval of the ratio of two variances, from the F distribution.
+    """Return the 95 % interval of the ratio of two true variances, from the F distribution.
 
     Args:
         share: Sample variance of n values, divided by the sample variance of n_all other values.

@@ -38,7 +38,7 @@ class Summary:
 
     @property
     def half_width(self) -> float | None:
-        """Half the width of the interval; None if it is unknown or not symmetric about the mean."""
+        """Half the width of the mean's interval; None if that is unknown or not symmetric."""
         if self.ci_low is None or self.ci_high is None:
             return None
         above, below = self.ci_high - self.mean, self.mean - self.ci_low
@@ -47,16 +47,16 @@ class Summary:
 
 @cache
 def t_quantile(n: int, confidence: float) -> float:
-    """Return half the width of the t interval for a mean of n values, in standard errors."""
+    """Return half the width of the t interval of a mean of n values, per standard error."""
     return float(special.stdtrit(n - 1, (1 + confidence) / 2))
 
 
 def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
     """Return mean, sample sd and t interval of values: `mean +- t(0.975, n - 1) sd / sqrt(n)`.
 
-    If the t interval of a bounded metric has no width or exceeds the bounds, the exact interval of
-    a fraction replaces it (`reports.numbers.shares.share_limits`). If the metric has no bounds and
-    all values are equal, there is no interval.
+    If the t interval has no width or exceeds the range of the metric, the exact interval of a
+    fraction replaces it (`reports.numbers.shares.share_limits`). If that range is unlimited and all
+    values are equal, there is no interval.
 
     The t interval assumes nearly normal values: at n = 5 it covers 93 % for uniform noise and 88 %
     for exponential. Mean and sd are correctly rounded, so they do not depend on the order of the
@@ -64,7 +64,8 @@ def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
 
     Args:
         values: One per seed.
-        measure: Bounds of the metric, and the number of images of which it is a fraction, if any.
+        measure: Range of possible values of the metric, and the number of images of which it is a
+            fraction, if any.
 
     Raises:
         ValueError: If there is no value, or one is not finite.
@@ -91,9 +92,9 @@ def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
 def prediction_interval(summary: Summary, seeds: int) -> tuple[float, float] | None:
     """Return the 95 % prediction interval for the mean of further seeds of an arm.
 
-    It is `mean +- t(0.975, n - 1) sd sqrt(1 / n + 1 / seeds)`, for normal values. At n = 5 it is
-    2.4 times as wide as the interval of the mean for one further seed, and equally wide for very
-    many. The result is None if the summary is of one seed.
+    It is `mean +- t(0.975, n - 1) sd sqrt(1 / n + 1 / seeds)`, for normal values. At n = 5 known
+    seeds, the interval for one further seed is 2.4 times as wide as that of the mean; the one for
+    very many further seeds is equally wide. The result is None if the summary is of one seed.
 
     Args:
         summary: Summary of the known seeds.
@@ -119,8 +120,8 @@ def summarise_runs(
 
     Args:
         last: Metrics of the last epoch of each run.
-        measure_of: Function of a metric's name that returns its bounds, and the number of images of
-            which it is a fraction.
+        measure_of: Function of a metric's name that returns its range of possible values, and the
+            number of images of which it is a fraction.
 
     Returns:
         `test/error_mean`, `test/error_sd`, `test/error_ci_low`, `test/error_ci_high`, and the same

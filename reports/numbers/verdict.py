@@ -18,9 +18,9 @@ VerdictName = Decision | Literal["equivalent", "unfinished"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verdict:
-    """The result of one claim: verdict, measured value, interval and p.
+    """The result of one claim: `holds`, `fails`, ..., with measured value, interval and p.
 
-    Numbers are in the stored unit, so errors are fractions.
+    Numbers are in the unit of the store, so errors are fractions.
     """
 
     claim: Claim
@@ -97,10 +97,11 @@ def numbers_by(
 
 
 def difference_of_references(study: Study, claim: Claim) -> float | None:
-    """Return the value that a claim has in its source: its number, or a difference of paper values.
+    """Return the value of a claim in the paper that makes it, to be printed beside the measured.
 
-    The study lists the paper values of its arms. The result is None if one of them is missing, or
-    if the claim has a factor or another read-out than the study.
+    It is the number with which the claim compares an arm, or else the difference of the arms'
+    values that the study lists from papers (`references`). The result is None if one of these is
+    missing, or if the claim has a factor or another read-out than the study.
     """
     that = claim.that
     if that.readout not in (None, study.readout) or that.times != 1:
@@ -113,7 +114,7 @@ def difference_of_references(study: Study, claim: Claim) -> float | None:
 
 
 def can_be_judged(claim: Claim, study: Study) -> bool:
-    """Return True if a study has all arms of a claim, and evaluates them on the same data."""
+    """Return True if a study has all arms that a claim compares, evaluated on the same data."""
     arms = claim.that.arms
     if not study.arms.keys() >= set(arms):
         return False
@@ -121,7 +122,7 @@ def can_be_judged(claim: Claim, study: Study) -> bool:
 
 
 def family_size(study: Study) -> int:
-    """Return the number of different tests among a study's claims, for Holm's procedure."""
+    """Return the number of different tests of a study's claims, which Holm's procedure needs."""
     return len({claim_test(study, claim) for claim in study.claims})
 
 
@@ -145,7 +146,7 @@ def claim_test(study: Study, claim: Claim) -> ClaimTest:
 def measured(
     study: Study, claim: Claim, values: Mapping[str, Mapping[int, float]]
 ) -> Comparison | None:
-    """Return the comparison that a claim makes, measured over the seeds that its arms share.
+    """Return the measured comparison of a claim's arms, over the seeds that they share.
 
     The result is None if the arms share no seed, or the claim cannot be judged.
 

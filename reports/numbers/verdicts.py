@@ -43,12 +43,12 @@ def verdicts_of(
         study: Study with the claims.
         arranged: Its results (`reports.numbers.runs.arrange`).
         predicted: Measures from predictions, for claims about these; None if not available.
-        statements: When each claim was stated, as the store records it. If seeds were added after
-            results were seen, the error level is divided: 5 % / (1 + number of launches that added
-            seeds). The first report used 5 % already, so this bounds the error of the verdict
-            shown, not of the whole sequence: without a difference, some report decides in 6.3 % (5,
-            then 10 seeds) and 7.6 % (5, 10, 20) of 20,000 simulated studies, against 8.3 % and 11.9
-            % without the correction.
+        statements: Store's record of each claim, with the number of launches that added seeds after
+            results were seen. If seeds were added after results were seen, the error level is
+            divided: 5 % / (1 + number of such launches). The first report used 5 % already, so this
+            bounds the error of the verdict shown, not of all reports together: if arms do not
+            differ, at least one report decides in 6.3 % (5, then 10 seeds) and 7.6 % (5, 10, 20) of
+            20,000 simulated studies, against 8.3 % and 11.9 % without the correction.
     """
     numbers = numbers_by(study, arranged, predicted)
     return judge(study, numbers, statements, ends=ends_of(arranged))
@@ -57,8 +57,8 @@ def verdicts_of(
 def varied_verdicts(study: Study, results: Iterable[RunResult]) -> dict[str, tuple[Verdict, ...]]:
     """Return the verdicts of a study's claims under each of its variants, by the variant's label.
 
-    Each variant is judged like a separate study, so its claims are a family of their own. Claims
-    about predictions are left out.
+    Each variant is judged like a separate study: p values are adjusted for its own claims only.
+    Claims about predictions are left out.
     """
     results = tuple(results)
     found = {}
@@ -115,12 +115,13 @@ def judge(
     *,
     ends: Ends | None = None,
 ) -> tuple[Verdict, ...]:
-    """Return the verdict of each claim of a study, computed from given values of its metric.
+    """Return the verdict of each claim of a study, computed from given values of the metrics.
 
     Args:
         study: Study with the claims, which are one family of tests.
         numbers: Function that returns the values of a claim's metric, by arm and seed.
-        statements: When each claim was first launched, as the store records it.
+        statements: Store's record of each claim: time and seeds of its first launch, and later
+            changes.
         ends: Outcome of each run, for planned looks; None means that runs with a value are
             complete.
     """

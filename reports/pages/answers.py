@@ -36,7 +36,7 @@ TEMPLATE = Path(__file__).parent / "manuscripts" / "answers.md"
 
 @dataclass(kw_only=True)
 class Answers:
-    """The page that lists statements of papers with the verdicts of the studies that test them.
+    """Makes the page that lists statements of papers, with verdicts of studies that test them.
 
     The template of the page calls these methods, each of which returns a piece of Markdown.
     """
@@ -66,7 +66,7 @@ class Answers:
         return text.replace("TOTAL", self.total())
 
     def asked(self, sentence: str, study: str, *begins: str) -> str:
-        """Return table rows for a sentence of a paper, one for each claim that tests the sentence.
+        """Return table rows on a sentence of a paper: one row for each claim that tests it.
 
         Args:
             sentence: The sentence of the paper, paraphrased.
@@ -82,7 +82,7 @@ class Answers:
         return "\n".join(lines)
 
     def waits(self, sentence: str, *studies: str) -> str:
-        """Return table rows for a sentence of a paper that studies too large for a CPU test.
+        """Return table rows on a sentence of a paper that only large studies, on a GPU, can test.
 
         A study without a report has one row, which says that it was not run.
         """
@@ -113,7 +113,7 @@ class Answers:
         return "\n".join(lines)
 
     def value(self, study: str, begins: str) -> str:
-        """Return the value of a claim, its interval and number of seeds, to put into a sentence.
+        """Return a claim's value, interval and number of seeds as text, to be put into a sentence.
 
         Args:
             study: Name of a bundled study.
@@ -126,7 +126,12 @@ class Answers:
         return f"{spell_numbers(found.study, verdict)[0]} (n = {verdict.n})"
 
     def verdict(self, study: str, begins: str) -> str:
-        """Return the verdict of a claim, to be put into a sentence; see `value` for arguments."""
+        """Return the verdict of a claim as text, to be put into a sentence.
+
+        Args:
+            study: Name of a bundled study.
+            begins: First words of the claim.
+        """
         found = self._of(study)
         return "not run" if found.report is None else found.verdict(begins).verdict
 
@@ -173,7 +178,7 @@ class Answers:
         return markdown_grid([header, *(line for _, line in sorted(rows, reverse=True))])
 
     def contradicted(self) -> str:
-        """Return a table of the claims of papers that fail, with our value and the paper's."""
+        """Return a table of the papers' claims that fail, with measured and printed value."""
         header = "study, claim, source, metric, runs say, source says, n, other settings"
         grid = [header.split(", ")]
         for found, verdict in self._judged():
@@ -186,7 +191,7 @@ class Answers:
         return markdown_grid([[*line[:1], *map(escape_markdown, line[1:])] for line in grid])
 
     def turned(self) -> str:
-        """Return a table of the claims whose result is reversed under another setting.
+        """Return a table of the claims whose result is reversed in a variant of their study.
 
         A claim is listed if its verdict or its sign is reversed, but not if it only becomes
         undecided.
@@ -235,18 +240,18 @@ class Answers:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A bundled study together with its published report, if it has one."""
+    """A bundled study that the page of answers shows, with its published report if it has one."""
 
     study: Study
     report: Published | None
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """The verdicts under the present rules, in the order of the study's claims."""
+        """The verdicts of the study's claims, judged by the present rules, in the study's order."""
         return verdicts_of_today(self.study, self.report)
 
     def verdict(self, begins: str) -> Verdict:
-        """Return the verdict of the claim that begins with the given words.
+        """Return the verdict of the claim of this study that begins with the given words.
 
         Raises:
             KeyError: If no claim, or more than one, begins with them.
@@ -261,7 +266,7 @@ class Asked:
 
     @property
     def all_rates(self) -> str:
-        """The learning-rate schedules of all arms, as text.
+        """The learning-rate schedules of all arms of the study, as text.
 
         Problems without learning rates have a dash.
         """
@@ -269,13 +274,13 @@ class Asked:
         return ", ".join(sorted(filter(None, names))) or DASH
 
     def link(self, published: Path) -> str:
-        """Return a link to the published report of the study."""
+        """Return a link to the published report of this study."""
         assert self.report is not None, "only a published study has a link"
         assert self.report.folder is not None, "a latest report has a folder"
         return f"[{self.study.name}]({self.report.folder.relative_to(published).as_posix()}/)"
 
     def variants(self, verdict: Verdict) -> str:
-        """Return how the study's variants change a verdict, as text; empty if they do not."""
+        """Return, as text, how the study's variants change a verdict; empty if they do not."""
         told = {} if self.report is None else self.report.told
         return told.get(verdict.claim.says, {}).get("variants") or ""
 

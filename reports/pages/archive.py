@@ -26,7 +26,7 @@ _HEADER = ("folder", "study", "runs ended", "commit", "machine", "runs", "verdic
 
 
 def replace_published(report: Path, published: Path = PUBLISHED) -> Path:
-    """Replace the published report of a study by a new one, and return its published folder."""
+    """Replace the published report of a study by a new one; return the folder it is now in."""
     target = published / str(provenance_of(report)["study"])
     if target.is_dir():
         record_first(published, target)
@@ -40,7 +40,7 @@ def replace_published(report: Path, published: Path = PUBLISHED) -> Path:
 
 
 def archive_index(published: Path = PUBLISHED) -> str:
-    """Return the index of all published folders as Markdown, made from their provenance."""
+    """Return the index of all published reports as Markdown, from each `provenance.json`."""
     files = sorted(published.glob("**/provenance.json"))
     grid = [list(_HEADER), *(_row(file.parent, published) for file in files)]
     pages = sorted(published.glob("*/README.md"))

@@ -65,7 +65,7 @@ REPLACED_LISTINGS = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """A report that was written to a folder: its files, its main table and its printed part."""
+    """A report that was written to a folder: its files, main table, and text for the console."""
 
     table: Table
     markdown: str
@@ -77,7 +77,7 @@ class Report:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Draft:
-    """The content of a report, before it is written to files."""
+    """The content of a study's report, before it is written to files."""
 
     table: Table
     markdown: str
@@ -87,7 +87,7 @@ class Draft:
     """Keys of the runs whose predictions the report uses."""
 
     def write(self, out: Path) -> Report:
-        """Write the report to a folder; each file is replaced atomically.
+        """Write this report to a folder; each file is replaced atomically.
 
         Tables and figures of an earlier report that this report does not have are deleted, but only
         if the folder contains a report of this program. In any other folder, files of these names
@@ -148,7 +148,8 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         history: The points of the study's search, if it has one.
         predictions: Function that reads the predictions of a complete run; None if not available.
         tracked: Links to the runs in MLflow, for the page; None for a page without links.
-        statements: When each claim was stated, as the store records it; None if there is no record.
+        statements: Store's record of each claim: time and seeds of its first launch, and later
+            changes; None if there is none.
 
     Raises:
         ValueError: If a result belongs to no run of the study.
@@ -240,9 +241,9 @@ def report_table(
     history: SearchHistory | None = None,
     predictions: ReadPredictions | None = None,
 ) -> Table:
-    """Return the main table of the report of a study, with its whole caption.
+    """Return the main table of a study's report, with its caption, without making the report.
 
-    The arguments are those of `draft_report`.
+    The arguments are as for `draft_report`, which returns the whole report.
     """
     ordered = [
         result for by_seed in arrange(study, results).values() for result in by_seed.values()

@@ -249,7 +249,7 @@ def _spell_outcome(verdict: Verdict, found: Published | None, study: Study) -> s
 
 
 def verdicts_of_today(study: Study, found: Published | None) -> tuple[Verdict, ...]:
-    """Return the present verdicts of a study's claims, from the runs of its published report."""
+    """Return the verdicts of a study's claims by the present rules, from its published runs."""
     judged = judge(study, lambda claim: found.values(claim, study) if found else {})
     if found is None or not found.is_of_today:
         return judged

@@ -2,8 +2,8 @@
 
     python -m reports.pages.looks_index > reports/published/looks.md
 
-Each published study with claims is replayed from its `runs.csv`, as if its seeds had been added at
-planned looks until the claims were decided.
+Each published study with claims and at least 5 seeds is replayed from its `runs.csv`, as if its
+seeds had been added at planned looks until the claims were decided.
 """
 
 import sys
@@ -25,7 +25,7 @@ _HEADER = ("study", "looks", "claims", "runs", "with looks", "saved", "verdicts 
 
 
 def looks_index(published: Path = PUBLISHED) -> str:
-    """Return the page on saved runs as a Markdown document."""
+    """Return, as Markdown, the page on the runs that planned looks would have made needless."""
     lines = list(_lines(published))
     before, after = (sum(int(line[column]) for line in lines) for column in (3, 4))
     text = (

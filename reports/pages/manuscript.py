@@ -51,7 +51,7 @@ _KEPT = ("table.csv", "runs.csv", "verdicts.csv", "points.csv", "provenance.json
 
 @dataclass(kw_only=True)
 class Manuscript:
-    """The page of one manuscript. Its template calls these methods, which return Markdown."""
+    """Makes the page of one manuscript; its template calls these methods for pieces of Markdown."""
 
     home: Home
     out: Path
@@ -60,7 +60,7 @@ class Manuscript:
     _read: dict[str, Mapping[str, Mapping[int, RunResult]]] = field(default_factory=dict)
 
     def write(self, template: Path) -> Path:
-        """Write the page and copy all files that it links to; return the path of the page.
+        """Write the page of a manuscript, copy all files that it links to, and return its path.
 
         Args:
             template: File of the manuscript.
@@ -175,10 +175,11 @@ class Manuscript:
             study: Name of the study that measures the table again.
             columns: Heading and metric of each column.
             rows: Printed numbers of each arm, separated by spaces; `-` for a missing number.
-            printed_seeds: Number of seeds behind each printed number, if it varies over seeds like
-                ours. `≈` then uses the 95 % prediction interval of a mean of so many seeds, `mean ±
-                t s sqrt(1/n + 1/printed_seeds)`. None if the printed number has no spread; `≈` then
-                uses the interval of our mean.
+            printed_seeds: Number of seeds of which each printed number is the mean, if it varies
+                over seeds like ours. `≈` then uses the 95 % prediction interval of a mean of so
+                many seeds, `mean ± t s sqrt(1/n + 1/printed_seeds)`, with s the sd over our n
+                seeds. None if the printed number does not vary over seeds; `≈` then uses the
+                interval of our mean.
         """
         measured = _study(study)
         counts: Counter[str] = Counter()

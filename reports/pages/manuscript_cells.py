@@ -25,7 +25,7 @@ SAME, NEAR, OTHER = "=", "≈", "≠"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeasuredColumn:
-    """A column of a paper's table that is measured again."""
+    """A column of a paper's table whose metric our runs measure again."""
 
     heading: str
     metric: str
@@ -46,8 +46,9 @@ def mark_of(ours: Summary, printed: str, seeds: int | None) -> str:
     Args:
         ours: Summary of our values, in the printed unit.
         printed: The printed number.
-        seeds: Number of seeds behind the printed number. `≈` then uses the 95 % prediction interval
-            of a mean of so many seeds. None if unknown; `≈` then uses the interval of our mean.
+        seeds: Number of seeds of which the printed number is the mean. `≈` then uses the 95 %
+            prediction interval of a mean of so many seeds. None if unknown; `≈` then uses the
+            interval of our mean.
     """
     number = Decimal(printed)
     exponent = number.as_tuple().exponent
@@ -63,7 +64,7 @@ def mark_of(ours: Summary, printed: str, seeds: int | None) -> str:
 
 
 def spell_summary(row: Mapping[str, str], metric: str, problem: Problem) -> str:
-    """Return a metric's mean and 95 % interval as text, from a row of a report's CSV."""
+    """Return a metric's mean and 95 % interval as text, from a row of a report's CSV file."""
     scale = problem.metric(metric).scale
     mean, low, high = (row.get(f"{metric}_{name}", "") for name in ("mean", "ci_low", "ci_high"))
     if not mean:
@@ -89,8 +90,8 @@ def spell_mean(mean: float, low: float | None, high: float | None, n: str = "") 
     """Return a mean and its interval as text: `0.3312 ± 0.0021`.
 
     If the interval is asymmetric, the text is `0.33 [0.02, 0.71]`; if all 5 values are equal, it is
-    `100 (all 5)`. Equal values have no interval: one of width 0 would mean that every further seed
-    gives the same.
+    `100 (all 5)`. No interval is shown then: one of width 0 would mean that every further seed
+    gives the same value.
     """
     if low is None or high is None:
         return spell_number(mean)
@@ -103,7 +104,7 @@ def spell_mean(mean: float, low: float | None, high: float | None, n: str = "") 
 
 
 def spell_claim(study: Study, claim: Claim, reference: str) -> str:
-    """Return the comparison of a claim as text, with the value that the source states, if any."""
+    """Return what a claim compares as text, with the value that its paper states, if any."""
     compared = spell_compared(study, claim)
     if not reference or claim.that.number is not None:
         return compared
@@ -112,7 +113,10 @@ def spell_claim(study: Study, claim: Claim, reference: str) -> str:
 
 
 def spell_judged_value(study: Study, claim: Claim, row: Mapping[str, str]) -> str:
-    """Return the value of a claim as text: `uniform minus erm: -1.67 [-2.1, -1.2] points`."""
+    """Return a claim's value as text: `uniform minus erm: -1.67 [-2.1, -1.2] points`.
+
+    Points are percentage points.
+    """
     value, low, high = (row[name] for name in ("value", "low", "high"))
     if not value:
         return DASH
@@ -131,7 +135,7 @@ def spell_judged_value(study: Study, claim: Claim, row: Mapping[str, str]) -> st
 
 
 def spell_in(value: float, unit: str) -> str:
-    """Return a number and its unit as text, such as `1.67 points`."""
+    """Return a number and its unit as text, such as `1.67 %`."""
     return f"{spell_number(value)} {unit}".rstrip()
 
 

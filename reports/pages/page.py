@@ -24,7 +24,7 @@ _PIECE = 3 * 2**14
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tracked:
-    """Links from a report to its runs in MLflow."""
+    """Links from the page of a report to its runs in MLflow, and how to start MLflow's server."""
 
     command: str
     """Command that starts the web server of MLflow."""
@@ -34,7 +34,7 @@ class Tracked:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
-    """A page that is rendered piece by piece, because the figures of a large study are long."""
+    """An HTML page made piece by piece, because the figures of a large study are long as text."""
 
     template: Template
     values: Mapping[str, Any]

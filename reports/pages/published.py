@@ -20,7 +20,7 @@ FIRST = "first_verdicts.jsonl"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Published:
-    """A published report: its claims as stated at that time, their verdicts, and its runs."""
+    """A published report: the claims that its study file had, their verdicts, and its runs."""
 
     told: Mapping[str, Mapping[str, str]]
     """Row of each claim in `verdicts.csv`, by the sentence of the claim."""
@@ -36,20 +36,20 @@ class Published:
 
     @property
     def written(self) -> tuple[Mapping[str, Any], ...]:
-        """The claims in the study file that the report contains."""
+        """The claims in the study file of which this report contains a copy."""
         return tuple(self.source.get("claims") or ())
 
     def setting(self, arm: str) -> tuple[Any, Any]:
-        """Return the base settings in the report's study file, and the settings of one arm."""
+        """Return `base` (settings of all arms) of the report's study file, and those of one arm."""
         return self.source.get("base"), (self.source.get("arms") or {}).get(arm)
 
     @property
     def is_of_today(self) -> bool:
-        """True if the verdicts of the report were made by the present rules for claims."""
+        """True if the verdicts in this report were made by the present rules for claims."""
         return all("confidence" in row for row in self.told.values())
 
     def values(self, claim: Claim, study: Study) -> dict[str, dict[int, float]]:
-        """Return the values of a claim's metric in `runs.csv`, by arm and seed.
+        """Return the values of a claim's metric in `runs.csv` of this report, by arm and seed.
 
         The result is empty if the claim uses another read-out than the study.
         """
@@ -116,7 +116,7 @@ def record_first(published: Path, folder: Path) -> None:
 
     They are added to the file `first_verdicts.jsonl`.
 
-    If the verdicts of an earlier report are saved already, nothing changes.
+    If the file has verdicts of this study already, nothing changes.
     """
     provenance = provenance_of(folder)
     if provenance["study"] in first_reports(published) or not (folder / "verdicts.csv").is_file():

@@ -43,7 +43,7 @@ has it.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Standing:
-    """An earlier report in the home, as its `provenance.json` describes it."""
+    """An earlier report of a study in the home, as its `provenance.json` describes it."""
 
     folder: Path
     settings: str
@@ -61,7 +61,7 @@ class Standing:
     """False if the provenance cannot be read or names another study."""
 
     def is_within(self, complete: frozenset[str], predicted: frozenset[str]) -> bool:
-        """Return whether another report has all results of this one.
+        """Return whether another report has all results of this one; False if they are unknown.
 
         Args:
             complete: Run keys of the complete runs of the other report.
@@ -73,7 +73,7 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReportPlace:
-    """The folder chosen for a new report, and what has to be moved or deleted first."""
+    """The folder for a study's new report, and earlier reports to be moved or deleted first."""
 
     folder: Path
     stays: Standing | None = None

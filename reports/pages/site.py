@@ -32,7 +32,7 @@ _HEAD = 2**12
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SiteEntry:
-    """One report on the website, with the facts that the index shows."""
+    """One report on the website, with the facts on it that the website's index shows."""
 
     name: str
     """Name of the report's folder, in the home and on the site."""

@@ -21,7 +21,7 @@ SELECTION_RULE = "none"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Selection:
-    """The way in which the arms of a table were chosen: fixed in advance, or by a search."""
+    """How the configurations in a table were chosen: fixed in advance, or selected by a search."""
 
     rule: str = SELECTION_RULE
     """Name of the rule: `none`, or `val-mean` for the lowest mean on validation images, ..."""
@@ -36,7 +36,7 @@ class Selection:
 
     @property
     def brief(self) -> str:
-        """Return the selection rule in a few words, for captions of figures."""
+        """Return in a few words how arms were chosen (fixed, or best of a search), for captions."""
         if self.winner is None:
             return f"Selection rule {self.rule}: arms fixed in advance"
         return (
@@ -51,7 +51,7 @@ FIXED_ARMS = Selection()
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Captioned:
-    """The study, rows and comparisons of a table, from which its caption is written."""
+    """Study, rows and comparisons of a main table, from which its caption is written."""
 
     study: Study
     rows: Sequence[ArmRow]
@@ -66,7 +66,7 @@ class Captioned:
 
 
 def caption_of(table: Captioned) -> str:
-    """Return the caption of a main table: data, seeds, selection rule, tests, marks, versions."""
+    """Return the caption of a report's main table: data, seeds, selection rule, tests, versions."""
     study, rows = table.study, table.rows
     shown = study.problem.metric(study.headline)
     readout = str(study.readout)
@@ -108,7 +108,7 @@ def caption_of(table: Captioned) -> str:
 
 
 def has_differing_populations(study: Study) -> bool:
-    """Return True if the arms are evaluated on different data, so that seeds cannot be paired."""
+    """Return True if a study evaluates its arms on different data, so they cannot be paired."""
     population = study.problem.comparing.population
     return len({population(config) for config in study.arms.values()}) > 1
 
@@ -116,7 +116,7 @@ def has_differing_populations(study: Study) -> bool:
 def spell_unpaired(configs: Iterable[Config]) -> str:
     """Return, as text, the settings by which configurations are evaluated on different data.
 
-    For example `data.val_size`; a general phrase if no single setting is the cause.
+    For example `data.val_size`. If no single setting is the cause, the text is a general phrase.
 
     Args:
         configs: The configurations of two or more arms; the others are compared with the first.
@@ -139,7 +139,7 @@ SAME_AT_EVERY_SEED = "each difference is the same at every seed, which shows no 
 
 
 def spell_family(family: Family) -> str:
-    """Return a phrase for captions: how intervals and p are adjusted for several comparisons."""
+    """Return a caption's phrase on how intervals and p are adjusted for several comparisons."""
     if family.size == 0:
         if any(member.comparison.is_constant for member in family.members.values()):
             return f"{SAME_AT_EVERY_SEED}, so no tests"
@@ -153,7 +153,7 @@ def spell_family(family: Family) -> str:
 
 
 def few_seeds(comparisons: Iterable[Comparison]) -> list[str]:
-    """Return a warning for the caption if a comparison has only two seeds.
+    """Return a warning for a table's caption if one of its comparisons has only two seeds.
 
     The result is a list of one text; it is empty if no comparison has only two seeds.
     """
@@ -166,15 +166,15 @@ def few_seeds(comparisons: Iterable[Comparison]) -> list[str]:
 
 
 def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> list[str]:
-    """Return a phrase for captions: the differences that comparisons can detect with power 0.8.
+    """Return a caption's phrase on how large a difference comparisons detect with power 0.8.
 
-    The phrase has the smallest and the largest of these differences, at the observed sd and at the
-    upper 95 % limit of the sd. The result is a list of one text; it is empty if no comparison has a
-    spread.
+    The detectable difference depends on the sd over seeds: the phrase has the smallest and the
+    largest one, at the observed sd and at its upper 95 % limit. The result is a list of one text;
+    it is empty if no comparison has a known sd.
 
     Args:
         tested: Comparison of each arm, over two seeds or more.
-        size: Number of comparisons in their family.
+        size: Number of comparisons that are adjusted together.
         shown: The compared metric.
     """
     varying = {
@@ -208,7 +208,7 @@ def _spell_detectable(difference: float, shown: Metric) -> str:
 
 
 def spell_settings(study: Study, metric: str) -> str:
-    """Return a phrase for captions: the data on which arms are evaluated, and its size.
+    """Return a caption's phrase on the data that arms are evaluated on, and its size.
 
     If the data differs between arms, the words that they share are written once: `k = 4/6/8, flow
     time 1e+07`.
@@ -243,7 +243,7 @@ def spell_seeds(seeds: Sequence[int]) -> str:
 
 
 def spell_seeds_of(study: Study) -> str:
-    """Return a phrase for captions: the seeds of a study, or its planned looks if it has any."""
+    """Return a caption's phrase on the seeds of a study, or on its planned looks if it has any."""
     if study.until is None:
         return spell_seeds(study.seeds)
     sizes = ", ".join(map(str, study.until.sizes))

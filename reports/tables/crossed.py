@@ -19,7 +19,8 @@ _FIRST, _SECOND = "nothing", "all"
 def crossed_table(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> Listing | None:
     """Return the table of variance shares by source of randomness (first-order and total indices).
 
-    The result is None if the study has no crossed design, in which each source alone is redrawn.
+    The result is None if the study has no crossed design, that is no runs in which all sources, or
+    one source alone, are drawn again.
 
     Args:
         study: Study with the arms.

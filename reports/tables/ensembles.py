@@ -32,7 +32,7 @@ def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) ->
     Args:
         predicted: Measures computed from predictions.
         baseline: Name of the baseline.
-        equal: For each arm, the first arm that computes the same.
+        equal: For each arm, the first arm of the study that computes the same results.
     """
     arms = {arm: of_arm for arm, of_arm in predicted.arms.items() if len(of_arm.runs) > 1}
     if not arms:
@@ -98,8 +98,8 @@ def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) ->
 def spread_table(predicted: Predicted) -> Listing | None:
     """Return the table of the spread of the error over seeds, split into two parts.
 
-    One part is noise of the finite number of test images, the other is the rest. The result is None
-    if no arm has two runs.
+    One part is the noise of a finite number of test images, the other all that remains. The result
+    is None if no arm has two runs.
     """
     found = {
         arm: of_arm.spread for arm, of_arm in predicted.arms.items() if of_arm.spread is not None

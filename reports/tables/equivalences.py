@@ -9,13 +9,14 @@ from reports.tables.table import Table
 
 
 def equivalence_table(table: Table, margin: float | None) -> Listing | None:
-    """Return the table of P(better), P(equivalent) and P(worse) of each arm against the baseline.
+    """Return the table of P(better), P(equivalent), P(worse) of each arm against the baseline.
 
     The result is None without a margin, or if no arm can be paired with the baseline by seed.
 
     Args:
         table: The main table, with the comparisons.
-        margin: The margin of equivalence that the study declares; None if it declares none.
+        margin: Largest difference that counts as equivalent, if the study declares one; otherwise
+            None.
     """
     if margin is None:
         return None

@@ -18,7 +18,7 @@ from sweeps.study.study import Study
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StudyArm:
-    """One side of a comparison of two arms: the arm, its study, and the results of the study."""
+    """One of two arms that are compared: its name, its study, and the results of the study."""
 
     study: Study
     arm: str
@@ -28,7 +28,7 @@ class StudyArm:
     def values(self, metric: str) -> Mapping[int, float]:
         """Return the value of a metric for each complete run of the arm, in the study's read-out.
 
-        The result is by seed; it is empty if a run of the arm diverged.
+        The values are by seed; there are none if a run of the arm diverged.
         """
         arranged = arrange(self.study, self.results)
         return values_of({self.arm: arranged[self.arm]}, metric, self.study.readout)[self.arm]
@@ -36,7 +36,7 @@ class StudyArm:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeadToHead:
-    """The comparison of two arms on one metric, paired by seed, with the values behind it."""
+    """The comparison of two arms on one metric, paired by seed, with the values of both."""
 
     names: tuple[str, str]
     metric: str
@@ -49,7 +49,7 @@ class HeadToHead:
     """First arm minus second, over the seeds that both have."""
 
     def record(self) -> dict[str, Any]:
-        """Return the comparison of two arms as a mapping that can be written as JSON."""
+        """Return a comparison of two arms (values, difference, p, ...) as a mapping for JSON."""
         return {
             "arms": list(self.names),
             "metric": self.metric,
@@ -72,7 +72,7 @@ class HeadToHead:
         }
 
     def listings(self) -> tuple[Listing, Listing]:
-        """Return two tables: the comparison of two arms, and the values of both arms by seed."""
+        """Return two tables: a comparison of two arms, and the values of both arms by seed."""
         first, second = self.names
         c, shown = self.comparison, self.shown
         effect = DASH
@@ -134,7 +134,7 @@ def head_to_head(first: StudyArm, second: StudyArm, metric: str) -> HeadToHead:
     """Compare two arms on a metric, paired by seed; the arms may be of one study or of two.
 
     Args:
-        first: The arm from which the other is subtracted.
+        first: The arm from which the other one is subtracted.
         second: The other arm.
         metric: Name of the metric.
 

@@ -45,7 +45,7 @@ _LATEX_COLUMNS = {"means": (1, 3), "differences": (2, 2)}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Joined:
-    """A table of several studies side by side. Markdown, LaTeX and CSV are made from this value."""
+    """A table of several studies side by side; it can be written as Markdown, LaTeX and CSV."""
 
     heads: tuple[str, ...]
     """Heading of each study's column; all differ."""
@@ -60,8 +60,9 @@ class Joined:
         """Return the tables of several studies side by side, without empty ones.
 
         They are, in this order: means of the arms, differences, verdicts, values of papers, and
-        runs that two studies have in common. The records of the table of means are the rows of
-        `joined.csv`, and those of the table of verdicts are the rows of `joined_verdicts.csv`.
+        runs that two studies have in common. The full-precision numbers of the table of means are
+        the rows of `joined.csv`, and those of the table of verdicts are the rows of
+        `joined_verdicts.csv`.
         """
         found = (
             self._means(),
@@ -73,11 +74,11 @@ class Joined:
         return tuple(listing for listing in found if listing is not None)
 
     def markdown(self) -> str:
-        """Return all tables of the joined studies as Markdown, each below its title."""
+        """Return the tables of several studies side by side as Markdown, each below its title."""
         return "\n".join(f"{listing.title}\n\n{listing.markdown()}" for listing in self.listings())
 
     def latex(self) -> str:
-        """Return means of arms and differences as LaTeX tables that fit the width of the text."""
+        """Return means and differences of studies side by side as LaTeX, one text width wide."""
         label = "-".join(dict.fromkeys(column.study.name for column in self.columns))
         texts = []
         for listing in self.listings():
@@ -103,7 +104,7 @@ class Joined:
         return "\n".join(texts)
 
     def files(self) -> dict[str, str]:
-        """Return the content of each file of a joined table, by its name."""
+        """Return the files of a table of several studies: content by name, such as `joined.csv`."""
         told = self._verdict_records()
         by_column = zip(self.heads, self.provenances, strict=True)
         provenance = {"columns": [{"column": head, **facts} for head, facts in by_column]}

@@ -1,4 +1,4 @@
-"""Joined columns: the studies of a table side by side, and the check that they fit together."""
+"""Joined columns: studies that one table shows side by side, and a check that they fit together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class MixedProtocolsError(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JoinedColumn:
-    """One column of a table of several studies: a study with its results in one home or store."""
+    """A study, with its results in one home or store, that is one column of a joint table."""
 
     study: Study
     results: tuple[RunResult, ...]
@@ -34,7 +34,7 @@ class JoinedColumn:
     """Function that reads the predictions of a complete run; None if there are no predictions."""
 
     def judge(self) -> tuple[Verdict, ...]:
-        """Return the verdict of each claim of the study, as in the study's own report."""
+        """Return the verdict of each claim of this column's study, as in the study's own report."""
         study, predicted = self.study, None
         arranged = arrange(study, self.results)
         is_asked = any(
@@ -45,7 +45,7 @@ class JoinedColumn:
         return verdicts_of(study, arranged, predicted)
 
     def environments(self, name: str) -> str:
-        """Return one property of the machines that trained the study's runs, as text.
+        """Return one property of the machines that trained the runs, such as `device`, as text.
 
         Several values are joined by "and". The result is empty if no run recorded the property.
 
@@ -58,7 +58,7 @@ class JoinedColumn:
 
     @property
     def data(self) -> str:
-        """The names of the datasets on which the arms of the study are trained, as text."""
+        """The names of the datasets on which this column's study trains its arms, as text."""
         names = map(self.study.problem.comparing.dataset, self.study.arms.values())
         return " and ".join(dict.fromkeys(filter(None, names)))
 
@@ -81,8 +81,9 @@ def require_one_protocol(columns: Sequence[JoinedColumn]) -> None:
 def heads_of(columns: Sequence[JoinedColumn]) -> tuple[str, ...]:
     """Return a heading for each study's column of a table, so that all headings differ.
 
-    If the datasets differ, they are the headings; else the names of the studies, the devices, and
-    so on. If none of these differs between all columns, a heading joins several properties.
+    If the datasets of all columns differ, they are the headings; otherwise the names of the
+    studies, the devices, and so on. If no such property differs between all columns, a heading
+    joins several properties.
 
     Raises:
         ValueError: If two columns have the same heading nevertheless: they are the same study in

@@ -41,20 +41,20 @@ class Listing:
     """True for a table that is too long for the console; a page shows it folded."""
 
     def markdown(self) -> str:
-        """Return the table and its caption as Markdown."""
+        """Return this table and its caption as Markdown."""
         grid = [[escape_markdown(cell) for cell in line] for line in (self.header, *self.cells)]
         for row, column in self.bold:
             grid[row + 1][column] = f"**{grid[row + 1][column]}**"
         return f"{markdown_grid(grid)}\n\n{escape_markdown(self.caption)}\n"
 
     def latex(self, label: str) -> str:
-        """Return the table and its caption as LaTeX, which needs the LaTeX package booktabs."""
+        """Return this table and its caption as LaTeX, which needs the LaTeX package booktabs."""
         bold = {(row + 1, column) for row, column in self.bold}
         caption = escape_latex(self.caption)
         return latex_table((self.header, *self.cells), bold, caption=caption, label=label)
 
     def csv(self) -> str:
-        """Return all numbers of the table as CSV text at full precision."""
+        """Return all numbers of this table as CSV text at full precision."""
         return spell_csv(self.records)
 
 
@@ -62,7 +62,7 @@ def spell_summary(summary: Summary | None, metric: Metric) -> str:
     """Return a mean and its interval as text: `22.22 ± 1.63`, or `100.00 [88.43, 100.00]`.
 
     The second form is used if the interval is not symmetric. A dash stands for a missing mean or an
-    unknown width.
+    interval of unknown width.
     """
     if summary is None:
         return DASH
@@ -79,7 +79,7 @@ def spell_summary(summary: Summary | None, metric: Metric) -> str:
 def digits_of(n: int, metric: Metric | int) -> int:
     """Return the number of decimals with which a value over n seeds is printed.
 
-    With two seeds it is one less than usual, because the spread is uncertain.
+    With two seeds it is one less than usual, because the sd of two values is uncertain.
 
     Args:
         n: Number of seeds.
@@ -90,9 +90,10 @@ def digits_of(n: int, metric: Metric | int) -> int:
 
 
 def spell_difference(comparison: Comparison | None, metric: Metric) -> str:
-    """Return a difference and its unadjusted interval as text: `-2.45 [-4.01, -0.89]`.
+    """Return a difference of arms and its interval as text: `-2.45 [-4.01, -0.89]`.
 
-    The result is a dash if the comparison is None.
+    The interval is not adjusted for other comparisons. Without a comparison (None), the text is a
+    dash.
     """
     if comparison is None:
         return DASH
@@ -102,9 +103,9 @@ def spell_difference(comparison: Comparison | None, metric: Metric) -> str:
 
 
 def spell_member(member: Member, metric: Metric) -> str:
-    """Return a difference and its interval as text: `-2.45 [-4.41, -0.49]`.
+    """Return a difference of arms and its adjusted interval as text: `-2.45 [-4.41, -0.49]`.
 
-    The interval is adjusted for the number of comparisons that are printed together.
+    The adjustment is for the number of comparisons that are printed together.
     """
     scale, digits = metric.scale, digits_of(member.comparison.n, metric)
     interval = spell_interval(member.low, member.high, scale, digits)

@@ -25,13 +25,14 @@ def looks_table(
 
     The result is None if the study plans no looks.
 
-    A claim has no row after the look that decided it or gave it up.
+    A claim has no row after the look that decided it, or after which it gets no more seeds.
 
     Args:
         study: Study with the claims.
         arranged: Its results by arm and seed.
         predicted: Measures from stored predictions, for claims about these; None if not available.
-        statements: When each claim was first launched, as the store records it.
+        statements: Store's record of each claim: time and seeds of its first launch, and later
+            changes.
     """
     if study.until is None:
         return None

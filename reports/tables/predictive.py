@@ -38,7 +38,7 @@ def calibration_table(
     Args:
         predicted: Measures computed from predictions.
         baseline: Name of the baseline.
-        equal: For each arm, the first arm that computes the same.
+        equal: For each arm, the first arm of the study that computes the same results.
     """
     if not predicted.arms:
         return None
@@ -99,7 +99,7 @@ def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]
     Args:
         predicted: Measures computed from predictions.
         baseline: Name of the baseline.
-        equal: For each arm, the first arm that computes the same.
+        equal: For each arm, the first arm of the study that computes the same results.
     """
     arms = {arm: of_arm for arm, of_arm in predicted.arms.items() if len(of_arm.runs) > 1}
     if not arms:
@@ -169,7 +169,7 @@ def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]
 
 
 def class_table(predicted: Predicted, names: Mapping[str, Sequence[str]]) -> Listing | None:
-    """Return the table of the test error of each class; None if no predictions are stored.
+    """Return the table of each arm's test error by class; None if no predictions are stored.
 
     Args:
         predicted: Measures computed from predictions.
@@ -229,14 +229,15 @@ def class_differences(
     equal: Mapping[str, str],
     names: Mapping[str, Sequence[str]],
 ) -> Listing | None:
-    """Return the table of the error of each class, minus the baseline's error of this class.
+    """Return the table of each arm's error by class, minus the baseline's error of that class.
 
-    All classes and arms are one family of comparisons. The result is None without comparisons.
+    Intervals and p are adjusted for all classes and arms together. The result is None if no arm can
+    be compared with the baseline.
 
     Args:
         predicted: Measures computed from predictions.
         baseline: Name of the baseline.
-        equal: For each arm, the first arm that computes the same.
+        equal: For each arm, the first arm of the study that computes the same results.
         names: Class names of each arm; empty if the classes have numbers only.
     """
     if baseline not in predicted.arms:

@@ -71,7 +71,7 @@ def reference_table(
 
 
 def spell_differing(study: Study) -> str:
-    """Return a sentence on how the study differs from the source of its paper values.
+    """Return a sentence on how a study differs from the papers whose values it is compared with.
 
     The result is empty if the study lists no such differences.
     """

@@ -21,9 +21,9 @@ def same_runs(
 ) -> Listing | None:
     """Return the table of differences between runs of equal run key in several studies.
 
-    The studies are the columns of a joined table. Usually they are in several homes that trained
-    these runs on different machines, so results should be nearly identical. The table is None if no
-    run is in two studies.
+    The studies are the columns of one table. Usually they are in several homes that trained these
+    runs on different machines, so results should be nearly identical. The table is None if no run
+    is in two studies.
 
     Args:
         heads: Heading of each study's column.

@@ -27,7 +27,7 @@ _MOST_POINTS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """The points that a search has tried, and the study's arms, with objectives at every seed."""
+    """The points that a search has tried, and the arms of its study, with their results by seed."""
 
     study: Study
     """The study with its points as arms, without the confirmation."""
@@ -37,18 +37,18 @@ class Searched:
 
     @property
     def search(self) -> Search:
-        """The search of the study."""
+        """The search, as the study describes it."""
         assert self.study.search is not None
         return self.study.search
 
     @property
     def objective(self) -> str:
-        """The metric by which the winner of the search is selected: its first objective."""
+        """The metric by which a search selects its winner: the first that it minimises."""
         return self.search.strategy.objectives[0]
 
     @property
     def shown(self) -> Metric:
-        """Label, unit and number of digits of the metric by which the winner is selected."""
+        """Label, unit and number of decimals of the metric by which a search selects its winner."""
         return self.study.problem.metric(self.objective)
 
     @property
@@ -93,7 +93,7 @@ class Searched:
 
     @property
     def ranked(self) -> tuple[Point, ...]:
-        """All points of the search: complete ones, best mean first; then pruned, open, failed."""
+        """All points of a search: complete ones, best mean first; pruned; unfinished; failed."""
         order = ("complete", "pruned", "open", "failed")
         return tuple(
             sorted(
@@ -103,7 +103,7 @@ class Searched:
         )
 
     def summary(self, arm: str, objective: str | None = None) -> Summary | None:
-        """Return mean, sd and interval of an objective over the seeds of a point or an arm.
+        """Return mean, sd and interval of a minimised metric over the seeds of a point or an arm.
 
         The result is None if no run is complete.
 
@@ -119,9 +119,9 @@ class Searched:
 
     @property
     def known(self) -> str:
-        """Phrase for captions: the number of points whose results the store had before the search.
+        """A caption's phrase on how many points had stored results before they were proposed.
 
-        The phrase is empty if there are no such points.
+        It is empty if there are no such points.
         """
         known = sum(point.is_known for point in self.history.points)
         return f" ({known} of them known before)" if known else ""
@@ -209,7 +209,7 @@ def gather(study: Study, results: Sequence[RunResult], history: SearchHistory) -
 
 
 def points_table(searched: Searched) -> Listing:
-    """Return the table of the best points of a search, and of the study's arms below them.
+    """Return the table of a search's best points, with the arms of the study file below them.
 
     Its CSV file has all points.
     """

@@ -19,7 +19,7 @@ _FEW = 3
 def sensitivity_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]], table: Table
 ) -> Listing | None:
-    """Return the table of differences from the baseline, computed with each available read-out.
+    """Return the table of arms' differences from the baseline, by each available read-out.
 
     The result is None if only one read-out is available.
 
@@ -76,10 +76,10 @@ def sensitivity_table(
 
 
 def changed_by_readout(listing: Listing | None) -> list[str]:
-    """Return a caption phrase if the read-out changes the sign or significance of a difference.
+    """Return a caption's phrase if a difference changes sign or significance with the read-out.
 
     Args:
-        listing: The table of `sensitivity_table`.
+        listing: The table of differences by read-out (`sensitivity_table`); None if there is none.
 
     Returns:
         A list of one text; empty if nothing depends on the read-out, or there is no such table.

@@ -41,7 +41,7 @@ _MOST_NAMES = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UnfinishedRun:
-    """A run that is left out of the main table, with the reason."""
+    """A run that is missing from the means in the main table, with the reason."""
 
     arm: str
     seed: int
@@ -62,7 +62,7 @@ class UnfinishedRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
-    """The main table of a study's report. Markdown, LaTeX and CSV are made from this value."""
+    """The main table of a study's report; it can be written as Markdown, LaTeX and CSV."""
 
     study: str
     problem: Problem
@@ -85,12 +85,12 @@ class Table:
 
     @property
     def shown(self) -> Metric:
-        """Label, unit and number of digits of the metric by which arms are compared."""
+        """Label, unit and number of decimals of the metric by which the table compares arms."""
         return self.problem.metric(self.metric)
 
     @property
     def header(self) -> tuple[str, ...]:
-        """Headings of the columns of the printed table."""
+        """Headings of the columns of the main table, as printed."""
         signs = ("sign-flip p",) if self._has_sign_flip else ()
         minus = spell_heading(f"minus {self.baseline}", self.shown)
         comparison = (minus, "p", *signs, "d")
@@ -100,7 +100,7 @@ class Table:
 
     @property
     def cells(self) -> tuple[tuple[str, ...], ...]:
-        """Text of each cell of the printed table, without markup.
+        """Text of each cell of the main table, as printed, without markup.
 
         A dagger marks the means of arms that are not significantly worse than the best one.
         """
@@ -108,7 +108,7 @@ class Table:
 
     @property
     def printed(self) -> tuple[ArmRow, ...]:
-        """The rows of the table that are printed; arms that compute the same share one row."""
+        """The printed rows of the main table; arms that compute the same results share a row."""
         return tuple(row for row in self.rows if self.equal[row.arm] == row.arm)
 
     def markdown(self) -> str:
@@ -160,9 +160,9 @@ class Table:
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of arms that the report compares; of pairs with equal tests only the first.
+        """The pairs of arms that a report compares; if several pairs are one test, only the first.
 
-        Arms that compute the same have equal tests.
+        Pairs are one test if their arms compute the same results.
         """
         found: dict[frozenset[str], tuple[str, str]] = {}
         for arm, against in self.family.members:
@@ -174,7 +174,7 @@ class Table:
 
     @property
     def further(self) -> tuple[str, ...]:
-        """The metrics other than the compared one that have a column in the printed table."""
+        """The metrics that have a column in the main table beside the one that compares arms."""
         head = self.metric.partition("/")[0]
         beside = (metric.replace("*", head) for metric in self.problem.presentation.beside)
         return tuple(m for m in beside if m in self.metrics and m != self.metric)
@@ -214,7 +214,7 @@ class Table:
         return spell_member(row.compared, self.shown) + shared
 
     def title_of(self, arm: str) -> str:
-        """Return the name of an arm with its tags, such as `bound [oracle]`."""
+        """Return the name of an arm with its tags: `bound [oracle]` for an arm `bound`."""
         return next(row.title for row in self.rows if row.arm == arm)
 
     def _name_of(self, row: ArmRow) -> str:
@@ -320,10 +320,11 @@ def tabulate(
 
 
 def printed_pairs(study: Study, winner: str | None) -> tuple[tuple[str, str], ...]:
-    """Return the pairs of arms that a report compares on the headline metric: one family of tests.
+    """Return the pairs of arms that a report compares on the headline metric.
 
     Each arm is compared with the baseline, and the winner of a search with each other arm. There
-    are no pairs if the arms are evaluated on different data. Claims are a separate family.
+    are no pairs if the arms are evaluated on different data. The comparisons are adjusted together,
+    and separately from claims.
 
     Args:
         study: Study with the arms.

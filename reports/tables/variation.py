@@ -1,4 +1,4 @@
-"""Variation: table of the spread over seeds if only one source of randomness varies."""
+"""Variation: table of how much results vary if only one source of randomness varies."""
 
 import json
 import math
@@ -23,7 +23,7 @@ _ALL = "all"
 def variation_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]]
 ) -> Listing | None:
-    """Return the table of the spread over seeds that each source of randomness causes alone.
+    """Return the table of how much a metric varies if one source of randomness alone varies.
 
     The result is None if the study has no arm in which a single source varies.
 
@@ -92,8 +92,8 @@ def settings_by_source(
             rest of the configuration.
 
     Returns:
-        Arm by group and name of the source. A group is named after its method, or else after its
-        first arm.
+        Name of the arm, by name of the group and then by the source that varies in the arm. A group
+            is named after its method, or else after its first arm.
     """
     by_setting: dict[str, dict[str, str]] = {}
     names: dict[str, str] = {}

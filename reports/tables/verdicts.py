@@ -86,7 +86,7 @@ def _spell_looks(study: Study) -> str:
 
 
 def spell_claims_family(study: Study) -> str:
-    """Return a sentence on how a study's verdicts are adjusted for the number of its claims."""
+    """Return a sentence on how verdicts are adjusted for the number of a study's claims."""
     size = family_size(study)
     if size < 2:
         return "One claim, so nothing is adjusted."
@@ -98,7 +98,7 @@ def spell_claims_family(study: Study) -> str:
 
 
 def spell_numbers(study: Study, verdict: Verdict) -> tuple[str, str]:
-    """Return two texts on a claim: measured value with interval, and the value in its source.
+    """Return two texts on a claim: measured value with interval, and the value in its paper.
 
     Each text is a dash if the value is unknown.
     """
@@ -127,7 +127,7 @@ def spell_compared(study: Study, claim: Claim) -> str:
 
 
 def spell_judged(study: Study, claim: Claim) -> str:
-    """Return the name of the value that a claim is about: `uniform minus erm`, or one arm."""
+    """Return the value that a claim is about, in words: `uniform minus erm`, or one arm."""
     shown = study.problem.metric(claim.that.metric)
     left, right = _spell_side(claim.that.left, shown), _spell_right(claim, shown)
     judged = left if claim.that.number is not None else f"{left} minus {right}"

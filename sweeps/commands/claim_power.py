@@ -17,18 +17,19 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
     """Return, for each claim of a study, how small a difference its test can detect.
 
     Each claim gives one dict. The value of a claim is the difference that it is about, such as the
-    error of one arm minus that of another; its limit is the bound that it states for this value.
-    `n` is the number of seeds. `found_sd` is the distance between the true value of the claim and
-    its limit that is detected with power 0.8, in standard deviations (sd) of the value over seeds.
-    `never_below` is a difference that `n` seeds never detect, because the metric counts a finite
-    number of images; in the unit of the metric, None if the metric is not a fraction of counted
-    images. Both are None with fewer than two seeds. `cannot` lists the verdicts (`holds`, `fails`)
-    that no results can reach with `n` seeds.
+    error of one arm minus that of another; its limit is the number that this value must not pass
+    for the claim to hold, such as 0. `n` is the number of seeds. `found_sd` is the distance between
+    the true value of the claim and its limit that is detected with power 0.8, in standard
+    deviations (sd) of the value over seeds. `never_below` is a difference that `n` seeds never
+    detect, because the metric counts a finite number of images; in the unit of the metric, None if
+    the metric is not a fraction of counted images. Both are None with fewer than two seeds.
+    `cannot` lists the verdicts (`holds`, `fails`) that no results can reach with `n` seeds.
 
     `pilot` is the number of stored seeds that all arms of the claim have, `sd` the standard
     deviation over them, and `sd_upper` its upper 95 % limit. `needed` is the number of seeds at
-    which a difference of the `margin` is detected with power 0.8, given this sd. `sd`, `sd_upper`
-    and `needed` are None if fewer than two such seeds are stored; `needed` also without a margin.
+    which a difference as large as the claim's margin (the largest difference that counts as equal)
+    is detected with power 0.8, given this sd. `sd`, `sd_upper` and `needed` are None if fewer than
+    two such seeds are stored; `needed` also if the claim has no margin.
 
     Args:
         study: The study with its claims.

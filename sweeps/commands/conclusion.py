@@ -39,7 +39,7 @@ _SOURCES = {".py", ".yaml", ".html"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conclusion:
-    """The report of a finished study, as an earlier launch has written it."""
+    """The report of a finished study, written by an earlier launch and shown again by the next."""
 
     folder: Path
     markdown: str
@@ -71,7 +71,7 @@ def keep(request: Request, results: Sequence[RunResult], report: "Report") -> No
 
 
 def recall(request: Request, results: Sequence[RunResult]) -> Conclusion | None:
-    """Return the report that `keep` has recorded for a finished study, if nothing has changed.
+    """Return the recorded report of a finished study, if nothing has changed since.
 
     Args:
         request: The study, and the addresses of its results.

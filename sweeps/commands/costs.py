@@ -19,8 +19,8 @@ def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...]
         results: Results of the same study.
 
     Returns:
-        One number per run, in the order of `plan.pending`; None if no epoch of the study was
-            measured yet.
+        One number per run that is still to train, in the plan's order (`plan.pending`); None if no
+            epoch of the study was measured yet.
     """
     by_arm: dict[str, list[float]] = {}
     for result in results:
@@ -35,7 +35,8 @@ def work_to_train(plan: Plan, results: Sequence[RunResult]) -> tuple[float, ...]
 def seconds_to_train(plan: Plan, results: Sequence[RunResult], slots: int) -> float | None:
     """Estimate the wall-clock seconds to train the runs that a study still needs, in parallel.
 
-    The estimate uses the measured epochs of the same study, as in `work_to_train`.
+    The estimate uses the measured epochs of the same study; for an arm without any, the median of
+    the other arms.
 
     Args:
         plan: The runs to train.
@@ -66,7 +67,7 @@ def bytes_to_keep(plan: Plan, results: Iterable[RunResult], more_states: int = 0
     Args:
         plan: The runs to train, with the epochs whose states are kept.
         results: Results of the same study.
-        more_states: Number of states of runs that are not in the plan yet.
+        more_states: Number of further states to count, of runs that are not in the plan yet.
 
     Returns:
         0 if no state is kept; None if states will be kept, but none is stored whose size is known.

@@ -1,6 +1,7 @@
 """Curves: write the metrics of runs, epoch by epoch, for TensorBoard and Weights & Biases.
 
-The step of a value is the number of epochs trained, as in MLflow and in the table of epochs.
+The step of a value is the number of epochs trained, as in MLflow and in the file that `mixsweep
+export` writes.
 """
 
 from collections.abc import Callable, Sequence

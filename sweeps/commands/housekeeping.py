@@ -18,7 +18,7 @@ resume from the other."""
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Holding:
-    """The stored files of one study, or those of a store that belong to none of several studies."""
+    """Stored files, such as checkpoints, of one study; or those that belong to no given study."""
 
     title: str
     num_runs: int
@@ -31,23 +31,26 @@ class Holding:
     compute calibration and ensembles from them."""
 
     def without(self, free: Collection[str]) -> Self:
-        """Return a copy without the deletable states (checkpoints) that other drivers still need.
+        """Return a copy of these files in which states that other drivers need are not deletable.
 
         Args:
-            free: Keys of the stages (first epochs of runs) whose states no driver (training
-                process) of another study needs.
+            free: Keys of the stages (first epochs of runs) whose states (checkpoints) no driver
+                (training process) of another study needs; only these stay deletable.
         """
         kept = tuple(stage for stage in self.prunable if stage.key in free)
         return replace(self, prunable=kept)
 
     @property
     def num_states(self) -> int:
-        """Number of states (checkpoints) among these files."""
+        """Number of states (checkpoints) among these stored files."""
         return sum(stage.state is not None for stage in self.stages)
 
 
 def state_bytes(stages: Iterable[Stage]) -> int:
-    """Return the total size, in bytes, of the states (checkpoints) stored with these stages."""
+    """Return the total size, in bytes, of the states (checkpoints) stored with given stages.
+
+    A stage is the first epochs of a run; without a state it counts 0.
+    """
     return sum(stage.state.size for stage in stages if stage.state is not None)
 
 
@@ -99,7 +102,7 @@ def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
 
 
 def prune(studies: Iterable[Holding], store: Store, *, with_predictions: bool = False) -> int:
-    """Delete the states (checkpoints) that no run will resume from; return the bytes freed.
+    """Delete the states (checkpoints) that no run will resume from; return how many bytes it frees.
 
     Records are never deleted. The caller must have the lease of every study (the right to train
     it), so that no driver of these studies is running.

@@ -30,7 +30,7 @@ the limit of its claim, in standard deviations over seeds."""
 
 
 def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
-    """Simulate how many more seeds a study needs; return the expected and the largest cost.
+    """Simulate how many more seeds a study needs for its claims; return expected and largest cost.
 
     If the values of every undecided claim are stored at the first two seeds, the simulation draws
     further seeds from a distribution that is fitted to the stored values. Otherwise it assumes, one
@@ -43,11 +43,12 @@ def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
         slots: Number of runs trained in parallel.
 
     Returns:
-        A dict. `most` is the largest cost and `expected` the expected one; if distances were
-            assumed, `expected_by_sd` has the expected cost by distance instead. A cost is a dict:
-            `runs` is the number of all runs, `to_run` of those still to train, `seconds` their time
-            (None if no epoch was measured yet). Besides, `at` lists the planned numbers of seeds,
-            `open` is the number of undecided claims, and `simulated` that of simulated studies.
+        A dict. `most` is the largest cost and `expected` the expected one; if the distances 0, 0.5,
+            ... were assumed, `expected_by_sd` has the expected cost for each of them instead. A
+            cost is a dict: `runs` is the number of all runs, `to_run` of those still to train,
+            `seconds` their time (None if no epoch was measured yet). Besides, `at` lists the
+            planned numbers of seeds, `open` is the number of undecided claims, and `simulated` that
+            of simulated studies.
     """
     from reports.numbers.claim_looks import open_claims, with_companions
     from reports.numbers.foresight import STUDIES
@@ -152,7 +153,7 @@ def _decides(study: Study, claim: Claim, low: float, high: float) -> bool:
 
 
 def add_hours(looks: dict[str, Any], slots: int, gpus: float | None, price: float | None) -> None:
-    """Add GPU-hours and money (`cost`) to each estimate of further training that has seconds.
+    """Add GPU-hours and money (`cost`) to each estimate of further training whose time is known.
 
     Args:
         looks: The estimates, from `foresee_looks`; changed in place.

@@ -50,10 +50,10 @@ def require_inline(
 
 
 def has_usable_gpu(gpus_per_run: float | Literal["auto"] | None, device: str | None) -> bool:
-    """Return True if runs in this process are to be trained on a GPU.
+    """Return True if runs trained in this process use a GPU, given the command's options.
 
     Raises:
-        PlacementError: If a GPU is requested but PyTorch finds none.
+        PlacementError: If the options request a GPU but PyTorch finds none.
     """
     import torch
 
@@ -110,8 +110,8 @@ def require_address_space() -> None:
 def require_room(request: Request, plan: Plan) -> None:
     """Check that the disks of the home and of the store have room for the files of planned runs.
 
-    Predictions are counted, and states that the plan keeps for other runs, if the store has a state
-    of the study from which their size is known.
+    Counted are predictions, and the states that the plan keeps for other runs. Their size is known
+    from the states of the study in the store; without any, they are not counted.
 
     Raises:
         StoreFullError: If a disk has too little room; the message says how much can be freed.

@@ -16,7 +16,10 @@ _RECORDED = {"--set", "--arms", "--metric", "--gpus-per-run", "--plugin"}
 
 
 def program() -> str:
-    """Return the word that starts this program in a shell: `mixsweep`, or its path if needed."""
+    """Return the word that starts this program in a shell.
+
+    It is `mixsweep`, or the path of the program if the shell does not find `mixsweep`.
+    """
     started = Path(sys.argv[0])
     if started.name != "mixsweep" or shutil.which("mixsweep") is not None:
         return "mixsweep"

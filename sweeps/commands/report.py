@@ -160,7 +160,7 @@ def conclude(
     *,
     is_inline: bool = False,
 ) -> int:
-    """Print the failed runs, the place of the report and the next command; return the exit code.
+    """Print failed runs, the report's folder and the command to run next; return the exit code.
 
     Args:
         request: The study, and the addresses of its results.

@@ -41,12 +41,12 @@ DONE, SOME_FAILED, BAD_INPUT, BUSY = 0, 1, 2, 3
 
 
 class RefusedError(Exception):
-    """The request cannot be fulfilled. The message is one line for the user."""
+    """A command cannot do what its command line asks for. The message is one line for the user."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A study that a command line names, with the addresses of its store, MLflow and Optuna."""
+    """The study that a command line names, with the addresses of its store, MLflow and Optuna."""
 
     reference: str
     """Name or file of the study, as the user has typed it."""
@@ -61,7 +61,7 @@ class Request:
 
     @cached_property
     def history(self) -> SearchHistory:
-        """The points (sets of values) that the search has proposed; empty without a search."""
+        """The points (sets of values) that the study's search has proposed; empty if none."""
         if self.study.search is None:
             return SearchHistory()
         from sweeps.searching.search_history import read_history
@@ -71,9 +71,9 @@ class Request:
 
     @cached_property
     def weighed_history(self) -> SearchHistory:
-        """The history of the search, with the importance of each hyperparameter for the objective.
+        """The points of the study's search, with each parameter's importance for the objective.
 
-        Reading the importances takes longer than `history`.
+        Reading the importances takes longer than reading the points alone (`history`).
         """
         if self.study.search is None:
             return self.history
@@ -84,13 +84,14 @@ class Request:
         return replace(self.history, importances=importances)
 
     def search_owner(self, *, is_writing: bool = False) -> "Owner | None":
-        """Return the study and store that own a search; None if Optuna's database is in this home.
+        """Return which study and store own a search; None if Optuna's database is in this home.
 
-        In a database that several homes share, the owner identifies the search. A database in this
-        home is used by no other home.
+        In a database that several homes share, study and store tell which home a search is of. A
+        database in this home is used by no other home.
 
         Args:
-            is_writing: If True and the store has no identity yet, write one to the store.
+            is_writing: If True and the store has no id yet, write a random one to it; the id tells
+                stores apart.
         """
         if self.home.optuna is None:
             return None
@@ -100,7 +101,7 @@ class Request:
 
     @property
     def grown(self) -> Study:
-        """The study with the search points, confirmation runs and seeds that it has so far."""
+        """The study, with the search points, confirmation and seeds that were added so far."""
         if self.study.until is not None:
             return self._reached
         return grown_study(self.study, self.history, self.store)
@@ -113,7 +114,7 @@ class Request:
 
     @property
     def store(self) -> Store:
-        """The store of results and checkpoints."""
+        """The store with the study's results and checkpoints."""
         return Store(self.home.store)
 
     def results(self) -> tuple[RunResult, ...]:
@@ -132,7 +133,7 @@ class Request:
         return f"{shlex.join(line)} {self.home.options}"
 
     def changes(self) -> list[str]:
-        """Return the options `--set` and `--plugin` of this request, as command-line arguments."""
+        """Return the options `--set` and `--plugin` that were given, as command-line arguments."""
         overrides = [part for override in self.overrides for part in ("--set", override)]
         return [*overrides, *(part for file in self.plugins for part in ("--plugin", file))]
 
@@ -216,7 +217,7 @@ class Request:
 def stored_elsewhere(
     study: Study, grown: Study, store: Store, edits_alone: bool = False
 ) -> list[str]:
-    """Return a sentence for each launch of a study that has finished runs with other settings.
+    """Return a sentence for each earlier launch of a study that finished runs at other settings.
 
     Args:
         study: The study as its file defines it.

@@ -331,14 +331,15 @@ def _source_again(request: Request, keep_final_states: bool) -> "RunSource":
 def with_room(
     source: "RunSource", again: "Callable[[], RunSource]", placement: Placement
 ) -> "Iterator[tuple[RunSource, Placement]]":
-    """Yield the runs and their CPUs and GPUs, again with more GPU per run if memory ran out.
+    """Yield runs to train with their CPUs and GPUs; after a lack of GPU memory, again with more.
 
-    The caller trains the runs after each `yield`. This ends when no run lacked memory, when a stop
-    was requested, or when each run already has a whole GPU.
+    The caller trains the runs after each `yield`. If runs lacked memory, those still missing are
+    yielded again, with a larger part of a GPU each. This ends when no run lacked memory, when a
+    stop was requested, or when each run already has a whole GPU.
 
     Args:
         source: The runs of the first attempt.
-        again: Returns the runs that are missing after an attempt.
+        again: Function that returns the runs that are missing after an attempt.
         placement: CPUs, GPUs and parallel runs of the first attempt.
     """
     while True:

@@ -1,4 +1,4 @@
-"""sync: write the stored results of a study to MLflow again."""
+"""sync: copy the stored results of a study to MLflow again, for example after a server's outage."""
 
 import math
 from collections.abc import Iterator
@@ -101,7 +101,7 @@ def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -
         request: The study, and the addresses of its store and of MLflow.
         lease: The lease of the study; the tracker writes only while this process has it.
         loads_mlflow: If True, import MLflow now; if False, the tracker's thread imports it, and no
-            other thread may import packages until then.
+            other thread may import packages until that is done.
     """
     from reports.numbers.provenance import origin_tags
     from reports.numbers.runs import summariser

@@ -27,7 +27,7 @@ def show_table(markdown: str) -> None:
 
 
 def fitted(markdown: str, columns: int, rows: int) -> str:
-    """Return the main table of a report, cut to the first columns and arms that fit.
+    """Return the main table of a report, cut to the columns and arms that fit a terminal.
 
     Args:
         markdown: Tables of a report; the main table is the one whose first column is `arm`.

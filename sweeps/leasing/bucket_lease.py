@@ -108,7 +108,7 @@ class BucketLease:
 
     @staticmethod
     def lives(files: Bucket, study: str, token: object) -> bool:
-        """Return True if the driver of a study that has a token is alive (see `Lease.lives`)."""
+        """Return True if the driver whose lease on a study has this number (token) is alive."""
         newest = _newest(files, study)
         return newest == token and _lives(files, study, newest, _SILENCE)
 
@@ -136,7 +136,7 @@ class BucketLease:
     def write_progress(
         self, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> None:
-        """Set the runs in training, which the next heartbeat will write to the bucket.
+        """Set the progress that the next heartbeat will write to the bucket.
 
         Args:
             running: The runs in training.

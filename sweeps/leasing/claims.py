@@ -82,7 +82,7 @@ class Claimed:
         return any(key[:_DIGITS] in plan for plan in self.plans)
 
     def needed_of(self, stages: Sequence[str]) -> frozenset[int]:
-        """Return the epochs of a run, from 1, whose states must be stored for other drivers.
+        """Return the epochs, from 1, of a run after which other drivers need its stored state.
 
         Args:
             stages: Stage keys of the run, one per epoch.
@@ -113,7 +113,7 @@ class Claimed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Granted:
-    """Permission to train a run, which `Claims.train` returns."""
+    """Permission to train a run: the epoch to start from, and the epochs whose state to store."""
 
     start: int
     """Epoch from whose stored state the training continues; 0 to train from the beginning."""
@@ -180,9 +180,9 @@ class Claims:
         Args:
             run: Key of the run.
             stages: All stage keys of the run, one per epoch.
-            start: Returns the epoch of the run's latest stored state, from which training would
-                start. The argument is True to read the store again, because another driver may have
-                stored or deleted states.
+            start: Function that returns the epoch of the run's latest stored state, where training
+                would start. Its argument is True if the function must read the store again, because
+                another driver may have stored or deleted states.
 
         Returns:
             The epoch to start from, and the epochs whose states must be stored. None while another
@@ -247,7 +247,7 @@ class Claims:
             noted.pop(run, None)
 
     def refresh(self) -> None:
-        """Store the reserved stages again if `end` has withdrawn some since the last write."""
+        """Write this driver's reserved stages to the store again if `end` has withdrawn some."""
         if self._is_outdated:
             self._write()
 

@@ -100,7 +100,10 @@ class FolderLease:
 
     @staticmethod
     def lives(store: Path, study: str, token: object) -> bool:
-        """Return True if the driver of a study that has a token is alive (see `Lease.lives`)."""
+        """Return True if the driver whose lease on a study has this number (token) is alive.
+
+        A living driver whose record is damaged counts as having any number.
+        """
         files = _LeaseFiles.of(store, study)
         holder = _read_holder(files)
         return _is_locked(files) and (holder is None or holder.token == token)

@@ -90,7 +90,7 @@ class Heartbeat:
     def now(
         cls, token: int, running: Sequence[RunningRun], seconds_left: float | None = None
     ) -> Self:
-        """Return a progress report of these runs, with the current time."""
+        """Return a progress report that lists the given runs in training, with the current time."""
         return cls(
             token=token,
             running=tuple(running),
@@ -107,11 +107,11 @@ class Heartbeat:
         return filled(cls, plain)
 
     def to_plain(self) -> dict[str, Any]:
-        """Return the progress report as a dict that can be stored as JSON."""
+        """Return this progress report as a dict that can be stored as JSON."""
         return dataclasses.asdict(self)
 
     def spell_death(self) -> str:
-        """Return a sentence about the death of the driver that wrote this report."""
+        """Return a sentence about the death of the driver that wrote this progress report."""
         first = ", ".join(
             f"{run.arm} seed {run.seed} (epoch {run.epoch})" for run in self.running[:3]
         )

@@ -58,10 +58,10 @@ class Lease:
 
     @classmethod
     def lives(cls, store: Store, study: str, token: object) -> bool:
-        """Return True if the driver of a study that has a token is alive.
+        """Return True if the driver whose lease on a study has this number (token) is alive.
 
-        A living driver whose record in a folder is damaged counts as having any token: nothing that
-        it may need is trained or deleted by others.
+        In a folder, a living driver whose record is damaged counts as having any number: nothing
+        that it may need is trained or deleted by others.
 
         Raises:
             ValueError: If `study` is not a valid study name.

@@ -39,8 +39,8 @@ def hide_addresses(options: Mapping[tuple[str, str], Shown] = ADDRESSES) -> None
     does nothing.
 
     Args:
-        options: Function that returns an address without its secrets, by pair of option and
-            environment variable.
+        options: Pairs of an option and the environment variable that can replace it, each with
+            a function that returns the address without its secrets.
     """
     arguments, moved = moved_to_environment(sys.orig_argv, options)
     if moved:
@@ -50,14 +50,14 @@ def hide_addresses(options: Mapping[tuple[str, str], Shown] = ADDRESSES) -> None
 def moved_to_environment(
     arguments: Sequence[str], options: Mapping[tuple[str, str], Shown]
 ) -> tuple[list[str], dict[str, str]]:
-    """Return arguments without the addresses that have secrets, and variables with these addresses.
+    """Return arguments without addresses that have secrets, and environment variables with these.
 
     An option that is given several times stays in the arguments, because a variable has one value.
 
     Args:
         arguments: The command line.
-        options: Function that returns an address without its secrets, by pair of option and
-            environment variable.
+        options: Pairs of an option and the environment variable that can replace it, each with
+            a function that returns the address without its secrets.
     """
     kept, moved = list(arguments), {}
     for (option, variable), shown in options.items():

@@ -27,7 +27,7 @@ def control_groups(controller: str) -> Iterator[tuple[int, list[Path]]]:
 
 
 def text_of(file: Path) -> str:
-    """Return the text of a system file; empty if it cannot be read."""
+    """Return the text of a system file, such as one in /proc; empty if it cannot be read."""
     try:
         return file.read_text()
     except OSError:

@@ -64,7 +64,7 @@ def members(folder: Path) -> Iterator[psutil.Process]:
     """Yield the processes of a launch that are still running, and their descendants.
 
     Besides the recorded processes, these are the processes of Ray that were started shortly before
-    the launch was killed, and are not recorded yet (see `_started_in`).
+    the launch was killed, and are not recorded yet.
 
     Args:
         folder: Temporary folder of the launch, where `recorded_members` has written them.

@@ -50,8 +50,8 @@ def adopting() -> Iterator[None]:
     """Make this process, during the block, the new parent of descendants whose parents die.
 
     Otherwise a worker that is starting while Ray's raylet is killed is no longer below this process
-    and cannot be found. It would create the temporary folder again after its removal. At the end,
-    all processes that have become children in the block and have ended are reaped.
+    and cannot be found. It would create the launch's temporary folder again after its removal. At
+    the end, all processes that have become children in the block and have ended are reaped.
     """
     before = set(psutil.Process().children())
     earlier = ctypes.c_int()

@@ -70,7 +70,7 @@ def arm_table(
         header: Titles of the columns after `arm`.
         rows: Text of the columns after `arm`, by arm.
         size: Size of the terminal; None for no limit.
-        first: Arms that are left out last if the terminal has too few lines.
+        first: Arms to keep if the terminal has too few lines for all.
     """
     longest = None if size is None else max(12, (size.columns - 1 - len(header) - 2))
     names = {arm: arm if longest is None else shortened(arm, longest) for arm in rows}
@@ -86,7 +86,7 @@ def chosen(lines: Mapping[str, str], most: int | None, first: Collection[str] = 
     Args:
         lines: Lines by name.
         most: Largest number of lines, the last line included; None for no limit.
-        first: Names of lines that are left out last.
+        first: Names of lines to keep rather than others.
     """
     if most is None or len(lines) <= most:
         return list(lines.values())
@@ -107,14 +107,14 @@ def shortened(name: str, length: int) -> str:
 
 
 def clipped(text: str, columns: int) -> str:
-    """Return the beginning of a text that fits into a number of columns."""
+    """Return the beginning of a text that fits into a number of columns of a terminal."""
     while width_of(text) > columns:
         text = text[: min(len(text) - 1, columns)]
     return text
 
 
 def padded(text: str, columns: int) -> str:
-    """Return a text, filled with blanks up to a number of columns."""
+    """Return a text, filled with blanks up to a number of columns of a terminal."""
     return text + " " * (columns - width_of(text))
 
 

@@ -16,7 +16,8 @@ ARM_NAME = r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}"
 def arm_name(arm: str, point: Mapping[str, Any]) -> str:
     """Return the name of an arm at a point of a grid: `ARM PATH=VALUE ...`, such as `erm lr=0.1`.
 
-    Each path is shortened to its last parts, to as few as distinguish it from the other paths.
+    Each path is shortened to its last parts, to as few as distinguish it from the other paths of
+    the point: `lr` for `optimizer.lr`.
 
     Args:
         arm: Name of the arm in the study file.
@@ -36,9 +37,10 @@ def arm_name(arm: str, point: Mapping[str, Any]) -> str:
 
 
 def coded_values(point: Mapping[str, Any]) -> dict[str, str]:
-    """Return the texts that an arm's name contains only as a code, by code: `{"5cea44": "фото"}`.
+    """Return the texts that an arm's name replaces by a code, by code: `{"5cea44": "фото"}`.
 
-    These are texts that are long or have letters that arm names cannot have.
+    A grid value is replaced by a code (part of its hash) if it is long or has letters that arm
+    names cannot have.
 
     Args:
         point: Values of a grid point, by dotted path of the configuration.

@@ -1,6 +1,6 @@
-"""ClaimsReader: read and check the claims and published numbers of a study file.
+"""ClaimsReader: read and check the claims of a study file, and its numbers from papers.
 
-Both name arms and metrics of the study.
+Claims and numbers name arms and metrics of the study.
 """
 
 import math
@@ -19,7 +19,7 @@ _MOST_NAMED = 5
 
 
 class ClaimsReader:
-    """Reads claims and published numbers from a study file, and reports every fault in them."""
+    """Reads the claims of a study file and its numbers from papers; reports every fault in them."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class ClaimsReader:
         self._arms = arms
 
     def check_arm(self, at: At, name: str) -> None:
-        """Report a fault if no arm has this name.
+        """Report a fault in the study file if no arm has the given name.
 
         Args:
             at: Place of the name in the study file.
@@ -60,7 +60,7 @@ class ClaimsReader:
             self._read.report(at, text, "" if of_grid else name, self._arms)
 
     def references(self, written: Any) -> dict[str, dict[str, float]]:
-        """Return published numbers for the arms of the study, by arm and metric.
+        """Return the numbers that papers print for the study's arms, by arm and metric.
 
         Args:
             written: The section `references` of the study file.
@@ -70,7 +70,7 @@ class ClaimsReader:
         return self._published("references", written)
 
     def untrained(self, written: Any) -> dict[str, dict[str, float]]:
-        """Return published numbers for methods that the study does not train, by name and metric.
+        """Return the numbers that papers print for methods not trained here, by name and metric.
 
         Args:
             written: The section `untrained` of the study file.
@@ -231,7 +231,7 @@ class ClaimsReader:
             at: Place of the read-out in the study file.
             readout: The read-out: the rule by which one number stands for a run, such as the last
                 epoch.
-            of: Arms to check; None for all.
+            of: Names of the arms to check; None for all.
         """
         for name, config in (self._arms or {}).items():
             if of is not None and name not in of:

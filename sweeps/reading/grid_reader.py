@@ -80,7 +80,7 @@ class GridReader:
                 yield point
 
     def is_left_out(self, given: Mapping[str, Any]) -> bool:
-        """Return True if `exclude` removes an arm at a grid point.
+        """Return True if `exclude` in the study file removes an arm at a grid point.
 
         Args:
             given: All values of the arm at the grid point, by path.

@@ -1,6 +1,6 @@
 """Named words: the words of a study file that may name a model, a law, ... of a plugin.
 
-They decide which of the installed plugins are loaded.
+An installed plugin is loaded if one of these words names a part of it.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Strict YAML: parse a document with its line numbers, and reject notations with two meanings."""
+"""Strict YAML: parse a document with line numbers; reject ambiguous notations such as `no`."""
 
 import math
 import re
@@ -52,13 +52,13 @@ outermost first."""
 
 
 def dotted(at: At) -> str:
-    """Return a path in the form that messages use: `arms.a.mix.law`, `seeds[0]`."""
+    """Return a study file's path to a value as in messages: `arms.a.mix.law`, `seeds[0]`."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in at)
     return "".join(parts).lstrip(".")
 
 
 class Refused:
-    """Marks an invalid value whose fault was already reported, so that it is reported only once."""
+    """Stands for an invalid value whose fault was reported, so that it is reported only once."""
 
 
 REFUSED: Final = Refused()
@@ -72,7 +72,7 @@ def holds_refused(value: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Document:
-    """One YAML document: its content, the place of each value, and the faults found so far."""
+    """One YAML document: its content, the line of each value, and the faults found so far."""
 
     value: Any
     """The parsed content: mappings, lists and scalars. Each rejected value is replaced by
@@ -84,9 +84,9 @@ class Document:
     faults: list[Mistake]
 
     def report(self, at: At, text: str) -> None:
-        """Add a fault to the document.
+        """Add a fault to those of this document.
 
-        The line of the fault is that of its path, or else of the nearest parent that has a line.
+        Its line is that of the faulty value, or else of the nearest parent that has a line.
 
         Args:
             at: Path of the faulty value.

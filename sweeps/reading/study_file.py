@@ -34,7 +34,8 @@ def study_of(document: Mapping[str, Any], overrides: Sequence[str] = ()) -> Stud
     Args:
         document: A mapping with the keys of a study file. Relative paths of image folders start
             from the current directory.
-        overrides: As for `load_study`.
+        overrides: `PATH=VALUE` texts, such as `seeds=6`, that are set before the mapping is
+            checked.
 
     Raises:
         StudyError: If the mapping, an override or the study is invalid.

@@ -67,10 +67,13 @@ class EntryKeys(Checked):
     """[LOW, HIGH]: an integer, uniformly distributed, both bounds included."""
 
     def check(self) -> None:
-        """Check that a searched value has at most one distribution, with fitting `step`, `values`.
+        """Check the keys of one searched value: at most one distribution (`uniform`, ...) is given.
+
+        `step` and `values` must be absent with a distribution that does not use them.
 
         Raises:
-            RuleError: If keys do not fit together, or the lower bound is not below the upper one.
+            RuleError: If keys do not fit together, or the lower end of a range is not below the
+                upper one.
         """
         kinds = [kind for kind in KINDS if getattr(self, kind) is not None]
         require(
@@ -95,10 +98,10 @@ class EntryKeys(Checked):
         self.range()
 
     def range(self) -> Real | Integer | None:
-        """Return the numeric distribution of a searched value; None if categorical or not given.
+        """Return the range of a searched value; None if it is categorical or has no range.
 
         Raises:
-            RuleError: If there are not exactly two bounds, or the lower one is not below the upper.
+            RuleError: If there are not exactly two ends, or the lower one is not below the upper.
         """
         kind = next((kind for kind in KINDS[:-1] if getattr(self, kind) is not None), None)
         if kind is None:

@@ -16,7 +16,7 @@ from sweeps.reading.strict_yaml import REFUSED, At
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
-    """A value for one dotted path, and its place in the study file."""
+    """A value that a study file gives to one configuration field, and its place in the file."""
 
     value: Any
     """The value, converted to the type of its field. Text if a choice is given by its tag alone,
@@ -29,7 +29,7 @@ Settings = Mapping[str, Setting]
 
 
 class TreePaths:
-    """The dotted paths that can be set in one type of nested dataclass ("tree")."""
+    """The dotted paths, such as `mix.law`, of one type of nested dataclass ("tree")."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class TreePaths:
     def keys(self, path: str) -> list[str]:
         """Return a path as nested keys of a study file: `optimizer`, `lr` for `optimizer.lr`.
 
-        From a choice on (a field that holds one of several dataclasses), the path stays one key:
+        A choice (a field that holds one of several dataclasses) and what follows it stay one key:
         `mix`, `law.alpha` for `mix.law.alpha`, because `mix.law` is a choice.
         """
         names = path.split(".")
@@ -89,10 +89,10 @@ class TreePaths:
         return given
 
     def join(self, given: Mapping[str, Any]) -> tuple[Any, frozenset[str], list[RuleError]]:
-        """Build the nested dataclass from values by dotted path; collect all broken rules.
+        """Build a nested dataclass from values by dotted path; collect all rules that they break.
 
-        After a broken rule, its values are replaced by their defaults, so that the other rules are
-        checked too. Errors that involve only replaced values are left out.
+        Values that break a rule are replaced by their defaults, so that the other rules are checked
+        too. Errors that involve only replaced values are left out.
 
         Args:
             given: Values by path, from `merged`. Those that are missing or marked as invalid
@@ -140,7 +140,7 @@ def blamed(error: RuleError | DataError, levels: Sequence[Settings]) -> Setting 
 
     Args:
         error: The error; its `fields` are the dotted paths that it involves.
-        levels: Levels of settings, the most specific first.
+        levels: Levels of settings, such as grid point, arm and `base`; the most specific first.
     """
     for level, field in product(levels, error.fields):
         near = [p for p in level if p == field or p in above(field) or field in above(p)]
@@ -157,7 +157,7 @@ def above(path: str) -> list[str]:
 def stand_in(hint: Any) -> Any:
     """Return a placeholder value of a type, such as 1 for a number.
 
-    With placeholders for missing values, rules about the other values can be checked.
+    With placeholders for values that are missing in a file, rules about the others can be checked.
     """
     if known := words(hint):
         return known[0]

@@ -83,7 +83,7 @@ class TreeReader:
         return value if isinstance(value, dict) else {}
 
     def filled(self, value: Any, at: At, what: str) -> Mapping[At, Any]:
-        """Return the items of a list by their path; report a fault if it is empty or no list.
+        """Return the items of a list, by path in the file; report a fault if empty or no list.
 
         Args:
             value: The value in the file.
@@ -142,7 +142,7 @@ class TreeReader:
 
         Returns:
             The dataclass, with defaults in place of faulty values; None if even the defaults break
-                a rule. Then the dotted paths of the faulty values.
+                a rule. Second, the dotted paths of the faulty values.
         """
         return self.joined([self.nested(value, at)], at)
 
@@ -156,7 +156,7 @@ class TreeReader:
 
         Returns:
             The dataclass, with defaults in place of faulty values; None if even the defaults break
-                a rule. Then the dotted paths of the faulty values.
+                a rule. Second, the dotted paths of the faulty values.
         """
         given = self.paths.merged(levels)
         for name in self.paths.required:
@@ -168,13 +168,13 @@ class TreeReader:
         return tree, gone
 
     def blame(self, error: RuleError | DataError, levels: Sequence[Settings], at: At) -> None:
-        """Report an error at the place of the setting that caused it; one fault per line of text.
+        """Report an error at the setting in the file that caused it; one fault per line of text.
 
-        If several settings are involved, this is the place of the most specific one.
+        If several settings are involved, it is reported at the most specific one.
 
         Args:
             error: The broken rule.
-            levels: Levels of settings, the most specific first.
+            levels: Levels of settings, such as grid point, arm and `base`; the most specific first.
             at: Path to report if no setting is involved.
         """
         setting = blamed(error, levels)
@@ -189,7 +189,7 @@ class TreeReader:
             value: The mapping.
             at: Its path in the file.
             prefix: Dotted path of the fields that the mapping sets, with a final dot, such as
-                `mix.`; empty for the whole dataclass.
+                `mix.`; empty if the mapping sets fields of the whole dataclass.
         """
         leaves = self.paths.leaves
         if not isinstance(value, dict):
@@ -240,7 +240,7 @@ class TreeReader:
         return settings
 
     def setting(self, path: str, value: Any, at: At) -> Setting:
-        """Convert a value to the type of the field at a dotted path; return it with its place.
+        """Convert a value to the type of the field at a path; return it with its place in the file.
 
         Args:
             path: Dotted path of the field, such as `mix.law`.
@@ -309,7 +309,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def named(word: str, known: Iterable[str]) -> str:
-    """List known words as text, at most 8: those most similar to a word, and the number of others.
+    """List at most 8 known words, those most similar to a word, and the number of others.
 
     Args:
         word: A word that is not known.

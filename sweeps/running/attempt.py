@@ -53,7 +53,7 @@ def prepare_process() -> None:
 
 
 def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) -> dict[str, Any]:
-    """Train a run to its end; return its last report to the driver.
+    """Train a run to its end; return the last report, which the caller gives to the driver.
 
     If the run itself fails, nothing is raised: the report contains the failure, and the run is not
     tried again, because it would fail again.
@@ -113,7 +113,7 @@ def _message(error: Exception, assignment: Assignment) -> tuple[str, bool]:
 
 
 def train(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) -> dict[str, Any]:
-    """Train a run, report its epochs to the driver, and return the last report for the driver.
+    """Train a run, send the driver reports on its epochs, and return the last report.
 
     Raises:
         DivergedError: If the loss is no longer finite.
@@ -182,11 +182,11 @@ class Driver(logging.Handler):
 
     @property
     def has_warnings(self) -> bool:
-        """True if some logged warnings were not sent yet."""
+        """True if some logged warnings were not sent to the driver yet."""
         return bool(self._warnings)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a logged warning for the next report; Python's `logging` calls this."""
+        """Keep a logged warning for the next report to the driver; `logging` calls this."""
         self._warnings.append(record.getMessage())
 
     @contextmanager
@@ -206,7 +206,10 @@ class Driver(logging.Handler):
                 logger.removeHandler(self)
 
     def report(self, **content: Any) -> None:
-        """Send a report on stored epochs; not the last report of the run."""
+        """Send the driver a report on stored epochs.
+
+        Not for the last report of a run: the function that trains the run returns it.
+        """
         self._send(self.said(**content))
 
     def hold(self) -> None:
@@ -219,7 +222,7 @@ class Driver(logging.Handler):
         """Return the last report of a run that failed.
 
         Args:
-            kind: Kind of the failure, such as `stopped`; the class lists all kinds.
+            kind: Kind of the failure, such as `stopped`; `Driver` lists all kinds.
             message: One line for users.
             epoch: Epoch in which it happened; None if unknown.
             trace: Traceback; empty for none.
@@ -228,10 +231,10 @@ class Driver(logging.Handler):
         return self.said(failure=failure, done=True)
 
     def said(self, **content: Any) -> dict[str, Any]:
-        """Return a report of the run to the driver, with all warnings not sent yet.
+        """Return a report of a run for the driver, with all warnings that were not sent yet.
 
         Args:
-            content: Values of the report by key, such as `epochs`; the class lists all keys. Keys
+            content: Values of the report by key, such as `epochs`; `Driver` lists all keys. Keys
                 that are not given get an empty value.
         """
         warnings, self._warnings = self._warnings, []

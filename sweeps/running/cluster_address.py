@@ -81,7 +81,7 @@ def is_elsewhere() -> bool:
 
 
 def close_environment(environment: MutableMapping[str, str]) -> None:
-    """Set and remove RAY_ variables so that a cluster started by this process is closed to others.
+    """Set and remove RAY_ variables so that other users cannot use a Ray cluster of this process.
 
     Args:
         environment: Environment of this process, before Ray is imported; changed in place.

@@ -138,7 +138,10 @@ class Board:
         self._leave(run.key, 0)
 
     def work_per_second(self) -> float:
-        """Return the work per second of all runs together, over the last half minute."""
+        """Return the training speed of all runs together, over the last half minute.
+
+        The work per second is in the problem's unit of work, such as trained images.
+        """
         now = self.clock()
         while len(self._trained) > 1 and self._trained[1][0] < now - _RATE_OVER:
             self._trained.popleft()
@@ -279,13 +282,13 @@ class Console:
         self._write(f"{printable(line)}\n")
 
     def change(self, line: str) -> None:
-        """Print a line about a change of state, unless the redrawn table shows the change."""
+        """Print a line on a run's change of state, such as its end, if no table shows it."""
         if not self._live:
             self._write(f"{line}  [{self._board.headline()}]\n")
             self._last = time.monotonic()
 
     def close(self) -> None:
-        """Print the final progress."""
+        """Print the final progress of the launch."""
         self._draw()
 
     def _draw(self) -> None:

@@ -46,7 +46,7 @@ def without_global_draws(plugins: Collection[str], device: str) -> Iterator[None
 def each_without_global_draws(
     items: Iterator[T], plugins: Collection[str], device: str
 ) -> Iterator[T]:
-    """Yield the items of an iterator; raise an error if one was drawn with a global generator.
+    """Yield the items of an iterator; raise an error if it used a global random generator.
 
     Args:
         items: Iterator that runs plugin code, such as a run's epochs.

@@ -59,7 +59,7 @@ class Head:
         self._answered_at = time.monotonic()
 
     def watched(self, leave: Callable[[], None]) -> AbstractContextManager[None]:
-        """Return a context manager that watches the cluster during its block.
+        """Return a context manager that watches this Ray cluster during its block.
 
         Args:
             leave: Cleanup that is called in a thread if the main thread does not react to the

@@ -58,7 +58,7 @@ class Deadline:
     """Measured seconds per unit of work of each epoch, by arm."""
 
     def learn(self, run: Run, seconds: Iterable[float]) -> None:
-        """Record the measured seconds of epochs of a run."""
+        """Record the measured seconds of a run's epochs, to estimate the time of later runs."""
         work = problem_of(run.config).cost.work(run.config)
         self._per_work.setdefault(run.arm, []).extend(each / work for each in seconds)
 
@@ -131,7 +131,7 @@ def train_inline(  # noqa: PLR0913  independent objects that the caller opens
     """Train the missing runs of a study seed by seed; return the result of every run.
 
     Args:
-        source: Source of the runs.
+        source: Gives out the runs to train.
         store: The store for the results.
         tracker: Writes stored results to MLflow.
         lease: Lease of the study.

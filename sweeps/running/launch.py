@@ -32,10 +32,10 @@ def train(  # noqa: PLR0913  independent objects that the caller opens
     *,
     keep_final_states: bool = False,
 ) -> tuple[RunResult, ...]:
-    """Train the missing runs of a study with Ray; return the results in the study's order.
+    """Train the missing runs of a study with Ray; return the results in the order of its runs.
 
     Args:
-        source: Source of the runs.
+        source: Gives out the runs to train.
         store: The store for the results.
         tracker: Writes stored results to MLflow.
         lease: Lease of the study.

@@ -32,7 +32,7 @@ _PROGRESS_EVERY = 1.0
 
 @dataclass(kw_only=True)
 class Monitor:
-    """Shows and records what the runs of a launch do.
+    """Shows the progress of a launch's runs, and records their metrics and failures.
 
     The engine, which trains the runs, calls a method when a run starts, reports or ends.
     """
@@ -66,7 +66,7 @@ class Monitor:
         self._left: set[str] = set()
 
     def join(self, joined: Sequence[PlannedRun]) -> None:
-        """Add runs that this launch will train, and new arms of the study; delete old failures.
+        """Add runs that this launch will train, and new arms; delete old failures of these runs.
 
         Called before any of the runs starts.
         """
@@ -149,7 +149,7 @@ class Monitor:
         self._track_end(run)
 
     def note(self, line: str) -> None:
-        """Print a line that stays visible; secrets in it are hidden."""
+        """Print a line that stays visible above the table of progress; secrets in it are hidden."""
         self._console.note(concealed(line))
 
     def step(self) -> None:

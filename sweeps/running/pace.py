@@ -74,8 +74,8 @@ class Pace:
         """Estimate the seconds until the last run ends; None before an epoch was measured.
 
         Args:
-            running: Remaining work of each run that has a slot.
-            num_waiting: Number of runs that have no slot yet.
+            running: Remaining work of each run in training.
+            num_waiting: Number of runs that wait to be trained.
             work_waiting: Total work of these waiting runs.
             slots: Number of runs trained in parallel.
         """

@@ -53,7 +53,7 @@ class Slots:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placement:
-    """The placement of runs as requested by options: parallel runs, and resources per run."""
+    """The placement that command-line options request: parallel runs, and resources per run."""
 
     slots: int | None = None
     """Number of parallel runs. None for as many as fit, including on nodes that join later."""
@@ -120,15 +120,15 @@ class Placement:
     def on(self, nodes: Sequence[Node], *, runs: int, growth: Growth) -> Slots:
         """Decide how many runs train in parallel on some nodes, and with which resources.
 
-        Ray puts every share on the fullest GPU of a node with room for it, so GPUs are filled
-        evenly only when all of their shares are used. Therefore runs get the smallest share, not
-        below the requested one, for which there are enough runs, and enough CPUs on every node, to
-        fill all GPUs.
+        Each run gets the same share of a GPU. Ray puts a run on the fullest GPU of a node with room
+        for its share, so GPUs are filled evenly only when all of their shares are used. Therefore
+        runs get the smallest share, not below the requested one, for which there are enough runs,
+        and enough CPUs on every node, to fill all GPUs.
 
         Args:
             nodes: The nodes that are alive.
             runs: Number of runs that wait for a slot.
-            growth: Ways in which nodes may join later.
+            growth: How nodes may join later: `none`, `by hand` or `autoscaler`.
 
         Raises:
             PlacementError: If no node has room for a run, for which Ray would wait forever; or if

@@ -64,7 +64,7 @@ class KernelFaultError(Exception):
 
 
 def advice() -> str:
-    """Return advice for a run that lacks memory; it names a limit set by `ulimit -v`."""
+    """Return advice for a run that lacks memory; it also names the limit of `ulimit -v`, if any."""
     limit = spell_limit()
     return f"{limit}; or {_REDUCE}" if limit else _REDUCE
 
@@ -93,10 +93,10 @@ class MachineFault:
 
     @classmethod
     def of(cls, text: str, *, was_killed_for_memory: bool = False) -> "MachineFault":
-        """Classify the error text of a run whose process failed.
+        """Return the fault that an error text describes, such as one of kind `memory` or `device`.
 
         Args:
-            text: Error text from the engine.
+            text: Error text, from the engine, of a run whose process failed.
             was_killed_for_memory: True if Linux has killed a process for lack of memory since the
                 last fault.
         """
@@ -167,7 +167,7 @@ class Retries:
         return sum(self._tries.get(run.key, {}).values())
 
     def finish(self, device: str | None) -> None:
-        """Record that a run finished on a device; the device's count of failed runs restarts.
+        """Record that a run finished on a device; failed runs on it are counted from 0 again.
 
         Args:
             device: Identity of the device, from `device_id`; None if unknown.
@@ -261,7 +261,7 @@ class Retries:
 
 
 def oom_kills() -> int:
-    """Return how many processes of this control group Linux has killed for lack of memory."""
+    """Return how many processes of this control group (cgroup) Linux killed for lack of memory."""
     total = 0
     for version, places in control_groups("memory"):
         file = "memory.oom_control" if version == 1 else "memory.events"

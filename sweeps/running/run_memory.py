@@ -1,4 +1,4 @@
-"""RunMemory: the memory that one run of a study needs: an upper bound, or measured by a step."""
+"""RunMemory: memory that a run of a study needs: an upper bound, or measured in a training step."""
 
 import contextlib
 import hashlib
@@ -61,7 +61,7 @@ class RunMemory:
 
     @classmethod
     def of(cls, study: Study, slots: int, device: Literal["cpu", "auto"]) -> Self | None:
-        """Estimate or measure the memory of a study's runs; None if it is unknown.
+        """Return the memory that a study's runs need, estimated or measured; None if it is unknown.
 
         On a CPU nothing is measured if the upper bounds show that all parallel runs fit into
         memory, and the address space is not limited.
@@ -166,7 +166,7 @@ class RunMemory:
         return placement
 
     def side_by_side(self, study: Study) -> int | None:
-        """Return the number of runs that fit into free memory; None if not measured on the CPU.
+        """Return the number of runs that fit into free memory; None if none was measured on a CPU.
 
         Args:
             study: The study, whose data also takes memory.
@@ -226,7 +226,7 @@ def has_gpu() -> bool:
 
 
 def free_for_runs(study: Study) -> int:
-    """Return the memory in bytes that is free for runs once the data is loaded."""
+    """Return the memory in bytes that is free for a study's runs once its data is loaded."""
     sizes: dict[str, int] = {}
     for config in study.arms.values():
         for name, size in study.problem.cost.memory(config).items():

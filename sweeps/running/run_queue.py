@@ -17,7 +17,7 @@ from sweeps.state.stages import Need, PlannedRun
 class RunQueue:
     """Queue of the runs of a launch; a run is given out once the stages that it needs are stored.
 
-    New points of a search are read from storage; everything else is in memory.
+    New points of a search are read from Optuna's storage; everything else is in memory.
     """
 
     def __init__(
@@ -118,10 +118,10 @@ class RunQueue:
         return not self._ready
 
     def lose(self, key: str, epochs: Collection[int]) -> None:
-        """Record that needed states of a run are missing; one of its forks trains the epochs again.
+        """Record that states of a run were not stored, although forks were to start from them.
 
-        This happens if another driver trained these epochs and did not know that a fork would need
-        their states.
+        One of the forks then trains the epochs again. This happens if another driver trained these
+        epochs and did not know that a fork would need their states (weights, optimizer, ...).
 
         Args:
             key: Key of the run.
@@ -135,15 +135,18 @@ class RunQueue:
 
         Args:
             key: Key of the run.
-            start: Number of epochs after which the run can start instead, from a stored state, if
-                the state that it was to start from is gone; None if that state exists.
+            start: None if the stored state that the run starts from still exists. If it is gone,
+                the number of epochs of the last stored state, from which the run can start instead.
         """
         if start is not None:
             self._at_most[key] = start
         self._ready.append(self._underway[key])
 
     def end(self, key: str, *, failed: bool) -> None:
-        """Remove an ended run; if forks still wait for it, one of them trains the shared epochs."""
+        """Remove an ended run from the queue.
+
+        If forks still wait for a stage of this run, one of them trains the shared epochs.
+        """
         run = self._underway.pop(key).run
         if self._claims is not None:
             self._claims.end(key)

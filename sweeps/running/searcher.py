@@ -31,12 +31,12 @@ class LiveTrials(FIFOScheduler):  # type: ignore[misc]
         self._places: dict[str, int] = {}
 
     def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
-        """Put a new trial last in the order; Tune calls this."""
+        """Put a new trial last in the order of starts; Tune calls this."""
         del tune_controller
         self._places.setdefault(trial.trial_id, len(self._places))
 
     def on_trial_error(self, tune_controller: Any, trial: Any) -> None:
-        """Call `on_error` with a failed trial; Tune calls this."""
+        """Pass a failed trial to this scheduler's function `on_error`; Tune calls this."""
         del tune_controller
         self._on_error(trial)
 
@@ -85,11 +85,11 @@ class RunSearcher(Searcher):  # type: ignore[misc]
 
     @property
     def num_live(self) -> int:
-        """Number of runs that have a trial."""
+        """Number of runs that have a live trial of Ray Tune."""
         return len(self._live)
 
     def abandon(self) -> list[Run]:
-        """Forget all trials; return their runs, in the order in which they started."""
+        """Forget all live trials; return their runs, in the order in which they started."""
         live = list(self._live.values())
         self._live.clear()
         self.num_held = 0
@@ -99,7 +99,7 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         """Put abandoned runs back into the queue, except for the one that has failed.
 
         Args:
-            runs: Runs from `abandon`.
+            runs: Runs that `abandon` has returned.
             failed: The run that has failed; None if none has.
         """
         for run in runs:
@@ -131,7 +131,7 @@ class RunSearcher(Searcher):  # type: ignore[misc]
 
         Args:
             trial_id: Id of the trial.
-            result: A report of the run, flattened as for `on_trial_complete`.
+            result: A report of the run, flattened: entries of a failure are under `failure/...`.
         """
         if trial_id in self._live:
             self._queue.lose(self._live[trial_id].key, result.get("lost") or ())

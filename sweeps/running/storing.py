@@ -73,12 +73,12 @@ class Assignment:
 
     @classmethod
     def of(cls, planned: PlannedRun, store: Store, **given: Any) -> Self:
-        """Return a planned run as an assignment for a worker, with the data folder of this process.
+        """Return a planned run with its settings, for a worker; the data folder is this process's.
 
         Args:
             planned: The run.
             store: The store to write results to.
-            given: Values of the fields that do not follow from `planned` and `store`.
+            given: Values of the remaining fields of the result, by name, such as `gpus`.
         """
         own_data = os.environ.get("MIXSWEEP_DATA")
         return cls(
@@ -98,11 +98,11 @@ _LOG = logging.getLogger(__name__)
 class Storing:
     """Stores the stages of one run while it trains, and deletes states that are no longer needed.
 
-    A state that is stored only to resume this run is deleted after two newer ones. Inside the
-    `with` block of this object, such a state is written in a thread while training continues, if
-    writing takes more than a hundredth of an epoch. Only one stage is written at a time. An error
-    in the thread is raised by the next method call or at the end of the block, even if the run
-    fails with another error.
+    A state that is stored only to resume this run is deleted once two newer ones are stored. Inside
+    the `with` block of this object, such a state is written in a thread while training continues,
+    if writing takes more than a hundredth of an epoch. Only one stage is written at a time. An
+    error in the thread is raised by the next method call or at the end of the block, even if the
+    run fails with another error.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Storing:
         """Return a training process that continues from the last intact stored stage, if any.
 
         Args:
-            start: Creates the process before its first epoch.
+            start: Function that creates the training process before its first epoch.
         """
         stored = self._store.read_all(self._keys)
         tries = max((last_try(stage, self._run_key) for stage in stored.values()), default=0)
@@ -217,7 +217,7 @@ class Storing:
         return epoch in self._assignment.keep or (is_last and self._assignment.keep_final_state)
 
     def add(self, process: Process, seconds: float) -> None:
-        """Record a trained epoch, and store the stage if it is due.
+        """Record a trained epoch; store its stage if it is needed or the last stored one is old.
 
         Args:
             process: The training process after the epoch.
@@ -387,10 +387,10 @@ class Storing:
 
 
 def read_row(row: dict[str, Any]) -> tuple[EpochRecord, EpochFacts]:
-    """Return metrics, duration and storage time of one epoch, from a run's report to the driver.
+    """Return one epoch's metrics, duration and time of storing, from a report to the driver.
 
     Args:
-        row: One of the dicts that `Storing.take_rows` returns.
+        row: The dict of the epoch in the report's list `rows`.
     """
     facts = EpochFacts(seconds=row["seconds"], stored_at_ms=row["stored_at_ms"])
     return EpochRecord.from_plain(row), facts

@@ -61,8 +61,8 @@ def tune_runs(  # noqa: PLR0913  independent objects that the caller opens
     """Train the runs of a source with Ray Tune; return the failures by run key.
 
     Args:
-        source: Source of the runs.
-        first: Runs that the source has returned already.
+        source: Gives out the runs to train.
+        first: Runs that the source has given out already.
         store: The store for the results.
         tracker: Writes stored results to MLflow.
         lease: Lease of the study.

@@ -75,7 +75,7 @@ class Upload:
 
     @classmethod
     def of(cls, folder: Path, *, excludes: Sequence[str], kept: Collection[Path]) -> "Upload":
-        """Find the files of a folder to send: not ignored, and without credentials.
+        """Find the files of a folder to send with a job: all but ignored ones and credentials.
 
         Args:
             folder: The working directory.
@@ -93,11 +93,11 @@ class Upload:
         return cls(folder=folder, files=files, credentials=tuple(sorted(walk.credentials)))
 
     def num_bytes(self, name: str) -> int:
-        """Return the size of a file."""
+        """Return the size of a file of this upload, in bytes."""
         return (self.folder / name).stat().st_size
 
     def write(self, archive: Path) -> None:
-        """Write the files to a zip archive.
+        """Write the files of this upload to a zip archive.
 
         Raises:
             UploadError: If the archive is larger than Ray accepts.

@@ -122,7 +122,7 @@ class Watch(tune.Callback):  # type: ignore[misc]
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
         """Call the monitor's `step`; Tune calls this after each step.
 
-        Errors from other callbacks would not reach the caller of Tune.
+        Errors are raised here, because errors from other callbacks would not reach Tune's caller.
 
         Raises:
             OnlyHeldError: If the only trials left keep faulty devices occupied.

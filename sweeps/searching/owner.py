@@ -23,12 +23,12 @@ class Owner:
 
     @classmethod
     def of(cls, study: Study, store: Store, *, is_writing: bool) -> Self:
-        """Return the owner of a study's search.
+        """Return the owner of a study's search: the study, its store, and the store's random id.
 
         Args:
             study: A study with a search.
             store: The store of its results.
-            is_writing: If True, a store without an identity gets one.
+            is_writing: If True, an id is written into a store that has none.
         """
         known = identity_of(store) if is_writing else known_identity(store)
         return cls(study=study, store=store, identity=known or "nobody")

@@ -1,8 +1,8 @@
 """Proposals: the points of a search, proposed by Optuna and kept in its storage.
 
-A point is drawn on an in-memory copy of the search and then added to the storage in one write, with
-its values. So a killed driver never leaves a point without values, the next driver can continue
-every open point, and proposals depend only on earlier points.
+Optuna proposes a point on an in-memory copy of the search; then the point and its values are added
+to the storage in one write. So a killed driver never leaves a point without values, the next driver
+can continue every open point, and proposals depend only on earlier points.
 """
 
 import warnings
@@ -101,7 +101,7 @@ class Proposals:
             return points_of(self._study)
 
     def ask(self) -> Point | None:
-        """Propose a new point, store it and return it; None if the space is exhausted.
+        """Propose a new point, store it and return it; None if the search space is exhausted.
 
         A proposal never computes the same as an arm or an earlier point. For example, with switch
         epoch 0 at most one alpha is proposed, because each is ERM. The proposal depends only on the
@@ -175,7 +175,10 @@ class Proposals:
         return told
 
     def tell(self, point: Point) -> None:
-        """Store how a point ended: its state, and its objectives or its number of seeds."""
+        """Store how a point ended: its state and, if complete, its objectives.
+
+        For a point that was pruned or failed early, the number of its seeds is stored as well.
+        """
         with self._answering():
             if point.num_seeds is not None:
                 given = self._study.user_attrs.get(NUM_SEEDS, {})
@@ -199,7 +202,7 @@ class Proposals:
             return float(self._study.user_attrs.get("gpu_hours", 0.0))
 
     def spend(self, hours: float, gpu_hours: float) -> None:
-        """Store the wall-clock hours and GPU-hours that all drivers together have spent so far."""
+        """Store the wall-clock hours and GPU-hours that all drivers have spent on the search."""
         with self._answering():
             self._study.set_user_attr("hours", hours)
             if gpu_hours:

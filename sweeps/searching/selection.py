@@ -176,9 +176,9 @@ def is_clearly_worse(  # noqa: PLR0913  two points and settings of their search
 
     Both points are compared at the same seeds: the one-sided lower bound of the mean paired
     difference, by Student's t, must be above zero. If points are compared only once, the level of
-    the bound is 1 - 5 % / m, where m is the number of pairs of points: the best point so far, with
-    which a point is compared, may be any earlier one. With 20 equally good points, 2 to 3 % of
-    1,500 simulated searches pruned a point, at 3, 5 and 10 seeds.
+    the bound is 1 - 5 % / m, where m is the number of pairs of points, because any two may be
+    compared. With 20 equally good points, 2 to 3 % of 1,500 simulated searches pruned a point, at
+    3, 5 and 10 seeds.
 
     In a race, points are compared several times ("looks"), after more and more seeds. The best
     point is then pruned in at most 5 % of searches: it may be compared with every other point, and
@@ -186,10 +186,10 @@ def is_clearly_worse(  # noqa: PLR0913  two points and settings of their search
     looks as in `sweeps.study.bounds`. After few seeds the spread is uncertain, so the pooled spread
     of good points is used if it is larger. This assumes that all points have equal spread over
     seeds. In 1,000 simulated searches with 20 equally good points and 5 seeds, the best point was
-    pruned in 0.9 %, and in 5.5 % if it alone had three times the spread.
+    pruned in 0.9 % of them, and in 5.5 % if it alone had three times the spread.
 
-    If each error is a fraction of N images, the variance of a difference d of two errors is taken
-    to be at least |d| / N.
+    If each error is a fraction of `size` images, the variance of the difference at one seed is
+    taken to be at least max(|d|, 1 / size) / size, where d is the mean difference.
 
     Args:
         errors: Objective of the point at each seed, at least two values.
@@ -222,7 +222,7 @@ def is_clearly_worse(  # noqa: PLR0913  two points and settings of their search
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PooledSpread:
-    """Variance of the difference between two points at one seed, estimated from several points."""
+    """Variance of the difference of two points' objectives at one seed, from several points."""
 
     variance: float
     freedom: int
@@ -230,7 +230,7 @@ class PooledSpread:
 
     @classmethod
     def of(cls, values: Sequence[Sequence[float]]) -> "PooledSpread | None":
-        """Estimate the spread from points trained at the same seeds; None below three points.
+        """Estimate how much two points' difference varies over seeds; None below three points.
 
         Only the better half of the points is used, at least three, because bad points often vary
         more. The values are fitted by a mean, plus an effect of each point, plus an effect of each
@@ -238,7 +238,7 @@ class PooledSpread:
         difference is twice their variance.
 
         Args:
-            values: Objective of each point, by seed.
+            values: Objective of each point at each seed; all points have the same seeds.
         """
         if len(values) < 3:
             return None

@@ -18,7 +18,7 @@ from sweeps.study.study import Run, Study
 
 
 class RunSource(Protocol):
-    """Interface of the objects that give an engine the runs to train, for example a search."""
+    """Interface of objects, such as a search, that give an engine (Ray or inline) runs to train."""
 
     gpus_per_run: float
     """GPUs per run, used to count GPU-hours; set by the engine."""
@@ -38,14 +38,16 @@ class RunSource(Protocol):
     def more(self, underway: Collection[PlannedRun]) -> Sequence[PlannedRun]:
         """Return new runs to train; empty if there are none at present.
 
-        Engines call this whenever a slot is free and no run waits for it.
+        An engine (Ray or inline) calls this whenever it has room for a run and no run waits.
 
         Args:
             underway: Runs returned earlier that have not ended yet.
         """
 
     def end(self, run: Run, *, failed: bool) -> None:
-        """Record that a run has ended; engines call this once the result is in the store.
+        """Record that a run has ended.
+
+        The engine (Ray or inline) calls this once the result is in the store.
 
         Args:
             run: The run.
@@ -53,7 +55,9 @@ class RunSource(Protocol):
         """
 
     def outlook(self, slots: int) -> Outlook:
-        """Return an upper bound of the runs that `more` may still return, to estimate the end.
+        """Return an upper bound of the runs that `more` may still return.
+
+        It is used to estimate when the launch ends.
 
         Args:
             slots: Number of runs trained in parallel; decides how fast GPU-hours are spent.
@@ -148,7 +152,7 @@ class BudgetedSource:
         return group
 
     def end(self, run: Run, *, failed: bool) -> None:
-        """Do nothing, because the spending is read when the next seed starts."""
+        """Do nothing: what was spent of the budget is read when the next seed starts."""
 
     def outlook(self, slots: int) -> Outlook:
         """Return the number of runs of later seeds, and the hours that are left of the budget."""

@@ -51,7 +51,7 @@ class StudyArchiveError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Added:
-    """Result of adding an archive to a store: how many of its runs the store had already."""
+    """Result of adding an archive to a store: how many of its runs were new to the store."""
 
     facts: Mapping[str, Mapping[str, Any]]
     """Facts of the datasets in the archive, by digest of the data."""

@@ -9,10 +9,10 @@ from sweeps.study.study import Run
 
 
 def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
-    """Return the failure of each run that has one, by run key.
+    """Return the failures that a store holds, by run key, and those that follow from them.
 
-    A run whose teacher diverged counts as diverged, with the teacher's message. It cannot be
-    trained until the teacher's failure is deleted.
+    One of the given runs whose teacher diverged counts as diverged, with the teacher's message. It
+    cannot be trained until the teacher's failure is deleted.
 
     Args:
         runs: The runs, including all teachers, and teachers of teachers.
@@ -47,7 +47,7 @@ def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
 
 
 def diverged(failures: Mapping[str, Failure]) -> frozenset[str]:
-    """Return the keys of the diverged runs, which are not tried again.
+    """Return the run keys of the diverged runs, which are not tried again.
 
     Args:
         failures: Failure of each run that failed, by run key.

@@ -1,10 +1,10 @@
 """Ledger: a list in the store of the studies that were launched there, with their settings.
 
-    studies/<study>/<settings>.json    the newest launch of a study, with all values resolved
+    studies/<study>/<settings>.json    the newest launch of a study, with the value of every field
     data/<digest>.json                 class and image names of users' own datasets (image folders)
 
-The ledger is for people; no computation depends on it. A record that cannot be read is skipped, and
-the next launch writes it again.
+No result of a run depends on the ledger; a search finds points in it that other launches have
+trained. A record that cannot be read is skipped, and the next launch writes it again.
 """
 
 import dataclasses
@@ -135,9 +135,9 @@ def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -
 
 
 def known_data(store: Store, study: str) -> KnownData:
-    """Return recorded facts of a study's image folders, such as their classes, newest first.
+    """Return the configurations of a study's launches, and facts of its image folders.
 
-    Those of the newest launch of the study come first.
+    The configurations of the newest launch come first. Facts are, for example, names of classes.
     """
     configs = [
         config for launch in reversed(launches(store, study)) for config in launch.arms.values()
@@ -156,7 +156,7 @@ def stored_launch(store: Store, reference: str) -> Launch | None:
 
     Args:
         store: The store to search.
-        reference: The name of a study, or `NAME@SETTINGS` with the first digits of the settings.
+        reference: Name of a study, or `NAME@SETTINGS` with first digits of its settings' hash.
     """
     name, _, settings = reference.partition("@")
     if not re.fullmatch(r"[a-z0-9-]{1,100}", name):
@@ -181,7 +181,7 @@ def _is_name(digest: object) -> bool:
 
 
 def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:
-    """Return the newest launch of each study and version of its settings, oldest first.
+    """Return the newest launch of every version of each study's settings, oldest first.
 
     Args:
         store: The store.
@@ -196,7 +196,7 @@ def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:
 
 
 def settings_of(study: Study) -> dict[str, dict[str, Any]]:
-    """Return the configuration of each arm of the study file by dotted path.
+    """Return the configuration of each arm in a study file, as values by dotted path.
 
     The digests of the plugins that an arm uses are included; the seed is not.
     """

@@ -1,4 +1,4 @@
-"""Passing stages: stages that a run stores only to resume from, and deletes after newer ones."""
+"""Passing stages: stages that a run stores only to resume from; deleted once newer ones exist."""
 
 from collections.abc import Iterable
 
@@ -11,17 +11,17 @@ OWNER = "resumes"
 
 
 def let_results_stay(finished: Iterable[Run], store: Store) -> bool:
-    """Make the last stages of finished runs permanent, so that no longer run deletes them.
+    """Make the last stages of finished runs permanent, so that other runs do not delete them.
 
-    A longer run that passes such a stage may have stored it only to resume from, and would delete
-    it after newer ones.
+    For example, a run of 20 epochs passes the last stage of a run of 10. It may have stored this
+    stage only to resume from, and would then delete it after storing newer ones.
 
     Args:
         finished: Runs whose last stage is stored.
         store: The store.
 
     Returns:
-        True if a longer run had stored one of the stages. The caller should then read the store
+        True if such a longer run had stored one of them. The caller should then read the store
             again, because that run may have deleted one in the meantime.
     """
     with_state = store.states.keys()

@@ -53,7 +53,7 @@ class RunResult:
 
     @property
     def facts(self) -> Facts:
-        """Duration and storage time of each stored epoch, in order."""
+        """Duration of each stored epoch, and the time at which it was stored, in order."""
         return _NO_FACTS if self.stage is None else self.stage.facts
 
     @property
@@ -67,7 +67,7 @@ class RunResult:
 
     @property
     def attempts(self) -> int:
-        """Number of tries that are known; a try that stored nothing may not be counted."""
+        """Known number of tries of this run; a try that stored nothing may not be counted."""
         if self.outcome == "complete" and self.stage is not None:
             return last_try(self.stage)
         begun = 0 if self.stage is None else last_try(self.stage, self.run.key)

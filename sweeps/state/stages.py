@@ -36,7 +36,7 @@ class Need:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlannedRun:
-    """A run to train, with the state that it starts from."""
+    """A run to train, with the stored state that it starts from, if any."""
 
     run: Run
     start: int
@@ -73,13 +73,13 @@ class Plan:
 
     @property
     def epochs_naive(self) -> int:
-        """Number of epochs to train if nothing were stored and no epochs were shared."""
+        """Number of epochs to train in this plan if none were stored and none were shared."""
         runs = [*self.finished, *(planned.run for planned in self.pending)]
         return sum(run.config.epochs for run in runs)
 
     @property
     def epochs_planned(self) -> int:
-        """Number of epochs to train: stored ones are left out, shared ones count once."""
+        """Number of epochs this plan trains: stored ones are left out, shared ones count once."""
         return sum(planned.epochs_to_train for planned in self.pending)
 
 
@@ -263,9 +263,10 @@ def _depth(keys: tuple[str, ...], known: Collection[str]) -> int:
 
 
 def spare_bytes(runs: int) -> int:
-    """Return the size in bytes up to which final states are kept although no run needs them yet.
+    """Return the size in bytes up to which a final state is kept although no run needs it yet.
 
     Args:
-        runs: Number of runs of the study; the states of all of them together take at most 1 GB.
+        runs: Number of runs of the study. A state takes at most 1 MB, and those of all runs
+            together at most 1 GB.
     """
     return min(10**6, 10**9 // max(1, runs))

@@ -78,7 +78,7 @@ class Statement:
 
 
 def statement_key(study: Study, claim: Claim) -> str:
-    """Return a hash that identifies a claim by its metric, read-out, allowed values and arms.
+    """Return a hash that identifies a claim by its metric, read-out, arms and the values it allows.
 
     The run keys stand for the arms, so another name of an arm or another sentence does not change
     the hash.

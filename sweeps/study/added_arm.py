@@ -1,4 +1,4 @@
-"""AddedArm: an arm that a search adds to its study; the names of such arms."""
+"""AddedArm: an arm that a search adds to its study (a point, or a confirmation), and its name."""
 
 import re
 from collections.abc import Collection
@@ -18,15 +18,15 @@ class AddedArm:
 
     @property
     def is_point(self) -> bool:
-        """True for a point of the search, False for an arm of the confirmation."""
+        """True if the arm is a point of the search, False if it is an arm of its confirmation."""
         return self.confirms is None
 
 
 def name_of_point(number: int) -> str:
     """Return the arm name of a point, such as `point 3`.
 
-    No arm of a study file has such a name. Only names of grid points contain a space there, and
-    those also contain `=`.
+    No arm of a study file has such a name: in a study file only names of grid points contain a
+    space, and those also contain `=`.
     """
     return f"point {number}"
 

@@ -21,7 +21,7 @@ Hours = Annotated[float, Range(0, math.inf, "(]")]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Budget(Checked):
-    """A limit after which a search proposes no more points and a grid starts no more seeds."""
+    """Limits, such as hours, after which a search proposes no points and a grid starts no seeds."""
 
     hours: Hours | None = None
     """Hours in which at least one run was training, over all launches; for a search, wall-clock
@@ -33,11 +33,11 @@ class Budget(Checked):
 
     @property
     def limits(self) -> dict[str, float]:
-        """Each limit that is set, by its name: `hours`, `gpu_hours` or `runs`."""
+        """The limits of this budget that are set, by name: `hours`, `gpu_hours`, `runs`."""
         return {name: limit for name in UNITS if (limit := getattr(self, name)) is not None}
 
     def exceeded(self, hours: float, gpu_hours: float, runs: int = 0) -> str | None:
-        """Return a phrase such as `used up its budget of 2 hours`; None if no limit is reached.
+        """Return a phrase such as `used up its budget of 2 hours`; None if nothing is used up.
 
         Args:
             hours: Hours spent so far.
@@ -51,7 +51,7 @@ class Budget(Checked):
         return None
 
     def hours_left(self, hours: float, gpu_hours: float, gpus: float) -> float | None:
-        """Return the hours until the limit on hours or GPU-hours is reached; None if none applies.
+        """Return the hours until the budget of hours or GPU-hours is used up; None without either.
 
         Args:
             hours: Hours spent so far.
@@ -69,7 +69,7 @@ UNITS = {"hours": "hours", "gpu_hours": "GPU-hours", "runs": "runs"}
 
 
 class Spending:
-    """Sum of the training time of stored epochs; an epoch that several runs share counts once."""
+    """Sums up the training time of stored epochs; an epoch that several runs share counts once."""
 
     def __init__(self) -> None:
         """Start at zero."""
@@ -79,10 +79,10 @@ class Spending:
         self._epochs: set[EpochFacts] = set()
 
     def add(self, stages: Iterable[Stage | None]) -> None:
-        """Add the training time of stages, without epochs that were added before.
+        """Add the training time of stages to the sum, without epochs that were added before.
 
         Args:
-            stages: The stages; None is skipped.
+            stages: The stages (stored first epochs of runs); None is skipped.
         """
         for stage in stages:
             if stage is None:

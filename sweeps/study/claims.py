@@ -47,7 +47,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatedComparison(Checked):
-    """Comparison of a metric between two arms, two differences of arms, or an arm and a number.
+    """Comparison that a claim states: of two arms, two differences of arms, or arm and number.
 
     Runs with the same seed are paired.
     """
@@ -78,11 +78,11 @@ class StatedComparison(Checked):
     """Number of networks in an ensemble, each trained at another seed; None without `together`."""
 
     def check(self) -> None:
-        """Check the relation and its sides.
+        """Check that a claim's comparison is complete and its keys fit together.
 
         Raises:
-            RuleError: If not exactly one relation is given, its sides or margin do not fit it, or
-                both sides are the same.
+            RuleError: If not exactly one relation (`less`, `within`, ...) is given, its two sides
+                or its margin do not fit it, or both sides are the same.
         """
         every = get_args(Relation)
         names = self._relations()
@@ -117,27 +117,27 @@ class StatedComparison(Checked):
 
     @property
     def relation(self) -> Relation:
-        """The one field among `less`, `greater`, `at_least`, `at_most` and `within` that is set."""
+        """Relation that the claim states: `less`, `greater`, `at_least`, `at_most` or `within`."""
         return self._relations()[0]
 
     @property
     def left(self) -> Side:
-        """The first side: an arm, or a difference of two arms."""
+        """The first side of a claim's comparison: an arm, or a difference of two arms."""
         return self._sides()[0]
 
     @property
     def right(self) -> Side:
-        """The second side: an arm, a difference of two arms, or a number in the metric's unit."""
+        """The second side of a claim's comparison: arm, difference of two arms, or number."""
         return self._sides()[1]
 
     @property
     def times(self) -> float:
-        """Number by which the second side is multiplied; 1 if `factor` is not given."""
+        """Number by which the second side of a claim's comparison is multiplied; 1 if not given."""
         return 1.0 if self.factor is None else self.factor
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """Every arm of the comparison, each once."""
+        """Every arm that a claim compares, each once."""
         named: list[str] = []
         for side in self._sides():
             named += _arms_of(side)
@@ -145,7 +145,7 @@ class StatedComparison(Checked):
 
     @property
     def terms(self) -> Mapping[str, float]:
-        """Factor of each arm in the compared difference: left side minus right side.
+        """Factor of each arm in a claim's difference: left side minus right side.
 
         For `less: [A, B]` the factors are 1 for A and -1 for B. Arms that cancel are left out. A
         number on the right side is not subtracted; it shifts `allowed` instead.
@@ -158,19 +158,26 @@ class StatedComparison(Checked):
 
     @property
     def number(self) -> float | None:
-        """The right side of the comparison if it is a number, otherwise None."""
+        """The right side of a claim's comparison if it is a number, otherwise None."""
         return float(self.right) if isinstance(self.right, float | int) else None
 
     @property
     def allowed(self) -> tuple[float, float]:
-        """Smallest and largest compared difference (`terms`) for which the claim is true."""
+        """Smallest and largest value of a claim for which it is true.
+
+        The value is left minus right side; if the right side is a number, it is the left side
+        alone.
+        """
         middle, margin = self.number or 0.0, self.margin or 0.0
         low = -math.inf if self.relation in ("less", "at_most") else middle - margin
         high = math.inf if self.relation in ("greater", "at_least") else middle + margin
         return low, high
 
     def judge(self, low: float, high: float) -> Decision:
-        """Return the verdict, given a confidence interval of the compared difference (`terms`).
+        """Return a claim's verdict, given a confidence interval of its value.
+
+        The value is left minus right side; if the right side is a number, it is the left side
+        alone.
 
         Args:
             low: Lower end of the interval.
@@ -186,10 +193,11 @@ class StatedComparison(Checked):
         return "fails" if high < least or low > most else "undecided"
 
     def merged(self, same: Mapping[str, str]) -> Mapping[str, float]:
-        """Return the factor of each arm in the claim, with arms that compute the same merged.
+        """Return each arm's factor in a claim's difference; arms with equal results become one.
 
         Args:
-            same: Name of the arm that replaces an arm, by name of the replaced arm.
+            same: For each arm, the name of the arm that stands for it, because both compute the
+                same results. Their factors are added; an arm whose factor becomes 0 is left out.
         """
         found: dict[str, float] = {}
         for arm, factor in self.terms.items():
@@ -199,14 +207,16 @@ class StatedComparison(Checked):
     def settled(
         self, least: float, most: float, terms: Mapping[str, float] | None = None
     ) -> Decision | None:
-        """Return the verdict if the bounds of the metric decide it without any run, else None.
+        """Return a claim's verdict if the metric's range decides it without any run, else None.
 
-        `undecided` means that no confidence interval within the bounds can support the claim.
+        For example, an error in [0, 1] is always less than 2. `undecided` means that no confidence
+        interval within the metric's range can support the claim.
 
         Args:
             least: Smallest possible value of the metric.
             most: Largest possible value of the metric.
-            terms: Factor of each arm after `merged`; None for `terms` of the comparison.
+            terms: Factor of each arm in the difference, after arms with equal results were merged
+                (`merged`); None if there are no such arms.
         """
         factors = (self.terms if terms is None else terms).values()
         ends = [sorted((factor * least, factor * most)) for factor in factors]

@@ -1,4 +1,4 @@
-"""Read-outs: rules that compute one number from the epochs of a run."""
+"""Read-outs: rules that compute one number of a run, such as its error, from its epochs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,12 @@ class Last:
         return records[-1].metrics.get(metric)
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest possible read-out of a metric that has the given bounds."""
+        """Return the lowest and highest value that this read-out can have, for a metric's range.
+
+        Args:
+            least: Smallest possible value of the metric.
+            most: Largest possible value of the metric.
+        """
         return least, most
 
     def __str__(self) -> str:
@@ -48,7 +53,12 @@ class MeanOfLast(Checked):
         return fmean(last) if len(last) == self.evaluations else None
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest possible read-out of a metric that has the given bounds."""
+        """Return the lowest and highest value that this read-out can have, for a metric's range.
+
+        Args:
+            least: Smallest possible value of the metric.
+            most: Largest possible value of the metric.
+        """
         return least, most
 
     def __str__(self) -> str:
@@ -68,7 +78,12 @@ class Averaged:
         return records[-1].metrics.get(f"{metric}_averaged")
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest possible read-out of a metric that has the given bounds."""
+        """Return the lowest and highest value that this read-out can have, for a metric's range.
+
+        Args:
+            least: Smallest possible value of the metric.
+            most: Largest possible value of the metric.
+        """
         return least, most
 
     def __str__(self) -> str:
@@ -82,7 +97,7 @@ VALIDATION = "val/error"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BestValidation:
-    """Read-out: the metric at the epoch with the lowest validation error, the first if equal.
+    """Read-out: the metric at the epoch with the lowest validation error, the first such epoch.
 
     The run is still trained to its last epoch. Metrics of the validation images cannot be
     read at this epoch: it was selected by them, so they would be too optimistic.
@@ -99,7 +114,12 @@ class BestValidation:
         return _read_at_best(records, metric, len(records))
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest possible read-out of a metric that has the given bounds."""
+        """Return the lowest and highest value that this read-out can have, for a metric's range.
+
+        Args:
+            least: Smallest possible value of the metric.
+            most: Largest possible value of the metric.
+        """
         return least, most
 
     def __str__(self) -> str:
@@ -132,7 +152,12 @@ class EarlyStopping(Checked):
         return _read_at_best(records, metric, self.patience)
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest possible read-out of a metric that has the given bounds."""
+        """Return the lowest and highest value that this read-out can have, for a metric's range.
+
+        Args:
+            least: Smallest possible value of the metric.
+            most: Largest possible value of the metric.
+        """
         return least, most
 
     def __str__(self) -> str:
@@ -159,7 +184,7 @@ def _read_at_best(records: Sequence[EpochRecord], metric: str, patience: int) ->
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rise:
-    """Read-out: the last minus the lowest value of a run, the cost of training for too long.
+    """Read-out: a metric's last minus its lowest value in a run, the cost of training too long.
 
     It is never negative. As it uses every evaluation, it is a read-out for claims, not for arms.
     """
@@ -168,7 +193,7 @@ class Rise:
     evaluations: ClassVar = 2
 
     def of(self, records: Sequence[EpochRecord], metric: str) -> float | None:
-        """Return how far a metric is above its lowest value at the last epoch of a finished run.
+        """Return a metric's value at the last epoch minus its lowest value, in a finished run.
 
         The result is None if the last epoch did not measure the metric.
         """
@@ -176,7 +201,12 @@ class Rise:
         return measured[-1] - min(measured) if metric in records[-1].metrics else None
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest possible read-out of a metric that has the given bounds."""
+        """Return the lowest and highest value that this read-out can have, for a metric's range.
+
+        Args:
+            least: Smallest possible value of the metric.
+            most: Largest possible value of the metric.
+        """
         return 0.0, most - least
 
     def __str__(self) -> str:
@@ -207,7 +237,12 @@ class Peak:
         return max(value - max(first, last) for value, first, last in lows)
 
     def bounds(self, least: float, most: float) -> tuple[float, float]:
-        """Return the lowest and highest possible read-out of a metric that has the given bounds."""
+        """Return the lowest and highest value that this read-out can have, for a metric's range.
+
+        Args:
+            least: Smallest possible value of the metric.
+            most: Largest possible value of the metric.
+        """
         return 0.0, most - least
 
     def __str__(self) -> str:

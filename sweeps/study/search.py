@@ -36,7 +36,7 @@ SeedList = Annotated[tuple[Seed, ...], Distinct(may_be_empty=False)]
 
 
 class SearchError(Exception):
-    """The search cannot be opened or continued; the message is one line for the user."""
+    """A search cannot be opened or continued; the message is one line for the user."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,7 +66,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pruning(Checked):
-    """Numbers of seeds at which a point is compared with the best one, and may be pruned."""
+    """Numbers of seeds after which a point that is clearly worse than the best gets no more."""
 
     after: Annotated[int, Range(2)]
     """Number of seeds of a point before its first comparison."""
@@ -77,7 +77,7 @@ class Pruning(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Patience(Checked):
-    """Rule that ends a search early if its last points bring no gain."""
+    """Rule that ends a search if its last points improve by less than the noise between seeds."""
 
     after: Annotated[int, Range(2)]
     """Number of points in a row without a gain, after which the search ends."""
@@ -121,10 +121,10 @@ class SearchStrategy(Checked):
     """Final test with new seeds. None for no test."""
 
     def check(self) -> None:
-        """Check the rules that involve several fields.
+        """Check that the settings of a search fit together.
 
         Raises:
-            RuleError: If fields contradict each other.
+            RuleError: If settings contradict each other.
         """
         points, is_grid = self.points, self.sampler == "grid"
         several = len(self.objectives) > 1
@@ -159,16 +159,16 @@ class SearchStrategy(Checked):
 
     @property
     def objectives(self) -> tuple[str, ...]:
-        """The metrics that the search minimises."""
+        """The metrics that the search minimises, as means over seeds."""
         return (self.objective,) if isinstance(self.objective, str) else tuple(self.objective)
 
     @property
     def prune_after(self) -> int | None:
-        """Number of seeds before the first comparison for pruning; None: points are not pruned."""
+        """Number of seeds of a point before it may be pruned; None if points are not pruned."""
         return None if self.prune is None else self.prune.after
 
     def prune_looks(self, seeds: int) -> tuple[int, ...]:
-        """Return the numbers of seeds at which a point may be pruned; empty if never.
+        """Return after how many of its seeds a point may be pruned (get no more); empty if never.
 
         Args:
             seeds: Number of seeds of a complete point.
@@ -180,12 +180,12 @@ class SearchStrategy(Checked):
 
     @property
     def stop_after(self) -> int | None:
-        """Number of points in a row without a gain that end the search; None for no such rule."""
+        """Number of points that end the search if they bring no gain; None without such a rule."""
         return None if self.stop is None else self.stop.after
 
     @property
     def confirm_seeds(self) -> tuple[int, ...]:
-        """Seeds of the confirmation, in which the best point is trained again.
+        """Seeds at which the search's best point is trained again, to confirm its result.
 
         Empty if nothing is confirmed; the test data then stay unused.
         """
@@ -205,7 +205,7 @@ class Search:
 
     @property
     def budget(self) -> Budget:
-        """Limit after which no more points are proposed; an empty budget if none is set."""
+        """Limits after which the search proposes no more points; an empty budget if none is set."""
         return self.strategy.budget or Budget()
 
     def config_of(self, values: Mapping[str, Any]) -> Config:
@@ -215,7 +215,7 @@ class Search:
     def without_effect(self, values: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the dotted paths of those parameters of a point that do not affect its results.
 
-        For example, a switch at the last epoch never takes effect.
+        For example, a second law has no effect if the switch epoch equals the number of epochs.
 
         Args:
             values: Values of a point.
@@ -327,5 +327,5 @@ class SearchHistory:
     with fewer than two complete points."""
 
     def asks(self, search: Search) -> bool:
-        """Return True if more points will be proposed."""
+        """Return True if a search will propose more points."""
         return len(self.points) < search.points and self.ended is None

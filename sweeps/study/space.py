@@ -36,10 +36,10 @@ class Real(Checked):
     """Number of evenly spaced values in a grid, both bounds included; None outside grids."""
 
     def check(self) -> None:
-        """Check the bounds.
+        """Check the lower and upper end of the values that a search may try.
 
         Raises:
-            RuleError: If the bounds are out of order, or the logarithm of one does not exist.
+            RuleError: If the ends are out of order, or are not positive on a logarithmic scale.
         """
         require(
             not self.is_log or self.low > 0,
@@ -50,7 +50,7 @@ class Real(Checked):
         require(self.low < self.high, "low < high", self, "low", "high")
 
     def values(self) -> tuple[float, ...] | None:
-        """Return the grid values in ascending order; None without a grid."""
+        """Return the values that a grid search tries, ascending; None outside grid searches."""
         if self.num_values is None:
             return None
         low, high = (math.log(self.low), math.log(self.high)) if self.is_log else self.bounds
@@ -59,7 +59,7 @@ class Real(Checked):
         return (self.low, *inner, self.high)
 
     def holds(self, value: Any) -> bool:
-        """Return True if the distribution contains a value."""
+        """Return True if a search may try a given value: it is a number of this distribution."""
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not self.low <= value <= self.high:
             return False
@@ -67,12 +67,12 @@ class Real(Checked):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The lowest and the highest number that a search may try."""
+        """The lowest and the highest number that a search may try for this parameter."""
         return self.low, self.high
 
     @property
     def extremes(self) -> tuple[float, ...]:
-        """The smallest and the largest value of the distribution."""
+        """The smallest and the largest value that a search may try."""
         return self.bounds
 
 
@@ -85,10 +85,10 @@ class Integer(Checked):
     step: Count = 1
 
     def check(self) -> None:
-        """Check bounds and step.
+        """Check lower end, upper end and step of the integers that a search may try.
 
         Raises:
-            RuleError: If the bounds are out of order or too large, or their difference is not a
+            RuleError: If the ends are out of order or too large, or their difference is not a
                 multiple of the step.
         """
         fits = max(abs(self.low), abs(self.high)) <= MAX_INTEGER
@@ -98,17 +98,17 @@ class Integer(Checked):
         require(fits, "step must divide high - low", self, "low", "high", "step")
 
     def values(self) -> Sequence[int]:
-        """Return all values in ascending order, as a range."""
+        """Return all integers that a search may try, in ascending order, as a range."""
         return range(self.low, self.high + 1, self.step)
 
     def holds(self, value: Any) -> bool:
-        """Return True if the distribution contains a value."""
+        """Return True if a search may try a given value: it is an integer of this distribution."""
         is_whole = isinstance(value, int) and not isinstance(value, bool)
         return is_whole and value in self.values()
 
     @property
     def extremes(self) -> tuple[int, ...]:
-        """The smallest and the largest value of the distribution."""
+        """The smallest and the largest value that a search may try."""
         return self.low, self.high
 
 
@@ -120,7 +120,7 @@ class Categorical(Checked):
     """Distinct values, at least one."""
 
     def check(self) -> None:
-        """Check the choices.
+        """Check the choices among which a search may select.
 
         Raises:
             RuleError: If there is no choice, or one appears twice.
@@ -129,16 +129,16 @@ class Categorical(Checked):
         require(fits, "choices must have at least one value, and none twice", self, "choices")
 
     def values(self) -> tuple[str | int | float | bool | None, ...]:
-        """Return all values in the order of the study file."""
+        """Return all values that a search may try, in the order of the study file."""
         return self.choices
 
     def holds(self, value: Any) -> bool:
-        """Return True if the distribution contains a value; 1, 1.0 and True are different."""
+        """Return True if a given value is among the choices; 1, 1.0 and True are different."""
         return any(value == choice and type(value) is type(choice) for choice in self.choices)
 
     @property
     def extremes(self) -> tuple[str | int | float | bool | None, ...]:
-        """All choices, because they have no order and so no smallest and largest one."""
+        """All values that a search may try, because they have no order and so no extremes."""
         return self.choices
 
 
@@ -157,7 +157,7 @@ class Parameter:
     """Conditions: the values of earlier parameters, by path, for which this parameter exists."""
 
     def exists(self, values: Mapping[str, Any]) -> bool:
-        """Return True if a point with the given values of earlier parameters has this parameter.
+        """Return True if this parameter exists at a point, given the values of earlier parameters.
 
         For example, an alpha exists only if the law is a Beta distribution.
         """
@@ -165,7 +165,7 @@ class Parameter:
 
 
 class Draw(Protocol):
-    """Function that returns a value of a search parameter, for the point that is being drawn."""
+    """Function that returns a value of a search parameter, for the point that is being sampled."""
 
     def __call__(self, parameter: Parameter) -> Any:
         """Return a value from the distribution of the parameter."""
@@ -178,10 +178,11 @@ class Space:
     parameters: tuple[Parameter, ...]
 
     def draw(self, draw: Draw) -> dict[str, Any]:
-        """Return the values of one point; a parameter is drawn after those that it depends on.
+        """Return a point: ask for the value of each parameter, after those that it depends on.
 
         Args:
-            draw: Called for each parameter that exists; returns its value.
+            draw: Function that returns a value for a parameter, for example at random; called for
+                each parameter that exists at the point.
         """
         values: dict[str, Any] = {}
         for parameter in self.parameters:
@@ -209,17 +210,17 @@ class Space:
 
     @property
     def is_countable(self) -> bool:
-        """True if the points can be enumerated; real numbers need grid values for that."""
+        """True if all points of this space can be listed: no real numbers, or a grid search."""
         return all(parameter.distribution.values() is not None for parameter in self.parameters)
 
     def size(self) -> int | None:
-        """Return the number of points, counted up to `MAX_GRID` + 1; None if not countable."""
+        """Return the number of points in this space, at most `MAX_GRID` + 1; None if infinite."""
         if not self.is_countable:
             return None
         return sum(1 for _ in itertools.islice(self.grid(), MAX_GRID + 1))
 
     def grid(self) -> Iterator[dict[str, Any]]:
-        """Yield every point of a countable space, the last parameter varying fastest."""
+        """Yield every point of a space that can be listed, the last parameter varying fastest."""
 
         def extend(values: dict[str, Any], rest: tuple[Parameter, ...]) -> Iterator[dict[str, Any]]:
             if not rest:

@@ -1,4 +1,4 @@
-"""Study: arms compared with the same seeds, as a plain value. Uses neither YAML nor Ray."""
+"""Study: arms that are compared at the same seeds, as a plain value without YAML or Ray."""
 
 import hashlib
 import json
@@ -35,7 +35,7 @@ class Run:
 
     @cached_property
     def key(self) -> str:
-        """Key of the run (`mixup_core.keys.run_key`)."""
+        """Key of the run: a hash of everything that decides its numbers."""
         return run_key(self.config)
 
 
@@ -129,7 +129,7 @@ class Study:
         return self.problem.presentation.tags(self.arms[arm])
 
     def remarks(self) -> tuple[str, ...]:
-        """Return remarks on the data of the runs, for plans and captions, each once.
+        """Return remarks on the data of the study's runs, for plans and captions, each once.
 
         A remark that does not hold for every arm names its arms.
         """
@@ -190,7 +190,7 @@ class Study:
         return {**self.outside, **self.arms}
 
     def teachers(self) -> frozenset[str]:
-        """Return the final stage keys of all teachers, also for points not proposed yet."""
+        """Return the last stage key of each teacher in a study, also of points still to propose."""
         taught = {stage_keys(run.teacher)[-1] for run in self.runs() if run.teacher}
         teaching = self.problem.teaching
         if teaching is not None and self.search is not None:
@@ -208,11 +208,11 @@ class Study:
 
     @property
     def fixed(self) -> tuple[str, ...]:
-        """The arms in the study file; other arms were added during the study."""
+        """The study's arms that are in its file; other arms were added by a search."""
         return tuple(arm for arm in self.arms if arm not in self.added)
 
     def keys_at(self, seed: int) -> Mapping[str, str]:
-        """Return the run key of each arm at a seed; the seed need not belong to the study."""
+        """Return the run key of each arm at a seed; any seed may be given, used or not."""
         runs = replace(self, seeds=(seed,), added={}).runs()
         return {run.arm: run.key for run in runs}
 
@@ -288,7 +288,7 @@ class Study:
         return replace(self, arms=arms, added=added)
 
     def confirmation(self) -> "Study | None":
-        """Return the confirmation as a study of its own, with the original names of the arms.
+        """Return a study's confirmation as a study of its own, with the original names of the arms.
 
         None if the study has none, or has not reached it yet.
         """

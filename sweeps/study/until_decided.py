@@ -43,7 +43,7 @@ class UntilDecided(Checked):
     the claim gets no more seeds. 0 turns this rule off."""
 
     def check(self) -> None:
-        """Check that the looks fit between the smallest and the largest number of seeds.
+        """Check that planned looks go up from the smallest to the largest number of seeds.
 
         Raises:
             RuleError: If they do not fit.
@@ -61,18 +61,18 @@ class UntilDecided(Checked):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The number of seeds at each look, increasing; looks with equal numbers are merged."""
+        """Number of seeds at each planned look, increasing; looks with equal numbers are merged."""
         if isinstance(self.looks, tuple):
             return self.looks
         return _spread(self.at_least, self.at_most, self.looks)
 
     @property
     def plan(self) -> str:
-        """Text of the settings that decide when claims are tested, and at which error levels."""
+        """The settings that decide when claims are tested, and at which error levels, as text."""
         return f"{list(self.sizes)} spending {self.spending:g} futility {self.futility:g}"
 
     def seeds(self) -> Sequence[int]:
-        """Return every seed that an arm may get."""
+        """Return every seed that an arm may get, up to the last planned look."""
         return range(self.at_most)
 
 

@@ -48,7 +48,7 @@ def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
 
 
 class NotMlflowError(Exception):
-    """The server at the tracking address answers, but is not an MLflow server."""
+    """The server at the address of `--tracking-uri` answers, but is not an MLflow server."""
 
 
 def is_refusal(error: Exception) -> bool:
@@ -68,12 +68,12 @@ def is_refusal(error: Exception) -> bool:
 
 
 def require_name(found: str, wanted: str) -> None:
-    """Check that the server is MLflow: its answer must have the name that was asked for.
+    """Check that a server is MLflow: its answer must contain the name that was asked for.
 
     Other web servers may answer any request with status 200.
 
     Args:
-        found: Name or id in the answer.
+        found: Name or id in the server's answer.
         wanted: Name or id that MLflow would return.
 
     Raises:

@@ -60,8 +60,8 @@ def require_artifacts(location: str | None) -> None:
 def blank_of(version: str) -> Path:
     """Return the path, without a hash, of the blank MLflow database that is copied into new homes.
 
-    The name of the real file also contains the sha256 of its content, so that damaged files and
-    files of other programs are recognised and not used.
+    The file's real name also contains the sha256 of its content. A file whose content does not fit
+    its name, because it is damaged or of another program, is not used.
     """
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache).absolute() / "mixsweep" / f"mlflow-{version}.db"

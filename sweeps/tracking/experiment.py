@@ -44,9 +44,9 @@ that the run must be created again."""
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Experiment:
-    """The runs of one study in MLflow. Each method raises `MlflowException` if MLflow fails.
+    """Reads and writes the runs of one study in MLflow; raises `MlflowException` if MLflow fails.
 
-    After a failure it is unknown which data MLflow has stored: open the experiment again.
+    After such an error it is unknown which data MLflow has stored: open the experiment again.
     """
 
     client: "MlflowClient"
@@ -64,7 +64,7 @@ class Experiment:
 
     @classmethod
     def find(cls, uri: str, name: str, owner: str | None = HOME) -> "Experiment | None":
-        """Return an existing experiment with its runs; None if MLflow has none of this name.
+        """Return an existing MLflow experiment with its runs; None if MLflow has none of this name.
 
         Args:
             uri: The tracking address.
@@ -103,7 +103,7 @@ class Experiment:
     def open(
         cls, uri: str, name: str, *, artifact_location: str | None, owner: str = HOME
     ) -> "Experiment":
-        """Return an experiment for writing; create the experiment and its database if needed.
+        """Return an MLflow experiment for writing; create it and its database if they are missing.
 
         Args:
             uri: The tracking address.
@@ -129,14 +129,14 @@ class Experiment:
         return opened
 
     def tag(self, tags: Mapping[str, str]) -> None:
-        """Set tags of the experiment in MLflow; tags with an unchanged value are not sent."""
+        """Set tags of the study's experiment in MLflow; tags with unchanged values are not sent."""
         for name, value in tags.items():
             if self.tags.get(name) != value:
                 self.client.set_experiment_tag(self.experiment_id, name, value)
                 self.tags[name] = value
 
     def bring(self, wanted: Wanted, missing: Missing | None = None) -> LoggedRun:
-        """Find or create a run in MLflow, update it to match `wanted`, and return it.
+        """Find or create a run in MLflow, give it the wanted tags, params and values; return it.
 
         MLflow's metrics cannot be changed, so a run with wrong values is created again. The old one
         is moved to MLflow's trash, unless it may belong to another store.
@@ -170,7 +170,7 @@ class Experiment:
         return entry
 
     def rename(self, entry: LoggedRun, name: tuple[str, ...]) -> None:
-        """Change the tags that name a run in MLflow, such as its arm.
+        """Give a run in MLflow another name: change the tags that name it, such as its arm.
 
         The level of the run (study, arm or seed) stays.
         """
@@ -215,7 +215,7 @@ class Experiment:
     ) -> None:
         """Send metric values, changed tags and missing params of a run to MLflow, in one call.
 
-        Nothing is sent if MLflow has everything already.
+        If MLflow has all of them already, no call is made.
 
         Args:
             entry: The run.
@@ -319,7 +319,7 @@ class Experiment:
         return model_id
 
     def attach(self, entry: LoggedRun, folder: Path) -> None:
-        """Upload every file of a folder as an artifact of a run."""
+        """Upload every file of a folder to MLflow, as an artifact of a run."""
         self.client.log_artifacts(entry.run_id, str(folder))
 
 

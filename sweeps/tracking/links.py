@@ -35,7 +35,7 @@ _LETTER = 7
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Links:
-    """Links to the pages of a study in MLflow."""
+    """Links to the pages of a study in MLflow, which commands print and reports show."""
 
     arms: str
     """Link to the table of arms, sorted by their means of the headline metric."""
@@ -96,7 +96,7 @@ def view_tags(
         metric: The metric by which arms are sorted.
         is_lower_better: If True, the lowest value comes first.
         metrics: Metrics of the arms. Charts of the means are shown, others are hidden.
-        results: Tags of arms that have results as text; the tag of `metric` comes first.
+        results: Names of the arms' tags that have results as text; that for `metric` comes first.
         params: Dotted paths of the settings in which the arms differ; each becomes a column.
     """
     columns = {

@@ -1,4 +1,4 @@
-"""Logged names: the names and params that the arms and runs of a study have in MLflow."""
+"""Logged names: names and params under which a study's arms and runs are stored in MLflow."""
 
 from collections.abc import Mapping
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Logged run: the state that one run should have in MLflow, its present state, and its tags."""
+"""Logged run: the name, tags and params that a run should have in MLflow, and those it has."""
 
 import re
 from collections.abc import Mapping
@@ -91,7 +91,7 @@ class Wanted:
 
 @dataclass(kw_only=True, slots=True)
 class LoggedRun:
-    """The state of one run in MLflow, cached so that only missing parts are sent."""
+    """Tags, params and values that one run has in MLflow; cached, so only missing ones are sent."""
 
     run_id: str
     status: str
@@ -105,7 +105,7 @@ class LoggedRun:
 
     @property
     def level(self) -> str:
-        """Level of the run (`sweep`: study, `config`: arm, `seed`: one seed).
+        """Level of the run in MLflow (`sweep`: study, `config`: arm, `seed`: one seed).
 
         Empty if another program created the run.
         """
@@ -120,13 +120,15 @@ class LoggedRun:
         return self.level, tuple(self.tags.get(tag, "") for tag in NAMED_BY[self.level])
 
     def is_of(self, owner: str | None) -> bool:
-        """Return True if a store, its owner, wrote the run to MLflow; for None, if any store did.
+        """Return True if the given store wrote this run to MLflow.
 
-        Runs without the owner tag were written before that tag existed, or by another program.
-        Their other tags decide: if they are tags of mixsweep, the run may belong to any owner.
+        A tag of the run names the store that wrote it, its owner. Runs without this tag were
+        written before it existed, or by another program: True for them if their other tags are
+        those of mixsweep.
 
         Args:
-            owner: Id of the store, or `HOME` if MLflow's database belongs to a single home.
+            owner: Id of the store, or `HOME` if MLflow's database belongs to a single home; None
+                for any store.
         """
         if OWNER_TAG in self.tags:
             return owner in {None, self.tags[OWNER_TAG]}
@@ -134,7 +136,7 @@ class LoggedRun:
 
     @property
     def is_whole(self) -> bool:
-        """True if the run still has all tags that describe it; otherwise it is written again."""
+        """True if a run in MLflow has all tags that describe it; otherwise it is written again."""
         match self.level:
             case "seed":
                 numbers = [self.tags.get(name, "") for name in ("seed", "position")]
@@ -150,12 +152,12 @@ class LoggedRun:
 
     @property
     def first_step(self) -> int:
-        """The step of a run's first epoch in MLflow: 1, or 0 in older runs (see `STEP_TAG`)."""
+        """The step that a run's first epoch has in MLflow: 1, or 0 in runs of older versions."""
         return 0 if self.level == "seed" and STEP_TAG not in self.tags else 1
 
 
 def logged_run(run: "MlflowRun") -> LoggedRun:
-    """Return the state of a run in MLflow, from MLflow's answer; metric values are read later."""
+    """Return what MLflow has of a run, from MLflow's answer; metric values are read later."""
     metric_names = tuple(run.data.metrics)
     return LoggedRun(
         run_id=run.info.run_id,

@@ -6,14 +6,14 @@ from sweeps.tracking.progress import Row
 
 
 def missing_rows(rows: Sequence[Row], is_live: bool, known: Sequence[Row]) -> list[Row] | None:
-    """Return the rows (metric values) that MLflow lacks of a run; None if MLflow has wrong ones.
+    """Return the rows (metric values) of a run to send to MLflow; None if MLflow has wrong ones.
 
-    A row is wrong if the store lacks it.
+    A row in MLflow is wrong if the store does not have it.
 
-    Rows that MLflow has are not returned, because sending them again would be slow. Epochs that
-    were damaged and trained again have the same values at new times, so their old rows are not in
-    the store. For a run in training, additional rows in MLflow are allowed, because the run may not
-    have reported yet the epochs that it shares with other runs.
+    Rows that MLflow has are not sent again, because this would be slow. A row includes its time: if
+    a damaged epoch is trained again, its values are the same but the old rows are wrong. For a run
+    in training, rows that the store lacks are allowed, because the run may not have reported yet
+    the epochs that it shares with other runs.
 
     Args:
         rows: Rows of the run in the store.
@@ -27,12 +27,12 @@ def missing_rows(rows: Sequence[Row], is_live: bool, known: Sequence[Row]) -> li
 
 
 def superseding_rows(rows: Sequence[Row], known: Sequence[Row]) -> list[Row] | None:
-    """Return the mean, sd and interval values of an arm that MLflow lacks, as rows.
+    """Return the rows (mean, sd and interval values) of an arm that MLflow lacks.
 
-    None if new rows cannot correct MLflow.
+    The result is None if new rows cannot correct the values that MLflow shows.
 
-    MLflow shows the latest row of each metric. If MLflow has a later row with another value than
-    the summary, the new rows do not change the shown value, and the run must be created again.
+    MLflow shows the latest row of each metric. If it already has a later row with another value,
+    new rows do not change the shown value, and the MLflow run must be created again.
 
     Args:
         rows: Rows of the summary: mean, sd and interval of each metric.

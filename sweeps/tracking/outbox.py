@@ -73,7 +73,7 @@ class Outbox(Generic[Item]):
         self._thread = threading.Thread(target=self._run, name=f"outbox {name}", daemon=True)
 
     def start(self) -> None:
-        """Start the thread that delivers the items."""
+        """Start the thread that delivers the queued items."""
         self._idle.clear()
         self._thread.start()
 
@@ -99,7 +99,7 @@ class Outbox(Generic[Item]):
             self._changed.notify()
 
     def replace(self, ranks: Mapping[Item, int]) -> None:
-        """Replace all items of the queue by new ones, which are to be delivered at once.
+        """Replace all items of the queue by new ones, which are delivered without delay.
 
         Args:
             ranks: Rank of each new item, by item; items of a lower rank are delivered first.
@@ -112,12 +112,12 @@ class Outbox(Generic[Item]):
 
     @property
     def waiting(self) -> tuple[Item, ...]:
-        """The items in the queue; an item that is being delivered is not among them."""
+        """The items that wait in the queue; an item that is being delivered is not among them."""
         with self._changed:
             return tuple(item for items in self._waiting.values() for item in items)
 
     def finish(self, timeout: float, patience: float = math.inf, stall: float = math.inf) -> bool:
-        """Wait until all items, also delayed ones, are delivered; return True if they are.
+        """Wait until all queued items, also delayed ones, are delivered; return True if they are.
 
         If the wait ends early, the thread goes on delivering until `close` is called.
 
@@ -148,7 +148,7 @@ class Outbox(Generic[Item]):
         return self._idle.is_set() and not (self._waiting or self._abandoned.is_set())
 
     def close(self, timeout: float, patience: float = math.inf) -> bool:
-        """Deliver items for a limited time, drop those that are left, and stop delivering.
+        """Deliver queued items for a limited time, drop those that are left, and stop the thread.
 
         This method does not wait for a delivery that is still in progress when the time is over.
 

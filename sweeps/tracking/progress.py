@@ -1,4 +1,4 @@
-"""Progress: the latest known state of a run, and its metric values as rows for MLflow."""
+"""Progress: epochs and outcome of a run so far, and its metric values as rows for MLflow."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -31,7 +31,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class RunProgress:
-    """The latest known state of a run, from the store or from the driver that trains it."""
+    """Epochs and outcome of a run so far, from the store or from the driver that trains it."""
 
     run: Run
     outcome: Outcome
@@ -46,7 +46,7 @@ class RunProgress:
 
     @classmethod
     def stored(cls, result: RunResult) -> "RunProgress":
-        """Return the stored progress of a run that no driver is training."""
+        """Return the progress of a run that no driver is training, from its stored result."""
         failure = result.failure
         return cls(
             run=result.run,
@@ -58,7 +58,7 @@ class RunProgress:
 
     @property
     def is_complete(self) -> bool:
-        """True if every epoch is stored."""
+        """True if every epoch of the run is stored."""
         return self.outcome == "complete"
 
     @property
@@ -67,7 +67,7 @@ class RunProgress:
         return self.outcome not in _UNENDED
 
     def trained(self, epochs: Iterable[LoggedEpoch]) -> "RunProgress":
-        """Return a copy of the progress with newly stored epochs added.
+        """Return a copy of a run's progress with newly stored epochs added.
 
         If no epoch is new, the result is this same object. Otherwise the run counts as in training,
         because only the store shows whether the run is complete.

@@ -44,10 +44,10 @@ _logger = logging.getLogger(__name__)
 
 
 class Projection:
-    """Writes one study to MLflow; a method that writes raises `MlflowException` if MLflow fails.
+    """Writes the results of one study to MLflow; writing raises `MlflowException` if MLflow fails.
 
-    Repeating a call changes nothing. Only one process at a time may write a study: its driver, or a
-    command that has the study's lease.
+    MLflow then has the same results as the store; repeating a call changes nothing. Only one
+    process at a time may write a study: its driver, or a command that has the study's lease.
     """
 
     uri: str
@@ -88,7 +88,7 @@ class Projection:
 
     @property
     def study(self) -> Study:
-        """The study that is written, with all arms that a search has added so far."""
+        """The study that is written to MLflow, with all arms that a search has added so far."""
         return self._names.study
 
     def grow(self, study: Study) -> None:
@@ -100,14 +100,14 @@ class Projection:
         self._names = LoggedNames(study)
 
     def forget(self) -> None:
-        """Discard the cached state of MLflow, so that it is read again before the next write.
+        """Discard what is cached of MLflow's content, so that it is read before the next write.
 
         Called after a write raised an error, because MLflow may have stored the data nevertheless.
         """
         self._opened = None
 
     def reconcile_run(self, progress: RunProgress) -> None:
-        """Update a run in MLflow to its latest known state; create its arm first if needed.
+        """Write what is new of a run to MLflow; first create the MLflow run of its arm if missing.
 
         A run that has not started is not created in MLflow.
 
@@ -134,9 +134,9 @@ class Projection:
     def reconcile_arm(self, arm: str, seeds: Sequence[RunProgress]) -> None:
         """Update the run of an arm in MLflow to the results of all its seeds.
 
-        Complete runs at seeds that the study no longer has are included. Metrics of an arm are
-        always over all of its seeds. Until all are complete, tags show the results so far, and
-        metrics that were computed earlier, over fewer seeds, stay.
+        Complete runs at seeds that the study no longer has are included. Mean, sd and interval are
+        written once all seeds are complete. Until then tags show the results so far, and means that
+        were written earlier, when the study had fewer seeds, stay.
 
         Args:
             arm: Name of the arm.
@@ -186,7 +186,8 @@ class Projection:
     def settle(self) -> None:
         """Set the status of each run that is still RUNNING in MLflow to KILLED.
 
-        Called as the last write of a launch.
+        It also stores the views that links to MLflow open (`view_tags`). Called as the last write
+        of a launch.
         """
         experiment = self._experiment()
         for entry in experiment.entries.values():
@@ -223,7 +224,7 @@ class Projection:
             experiment.log_model(entry, described, folder)
 
     def log_report(self, folder: Path, note: str) -> None:
-        """Upload the report to MLflow, as artifacts of the MLflow run that represents the study.
+        """Upload a study's report to MLflow, as artifacts of the MLflow run that stands for it.
 
         Args:
             folder: Folder with the report; all its files are uploaded.

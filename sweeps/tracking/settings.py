@@ -32,8 +32,8 @@ def has_settings() -> bool:
 def refused_setting() -> str | None:
     """Return the reason why MLflow rejects an environment variable; None if all are valid.
 
-    MLflow itself may read some variables only after training. Call this while no other thread
-    imports MLflow, because simultaneous imports can fail.
+    Without this check, MLflow may reject a variable only after training. Call this while no other
+    thread imports MLflow, because simultaneous imports can fail.
     """
     try:
         from mlflow import environment_variables

@@ -78,7 +78,7 @@ def headline_name(metric: str, readout: Readout) -> str:
     shows its last value. Any other read-out has a metric of its own.
 
     Args:
-        metric: The compared metric.
+        metric: The metric by which arms are compared.
         readout: The read-out of a run: the rule by which one number stands for it, such as the last
             epoch.
     """
@@ -96,7 +96,7 @@ def headline_row(
 
     Args:
         seeds: The epochs of each complete run, for at least one run.
-        metric: The compared metric.
+        metric: The metric by which arms are compared.
         readout: The read-out of a run: the rule by which one number stands for it, such as the last
             epoch.
         summarise: Function that computes the mean.
@@ -155,7 +155,7 @@ def texts(  # noqa: PLR0913  six independent inputs
 def main_metrics(
     problem: Problem, measured: Mapping[str, object] | set[str], lead: str | None = None
 ) -> tuple[str, ...]:
-    """Return the measured metrics that a report shows: headline, columns beside it, and curves.
+    """Return the measured metrics that a report shows: headline, other columns, curves.
 
     Args:
         problem: The problem of the study, which names these metrics.

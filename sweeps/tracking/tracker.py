@@ -41,7 +41,7 @@ or `load` and the name of a module."""
 
 
 class Tracker:
-    """Updates MLflow to the latest known state of a study's runs; the driver has one per study.
+    """Writes a study's new results to MLflow from a background thread; one per study and driver.
 
     A newer state of a run replaces a state that is not written yet, so a run that has ended is
     written once. If the server fails, a write is repeated until it succeeds or the tracker is
@@ -193,10 +193,10 @@ class Tracker:
         return arrived and self.refusal is None
 
     def settle(self, store: Store, timeout: float = 3.0) -> None:
-        """Stop within seconds after an interrupt, and leave no run RUNNING in MLflow.
+        """Stop writing to MLflow within seconds after an interrupt; leave no run RUNNING there.
 
-        Other queued writes are dropped; `mixsweep sync` writes them later. The interrupt may have
-        come at any time, also during `start` and `close`.
+        Queued results of other runs are dropped; `mixsweep sync` writes them later. The interrupt
+        may have come at any time, also during `start` and `close`.
 
         Args:
             store: Store of the study, from which the results of the runs in training are read.

@@ -1,4 +1,7 @@
-"""Augmentations of training images, one per file; each is registered here."""
+"""Augmentations of training images, one per file.
+
+This file registers each of them, so that study files can select it by its tag.
+"""
 
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.augmentations.crop import Crop, CropFlip

@@ -18,9 +18,9 @@ class Augmentation(Checked, ABC):
     """Base class of augmentations, which change training images batch by batch on their device.
 
     `draw` is called once per epoch and returns all random values, so that a resumed run has the
-    same bits. Both views of an image get the same change. Probes and evaluation use images without
-    augmentation. The file of an augmentation is imported whenever a study is read, so import torch
-    inside the methods.
+    same bits. If an image has two views, both get the same change. Probes and evaluation use
+    images without augmentation. The file of an augmentation is imported whenever a study is read,
+    so import torch inside the methods.
     """
 
     catalogue: ClassVar[Catalogue["Augmentation"]] = Catalogue("augmentation")
@@ -39,16 +39,17 @@ class Augmentation(Checked, ABC):
 
     @property
     def changes_images(self) -> bool:
-        """True if the class overrides `on_pixels` or `on_images`."""
+        """True if this augmentation changes images, by overriding `on_pixels` or `on_images`."""
         own, none = type(self), Augmentation
         return (own.on_pixels, own.on_images) != (none.on_pixels, none.on_images)
 
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw the random values of one epoch, (..., values per image); None: no values.
+        """Draw the random values that an augmentation uses in one epoch; None if it uses none.
 
-        Training calls this method at the start of each epoch.
+        The shape is (*shape, values per image). Training calls this method at the start of each
+        epoch.
 
         Args:
             shape: First axes of the result, (2, images): values are drawn for the images and for
@@ -62,14 +63,13 @@ class Augmentation(Checked, ABC):
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
         """Return the raw pixels of a batch after the augmentation.
 
-        The type of the result is free; the scale of brightness must be that of `pixels`.
-
+        The result may have another number type, but its brightness must have the scale of `pixels`.
         Training calls this method for each batch, before the pixels are normalised.
 
         Args:
             pixels: (batch, channels, height, width), integer; 0 is black.
-            drawn: Values of `draw`, (batch, numbers), on the device of the pixels, or on the CPU if
-                `chooses_on_host`.
+            drawn: Values that `draw` returned for these images, (batch, numbers), on the device of
+                the pixels, or on the CPU if the class sets `chooses_on_host`.
         """
         del drawn
         return pixels
@@ -81,7 +81,7 @@ class Augmentation(Checked, ABC):
 
         Args:
             images: (batch, channels, height, width), float32; may be modified. 0 is the mean pixel.
-            drawn: As for `on_pixels`.
+            drawn: Values that `draw` returned for these images, (batch, numbers); see `on_pixels`.
         """
         del drawn
         return images

@@ -20,7 +20,8 @@ ErasedArea = Annotated[float, Range(0, 1, "()")]
 class Erasing(Augmentation):
     """Random erasing: replaces a window of some images by the mean pixel, after crop and mirror.
 
-    Source: Zhong et al. 2020, arXiv:1708.04896; areas and aspect ratios of torchvision.
+    Source: Zhong et al. 2020, arXiv:1708.04896; default areas and largest aspect ratio as in
+    torchvision.
     """
 
     tag: ClassVar = "erasing"
@@ -65,7 +66,7 @@ class Erasing(Augmentation):
         return np.concatenate([moves, windows * is_erased[..., None]], axis=-1)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return the pixels after the crop and mirroring that the field `before` selects."""
+        """Return the images after what `before` selects: no change, crop, or crop and mirroring."""
         return pixels if self.before == "none" else moved(pixels, drawn[:, :3], self.border)
 
     def on_images(self, images: "Tensor", drawn: "Tensor") -> "Tensor":

@@ -39,7 +39,8 @@ def moved(pixels: "Tensor", moves: "Tensor", border: Border) -> "Tensor":
     Args:
         pixels: (batch, channels, height, width).
         moves: Values of `draw_moves`, (batch, 3), int64: first row and first column of the crop,
-            each in [0, 2 PADDING], where PADDING leaves the image in place; and 1 to mirror it.
+            each in [0, 2 PADDING]; at PADDING, the width of the border, the image stays in place.
+            Then 1 to mirror the image, or 0.
         border: Kind of padding: black, or the image reflected without repeating its edge.
     """
     import torch

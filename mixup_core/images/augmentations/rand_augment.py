@@ -75,8 +75,8 @@ class RandAugment(Augmentation):
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
         """Return the images after crop, mirroring and transformations.
 
-        The method reads no value from the device of the pixels. For rotations and shears,
-        torchvision copies a few numbers to the GPU and waits for the copy.
+        No value is read from a GPU, because each step would wait for it. Only rotations and shears
+        wait, since torchvision copies a few numbers to the GPU for them.
         """
         import torch
 
@@ -100,12 +100,12 @@ class RandAugment(Augmentation):
 def transformations(
     magnitude: int, sign: int, size: tuple[int, ...]
 ) -> "Mapping[str, Callable[[Tensor], Tensor]]":
-    """Return the transformations of RandAugment by name, such as `rotate`, without `identity`.
+    """Return the transformations of RandAugment by name, such as `rotate`; `identity` is left out.
 
     Each is a function from images to images, (batch, channels, height, width), uint8.
 
     Args:
-        magnitude: Strength of the transformations, from 0 to `GREATEST`.
+        magnitude: Strength of the transformations, from 0 (weakest) to `GREATEST`.
         sign: 1 or -1: direction of a transformation, such as a rotation to the left or right.
         size: Height and width of the images.
     """

@@ -17,9 +17,10 @@ CropArea = Annotated[float, Range(0, 1, "(]")]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RandomResizedCrop(Augmentation):
-    """Resizes a random window to the size of the image (bilinear), and mirrors it.
+    """Resizes a random window to the image's size (bilinear); by default, mirrors half the images.
 
-    Source: Szegedy et al. 2015, arXiv:1409.4842, section 6; areas and aspect ratios of torchvision.
+    Source: Szegedy et al. 2015, arXiv:1409.4842, section 6; default areas and aspect ratios
+    as in torchvision.
     """
 
     tag: ClassVar = "random-resized-crop"
@@ -44,9 +45,10 @@ class RandomResizedCrop(Augmentation):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw a window of each image, and 1 to mirror it or 0: (*shape, 5).
+        """Draw a window of each image, and whether to mirror it: (*shape, 5).
 
-        The window is first row, end row, first column and end column.
+        The values are first row, end row, first column and end column of the window, and 1 to
+        mirror it or 0.
         """
         import numpy as np
 
@@ -58,9 +60,9 @@ class RandomResizedCrop(Augmentation):
         return np.concatenate([windows, mirrored], axis=-1)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return each image's window, resized to the size of the image and mirrored, as float32.
+        """Return each image's window, resized to the size of the image, as float32.
 
-        An image is mirrored only if this was drawn.
+        Windows whose last value in `drawn` is 1 are mirrored, too.
         """
         import torch
         from torch.nn.functional import grid_sample

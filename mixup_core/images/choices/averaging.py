@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 class Ema(Checked):
     """Exponential moving average of weights and BatchNorm statistics over steps.
 
-        average <- decay * average + (1 - decay) * weights, after each step; initially the weights
+        average <- decay * average + (1 - decay) * weights, after each step
 
-    The error of the averaged weights is recorded as `test/error_averaged`; training does not depend
-    on the average.
+    After the first step, the average equals the weights. The error of the averaged weights is
+    recorded as `test/error_averaged`; training does not depend on the average.
 
-    Source: Polyak and Juditsky 1992; Izmailov et al. 2018, arXiv:1803.05407, for the statistics.
+    Source: Polyak and Juditsky 1992; Izmailov et al. 2018, arXiv:1803.05407, on BatchNorm
+    statistics of averaged weights.
     """
 
     tag: ClassVar = "ema"

@@ -56,14 +56,14 @@ class Model(Checked, ABC):
 
     @property
     def scale(self) -> float:
-        """Width of the network: its number of channels divided by the usual number.
+        """Width of the network: 1 for its usual number of channels, 2 for twice as many.
 
         It enters an upper bound of a run's memory.
         """
         return 1.0
 
     def num_wide_weights(self, inputs: int) -> int:
-        """Return the number of weights if fields of the model can make it large, else 0.
+        """Return the number of weights, if fields such as layer sizes can make it large; else 0.
 
         The number enters an upper bound of a run's memory.
 

@@ -53,12 +53,12 @@ class _ByWidth(_Uniform):
 
     @property
     def depth(self) -> int:
-        """Number of stages, whose outputs the operation `manifold` can mix."""
+        """Number of stages of the network, whose outputs the operation `manifold` can mix."""
         return self.stages
 
     @property
     def scale(self) -> float:
-        """Channels of the first stage as a multiple of 64."""
+        """Width of the network: channels of its first stage divided by 64; 1 by default."""
         return (self.width or 64) / 64
 
 
@@ -69,7 +69,7 @@ class ResNet18(_ByWidth):
     name: ClassVar = "resnet18"
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network; 11,173,386 parameters for 2 channels, 10 classes."""
+        """Return a ResNet-18; it has 11,173,386 parameters for 2 channels and 10 classes."""
         from mixup_core.images.models import ResNet, widening
 
         del image_size
@@ -83,7 +83,7 @@ class ResNet34(_ByWidth):
     name: ClassVar = "resnet34"
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network; it maps images to logits."""
+        """Return a ResNet-34, which maps images to logits."""
         from mixup_core.images.models import ResNet, widening
 
         del image_size
@@ -97,7 +97,7 @@ class PreActResNet18(_ByWidth):
     name: ClassVar = "preact-resnet18"
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network; 11,172,170 parameters for 3 channels, 10 classes.
+        """Return a PreActResNet-18; it has 11,172,170 parameters for 3 channels and 10 classes.
 
         The network of mixup-cifar10 (the mixup paper's code) also normalises after its first
         convolution, and does not after its last block: 11,171,274 parameters.
@@ -116,7 +116,7 @@ class Vgg16(_ByWidth):
     stages: ClassVar[int] = 5
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network; it maps images to logits."""
+        """Return a VGG-16, which maps images to logits."""
         from mixup_core.images.models import vgg16_bn
 
         del image_size
@@ -131,7 +131,7 @@ class NarrowResNet(_ByWidth):
     stages: ClassVar[int] = 3
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network; it maps images to logits."""
+        """Return a small ResNet, which maps images to logits."""
         from mixup_core.images.models import ResNet, widening
 
         del image_size
@@ -147,11 +147,11 @@ class EfficientNetV2S(_Uniform):
 
     @property
     def depth(self) -> int:
-        """Number of stages, whose outputs the operation `manifold` can mix."""
+        """Number of stages of the network, whose outputs the operation `manifold` can mix."""
         return 6
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network; it maps images to logits."""
+        """Return an EfficientNetV2-S, which maps images to logits."""
         from mixup_core.images.models import efficientnet_v2_s
 
         del image_size
@@ -174,7 +174,7 @@ class Mlp(_Uniform):
         return 2 if self.hidden is None else len(self.hidden)
 
     def num_wide_weights(self, inputs: int) -> int:
-        """Return the number of weights up to the last hidden layer; 0 for the default sizes.
+        """Return the number of weights up to the last hidden layer; 0 if `hidden` is not set.
 
         The number enters an upper bound of a run's memory.
 
@@ -185,7 +185,7 @@ class Mlp(_Uniform):
         return sum(before * after for before, after in itertools.pairwise(sizes))
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network; it maps images to logits."""
+        """Return a fully connected network, which maps images to logits."""
         from mixup_core.images.models import mlp
 
         return mlp([in_channels * image_size**2, *(self.hidden or (300, 100)), num_classes])
@@ -199,7 +199,7 @@ class LinearModel(_Uniform):
     has_batch_norm: ClassVar = False
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network; it maps images to logits."""
+        """Return a linear network, which maps images to logits."""
         from mixup_core.images.models import mlp
 
         return mlp([in_channels * image_size**2, num_classes])

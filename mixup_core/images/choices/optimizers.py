@@ -64,7 +64,7 @@ class Decaying(Optimizer):
     """
 
     def check(self) -> None:
-        """Check the rules that involve several fields.
+        """Check that `decayed` selects weights for weight decay only if there is weight decay.
 
         Raises:
             RuleError: If `decayed` is `weights` while `weight_decay` is 0.
@@ -74,10 +74,10 @@ class Decaying(Optimizer):
         require(has_any, rule, self, "decayed", "weight_decay")
 
     def groups(self, parameters: "Iterable[nn.Parameter]") -> "Iterable[Any]":
-        """Return the parameters in the form that PyTorch's optimizers accept.
+        """Return a network's parameters in the form that PyTorch's optimizers accept.
 
         With `decayed: weights` there are two groups: parameters of at least two dimensions, which
-        have weight decay, and all others, which have none.
+        have weight decay, and all others, such as biases, which have none.
         """
         if self.decayed == "all":
             return parameters
@@ -143,7 +143,7 @@ class Sgd(Decaying):
     """True: use Nesterov momentum; needs `momentum` above 0."""
 
     def check(self) -> None:
-        """Check the rules that involve several fields.
+        """Check that Nesterov momentum is set only with a momentum, and the rules of weight decay.
 
         Raises:
             RuleError: If `nesterov` is set while `momentum` is 0.

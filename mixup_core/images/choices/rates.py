@@ -4,7 +4,7 @@ Each schedule is a dataclass with a `tag`, its fields, and
 
     warm_up                                   epochs of warm-up, before the schedule itself
     factor(step, steps_per_epoch, epochs)     number that multiplies the learning rate at a step
-    in_epoch(epoch, epochs)                   values that decide the factors of an epoch
+    in_epoch(epoch, epochs)                   settings that decide the factors of an epoch
 
 The values of `in_epoch` enter the keys by which results are stored.
 """
@@ -56,7 +56,10 @@ class _WarmedUp(Checked):
         return self._factor(step - warm_steps, steps_per_epoch, epochs - self.warm_up)
 
     def in_epoch(self, epoch: int, epochs: int) -> Any:
-        """Return the values that decide the factors of an epoch, for keys; None if all are 1."""
+        """Return what decides the learning rate's factors in an epoch; None if all factors are 1.
+
+        The result enters stage keys.
+        """
         if epoch < self.warm_up:
             return "warm-up", self.warm_up
         return self._in_epoch(epoch - self.warm_up, epochs)
@@ -119,7 +122,7 @@ class Step(_WarmedUp):
     """Factor of the learning rate at each of these epochs."""
 
     def check(self) -> None:
-        """Check the rules that involve several fields.
+        """Check that the epochs in `at`, where the rate steps, increase and come after the warm-up.
 
         Raises:
             RuleError: If the epochs in `at` do not increase, or the first is in the warm-up.

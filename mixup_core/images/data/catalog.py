@@ -87,7 +87,7 @@ class View(Mapping[str, V]):
 
     @property
     def noun(self) -> str:
-        """Word by which messages call a key of this mapping: `dataset`."""
+        """Word for the names in this mapping, used in error messages: `dataset`."""
         return PUBLISHED.noun
 
     @property

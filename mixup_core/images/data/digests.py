@@ -16,7 +16,7 @@ from mixup_core.store.local_files import open_regular, read_regular
 
 
 def file_digest(file: Path, algorithm: str = "sha256") -> str:
-    """Return the hexadecimal digest of a file's content.
+    """Return the hexadecimal digest of a file's content, sha256 by default.
 
     Raises:
         DataError: If the file cannot be read.
@@ -74,7 +74,7 @@ class KnownDigests:
         return digest
 
     def keep(self, others: Iterable[Path] = ()) -> None:
-        """Save the digests that were requested since loading; drop all others.
+        """Save the digests requested since the cache was loaded, and of `others`; drop the rest.
 
         Args:
             others: More files whose cached digests are kept.

@@ -10,14 +10,14 @@ Indices = NDArray[np.int64]
 
 
 def split_off(num_images: int, data: DataConfig) -> tuple[Indices, Indices]:
-    """Return the indices of images that stay and of those held out for validation, both in order.
+    """Return the indices of images to train on and of those held out for validation, both in order.
 
-    Every seed holds out the same images. A larger `val_size` holds out those of a smaller one, and
-    more. Fold f (0-based) of k consists of every k-th image of a fixed random order, so that the
-    sizes of folds differ by at most 1.
+    Every seed holds out the same images. A larger `val_size` holds out the images of a smaller
+    one and more. Fold f (0-based) of k consists of every k-th image of a fixed random order, so
+    that the sizes of folds differ by at most 1.
 
     Raises:
-        ValueError: If no image would stay, or the fold is not chosen yet.
+        ValueError: If no image would stay for training, or `data.folds` is set without `data.fold`.
     """
     if data.num_held_out(num_images) >= num_images:
         raise ValueError(

@@ -18,7 +18,7 @@ SplitName = Literal["train", "test"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatasetInfo:
-    """Facts about a dataset that validation and planning need, without its pixels."""
+    """Facts about a dataset, such as sizes and classes, for checking and planning studies."""
 
     title: str
     """Name of the dataset in captions."""

@@ -32,10 +32,10 @@ class FileFault:
 
     @classmethod
     def of(cls, error: Exception, file: Path, folder: Path) -> Self:
-        """Make a fault from an error whose message begins with the path of the file.
+        """Return the fault of a file, given the error that checking or reading the file raised.
 
         Args:
-            error: The error.
+            error: The error; its message begins with the path of the file.
             file: The file.
             folder: The image-folder that contains it.
         """
@@ -43,7 +43,7 @@ class FileFault:
         return cls(name=file.relative_to(folder).as_posix(), text=text)
 
     def line(self, folder: Path) -> str:
-        """Return one line that names the file and its fault.
+        """Return one line that names the file with its path, and says why it cannot be used.
 
         Args:
             folder: The image-folder.

@@ -105,10 +105,10 @@ def scan_folder(folder: Path, root: Path, layout: Layout | None = None) -> Folde
     Args:
         folder: The folder.
         root: Folder of datasets, in which the facts are cached.
-        layout: Decides which files are images to use; None means the usual layout.
+        layout: Decides which files are images to use; None: all in `train/` and `test/`.
 
     Raises:
-        DataError: If the layout of the folder is wrong (`class_files`).
+        DataError: If the folder is not made of class folders with images (`class_files`).
     """
     layout = layout or Layout()
     digests = file_digests(folder, root, layout)

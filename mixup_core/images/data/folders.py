@@ -69,8 +69,8 @@ def describe(data: DataConfig) -> DatasetInfo:
     name. If `data.test` is false, `test/` is not read and `num_test` is 0.
 
     Raises:
-        DataError: If the layout of an image-folder is wrong (`class_files`), or the classes below
-            `train/` and `test/` differ.
+        DataError: If an image-folder is not made of class folders (`class_files`), or the classes
+            below `train/` and `test/` differ.
     """
     if data.name != "image-folder":
         info = CATALOG[data.name]
@@ -151,8 +151,8 @@ def split_classes(
     """Return the training images and the test images of an image-folder, each by class.
 
     With `data.test_fraction`, the images of `train/` whose names have the lowest sha256 become test
-    images, so that adding an image moves at most one other. If `data.test` is false, there are no
-    test images.
+    images, so that adding an image moves at most one other between the two. If `data.test` is
+    false, there are no test images.
 
     Args:
         data: The folder.
@@ -339,7 +339,7 @@ def file_digests(folder: Path, root: Path, layout: Layout = _USUAL) -> dict[byte
 
 
 def content_digest(files: Mapping[bytes, str]) -> str:
-    """Return one sha256 for many files, computed from names and contents (see `folder_digest`).
+    """Return one sha256 for many files: that of the output of `sha256sum -z` for them.
 
     Args:
         files: sha256 of each file, by relative name.

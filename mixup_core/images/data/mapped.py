@@ -42,11 +42,11 @@ _DECODERS = ("numpy", "pillow", "torch", "torchvision")
 
 
 def load_mapped(data: DataConfig, root: Path | None = None) -> Splits:
-    """Load a dataset as `load` does, into memory that all processes of this machine share.
+    """Load all splits of a dataset into memory that all processes of this machine share.
 
     The first process decodes the files; the others wait for it. A process that writes to the
-    tensors changes only its own copy. If the root cannot be written, each process decodes for
-    itself.
+    tensors changes only its own copy. If the folder `root` cannot be written, each process
+    decodes for itself.
 
     Args:
         data: The dataset. Fields that apply after loading are ignored (`DataConfig.as_loaded`).
@@ -77,7 +77,7 @@ def load_mapped(data: DataConfig, root: Path | None = None) -> Splits:
 
 
 def load_once(data: DataConfig, root: Path | None = None) -> Splits:
-    """Load a dataset as `load_mapped` does; download it first if it is missing.
+    """Load all splits of a dataset into shared memory (`load_mapped`); download it if missing.
 
     The two datasets loaded last stay in memory, because a process executes many runs in turn. If
     several processes of a machine need the download, one makes it and the others wait.

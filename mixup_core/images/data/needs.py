@@ -37,7 +37,8 @@ from mixup_core.store.notes import filled
 class ImageData:
     """Finds, downloads, describes and checks the image datasets that runs need.
 
-    The class implements the interface `mixup_core.problem.DataNeeds`.
+    The class implements `mixup_core.problem.DataNeeds`, the interface through which mixsweep asks
+    for the data of any problem.
     """
 
     def __init__(self) -> None:
@@ -100,7 +101,7 @@ class ImageData:
     def facts(self, config: TrainConfig) -> Mapping[str, Mapping[str, Any]]:
         """Return the facts about a configuration's image-folder, as JSON, for the store to keep.
 
-        The key is the digest of the folder. The result is empty for other datasets.
+        The result maps the digest of the folder to its facts; it is empty for other datasets.
         """
         facts = facts_of(config.data)
         return {} if facts is None else {facts.digest: dataclasses.asdict(facts)}
@@ -174,7 +175,8 @@ class ImageData:
     def open(self, config: TrainConfig) -> None:
         """Decode an image-folder before runs start, into a file that all runs of a machine share.
 
-        With `data.folds`, this is the file of the first fold; runs of another fold write their own.
+        With `data.folds`, each fold has its own file. If the configuration sets no fold, the first
+        one's is written here, and those of other folds by the runs that need them.
 
         Raises:
             DataError: If a file cannot be used as an image; the message names it.
@@ -191,7 +193,7 @@ class ImageData:
         """Return the sha256 of the files that a run loads, by name of the dataset and of the file.
 
         They are stored with the results, to show which data were used. An image-folder has one
-        digest for all files. The result is empty if files of another dataset are missing.
+        digest for all files. For any other dataset with missing files, the result is empty.
         """
         data = config.data
         if data.folder is not None and not Path(data.folder).exists():
@@ -208,7 +210,7 @@ def _model(config: Any) -> Model | None:
 def described(data: DataConfig) -> DatasetInfo:
     """Return the sizes, classes and other facts about the dataset of a configuration.
 
-    An image-folder with a digest is scanned only once.
+    A process scans an image-folder only once if the configuration contains its digest.
     """
     if data.digest is None:
         return describe(data)
@@ -222,7 +224,7 @@ def facts_of(data: DataConfig) -> FolderFacts | None:
 
 
 def data_remarks(data: DataConfig) -> Iterator[str]:
-    """Yield remarks on the images of a configuration, for plans and captions."""
+    """Yield remarks on the images of a configuration, for plans and captions of figures."""
     yield from of_test_folder(data)
     yield from shared_images(data)
     yield from in_two_classes(data)
@@ -391,7 +393,7 @@ def _recalled(placed: DataConfig, known: KnownData) -> DataConfig | None:
 
 
 def num_available(data: DataConfig, info: DatasetInfo) -> int:
-    """Return the number of images from which a subset is drawn.
+    """Return the number of images from which a run's training subset is drawn.
 
     Test images count if the run trains on them (`data.oracle`). The result is below 1 if all images
     are held out.
@@ -401,7 +403,7 @@ def num_available(data: DataConfig, info: DatasetInfo) -> int:
 
 
 def memory(config: TrainConfig) -> dict[str, int]:
-    """Return the size in bytes of the images that a machine's processes share, by dataset name."""
+    """Return the size in bytes of the decoded images that runs of a machine share, by dataset."""
     return {config.data.name: described(config.data).num_bytes}
 
 

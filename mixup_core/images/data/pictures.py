@@ -33,7 +33,7 @@ than 500 MB: Pillow needs 4 bytes per pixel and two copies.
 
 
 def picture_reader() -> str:
-    """Return a text with the versions of Pillow and of this module's decoding.
+    """Return a text with the versions of Pillow and of this module's decoding rules.
 
     Cached results of decoding are used only if this text is the same.
     """

@@ -79,8 +79,8 @@ class Images:
         """Return the images with each square of `pool` x `pool` pixels replaced by its sum.
 
         Args:
-            pool: Side of the squares; must divide height and width, and equal the present value if
-                the images are pooled already.
+            pool: Side of the squares; must divide height and width. Images that are pooled already
+                can only be pooled by the same value, which leaves them as they are.
 
         Raises:
             ValueError: If the images are pooled with another value.

@@ -28,10 +28,10 @@ def download(url: str, to: Path) -> None:
 
 
 def downloaded(urls: Mapping[str, str], root: Path) -> Sources:
-    """Return a function that downloads files without unpacking, and advice if it fails.
+    """Return a function that downloads files without unpacking, and advice for the user.
 
-    The result is a mapping from the URLs, joined by commas, to the function, and the advice. The
-    function gets the folder into which it downloads.
+    The function gets the folder into which it downloads. It is the only value of a mapping, under
+    the URLs joined by commas. The advice tells what to do by hand if the download fails.
 
     Args:
         urls: URLs by path below the root.
@@ -47,10 +47,11 @@ def downloaded(urls: Mapping[str, str], root: Path) -> Sources:
 
 
 def unpacked_archive(url: str, filename: str, md5: str, root: Path) -> Sources:
-    """Return functions that unpack a dataset's tar archive, and advice if all of them fail.
+    """Return functions that unpack a dataset's tar archive, and advice for the user.
 
-    The functions are given by source: the user's copy in `root` if there is one, then a
-    download from the URL. Each function gets the folder into which it unpacks.
+    The functions are the values of a mapping, under their sources: the user's copy in `root` if
+    there is one, then the URL. Each function gets the folder into which it unpacks. The advice
+    tells what to do by hand if all fail.
 
     Args:
         url: URL of the archive.

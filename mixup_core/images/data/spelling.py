@@ -1,4 +1,4 @@
-"""Spelling: hints about names that differ only in capital letters or in the code of an accent."""
+"""Spelling: hints about names that differ only in capitals or in the Unicode form of an accent."""
 
 import unicodedata
 from collections import defaultdict
@@ -21,7 +21,7 @@ def spelled_alike(names: Iterable[str]) -> list[list[str]]:
 
 
 def spelling_hint(names: Iterable[str]) -> str:
-    """Return a sentence about two names that are easily taken for the same, such as a and A.
+    """Return a hint about two of the names that some file systems take for one, such as a and A.
 
     The result is "" if there are no such names.
     """

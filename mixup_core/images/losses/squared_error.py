@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SquaredError:
-    """Squared error summed over classes (see `mixup_core.mixing.mixed_losses`)."""
+    """Squared error of the logits against the mixed label, summed over classes."""
 
     tag: ClassVar = "squared-error"
 

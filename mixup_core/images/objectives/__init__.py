@@ -1,4 +1,7 @@
-"""Objectives: functions that a training step minimises, one per file; each is registered here."""
+"""Objectives: functions that a training step minimises, one per file.
+
+This file registers each of them, so that study files can select it by its tag.
+"""
 
 from mixup_core.images.objectives.all_pairs import AllPairs
 from mixup_core.images.objectives.failure_set import FailureSet

@@ -25,7 +25,7 @@ class FailureSet(Guided):
     mean over the images that count, or 0 if none counts. Such a run is a teacher for other runs,
     never a result.
 
-    Source: slides on data valuation for mixup, the network trained on data D and failure set F.
+    Source: slides on data valuation for mixup, which train a network on data D and failure set F.
 
     Example:
         `objective: {failure-set: {teacher: erm}}`, with `data.oracle: true` and `mix.law: erm`.
@@ -48,10 +48,10 @@ class FailureSet(Guided):
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the mean loss of the images that count, and the share of misclassified images.
+        """Return the mean loss of the images that count, and the share of failures in the batch.
 
-        Training images count, and test images that the teacher misclassifies. The share is the
-        number of these test images, divided by the size of the batch.
+        Failures are test images that the teacher misclassifies. They count, and so do all training
+        images.
 
         Raises:
             ValueError: If there is no teacher, or `batch.is_test` is None.

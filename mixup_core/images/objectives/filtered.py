@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 class Filter(Guided):
     """Objective: loss of the mixed images on which the student is worse, or better, than a teacher.
 
-    For each mixed image, r = loss of the teacher - loss of the student, without gradient. With
-    threshold 0, r <= threshold if the student is not better than the teacher.
+    For each mixed image, r = loss of the teacher - loss of the student, without gradient. By
+    `keep`, images with r <= threshold count, or the others. With threshold 0, the former are those
+    on which the student is not better than the teacher.
 
     Source: slides on data valuation for mixup, which filter by the sign of r.
     """
@@ -76,8 +77,8 @@ class Filter(Guided):
     ) -> Minimised:
         """Return the loss of the kept images, and two fractions of the batch.
 
-        The fractions are those of the kept images and of the images with r <= threshold, where r is
-        the loss of the teacher minus the loss of the student.
+        One is the fraction of images that are kept, the other that of images with r <= threshold,
+        where r is the loss of the teacher minus the loss of the student.
 
         Raises:
             ValueError: If there is no teacher.

@@ -26,8 +26,8 @@ class MixupE(Objective):
         loss = mixup loss - eta * sum over a_i < threshold of a_i / batch size
 
     The gradient is rescaled as in the authors' code: multiplied by the mixup loss, divided by the
-    absolute value of the whole loss. Their weight is eta * alpha / (2 alpha + 1) with eta = 0.001;
-    here `eta` is the whole weight.
+    absolute value of the whole loss. With lam from Beta(alpha, alpha), the authors weight the
+    alignment by eta * alpha / (2 alpha + 1), with eta = 0.001; here `eta` is the whole weight.
 
     Source: Zou et al. 2023, arXiv:2212.13381, in the form that its code calls version 3.
     """

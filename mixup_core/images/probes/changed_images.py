@@ -26,8 +26,8 @@ CONTRAST = 0.3
 class ChangedImages(Probe):
     """Errors on the test images under four changes, each the same at every seed and epoch.
 
-    The changes of normalised pixels are noise of standard deviation 0.5, two blurs over 3 x 3
-    pixels, 0.3 times the contrast, or a square of half the side set to the mean pixel. The probe
+    The changes of normalised pixels are: noise of standard deviation 0.5; a mean over 3 x 3 pixels,
+    taken twice; 0.3 times the contrast; a square of half the side set to the mean pixel. The probe
     needs no files, unlike `data.corruptions`, whose corrupted images exist for CIFAR alone.
 
     Source: Hendrycks and Dietterich 2019, arXiv:1903.12261, for the kinds of changes; the strengths
@@ -75,7 +75,7 @@ class ChangedImages(Probe):
 
 
 def changed(images: "EvaluationImages", change: str) -> Iterator["Tensor"]:
-    """Yield the test images after one of the changes in `CHANGES`, in batches."""
+    """Yield the test images after one of the changes in `CHANGES`, such as `noise`, in batches."""
     import torch
     from torch.nn.functional import avg_pool2d
 

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 class FilterScores(Probe):
     """Statistics of r, the teacher's loss minus the student's, over all training images mixed once.
 
-    Recorded are: the share of images with r <= 0; the rank correlation of r with the EL2N of the
-    mixed images, ||softmax - mixed label||_2; the mean |r| of images with |lam - 1/2| < 1/4,
-    divided by that of the others; and the 99th percentile of |r|, divided by its median (3.82 for a
-    Gaussian). The run needs a teacher.
+    The run needs a teacher. The statistics are:
+
+        low_fraction      share of images with r <= 0
+        el2n_correlation  rank correlation of r with EL2N, ||softmax - mixed label||_2
+        middle_ratio      mean |r| of images with |lam - 1/2| < 1/4, over that of the others
+        tail_ratio        99th percentile of |r| over its median; 3.82 for a Gaussian
 
     Source: slides on data valuation for mixup, which show r against EL2N and lam.
     """

@@ -58,7 +58,7 @@ def gradient_of(subject: "Subject", draw: int = 0) -> "list[Tensor]":
 
 
 def norm_of(parts: "list[Tensor]") -> float:
-    """Return the Euclidean norm of some tensors together, reading their device only once."""
+    """Return the Euclidean norm of the values of all tensors, reading their device only once."""
     import torch
 
     return math.sqrt(sum(torch.stack([part.square().sum() for part in parts]).tolist()))

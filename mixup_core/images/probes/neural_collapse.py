@@ -17,12 +17,13 @@ class NeuralCollapse(Probe):
     """Five measures of the last layer's input features; all tend to 0 under neural collapse.
 
     mu_c is the mean feature of class c minus the average of all class means, M the matrix of all
-    mu_c, and k the number of classes that have images:
+    mu_c, and k the number of classes that have images. S_W and S_B are the scatter matrices within
+    and between classes, W the weight of the last layer:
 
-        nc1_variability  tr(S_W S_B^+) / k, S_W the scatter within, S_B between classes
+        nc1_variability  tr(S_W S_B^+) / k, with the pseudo-inverse of S_B
         nc2_norms        standard deviation of |mu_c| over its mean
-        nc2_angles       mean over pairs of |cos(mu_c, mu_d) + 1 / (k - 1)|
-        nc3_duality      | W / |W| - M / |M| |, W the last layer's weight, Frobenius norms
+        nc2_angles       mean over pairs of classes of |cos(mu_c, mu_d) + 1 / (k - 1)|
+        nc3_duality      | W / |W| - M / |M| |, with Frobenius norms
         nc4_disagreement fraction of images whose nearest class mean is not the predicted class
 
     Source: Papyan, Han and Donoho 2020, arXiv:2008.08186, figures 2 to 7.

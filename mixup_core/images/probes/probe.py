@@ -19,8 +19,8 @@ class Probe(Checked, ABC):
     """Base class of measurements made after some epochs, with the network in evaluation mode.
 
     A probe does not affect training: it draws from random streams that training does not use. It
-    gets training images without augmentation, unmixed or, by `Subject.mixed`, mixed. The file of a
-    probe is imported whenever a study is read, so import torch inside the methods.
+    gets training images without augmentation, unmixed, or mixed if it calls `Subject.mixed`. The
+    file of a probe is imported whenever a study is read, so import torch inside the methods.
     """
 
     catalogue: ClassVar[Catalogue["Probe"]] = Catalogue("probe")
@@ -42,7 +42,7 @@ class Probe(Checked, ABC):
     """Number of epochs between measurements; must divide `epochs`. None: `eval_every`."""
 
     def lacks(self, config: Any, metric: str) -> str | None:
-        """Return a message that says what to set so that a metric is recorded; None if nothing.
+        """Return a message that says what to set if a metric is not recorded; None if it is.
 
         This method is called when a study is read, if a claim or headline needs the metric. By
         default it returns None.

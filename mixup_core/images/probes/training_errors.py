@@ -50,7 +50,7 @@ class _ViewsError(Probe):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MultiViewError(_ViewsError):
-    """Error on the training images with both views.
+    """Error on training images with both views: the image, and an image of the paired class.
 
     The weights of the views, gamma and 1 - gamma, are drawn anew as in training.
 
@@ -65,9 +65,9 @@ class MultiViewError(_ViewsError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SpuriousError(_ViewsError):
-    """Training error with only the second view x', an image of the paired class: [0, x'].
+    """Training error on the second view alone, an image of the paired class; the first is 0.
 
-    It is low if the network uses this view.
+    The input is [0, x'] with second view x'. The error is low if the network uses this view.
     """
 
     tag: ClassVar = "spurious-error"
@@ -79,9 +79,9 @@ class SpuriousError(_ViewsError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrueError(_ViewsError):
-    """Training error with only the first view, the image x itself: [x, 0].
+    """Training error on the first view alone, the image itself; the second is 0.
 
-    It is low if the network uses this view.
+    The input is [x, 0] with the image x. The error is low if the network uses this view.
     """
 
     tag: ClassVar = "true-error"
@@ -96,8 +96,8 @@ class LabelErrors(Probe):
     """Error on images with right labels, and on images whose labels were replaced by noise.
 
     The error on wrong labels falls below 1 as the network fits the noise. `recovered` is the share
-    of images with wrong labels for which the right label is predicted. Without label noise, only
-    the first error is recorded.
+    of images with wrong labels for which the right label is predicted; `clean_lead` is the error on
+    wrong labels minus that on right ones. Without label noise, only the first error is recorded.
 
     Source: Liu et al. 2023, arXiv:2303.01475, section 4, on the order in which labels are learned.
     """

@@ -16,14 +16,16 @@ from mixup_core.tree.limits import Count, NonNegative, Positive, Range, Whole
 class PatchData(Checked):
     """Distribution of multi-view data: labelled points made of patches, with L features per class.
 
-    A point of class y has C_P patches `beta_p v_{y,1}`, C_P patches `(delta2 - beta_p) v_{y,2}` and
-    P - 2 C_P patches of noise, `sum_{j <= Q} sum_l gamma_{j,l} v_{s_j,l}` with classes s_j != y.
-    For L > 2 features, which the source does not have, there are C_P patches of each feature, with
-    the correlations delta1 + (delta2 - L delta1) times a uniform point of the simplex.
+    A point of class y has C_P patches `beta_p v_{y,1}`, C_P patches `(delta2 - beta_p) v_{y,2}`
+    with random beta_p in [delta1, delta2 - delta1], and P - 2 C_P patches of noise
+    `sum_{j <= Q} sum_l gamma_{j,l} v_{s_j,l}` with Q classes s_j != y and random factors
+    gamma_{j,l}. For L > 2 features, which the source does not have, there are C_P patches of each
+    feature, with the correlations delta1 + (delta2 - L delta1) times a uniform point of the
+    simplex.
 
     The source leaves some choices open. In this class the patches have the same order in every
     point, the s_j are uniform and distinct, and all noise patches of a point are the same vector,
-    which is stored once with its number.
+    which is stored once, with the number of its copies.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, Definition 4.1. The defaults satisfy the
     relations of its Assumption 4.3.
@@ -57,7 +59,7 @@ class PatchData(Checked):
     """Number of test points of each class, for the test error and the learned features."""
 
     def check(self) -> None:
-        """Check that the fields fit together.
+        """Check that the fields of this distribution of points fit together.
 
         Raises:
             RuleError: If `noise_classes` is not below `classes`, `delta1` is above
@@ -81,7 +83,7 @@ class PatchData(Checked):
 
     @property
     def noise_range(self) -> tuple[float, float]:
-        """The smallest and the largest noise coefficient gamma."""
+        """The smallest and the largest factor gamma of a feature in a patch of noise."""
         unit = self.classes**-1.5
         return self.delta3 * unit, self.delta4 * unit
 
@@ -181,7 +183,7 @@ class TwoLayerConfig(Checked):
     """Seed of all random draws of the run."""
 
     def check(self) -> None:
-        """Check that the fields fit together.
+        """Check that the fields of this configuration fit together.
 
         Raises:
             RuleError: If the flow time of the last record exceeds 10^15, `nodes` is set for another

@@ -10,7 +10,10 @@ from mixup_core.theory.two_layer.rkc import Velocity
 
 
 class DescentSolver:
-    """Gradient descent y <- y + step f(y); time is the step size times the number of iterations."""
+    """Gradient descent y <- y + step f(y), where f is minus the gradient, timed like gradient flow.
+
+    The time is the step size times the number of iterations.
+    """
 
     def __init__(self, velocity: Velocity, y: Floats, step: float) -> None:
         """Create a solver at time 0.
@@ -26,11 +29,11 @@ class DescentSolver:
 
     @property
     def time(self) -> float:
-        """Flow time: the step size times the number of iterations."""
+        """Flow time reached so far: the step size times the number of iterations."""
         return self.evaluations * self._step
 
     def advance(self, until: float) -> None:
-        """Iterate until the time is at least `until`."""
+        """Continue gradient descent until the flow time is at least `until`."""
         steps = math.ceil(until / self._step)
         for _ in range(self.evaluations, steps):
             self.y = self.y + self._step * self._velocity(self.y)
@@ -41,5 +44,5 @@ class DescentSolver:
         return {"y": self.y, "steps": np.array(self.evaluations)}
 
     def load(self, state: Arrays) -> None:
-        """Restore arrays that `state` returned."""
+        """Restore the weights and the number of steps from arrays that `state` returned."""
         self.y, self.evaluations = state["y"], int(state["steps"])

@@ -17,8 +17,8 @@ def feature_accuracy(
     """Return the accuracy on each class with one feature's patches alone, and with all patches.
 
     A network has learned the feature l of class y if it still classifies points of class y
-    correctly when all signal patches of other features are set to 0. Such patches add R(0) = 0 to
-    every output, so they are left out.
+    correctly when all signal patches of other features are set to 0. Such patches add R(0) = 0
+    (R is the activation) to every output, so they are left out.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, Definition 4.5, applied to test points.
 
@@ -61,7 +61,8 @@ def correlations(weights: Floats, threshold: float) -> Floats:
         C_{y,l} = sum over B_{y,l} of <w_{y,r}, v_{y,l}>,
         B_{y,l} = {r: <w_{y,r}, v_{y,l}> >= rho / delta1}
 
-    For a learned feature, C_{y,l} is at least of order log k.
+    rho is the input above which the activation is linear, and delta1 the smallest correlation of a
+    signal patch with its feature. For a learned feature, C_{y,l} is at least of order log k.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, appendix B.
 

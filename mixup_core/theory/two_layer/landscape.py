@@ -13,7 +13,9 @@ class Landscape:
 
         J(W) = -1/M sum_n sum_y q_{y,n} log softmax(g(x_n))_y
 
-    On unmixed points J is the loss of ERM; on mixed pairs it is the mixed loss J_MM of the source.
+    q_{y,n} is the probability of class y in the label of the point x_n, g(x_n) the network's
+    output. On unmixed points J is the loss of ERM; on mixed pairs it is the mixed loss J_MM of the
+    source.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, section 2.
     """
@@ -28,12 +30,15 @@ class Landscape:
         self._slopes = np.empty((config.classes, config.neurons, kinds * num_points))
 
     def loss(self, weights: Floats) -> float:
-        """Return the loss J, in nats, at weights (k classes, m neurons, L k features)."""
+        """Return the training loss J, in nats, at weights (k classes, m neurons, L k features)."""
         logs = _log_softmax(self._outputs(weights))
         return float(-(self._targets * logs).sum(axis=0).mean())
 
     def downhill(self, weights: Floats) -> Floats:
-        """Return the velocity of gradient flow, -grad J, at some weights and in their shape."""
+        """Return minus the gradient of the training loss at some weights, in their shape.
+
+        This is the velocity of gradient flow.
+        """
         parts = self._outputs.by_patch(weights, self._slopes)
         logs = _log_softmax((parts * self._counts).sum(axis=1))
         pull = (self._targets - np.exp(logs)) / logs.shape[1]

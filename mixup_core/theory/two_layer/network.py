@@ -43,8 +43,8 @@ class PatchOutputs:
     """Computes the outputs of the two-layer network on fixed points, for any given weights.
 
     Pre-activations are computed by one matrix product per block of neurons and then changed in
-    place. A patch has few nonzero coordinates, but up to k = 16 a dense product is cheaper than
-    selecting them, because most of the time is spent on powers.
+    place. A patch has few nonzero coordinates, but up to k = 16 classes a dense product is cheaper
+    than selecting them, because most of the time is spent on powers.
     """
 
     def __init__(self, points: PatchSet, config: TwoLayerConfig) -> None:
@@ -73,8 +73,8 @@ class PatchOutputs:
 
         Args:
             weights: Weights of the network, (k classes, m neurons, L k features).
-            slopes: Array into which R' of each pre-activation is written, (k, m, patches * points);
-                None: R' is not needed.
+            slopes: Array into which the derivative of the activation at each pre-activation is
+                written, (k, m, patches * points); None: it is not needed.
         """
         config, rows = self.config, self._rows
         outputs = np.zeros((config.classes, self._scaled.shape[1]))

@@ -1,9 +1,9 @@
 """PatchSet: labelled points made of patches, and functions that draw and mix such points.
 
 Coordinate L y + l - 1 of a patch is its component along feature l of class y, v_{y,l}, with y from
-0 and l from 1 to L. The features are orthonormal and span the data. The part of a weight that is
-orthogonal to all features never changes and has no effect, so these L k coordinates give exact
-results for any dimension d of the patches.
+0 to k - 1 and l from 1 to L. The features are orthonormal and span the data. The part of a weight
+that is orthogonal to all features never changes and has no effect, so these L k coordinates give
+exact results for any dimension d of the patches.
 """
 
 from dataclasses import dataclass
@@ -149,7 +149,8 @@ def masked(
 ) -> PatchSet:
     """Return points whose patches are kept with probability lam each; labels do not change.
 
-    A patch of zeros would add R(0) = 0 to every output, so removed patches are left out.
+    A patch of zeros would add R(0) = 0 (R is the activation) to every output, so removed patches
+    are left out.
 
     Args:
         points: Points to choose from.

@@ -55,7 +55,7 @@ METRICS = {
 
 
 def method(config: TwoLayerConfig) -> str | None:
-    """Return the name of the method, such as `midpoint`, by which figures choose its colour.
+    """Return the name of a run's method, such as `midpoint`, which decides its colour in figures.
 
     The result is None if points are not mixed linearly, or the law defines no such method.
     """
@@ -64,7 +64,7 @@ def method(config: TwoLayerConfig) -> str | None:
 
 
 def setting(config: TwoLayerConfig, metric: str) -> str:
-    """Describe a metric's data for captions: `k = 6, 120 training points, flow time 1e+07`."""
+    """Describe the data of a metric in captions: `k = 6, 120 training points, flow time 1e+07`."""
     data = config.data
     is_train = metric.startswith(("train/", "linear/"))
     each = data.points_per_class if is_train else data.test_points_per_class

@@ -21,7 +21,7 @@ MAX_POWER_ITERATIONS = 50
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RungeKuttaStage:
-    """Coefficients of stage j of a Runge-Kutta step of size h.
+    """Coefficients mu, nu, a and b of stage j of a Runge-Kutta step of size h.
 
         Y_j = (1 - mu - nu) Y_0 + mu Y_{j-1} + nu Y_{j-2} + h (a F_{j-1} + b F_0)
 
@@ -38,9 +38,9 @@ class RungeKuttaStage:
 def stages_of(count: int) -> tuple[float, tuple[RungeKuttaStage, ...]]:
     """Return the coefficients of a Runge-Kutta-Chebyshev step with s stages.
 
-    The step is of second order. Its stability polynomial is a_s + b_s T_s(w0 + w1 z), with T_s
-    Chebyshev's polynomial and the damping epsilon = 2/13; its absolute value is below 1 on the
-    negative axis down to about z = -0.65 (s^2 - 1).
+    The step is of second order. Its stability polynomial is a_s + b_s T_s(w0 + w1 z), with
+    constants a_s, b_s, w0 and w1, Chebyshev's polynomial T_s and the damping epsilon = 2/13; its
+    absolute value is below 1 on the negative axis down to about z = -0.65 (s^2 - 1).
 
     Source: Sommeijer, Shampine and Verwer 1998, RKC: an explicit solver for parabolic PDEs,
     J. Comput. Appl. Math. 88, 315-326.
@@ -49,7 +49,8 @@ def stages_of(count: int) -> tuple[float, tuple[RungeKuttaStage, ...]]:
         count: Number s of stages, at least 2.
 
     Returns:
-        The coefficient of h f(Y_0) in the first stage, and the stages from the second on.
+        The coefficient of h f(Y_0) in the first stage, with h the step size and Y_0 the state
+        before the step; and the stages from the second on.
     """
     w0 = 1 + 2 / (13 * count**2)
     value, first, second = [1.0, w0], [0.0, 1.0], [0.0, 0.0]  # T_j(w0) and its derivatives
@@ -127,7 +128,7 @@ class RkcSolver:
         self._last_step, self._last_error = 0.0, 0.0
 
     def advance(self, until: float) -> None:
-        """Integrate up to exactly the time `until`.
+        """Integrate the ODE up to exactly the time `until`.
 
         Raises:
             ArithmeticError: If the velocity is not finite, or the step size becomes too small to
@@ -172,7 +173,7 @@ class RkcSolver:
         return {"y": self.y, "direction": self._direction, "steering": np.array(steering)}
 
     def load(self, state: Arrays) -> None:
-        """Restore arrays that `state` returned; the solver then continues with the same bits."""
+        """Restore the solver from arrays that `state` returned; later steps have equal bits."""
         self.y, self._direction = state["y"], state["direction"]
         self.time, evaluations, self._step, self._radius, age = map(float, state["steering"][:5])
         self._last_step, self._last_error = map(float, state["steering"][5:])

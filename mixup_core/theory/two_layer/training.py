@@ -60,7 +60,7 @@ class TwoLayerTraining:
         }
 
     def metrics(self, weights: Floats) -> dict[str, float]:
-        """Return the metrics of the network with the given weights, (k, m, L k)."""
+        """Return the metrics of a network with the weights (k classes, m neurons, L k features)."""
         config = self.config
         alone, together = feature_accuracy(self._fresh_outputs, self._fresh, weights)
         learned = alone >= LEARNED_ACCURACY
@@ -95,8 +95,8 @@ class TwoLayerTraining:
 def start(config: TwoLayerConfig, data_root: Path | None, device: str) -> ArrayProcess:
     """Start a run: return an iterator that trains a network and yields the records of the run.
 
-    `Problem.start` calls this function. `data_root` and `device` are ignored: the run needs no
-    data and uses the CPU, in float64.
+    `Problem.start` calls this function. `data_root` and `device` are ignored: the run reads no
+    dataset and uses the CPU, in float64.
     """
     del data_root, device
     training = TwoLayerTraining(config)
