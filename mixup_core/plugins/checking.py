@@ -162,7 +162,9 @@ def _place(kind: Any) -> str:
         hint = unmarked(leaf.part.hint)
         if get_origin(hint) is tuple and kind in members(get_args(hint)[0]):
             return path
-    raise BrokenError(f"no field of an image configuration accepts a {kind.__name__}")
+    raise BrokenError(
+        f"no field of a training configuration accepts a plugin of type {kind.__name__}"
+    )
 
 
 def _with(config: TrainConfig, path: str, member: Any) -> TrainConfig:
@@ -348,7 +350,7 @@ def _blind(config: TrainConfig) -> None:
 def _without_test(config: TrainConfig) -> None:
     hidden = with_values(config, {"data.test": False})
     if _trained(hidden, splits=replace(_splits(), test=None))[-1][0] != _trained(config)[-1][0]:
-        raise BrokenError("leaving out the test images changes the weights after training")
+        raise BrokenError("training uses the test images: without them it gives other weights")
 
 
 def _declared(config: TrainConfig, member: Any) -> str:

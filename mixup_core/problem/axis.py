@@ -8,7 +8,7 @@ from mixup_core.problem.metric import Metric
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Axis:
-    """The x-axis of the learning curves of a run: epochs, or a metric such as flow time."""
+    """The x-axis of the learning curves of a run: epochs, or a metric such as simulated time."""
 
     label: str = "epochs trained"
     unit: str = "epoch"

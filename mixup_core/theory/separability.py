@@ -84,9 +84,9 @@ class SeparabilityConfig(Checked):
 
 
 def draw_points(config: SeparabilityConfig, epoch: int) -> tuple[Floats, Floats]:
-    """Draw the points of a record, (n, d), and return them with their labels +-1, (n,).
+    """Draw n training points in d dimensions, (n, d), and their labels +-1, (n,).
 
-    Each record after the first doubles the points: the first half are those of the previous record.
+    n doubles with each epoch after the first: the first half are the points of the epoch before.
     """
     parts = []
     for part in range(epoch + 1):

@@ -71,7 +71,7 @@ class SpuriousFeatureConfig(Checked):
         require_pairs_of_nodes(self)
 
     def spurious_sd_at(self, epoch: int) -> float:
-        """Return the standard deviation s of the spurious coordinate at a record (from 0)."""
+        """Return the standard deviation of the feature that misleads; it halves with each epoch."""
         return self.first_sd * 2.0**-epoch
 
 

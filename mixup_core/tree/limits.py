@@ -103,7 +103,7 @@ class Matching(Limit):
     """The limit in words that complete the sentence `FIELD must ...`."""
 
     def holds(self, value: str) -> bool:
-        """Return whether a whole text matches the pattern of this limit."""
+        """Return whether a value is allowed: the whole text must match a regular expression."""
         return re.fullmatch(self.pattern, value) is not None
 
     def rule(self, name: str) -> str:

@@ -58,7 +58,7 @@ class JoinedColumn:
 
     @property
     def data(self) -> str:
-        """The names of the datasets on which this column's study trains its arms, as text."""
+        """The names of the datasets on which the study of this table column trains, as text."""
         names = map(self.study.problem.comparing.dataset, self.study.arms.values())
         return " and ".join(dict.fromkeys(filter(None, names)))
 

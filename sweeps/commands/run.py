@@ -331,11 +331,11 @@ def _source_again(request: Request, keep_final_states: bool) -> "RunSource":
 def with_room(
     source: "RunSource", again: "Callable[[], RunSource]", placement: Placement
 ) -> "Iterator[tuple[RunSource, Placement]]":
-    """Yield runs to train with their CPUs and GPUs; after a lack of GPU memory, again with more.
+    """Yield a launch's missing runs and their CPUs and GPUs; after lack of GPU memory, once more.
 
-    The caller trains the runs after each `yield`. If runs lacked memory, those still missing are
-    yielded again, with a larger part of a GPU each. This ends when no run lacked memory, when a
-    stop was requested, or when each run already has a whole GPU.
+    The caller trains the runs after each `yield`. If some lacked GPU memory, the runs still missing
+    are yielded again, with a larger part of a GPU for each run. This ends when no run lacked
+    memory, when a stop was requested, or when each run already has a whole GPU.
 
     Args:
         source: The runs of the first attempt.

@@ -60,7 +60,9 @@ def ui(study: str | None, home: Path, port: int) -> int:
     if study is not None:
         name = study if study in links else load_study(study, (), place.store).name
         if name not in links:
-            raise RefusedError(f"study {name} is not in {database}; run or sync this study first")
+            raise RefusedError(
+                f"study {name} is not in {database}; use `{program()} run` or `sync` first"
+            )
         links = {name: links[name]}
     _require_free(port)  # checked again, because opening MLflow takes seconds
     for name, of_study in links.items():

@@ -156,7 +156,7 @@ class Placement:
                 + (
                     ""
                     if growth == "none"
-                    else "; add --slots with the number of runs for nodes that will join"
+                    else "; if larger nodes will join, add --slots N (N runs at a time)"
                 )
             )
         # For waiting runs on CPUs an autoscaler would start nodes with GPUs.

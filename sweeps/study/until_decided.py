@@ -43,7 +43,7 @@ class UntilDecided(Checked):
     the claim gets no more seeds. 0 turns this rule off."""
 
     def check(self) -> None:
-        """Check that planned looks go up from the smallest to the largest number of seeds.
+        """Check the looks: their numbers of seeds go up from the smallest to the largest allowed.
 
         Raises:
             RuleError: If they do not fit.

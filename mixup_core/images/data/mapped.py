@@ -130,7 +130,9 @@ def _secret(root: Path) -> bytes:
                 return content
             file.unlink()
         write_durably(file, secrets.token_bytes(_KEY_BYTES), overwrite=False)
-    raise OSError(f"{file}: not a key file that only this user can read; remove it")
+    raise OSError(
+        f"{file}: not a file of {_KEY_BYTES} bytes that only this user can read; remove it"
+    )
 
 
 def _read(data: DataConfig, key: str, root: Path, secret: bytes) -> Splits | None:

@@ -86,7 +86,7 @@ class Filter(Guided):
         import torch
 
         if teacher is None:
-            raise ValueError(f"the objective filter needs a teacher, got (objective={self}).")
+            raise ValueError(f"the objective `filter` needs a teacher, got (objective={self}).")
         losses = batch.losses(batch.logits(student), loss)
         with torch.no_grad():
             ahead = batch.losses(batch.logits(teacher), loss) - losses

@@ -40,7 +40,7 @@ def test_a_teacher_of_other_images_is_refused(
     guided = with_values(mixed, {"objective": NAMED, "data.views": "single"})
     with pytest.raises(RuleError, match=r"its teacher must have the same data\.views"):
         trained(guided, splits, teacher)
-    with pytest.raises(ValueError, match="the objective filter needs a teacher"):
+    with pytest.raises(ValueError, match="the objective `filter` needs a teacher"):
         trained(with_values(mixed, {"objective": NAMED}), splits)
 
 
