@@ -21,7 +21,7 @@ SELECTION_RULE = "none"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Selection:
-    """How the configurations in a table were chosen: fixed in advance, or selected by a search."""
+    """The choice of the configurations in a table: fixed in advance, or selected by a search."""
 
     rule: str = SELECTION_RULE
     """Name of the rule: `none`, or `val-mean` for the lowest mean on validation images, ..."""

@@ -48,7 +48,7 @@ class Augmentation(Checked, ABC):
     ) -> "NDArray[Any] | None":
         """Draw the random values that an augmentation uses in one epoch; None if it uses none.
 
-        The shape is (*shape, values per image). Training calls this method at the start of each
+        The shape is `(*shape, values per image)`. Training calls this method at the start of each
         epoch.
 
         Args:

@@ -72,7 +72,9 @@ def test_a_run_larger_than_any_node_is_refused_instead_of_waiting() -> None:
     with pytest.raises(PlacementError, match="a run takes 1 GPUs and 1 CPUs, the largest node has"):
         Placement(gpus_per_run=1).on(nodes, runs=1, growth="none")
     for growth in ("by hand", "autoscaler"):
-        with pytest.raises(PlacementError, match="8 CPUs; add --slots"):
+        with pytest.raises(
+            PlacementError, match="8 CPUs; if larger nodes will join, add --slots N"
+        ):
             Placement(cpus_per_run=9, gpus_per_run=0).on(nodes, runs=1, growth=growth)
 
 
