@@ -15,7 +15,10 @@ PYTHON, NUMPY, TORCH = "random", "numpy.random", "torch"
 
 @contextmanager
 def seeded_globally(seed: int) -> Iterator[None]:
-    """Context manager: seed the global generators of Python, NumPy and PyTorch; restore at exit."""
+    """Context manager: seed the global generators of Python, NumPy and PyTorch for a block.
+
+    At its end, their earlier states are restored.
+    """
     before = random.getstate(), np.random.get_state(), torch.default_generator.get_state()  # noqa: NPY002
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002, TID251  the generator that must not matter

@@ -25,9 +25,9 @@ def run_key(config: Config) -> str:
     """Return the name of a run: a hash of everything in its configuration that changes its numbers.
 
     Returns:
-        32 hexadecimal digits. They depend on two version numbers of the computations, one for all
-        problems and one for each problem, but not on the location of the data, the device, the
-        number of threads or the study's name.
+        32 hexadecimal digits. They depend on two version numbers of the computations, that of all
+        problems and that of the run's own problem, but not on the location of the data, the device,
+        the number of threads or the study's name.
 
     Raises:
         RuleError: If a field is set, but not the field that replaces it in keys, such as

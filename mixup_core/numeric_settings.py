@@ -47,7 +47,7 @@ can change the last bits of results.
 def fix_precision(environment: MutableMapping[str, str]) -> None:
     """Set, or remove, the environment variables that choose a floating-point precision.
 
-    `FIXED` lists them, and one more that makes cuBLAS deterministic. Call this function
+    One that makes cuBLAS deterministic is set, too; `FIXED` lists all of them. Call this function
     before the first computation.
 
     Args:

@@ -239,8 +239,8 @@ class DataConfig(Checked):
     def as_loaded(self) -> "DataConfig":
         """Return a copy of this configuration, with defaults in fields that do not affect loading.
 
-        Such fields are the size of the subset and the augmentation. Runs whose copies are equal can
-        share their loaded images.
+        Examples of such fields are the size of the subset and the augmentation. Runs whose copies
+        are equal can share their loaded images.
         """
         return replace(
             self,

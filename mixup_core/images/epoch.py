@@ -61,7 +61,8 @@ class Epoch:
         """Return the infimum over all classifiers of the mean loss on mixed images, or None.
 
         The infimum is unknown (None) for operations that are not linear, for labels with a law
-        of their own (`mix.label_law`), and for partners that depend on the images.
+        of their own (`mix.label_law`), for partners that depend on the images, and for losses with
+        smoothed labels or class weights.
 
         Args:
             loss: Loss of an image.

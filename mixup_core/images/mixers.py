@@ -39,8 +39,8 @@ class Mixer:
                 only if the operation needs it.
 
         Returns:
-            The mixed images, the weights of the images' labels, (batch,), and None. If an operation
-            mixes at a hidden layer: the images followed by their partners, `lam`, and a
+            The mixed images, the weights of the images' labels, (batch,), and None. If this batch
+            is mixed at a hidden layer: the images followed by their partners, `lam`, and a
             `HiddenMix`, by which the network mixes them at that layer.
         """
         if self.layer:
@@ -82,9 +82,10 @@ def draw_mixing(
         how: Settings of the epoch.
         sizes: Number of images in each batch.
         image_size: Height and width of the images.
-        streams: Random generators by name: `mixing` draws weights, `choice` the operation of each
-            batch, `operation` boxes and masks, `second` weights, boxes and masks of the second
-            operation, `label` weights of labels, if these have a law of their own.
+        streams: Random generators by name: `mixing` draws weights; `choice` whether and by which
+            operation a batch is mixed; `operation` values of the operation, such as boxes; `second`
+            weights and values of the second operation; `label` weights of labels, if these have a
+            law of their own.
         device: Device of the images. The values of operations are copied there at once, because a
             copy in each step would wait for the device. The weights stay on the CPU.
     """

@@ -126,7 +126,7 @@ def sample_size(config: TrainConfig, metric: str) -> int | None:
 
 
 def prediction_bytes(config: TrainConfig) -> int:
-    """Return the size of a run's stored predictions in bytes: logits and labels of all splits.
+    """Return the size of a run's stored predictions in bytes: logits and labels of val and test.
 
     With averaged weights, their logits are counted, too.
     """
@@ -139,8 +139,9 @@ def prediction_bytes(config: TrainConfig) -> int:
 def method(config: TrainConfig) -> str | None:
     """Return the name of a run's method (`erm`, `midpoint`, `uniform`); None if it has no name.
 
-    A run has a named method if one law holds in all epochs, images are mixed linearly, labels are
-    not smoothed, and the objective is the mean loss of the mixed images.
+    A run can have a name only if one law holds in all epochs, labels are not smoothed, the
+    objective is the mean loss of the mixed images, and no test image is used for training. If the
+    law mixes, every batch must be mixed linearly, with random partners.
     """
     mix = config.mix
     changes = (mix.schedule, mix.switch_epoch, mix.switch_fraction)
@@ -175,7 +176,7 @@ def examples(config: TrainConfig, split: str) -> Sequence[str]:
 
 
 def remarks(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
-    """Yield remarks on the images of runs, for plans and captions of figures."""
+    """Yield remarks on the images of runs, for plans and captions of tables."""
     yield from data_remarks(config.data)
     yield from lacking_classes(config, seeds)
 

@@ -1,4 +1,4 @@
-"""Teaching: rules for runs that learn from a teacher; finds the runs that use test images."""
+"""Teaching: rules for runs that learn from a teacher; finds runs that train on test images."""
 
 from collections.abc import Iterator
 

@@ -174,7 +174,11 @@ class Training:
         return self.state.to_bytes()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Load a state that `to_bytes` returned, with the records of the epochs before it."""
+        """Load a state that `to_bytes` returned, with the records of the epochs before it.
+
+        Raises:
+            StateError: If the bytes are not a state of this run. Do not use this object afterwards.
+        """
         self.state.load_bytes(content, records)
 
     def predictions(self) -> bytes:

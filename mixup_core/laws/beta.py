@@ -68,7 +68,10 @@ class Beta(Law):
 
     @property
     def method(self) -> str | None:
-        """Name of the method with its own colour in figures: `uniform` if alpha is 1, else None."""
+        """Name of the method that this law defines: `uniform` if alpha is 1, else None.
+
+        A method has the same colour in all figures.
+        """
         return "uniform" if self.alpha == 1 else None
 
     @property

@@ -122,7 +122,8 @@ class Easy(_PowerRamp):
     """Schedule from hard to easy examples: alpha falls from base ** high towards base ** low.
 
     The law of each epoch is Beta(alpha, alpha); small alpha mixes little, which is easy. With the
-    defaults, alpha falls from 10 to 0.1: after a fraction u of the epochs it is 10^(1 - 2 u).
+    defaults, alpha falls from 10 towards 0.1: after a fraction u of the epochs it is
+    10^(1 - 2 u).
     """
 
     tag: ClassVar = "easy"
@@ -137,7 +138,8 @@ class Hard(_PowerRamp):
     """Schedule from easy to hard examples: alpha grows from base ** low towards base ** high.
 
     The law of each epoch is Beta(alpha, alpha); large alpha mixes much, which is hard. With the
-    defaults, alpha grows from 0.1 to 10: after a fraction u of the epochs it is 10^(2 u - 1).
+    defaults, alpha grows from 0.1 towards 10: after a fraction u of the epochs it is
+    10^(2 u - 1).
     """
 
     tag: ClassVar = "hard"
@@ -152,8 +154,8 @@ class EasyHardEasy(_PowerRamp):
     """Schedule in which alpha grows until half of the epochs and falls again.
 
     The law of each epoch is Beta(alpha, alpha); large alpha mixes much, which is hard. With the
-    defaults, alpha grows from 0.1 to 10 and falls again: after a fraction u of the epochs it is
-    10^(1 - 4 |u - 1/2|).
+    defaults, alpha grows from 0.1 to 10 and falls back towards 0.1: after a fraction u of the
+    epochs it is 10^(1 - 4 |u - 1/2|).
     """
 
     tag: ClassVar = "easy-hard-easy"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CutMix(Operation):
-    """Shows the partner in a box of the image; the label weight is the share of pixels kept.
+    """Replaces a box of the image by the partner's; the label weight is the share of pixels kept.
 
     The sides of the box are sqrt(1 - lam) times those of the image. The centre of the box is a
     uniformly random pixel, and the box is clipped at the borders. No formula for the infimum of the

@@ -103,9 +103,9 @@ class Similar(PartnerRule, Checked):
 
         P(j | i) ~ exp(-|x_i - x_j|^2 / (2 bandwidth^2 m))
 
-    P(j | i) is the probability of partner j for image i, up to a constant factor; m is the mean
-    squared distance between two images of the batch. A large bandwidth makes all images equally
-    likely. No formula for the infimum of the expected loss is known.
+    P(j | i) is the probability of partner j for image i; `~` means proportional to, over all other
+    images j. m is the mean squared distance between two images of the batch. A large bandwidth
+    makes all images equally likely. No formula for the infimum of the expected loss is known.
 
     Source: the kernel is that of Yao et al. 2022, arXiv:2210.05775, where it applies to labels.
     """

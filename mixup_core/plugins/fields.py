@@ -20,7 +20,8 @@ def check_fields(entries: Iterable[tuple[Register[Any], Any]]) -> None:
     """Check that a study file can set every field of the classes that a plugin adds.
 
     Args:
-        entries: Pairs of a registry, such as that of models, and a class that was added to it.
+        entries: Pairs of a registry, such as that of models, and an entry that was added to it.
+            Entries that are no classes (datasets, problems) are skipped.
 
     Raises:
         UnreadableFieldError: If a field has no type annotation, a type that YAML cannot express, or

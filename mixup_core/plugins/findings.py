@@ -36,8 +36,8 @@ class BaselessError(BrokenError):
 def findings(entry: str, checks: Checks) -> Iterator[Finding]:
     """Run the checks of a plugin's entry, such as a law, and yield the result of each.
 
-    If a check raises `BrokenError`, the entry has failed it, and the next check runs. After a
-    `BaselessError` or any other exception no more checks run, since they would fail as well.
+    If a check raises an exception, the entry has failed it. After a `BrokenError` the next check
+    runs. After a `BaselessError` or another exception no more checks run, as they would fail, too.
     """
     for statement, check in checks:
         contract, broken, goes_on = statement, "", True

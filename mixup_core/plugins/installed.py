@@ -26,7 +26,7 @@ def load_installed(names: Collection[str]) -> None:
     """Load those plugin entries (models, laws, ...) of installed packages that have given names.
 
     Args:
-        names: All texts in a study that may be the name of an entry; other texts are ignored.
+        names: All texts in a study that may be names of entries; texts that name none are ignored.
 
     Raises:
         PluginError: If an entry cannot be loaded, or two packages have an entry of the same name.

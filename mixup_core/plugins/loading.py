@@ -109,7 +109,7 @@ def loaded_again(plugin: Plugin) -> Plugin:
 
 
 def sources_of(origins: Iterable[Origin]) -> tuple[Source, ...]:
-    """Return the sources of the loaded plugins that the given origins name.
+    """Return the sources of those loaded plugins whose digests the given origins contain.
 
     An origin is the name, digest and version of a plugin, as stored with its models, laws, ...
     """

@@ -55,7 +55,9 @@ def checks_of_problem(problem: Problem) -> Checks:
 
 
 def smallest(problem: Problem) -> Any:
-    """Return a valid configuration of a problem, with at most three epochs if so few are valid.
+    """Return a valid configuration of a problem, with few epochs if possible.
+
+    Three epochs are tried first, then two, then the class's own default or example.
 
     Raises:
         BrokenError: If none of the configurations that are tried is valid.

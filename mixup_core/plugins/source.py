@@ -102,8 +102,8 @@ def package_source(entry: EntryPoint) -> Source:
 def package_digest(package: str, name: str) -> str:
     """Return the sha256 over names and contents of all files of an installed package.
 
-    Line ends of Python files count as LF. Every file below the top-level package counts except
-    compiled ones (`.pyc`), because any of them may change what the plugin computes.
+    Line ends of Python files count as LF. Every file below the top-level package counts, because
+    it may change what the plugin computes; only `.pyc` files and `__pycache__` folders do not.
 
     Args:
         package: Top-level name of the package.

@@ -1,4 +1,4 @@
-"""Value checks: recorded values are possible, and a probe does not change its run."""
+"""Value checks: recorded values are in their possible range, and a probe changes no run."""
 
 import math
 from collections.abc import Iterable, Mapping

@@ -86,7 +86,10 @@ class DataNeeds(Protocol):
         """
 
     def missing(self, config: Any) -> str | None:
-        """Return a message on a configuration's missing data and how to get them, or None."""
+        """Return a message on a configuration's missing data and how to get them.
+
+        The result is None if all data are present.
+        """
 
     def check(self, config: Any) -> None:
         """Check quickly that a configuration's data can be used; write nothing to disk.

@@ -218,8 +218,8 @@ def with_named_teacher(config: Config) -> Config:
 
     The teacher is a run of another arm, from which the run learns; without one, the configuration
     is returned unchanged. The keys computed from the result tell the configurations of one study
-    apart, although the teacher's key is not known yet. They are not the keys under which results
-    are stored, which depend on the teacher's key.
+    apart, even if the teacher's key is not known yet. If there is a teacher, results are stored
+    under other keys, which depend on the teacher's key.
     """
     teaching = problem_of(config).teaching
     arm = None if teaching is None else teaching.arm(config)

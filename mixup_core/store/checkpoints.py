@@ -267,8 +267,8 @@ class Store:
         """Read every file, quarantine damaged ones, and remove temporary files of ended processes.
 
         Args:
-            stale_after: Age in seconds after which temporary files, and states that belong to no
-                stored stage, are removed; a younger one may belong to a stage that is being
+            stale_after: Age in seconds after which temporary files, and states to which no stored
+                stage refers, are removed; a younger one may belong to a stage that is being
                 written.
 
         Returns:

@@ -126,7 +126,7 @@ class FormatError(StoreError):
 
 
 def check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) -> None:
-    """Check that there are one record and one `EpochFacts` (time and date) per epoch, all finite.
+    """Check that each epoch has one record and one `EpochFacts` (time, date), with finite numbers.
 
     Raises:
         ValueError: If records or facts are not one per epoch, or a number is not finite.

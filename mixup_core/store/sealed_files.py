@@ -30,7 +30,7 @@ class SealedFiles:
     def read(self, name: str) -> bytes | None:
         """Return the bytes of a file, unchecked; None if it is missing or not a readable file.
 
-        Anything that cannot be read, such as a folder, is moved to quarantine.
+        Anything that is not a readable file, such as a folder, is moved to quarantine.
         """
         try:
             return self._files.read(name)

@@ -4,5 +4,5 @@ from mixup_core.store.names import checked
 
 
 def wanted_name(stage: str) -> str:
-    """Return the name of the object that asks other drivers to store a stage, by its stage key."""
+    """Return the name of the file that asks other drivers to store a stage's state, by its key."""
     return f"wanted/{checked(stage)}"

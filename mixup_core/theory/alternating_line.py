@@ -70,9 +70,9 @@ class AlternatingLineConfig(Checked):
 def optimal_probability(config: AlternatingLineConfig) -> float:
     """Return the probability of the middle point's own label under the optimal classifier.
 
-    The optimal classifier has the lowest mixed loss. Its probability of a label is the fraction of
-    this label among the labels of all mixed points within the radius r of the middle point. The
-    sums run over the p^2 ordered pairs (i, j), with z = lam i + (1 - lam) j and x the middle point:
+    The optimal classifier has the lowest mixed loss. Its probability of a label at the middle point
+    is the fraction of this label among the labels of all mixed points within the radius r. The sums
+    run over the p^2 ordered pairs (i, j), with z = lam i + (1 - lam) j and x the middle point:
 
         sum P(|z - x| <= r) E[lam [y_i = y_x] + (1 - lam) [y_j = y_x] | |z - x| <= r]
         / sum P(|z - x| <= r)

@@ -172,7 +172,7 @@ def _pulls(delta: float, classes: int, own: Any, partner: Any, lam: Any) -> tupl
 def gradient_correlations(
     law: Law, classes: int, delta: float, nodes: int = 200
 ) -> tuple[float, float]:
-    """Return the negative gradient of the mixed loss J along both features of a class.
+    """Return the negative gradient of the mixed loss J along the features of a class.
 
     The two results are <-grad_{w_y} J, v_{y,2}> and <-grad_{w_y} J, v_{y,1} - v_{y,2}> for the
     model w_y = delta v_{y,1}; a point of class y is beta v_{y,1} + (1 - beta) v_{y,2}. They say how
@@ -220,10 +220,9 @@ def gradient_correlations(
 def sampled_correlations(
     law: Law, classes: int, delta: float, draws: int, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Estimate the negative gradient of the mixed loss along both features of a class, by sampling.
+    """Estimate the negative gradient of the mixed loss along the features of a class, by sampling.
 
-    The two results are those that `gradient_correlations` computes exactly, averaged over the
-    classes.
+    The two results estimate those of `gradient_correlations`; they are averaged over the classes.
 
     Args:
         law: Law of lam.

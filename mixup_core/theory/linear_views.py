@@ -66,7 +66,7 @@ class Excess(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gap(Checked):
-    """Quantity to compute: how close the mixed loss comes to its infimum over a family of models.
+    """Quantity to compute: how close the mixed loss of a family of models comes to its infimum.
 
     In each model, all weights have one correlation C with the features of their class.
 
@@ -96,8 +96,8 @@ class Gradients(Checked):
 class LinearViewsConfig(Checked):
     """Configuration of a run: the quantity to compute, and the law of the mixing weight lam.
 
-    The scale, such as a factor of the model's weights (see `first_scale`), doubles with each
-    record.
+    The quantity is computed at a scale, such as a factor of the model's weights (see
+    `first_scale`), which doubles with each record.
     """
 
     problem: ClassVar = "linear-views"

@@ -30,7 +30,7 @@ class ReluNetwork:
         return self.hidden * (self.inputs + 1) + self.classes * (self.hidden + 1)
 
     def parts(self, flat: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Split the network's flat array into W1 (inputs, hidden), b1, W2 (hidden, classes), b2."""
+        """Split flat weights into views W1 (inputs, hidden), b1, W2 (hidden, classes) and b2."""
         shapes = (self.inputs, self.hidden), (self.hidden,), (self.hidden, self.classes)
         views, start = [], 0
         for shape in (*shapes, (self.classes,)):

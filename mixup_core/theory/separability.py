@@ -78,7 +78,10 @@ class SeparabilityConfig(Checked):
 
     @property
     def variances(self) -> Floats:
-        """Diagonal of the covariance Sigma: (d,), evenly spaced in the logarithm, around 1."""
+        """Diagonal of Sigma: (d,), evenly spaced in the logarithm, around 1.
+
+        Sigma / kappa is the covariance of each class.
+        """
         root = math.sqrt(self.condition)
         return np.geomspace(1 / root, root, self.dimension)
 

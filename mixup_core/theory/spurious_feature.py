@@ -71,17 +71,23 @@ class SpuriousFeatureConfig(Checked):
         require_pairs_of_nodes(self)
 
     def spurious_sd_at(self, epoch: int) -> float:
-        """Return the standard deviation of the feature that misleads; it halves with each epoch."""
+        """Return the standard deviation s of the spurious coordinate at a record.
+
+        It halves with each record.
+
+        Args:
+            epoch: Number of the record, from 0.
+        """
         return self.first_sd * 2.0**-epoch
 
 
 def errors(config: SpuriousFeatureConfig, sd: float, weights: Floats) -> tuple[float, float, float]:
     """Return three exact test errors: spurious mean as in training, of random sign, and reversed.
 
-    A class has the means m_c and m_s and the standard deviations s_c and s of the core and the
-    spurious coordinate. The first and the third error are Phi(-(w_c m_c +- w_s m_s) /
-    sqrt(w_c^2 s_c^2 + w_s^2 s^2)), with Phi the normal distribution function; the second is the
-    mean of both.
+    The core and the spurious coordinate of a point of class y = +-1 have the means y m_c and y m_s
+    and the standard deviations s_c and s. The first and the third error are
+    Phi(-(w_c m_c +- w_s m_s) / sqrt(w_c^2 s_c^2 + w_s^2 s^2)), with Phi the normal distribution
+    function; the second is the mean of both.
 
     Args:
         config: Configuration of the run.

@@ -148,7 +148,7 @@ class Catalogue(Register[type[T]], Generic[T]):
     """Registry of the dataclasses that a field of one base class can hold, by tag or name."""
 
     def check(self, entry: type[T]) -> None:
-        """Check that a dataclass can be registered: frozen, keyword-only, no abstract method left.
+        """Check that a class can be registered: a frozen, keyword-only dataclass, not abstract.
 
         Raises:
             CatalogueError: If one of these does not hold, or its name is invalid or taken.
@@ -216,7 +216,7 @@ def origin_of(kind: Any) -> Origin | None:
 
 
 def catalogue_of(kind: Any) -> Catalogue[Any] | None:
-    """Return a base class's catalogue, the registry of its classes; None for other types."""
+    """Return the catalogue (registry of classes) that a base class owns; None for other types."""
     owned = vars(kind).get("catalogue") if isinstance(kind, type) else None
     return owned if isinstance(owned, Catalogue) else None
 
@@ -228,7 +228,7 @@ def kind_name(kind: Any) -> str:
 
 
 def cached_until_growth(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorator: cache a function's results until a plugin adds or removes a registry's entry."""
+    """Decorator: cache a function's results until an entry of a registry is added or removed."""
     cached = functools.cache(function)
     _CACHED.append(cached)
     return cached  # type: ignore[return-value]

@@ -18,7 +18,7 @@ class Checked:
     """Base class of frozen dataclasses that check the limits of their fields and their own rules.
 
     Limits are written as `Annotated[type, limit]`, also for the items of a list and the types in a
-    union. Of the types in a union, only one list can have limits.
+    union. Several types in a union can have limits, but only one of these can be a list.
     """
 
     __slots__ = ()

@@ -18,7 +18,7 @@ class Limit(ABC):
 
     @abstractmethod
     def holds(self, value: Any) -> bool:
-        """Return True if this limit allows a value; `Checked` calls this for every field value."""
+        """Return True if this limit allows a value; `Checked` calls this to check a field."""
 
     @abstractmethod
     def rule(self, name: str) -> str:
@@ -67,7 +67,7 @@ class Range(Limit):
 
     @property
     def inside(self) -> float:
-        """Example of a number in this range: 1 if allowed, else one near a bound or the middle."""
+        """Example of a number in this range: 1 if allowed, else one near a bound, or the middle."""
         near = (1, self.low, self.low + 1, self.high, self.high - 1, (self.low + self.high) / 2)
         return next(number for number in near if math.isfinite(number) and self.holds(number))
 
@@ -79,7 +79,7 @@ class Distinct(Limit):
     may_be_empty: bool = True
 
     def holds(self, value: Collection[Any]) -> bool:
-        """Return True if all items of a list differ; an empty list needs `may_be_empty`."""
+        """Return True if all items of a list differ; an empty list is allowed if `may_be_empty`."""
         return len(value) == len(set(value)) and (self.may_be_empty or len(value) > 0)
 
     def rule(self, name: str) -> str:

@@ -67,7 +67,7 @@ class Under(ShortForm):
         return content if is_ours else None
 
     def written(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return fields as `{TAG: FIELDS}`, where TAG is the tag of this short form (`beta`)."""
+        """Return fields as `{TAG: FIELDS}`, where TAG is this short form's tag, such as `beta`."""
         return {self.tag: dict(fields)}
 
     def shape(self, names: Sequence[str]) -> str:
@@ -95,7 +95,7 @@ class Pairs(ShortForm):
         """Return, by field, the keys and values of a mapping such as `{0.5: 0.7}` as two lists.
 
         The lists are in the order of the keys. The result is None unless the value is a mapping
-        from numbers that is not empty.
+        that is not empty and whose keys are numbers, or numbers as text.
         """
         del names
         if not isinstance(value, Mapping) or not value:

@@ -11,7 +11,7 @@ from mixup_core.tree.short_forms import Under, short_form
 
 
 class SpellingError(ValueError):
-    """Error: a value in a study file has the wrong type, or is a name that does not exist."""
+    """Error: a value of a configuration has the wrong type, or a name in it does not exist."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ _PANELS = (
 
 
 def draw_ensembles(predicted: Predicted, looks: Mapping[str, Look]) -> Figure | None:
-    """Return a figure of error, NLL, Brier score, calibration error against ensemble size.
+    """Return a figure of error, NLL, Brier score and calibration error against ensemble size.
 
     The size is the number of networks. The result is None if no arm has three runs. Only the first
     eight arms are drawn; the CSV has all of them.

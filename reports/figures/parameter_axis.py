@@ -24,8 +24,8 @@ Edge = Literal["low", "high"]
 def is_number(parameter: Parameter) -> bool:
     """Return True if a figure can have an axis of numbers for a search parameter.
 
-    It can if the values are numbers; a categorical parameter needs at least two, and may also have
-    the value None.
+    It can if the values are numbers. A categorical parameter needs at least two values, and one of
+    them may be None.
     """
     if not isinstance(parameter.distribution, Categorical):
         return True

@@ -25,5 +25,5 @@ def numbers_of(searched: Searched, point: Point) -> dict[str, Any]:
 
 
 def spell_seeds(searched: Searched) -> str:
-    """Return the number of seeds at which a search trains each point, as text: `5 seeds`."""
+    """Return the number of seeds of a complete search point, as text: `5 seeds`."""
     return f"{len(searched.study.seeds)} seeds"

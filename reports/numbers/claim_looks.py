@@ -1,6 +1,7 @@
 """Claim looks: verdicts and numbers of seeds in a study that adds seeds at planned looks.
 
-A look tests, on the seeds so far, all claims that are still undecided (`reports.numbers.course`).
+A look tests, on the seeds so far, all claims that no earlier look decided or gave up
+(`reports.numbers.course`).
 """
 
 from collections.abc import Mapping
@@ -212,9 +213,9 @@ def reached(
 ) -> Study:
     """Return a copy of a study with planned looks that has only the seeds needed up to now.
 
-    While a claim is open (undecided), its arms get the seeds of the next look. An arm that is in no
-    claim gets the seeds of the first look, an arm trained for a variant gets at least those of the
-    arm whose setting it changes, and a teacher at least those of its pupils.
+    While a claim is open (not decided or given up), its arms get the seeds of the next look. An arm
+    that is in no claim gets the seeds of the first look, an arm trained for a variant gets at least
+    those of the arm whose setting it changes, and a teacher at least those of its pupils.
 
     Args:
         study: Study with planned looks (`until`), and with every seed that it may use.
@@ -272,7 +273,7 @@ def open_claims(study: Study, store: Store) -> tuple[Claim, ...]:
 def reached_study(study: Study, store: Store) -> Study:
     """Return a copy of a study with planned looks that has only the seeds needed up to now.
 
-    Seeds are needed while the stored results leave claims undecided.
+    A claim needs more seeds until a look at the stored results decides it or gives it up.
 
     Args:
         study: Study with planned looks (`until`), and with every seed that it may use.

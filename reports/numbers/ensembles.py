@@ -266,7 +266,7 @@ def _ends(mean: float, half: float, most: float) -> tuple[float | None, float | 
 
 
 def sizes_of(found: Mapping[str, Mapping[int, EnsembleSize]]) -> Iterator[tuple[str, EnsembleSize]]:
-    """Yield the name of each arm with the measures of its ensembles, once for each size."""
+    """Yield the name of each arm with its ensembles of one size, for each size, smallest first."""
     for arm, by_size in found.items():
         for of_size in by_size.values():
             yield arm, of_size

@@ -8,7 +8,7 @@ from scipy import special
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measure:
-    """Possible range of a metric, and the number of images, ... of which it is a fraction."""
+    """Possible range of a metric, and number of items (images, ...) of which it is a fraction."""
 
     least: float = -math.inf
     most: float = math.inf
@@ -48,7 +48,7 @@ def least_variance(mean: float, size: int, *, is_difference: bool) -> float:
 def share_limits(
     mean: float, sd: float, n: int, measure: Measure, confidence: float
 ) -> tuple[float, float]:
-    """Return the exact interval (Clopper-Pearson) of the mean over seeds, for a metric like error.
+    """Return the exact interval (Clopper-Pearson) of the mean over seeds, in a finite range.
 
     The mean is treated as a fraction of an effective number of items. With N items and n seeds,
     that number is N n if seeds vary no more than sampling allows, and smaller if items of one seed

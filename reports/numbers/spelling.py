@@ -87,13 +87,13 @@ def spell_half(half: float, scale: float, digits: int) -> str:
 
 
 def spell_amount(difference: float, metric: Metric) -> str:
-    """Return a difference of a metric as text: `1.67 points`, that is percentage points."""
+    """Return a difference of a metric as text with its unit: `1.67 points` for an error."""
     number = spell_number(difference * metric.scale, metric.digits)
     return f"{number} {metric.difference_unit}".rstrip()
 
 
 def spell_heading(text: str, metric: Metric) -> str:
-    """Return the heading of a column of differences: `minus erm, points` (percentage points)."""
+    """Return the heading of a column of differences, with their unit: `minus erm, points`."""
     return f"{text}, {metric.difference_unit}" if metric.difference_unit else text
 
 

@@ -54,9 +54,9 @@ def t_quantile(n: int, confidence: float) -> float:
 def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
     """Return mean, sample sd and t interval of values: `mean +- t(0.975, n - 1) sd / sqrt(n)`.
 
-    If the t interval has no width or exceeds the range of the metric, the exact interval of a
-    fraction replaces it (`reports.numbers.shares.share_limits`). If that range is unlimited and all
-    values are equal, there is no interval.
+    If the t interval has no width or exceeds the range of the metric, and this range has two finite
+    ends, the exact interval of a fraction replaces it (`reports.numbers.shares.share_limits`). In
+    any other range a t interval is cut at the end, and equal values have no interval.
 
     The t interval assumes nearly normal values: at n = 5 it covers 93 % for uniform noise and 88 %
     for exponential. Mean and sd are correctly rounded, so they do not depend on the order of the

@@ -97,7 +97,7 @@ def numbers_by(
 
 
 def difference_of_references(study: Study, claim: Claim) -> float | None:
-    """Return the value of a claim in the paper that makes it, to be printed beside the measured.
+    """Return the value of a claim in the paper that makes it, to print beside the measured one.
 
     It is the number with which the claim compares an arm, or else the difference of the arms'
     values that the study lists from papers (`references`). The result is None if one of these is

@@ -170,7 +170,7 @@ def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> l
 
     The detectable difference depends on the sd over seeds: the phrase has the smallest and the
     largest one, at the observed sd and at its upper 95 % limit. The result is a list of one text;
-    it is empty if no comparison has a known sd.
+    it is empty if no comparison has a t interval.
 
     Args:
         tested: Comparison of each arm, over two seeds or more.

@@ -19,8 +19,8 @@ _FIRST, _SECOND = "nothing", "all"
 def crossed_table(study: Study, arranged: Mapping[str, Mapping[int, RunResult]]) -> Listing | None:
     """Return the table of variance shares by source of randomness (first-order and total indices).
 
-    The result is None if the study has no crossed design, that is no runs in which all sources, or
-    one source alone, are drawn again.
+    The result is None if no share can be computed. Shares need a crossed design: an arm, the same
+    arm with all sources drawn again, and with a single source drawn again, at enough seeds.
 
     Args:
         study: Study with the arms.

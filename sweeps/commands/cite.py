@@ -20,7 +20,7 @@ _OF_DATA = {"fashion-mnist": "1708.07747"}
 @click.command()
 @on_study
 def cite(request: Request) -> int:
-    """Print BibTeX entries for the papers of a study, for those of its methods, and for mixsweep.
+    """Print BibTeX entries for the papers that a study and its methods name, and for mixsweep.
 
     A paper whose BibTeX entry is not bundled is printed as its arXiv number.
     """
@@ -40,7 +40,7 @@ def works_of(study: Study) -> list[str]:
     """Return the arXiv numbers of the papers that a study and its methods come from.
 
     Those that the study file names come first, in its order; those in the docstrings of the methods
-    that it uses follow.
+    that it uses follow, and that of the dataset, if it is known.
     """
     found = _ARXIV.findall(study.source)
     for config in study.arms.values():

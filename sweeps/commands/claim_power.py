@@ -26,10 +26,12 @@ def claim_powers(study: Study, results: Iterable[RunResult] = ()) -> list[dict[s
     `cannot` lists the verdicts (`holds`, `fails`) that no results can reach with `n` seeds.
 
     `pilot` is the number of stored seeds that all arms of the claim have, `sd` the standard
-    deviation over them, and `sd_upper` its upper 95 % limit. `needed` is the number of seeds at
-    which a difference as large as the claim's margin (the largest difference that counts as equal)
-    is detected with power 0.8, given this sd. `sd`, `sd_upper` and `needed` are None if fewer than
-    two such seeds are stored; `needed` also if the claim has no margin.
+    deviation over them, and `sd_upper` its upper 95 % limit. `margin` is the largest difference
+    that counts as equal: that of the claim, or else, for the headline metric, that of the study;
+    None if there is neither. `needed` is the number of seeds at which a difference as large as the
+    margin is detected with power 0.8, given this sd. `sd`, `sd_upper` and `needed` are None if
+    fewer than two such seeds are stored; `needed` also without a margin, or if 10,000 seeds are too
+    few.
 
     Args:
         study: The study with its claims.

@@ -39,7 +39,7 @@ _SOURCES = {".py", ".yaml", ".html"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conclusion:
-    """The report of a finished study, written by an earlier launch and shown again by the next."""
+    """The report of a finished study, written by an earlier launch and used again by later ones."""
 
     folder: Path
     markdown: str

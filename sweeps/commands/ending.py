@@ -14,7 +14,7 @@ from sweeps.machine.signals import INTERRUPTED, hear, leave
 
 @dataclass(kw_only=True, slots=True)
 class Ending:
-    """Values that a command sets for `--on-finish`, such as the folder of the report it wrote.
+    """Values that a command sets for the end of its process, such as the folder of its report.
 
     A command reaches this object by click's context.
     """

@@ -110,8 +110,8 @@ def require_address_space() -> None:
 def require_room(request: Request, plan: Plan) -> None:
     """Check that the disks of the home and of the store have room for the files of planned runs.
 
-    Counted are predictions, and the states that the plan keeps for other runs. Their size is known
-    from the states of the study in the store; without any, they are not counted.
+    Predictions are counted, and states that the plan keeps for other runs. The size of a state is
+    known from stored states of the study; if there are none, states are not counted.
 
     Raises:
         StoreFullError: If a disk has too little room; the message says how much can be freed.

@@ -160,7 +160,7 @@ def conclude(
     *,
     is_inline: bool = False,
 ) -> int:
-    """Print failed runs, the report's folder and the command to run next; return the exit code.
+    """Print unfinished runs, the report's file and the next command; return the exit code.
 
     Args:
         request: The study, and the addresses of its results.

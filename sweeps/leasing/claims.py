@@ -82,7 +82,7 @@ class Claimed:
         return any(key[:_DIGITS] in plan for plan in self.plans)
 
     def needed_of(self, stages: Sequence[str]) -> frozenset[int]:
-        """Return the epochs, from 1, of a run after which other drivers need its stored state.
+        """Return the epochs of a run, counted from 1, after which other drivers need its state.
 
         Args:
             stages: Stage keys of the run, one per epoch.
@@ -113,7 +113,7 @@ class Claimed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Granted:
-    """Permission to train a run: the epoch to start from, and the epochs whose state to store."""
+    """Permission to train a run: its start epoch, and the epochs after which to store its state."""
 
     start: int
     """Epoch from whose stored state the training continues; 0 to train from the beginning."""

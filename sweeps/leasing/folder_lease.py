@@ -102,7 +102,7 @@ class FolderLease:
     def lives(store: Path, study: str, token: object) -> bool:
         """Return True if the driver whose lease on a study has this number (token) is alive.
 
-        A living driver whose record is damaged counts as having any number.
+        Also True, for any number, if a driver is alive but its record is damaged.
         """
         files = _LeaseFiles.of(store, study)
         holder = _read_holder(files)

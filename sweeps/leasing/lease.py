@@ -60,8 +60,8 @@ class Lease:
     def lives(cls, store: Store, study: str, token: object) -> bool:
         """Return True if the driver whose lease on a study has this number (token) is alive.
 
-        In a folder, a living driver whose record is damaged counts as having any number: nothing
-        that it may need is trained or deleted by others.
+        In a folder also True, for any number, if a driver is alive but its record is damaged. So
+        nothing that it may need is trained or deleted by others.
 
         Raises:
             ValueError: If `study` is not a valid study name.

@@ -19,7 +19,11 @@ class _Steady(io.FileIO):
     """Raw output stream that discards all output after its first error."""
 
     def write(self, data: "io.ReadableBuffer") -> int:  # type: ignore[name-defined]
-        """Write data to this stream, or discard it after an error; return its number of bytes."""
+        """Write data to this stream, or discard it after an error.
+
+        Returns:
+            The number of bytes written or discarded.
+        """
         try:
             return super().write(data) or 0
         except OSError as error:

@@ -70,7 +70,7 @@ def arm_table(
         header: Titles of the columns after `arm`.
         rows: Text of the columns after `arm`, by arm.
         size: Size of the terminal; None for no limit.
-        first: Arms to keep if the terminal has too few lines for all.
+        first: Arms to keep rather than others if the terminal has too few lines for all.
     """
     longest = None if size is None else max(12, (size.columns - 1 - len(header) - 2))
     names = {arm: arm if longest is None else shortened(arm, longest) for arm in rows}

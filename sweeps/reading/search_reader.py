@@ -54,7 +54,7 @@ class SearchReader:
         self._at: dict[str, At] = {}
 
     def search(self, written: Any, seeds: Sequence[int]) -> Search | None:
-        """Return the search that the section describes; if it has faults, report them, return None.
+        """Return the search that a section describes; None if it has a fault. Faults are reported.
 
         Args:
             written: The section `search` of the study file.

@@ -72,7 +72,7 @@ def holds_refused(value: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Document:
-    """One YAML document: its content, the line of each value, and the faults found so far."""
+    """One YAML document: its content, the place of each value, and the faults found so far."""
 
     value: Any
     """The parsed content: mappings, lists and scalars. Each rejected value is replaced by

@@ -16,7 +16,7 @@ from sweeps.reading.strict_yaml import REFUSED, At
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setting:
-    """A value that a study file gives to one configuration field, and its place in the file."""
+    """A value that a study file gives to the field at a dotted path, and its place in the file."""
 
     value: Any
     """The value, converted to the type of its field. Text if a choice is given by its tag alone,
@@ -29,7 +29,7 @@ Settings = Mapping[str, Setting]
 
 
 class TreePaths:
-    """The dotted paths, such as `mix.law`, of one type of nested dataclass ("tree")."""
+    """The dotted paths, such as `mix.law`, that can be set in one nested dataclass ("tree")."""
 
     def __init__(
         self,

@@ -206,7 +206,7 @@ class Driver(logging.Handler):
                 logger.removeHandler(self)
 
     def report(self, **content: Any) -> None:
-        """Send the driver a report on stored epochs.
+        """Send the driver a report on stored epochs, or on the progress within a long epoch.
 
         Not for the last report of a run: the function that trains the run returns it.
         """
@@ -222,7 +222,7 @@ class Driver(logging.Handler):
         """Return the last report of a run that failed.
 
         Args:
-            kind: Kind of the failure, such as `stopped`; `Driver` lists all kinds.
+            kind: Kind of the failure, such as `stopped`; see `Driver`.
             message: One line for users.
             epoch: Epoch in which it happened; None if unknown.
             trace: Traceback; empty for none.
@@ -234,8 +234,8 @@ class Driver(logging.Handler):
         """Return a report of a run for the driver, with all warnings that were not sent yet.
 
         Args:
-            content: Values of the report by key, such as `epochs`; `Driver` lists all keys. Keys
-                that are not given get an empty value.
+            content: Values of the report by key, such as `epochs`; see `Driver`. Keys that are not
+                given get an empty value.
         """
         warnings, self._warnings = self._warnings, []
         return {

@@ -19,7 +19,7 @@ _BY_HAND = re.compile(r"node_[0-9a-f]{16,}")
 
 
 def growth_of(address: str) -> Growth:
-    """Return what adds nodes to the Ray cluster at an address: `by hand` (people) or `autoscaler`.
+    """Return how nodes are added to the Ray cluster at an address: `by hand` or `autoscaler`.
 
     The result is `autoscaler`, too, if `ray status` does not answer. A launch on a cluster without
     GPUs then asks the user whether to use CPUs or to wait for GPUs.
@@ -33,7 +33,7 @@ def growth_of(address: str) -> Growth:
 
 
 def growth_in(status: str) -> Growth:
-    """Return what adds nodes to a cluster, `by hand` or `autoscaler`, from `ray status`'s text."""
+    """Return how nodes are added to a cluster, `by hand` or `autoscaler`, as `ray status` shows."""
     types = _TYPE.findall(status)
     if types and all(map(_BY_HAND.fullmatch, types)):
         return "by hand"

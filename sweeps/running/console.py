@@ -140,7 +140,7 @@ class Board:
     def work_per_second(self) -> float:
         """Return the training speed of all runs together, over the last half minute.
 
-        The work per second is in the problem's unit of work, such as trained images.
+        The speed is work per second, in the problem's unit of work, such as trained images.
         """
         now = self.clock()
         while len(self._trained) > 1 and self._trained[1][0] < now - _RATE_OVER:

@@ -58,7 +58,7 @@ class Deadline:
     """Measured seconds per unit of work of each epoch, by arm."""
 
     def learn(self, run: Run, seconds: Iterable[float]) -> None:
-        """Record the measured seconds of a run's epochs, to estimate the time of later runs."""
+        """Record the measured seconds of a run's epochs, to estimate how long runs take."""
         work = problem_of(run.config).cost.work(run.config)
         self._per_work.setdefault(run.arm, []).extend(each / work for each in seconds)
 

@@ -21,7 +21,7 @@ _CONFIGS = ("config", "teacher")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Parcel:
-    """A run to train and its settings, in a form that unpickles before plugins are loaded."""
+    """A run to train, with its settings; can be unpickled before its plugins are loaded."""
 
     plugins: tuple[Source, ...]
     configs: Mapping[str, tuple[str, Mapping[str, Any]]]
@@ -31,7 +31,7 @@ class Parcel:
 
     @classmethod
     def of(cls, assignment: Assignment) -> Self:
-        """Pack a run to train, and its settings, for sending to a worker process."""
+        """Pack a run to train, and its settings, for sending to another process (a worker)."""
         values = {field.name: getattr(assignment, field.name) for field in fields(assignment)}
         configs = {name: values.pop(name) for name in _CONFIGS}
         origins = [origin for config in configs.values() for origin in origins_in(config)]
@@ -46,7 +46,7 @@ class Parcel:
         )
 
     def open(self) -> Assignment:
-        """Load this parcel's plugins and return the run to train; called in the worker process.
+        """Load this parcel's plugins and return the run to train; called in the receiving process.
 
         Raises:
             PluginError: If a plugin cannot be loaded on this machine.

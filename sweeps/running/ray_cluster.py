@@ -101,7 +101,7 @@ def close_aside(open_things: ExitStack) -> None:
 
 
 def wait_for_ending() -> None:
-    """Wait until the Ray cluster of the study trained before is shut down.
+    """Wait until the Ray cluster of the previous study, if there was one, is shut down.
 
     A process can have only one Ray cluster at a time.
     """

@@ -61,7 +61,7 @@ class RunMemory:
 
     @classmethod
     def of(cls, study: Study, slots: int, device: Literal["cpu", "auto"]) -> Self | None:
-        """Return the memory that a study's runs need, estimated or measured; None if it is unknown.
+        """Estimate or measure the memory of a study's run that needs the most; None if unknown.
 
         On a CPU nothing is measured if the upper bounds show that all parallel runs fit into
         memory, and the address space is not limited.
@@ -166,7 +166,7 @@ class RunMemory:
         return placement
 
     def side_by_side(self, study: Study) -> int | None:
-        """Return the number of runs that fit into free memory; None if none was measured on a CPU.
+        """Return how many runs fit into free memory, at least 1; None unless measured on a CPU.
 
         Args:
             study: The study, whose data also takes memory.

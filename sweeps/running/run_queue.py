@@ -17,7 +17,8 @@ from sweeps.state.stages import Need, PlannedRun
 class RunQueue:
     """Queue of the runs of a launch; a run is given out once the stages that it needs are stored.
 
-    New points of a search are read from Optuna's storage; everything else is in memory.
+    The queue itself is in memory. New runs come from a source, which may read the store or Optuna's
+    storage. If other drivers may train the same runs, stored stages are read, too.
     """
 
     def __init__(
@@ -118,7 +119,7 @@ class RunQueue:
         return not self._ready
 
     def lose(self, key: str, epochs: Collection[int]) -> None:
-        """Record that states of a run were not stored, although forks were to start from them.
+        """Record that states of a run, from which forks were to start, are missing in the store.
 
         One of the forks then trains the epochs again. This happens if another driver trained these
         epochs and did not know that a fork would need their states (weights, optimizer, ...).

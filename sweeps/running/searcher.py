@@ -89,7 +89,7 @@ class RunSearcher(Searcher):  # type: ignore[misc]
         return len(self._live)
 
     def abandon(self) -> list[Run]:
-        """Forget all live trials; return their runs, in the order in which they started."""
+        """Forget all trials; return the runs of live ones, in the order in which they started."""
         live = list(self._live.values())
         self._live.clear()
         self.num_held = 0

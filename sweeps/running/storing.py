@@ -73,7 +73,9 @@ class Assignment:
 
     @classmethod
     def of(cls, planned: PlannedRun, store: Store, **given: Any) -> Self:
-        """Return a planned run with its settings, for a worker; the data folder is this process's.
+        """Return an assignment for a worker: a planned run to train, with all its settings.
+
+        The data folder is the one set for this process by `MIXSWEEP_DATA`, if any.
 
         Args:
             planned: The run.
@@ -217,7 +219,10 @@ class Storing:
         return epoch in self._assignment.keep or (is_last and self._assignment.keep_final_state)
 
     def add(self, process: Process, seconds: float) -> None:
-        """Record a trained epoch; store its stage if it is needed or the last stored one is old.
+        """Record a trained epoch, and store its stage if it is due.
+
+        A stage is due if it is the last one, if another run or driver needs it, or if the run has
+        trained for some time since the stage stored before.
 
         Args:
             process: The training process after the epoch.

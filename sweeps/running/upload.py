@@ -75,7 +75,9 @@ class Upload:
 
     @classmethod
     def of(cls, folder: Path, *, excludes: Sequence[str], kept: Collection[Path]) -> "Upload":
-        """Find the files of a folder to send with a job: all but ignored ones and credentials.
+        """Find the files of a folder to send with a job.
+
+        Ignored files, results and credentials are left out.
 
         Args:
             folder: The working directory.

@@ -28,7 +28,8 @@ class Owner:
         Args:
             study: A study with a search.
             store: The store of its results.
-            is_writing: If True, an id is written into a store that has none.
+            is_writing: If True, an id is written into a store that has none. If False, the id
+                is then `nobody`.
         """
         known = identity_of(store) if is_writing else known_identity(store)
         return cls(study=study, store=store, identity=known or "nobody")

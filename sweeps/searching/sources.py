@@ -55,7 +55,7 @@ class RunSource(Protocol):
         """
 
     def outlook(self, slots: int) -> Outlook:
-        """Return an upper bound of the runs that `more` may still return.
+        """Return an upper bound of the number of runs that `more` may still return.
 
         It is used to estimate when the launch ends.
 

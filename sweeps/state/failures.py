@@ -11,8 +11,8 @@ from sweeps.study.study import Run
 def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
     """Return the failures that a store holds, by run key, and those that follow from them.
 
-    One of the given runs whose teacher diverged counts as diverged, with the teacher's message. It
-    cannot be trained until the teacher's failure is deleted.
+    A given run whose teacher diverged counts as diverged, with the teacher's message. It cannot be
+    trained until the teacher's failure is deleted.
 
     Args:
         runs: The runs, including all teachers, and teachers of teachers.

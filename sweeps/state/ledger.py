@@ -3,8 +3,9 @@
     studies/<study>/<settings>.json    the newest launch of a study, with the value of every field
     data/<digest>.json                 class and image names of users' own datasets (image folders)
 
-No result of a run depends on the ledger; a search finds points in it that other launches have
-trained. A record that cannot be read is skipped, and the next launch writes it again.
+No result of a run depends on the ledger; a search with `warm_start` looks in it for points that
+other launches have trained. A record that cannot be read is skipped, and the next launch writes it
+again.
 """
 
 import dataclasses
@@ -156,7 +157,7 @@ def stored_launch(store: Store, reference: str) -> Launch | None:
 
     Args:
         store: The store to search.
-        reference: Name of a study, or `NAME@SETTINGS` with first digits of its settings' hash.
+        reference: Name of a study, or `NAME@SETTINGS` with the first digits of its settings' hash.
     """
     name, _, settings = reference.partition("@")
     if not re.fullmatch(r"[a-z0-9-]{1,100}", name):

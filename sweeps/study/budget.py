@@ -21,7 +21,7 @@ Hours = Annotated[float, Range(0, math.inf, "(]")]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Budget(Checked):
-    """Limits, such as hours, after which a search proposes no points and a grid starts no seeds."""
+    """Limits, such as hours, at which a search stops proposing points and a grid starting seeds."""
 
     hours: Hours | None = None
     """Hours in which at least one run was training, over all launches; for a search, wall-clock
@@ -51,7 +51,9 @@ class Budget(Checked):
         return None
 
     def hours_left(self, hours: float, gpu_hours: float, gpus: float) -> float | None:
-        """Return the hours until the budget of hours or GPU-hours is used up; None without either.
+        """Return the hours until a limit of hours or GPU-hours is reached; None if neither applies.
+
+        A limit of GPU-hours does not apply if no GPU is in use.
 
         Args:
             hours: Hours spent so far.

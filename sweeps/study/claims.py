@@ -127,7 +127,10 @@ class StatedComparison(Checked):
 
     @property
     def right(self) -> Side:
-        """The second side of a claim's comparison: arm, difference of two arms, or number."""
+        """The second side of a claim's comparison: arm, difference of two arms, or number.
+
+        A number is in the unit of the metric.
+        """
         return self._sides()[1]
 
     @property
@@ -196,8 +199,9 @@ class StatedComparison(Checked):
         """Return each arm's factor in a claim's difference; arms with equal results become one.
 
         Args:
-            same: For each arm, the name of the arm that stands for it, because both compute the
-                same results. Their factors are added; an arm whose factor becomes 0 is left out.
+            same: Name of the arm that stands for another arm, because both compute the same
+                results, by name of that other arm. Their factors are added; an arm whose factor
+                becomes 0 is left out.
         """
         found: dict[str, float] = {}
         for arm, factor in self.terms.items():

@@ -180,7 +180,7 @@ class SearchStrategy(Checked):
 
     @property
     def stop_after(self) -> int | None:
-        """Number of points that end the search if they bring no gain; None without such a rule."""
+        """Number of points in a row without a gain that end a search; None without such a rule."""
         return None if self.stop is None else self.stop.after
 
     @property

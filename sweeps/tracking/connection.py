@@ -48,7 +48,10 @@ def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
 
 
 class NotMlflowError(Exception):
-    """The server at the address of `--tracking-uri` answers, but is not an MLflow server."""
+    """The server at the tracking address answers, but is not an MLflow server.
+
+    The address is that of `--tracking-uri` or MLFLOW_TRACKING_URI.
+    """
 
 
 def is_refusal(error: Exception) -> bool:

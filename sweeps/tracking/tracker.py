@@ -195,8 +195,8 @@ class Tracker:
     def settle(self, store: Store, timeout: float = 3.0) -> None:
         """Stop writing to MLflow within seconds after an interrupt; leave no run RUNNING there.
 
-        Queued results of other runs are dropped; `mixsweep sync` writes them later. The interrupt
-        may have come at any time, also during `start` and `close`.
+        Other queued writes, such as results of other runs, are dropped; `mixsweep sync` writes them
+        later. The interrupt may have come at any time, also during `start` and `close`.
 
         Args:
             store: Store of the study, from which the results of the runs in training are read.

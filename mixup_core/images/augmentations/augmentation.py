@@ -18,9 +18,9 @@ class Augmentation(Checked, ABC):
     """Base class of augmentations, which change training images batch by batch on their device.
 
     `draw` is called once per epoch and returns all random values, so that a resumed run has the
-    same bits. If an image has two views, both get the same change. Probes and evaluation use
-    images without augmentation. The file of an augmentation is imported whenever a study is read,
-    so import torch inside the methods.
+    same bits. If the second view of an image is another training image, it gets the same change.
+    Probes and evaluation use images without augmentation. The file of an augmentation is imported
+    whenever a study is read, so import torch inside the methods.
     """
 
     catalogue: ClassVar[Catalogue["Augmentation"]] = Catalogue("augmentation")

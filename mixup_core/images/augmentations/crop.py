@@ -37,7 +37,7 @@ class Crop(Augmentation):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CropFlip(Crop):
-    """Pads the image by 4 pixels, crops it at random, and mirrors it with probability 1/2."""
+    """Pads the image by 4 pixels per side, crops it at random, mirrors it with probability 1/2."""
 
     tag: ClassVar = "crop-flip"
     mirrors: ClassVar[bool] = True

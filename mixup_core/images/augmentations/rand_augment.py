@@ -75,8 +75,8 @@ class RandAugment(Augmentation):
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
         """Return the images after crop, mirroring and transformations.
 
-        No value is read from a GPU, because each step would wait for it. Only rotations and shears
-        wait, since torchvision copies a few numbers to the GPU for them.
+        No value is read from a GPU, because each step would wait for it. For some transformations,
+        such as rotations, torchvision copies a few numbers to the GPU and waits for the copy.
         """
         import torch
 

@@ -17,7 +17,7 @@ CropArea = Annotated[float, Range(0, 1, "(]")]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RandomResizedCrop(Augmentation):
-    """Resizes a random window to the image's size (bilinear); by default, mirrors half the images.
+    """Resizes a random window to the image's size (bilinear); with `flip`, mirrors it at random.
 
     Source: Szegedy et al. 2015, arXiv:1409.4842, section 6; default areas and aspect ratios
     as in torchvision.
@@ -45,7 +45,7 @@ class RandomResizedCrop(Augmentation):
     def draw(
         self, shape: tuple[int, ...], size: tuple[int, int], rng: "np.random.Generator"
     ) -> "NDArray[Any] | None":
-        """Draw a window of each image, and whether to mirror it: (*shape, 5).
+        """Draw a window of each image, and whether to mirror it: `(*shape, 5)`.
 
         The values are first row, end row, first column and end column of the window, and 1 to
         mirror it or 0.

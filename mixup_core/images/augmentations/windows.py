@@ -15,12 +15,12 @@ def draw_windows(
     ratio: tuple[float, float],
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Draw random windows of images: (*shape, 4), first row, end row, first column, end column.
+    """Draw random windows of images: `(*shape, 4)`, first row, end row, first column, end column.
 
     Area, logarithm of the aspect ratio and position are uniform; sides are rounded. Ten
     rectangles are drawn for each image, and the first that fits into it is used, as in torchvision;
-    if none fits, the window is the whole image. The second result, (*shape), is True where one of
-    the ten fits.
+    if none fits, the window is the whole image. The second result, with
+    shape `shape`, is True where at least one of the ten fits.
 
     Args:
         shape: Shape of the images to draw for: (2, images) for images and their partners.

@@ -58,7 +58,7 @@ class _ByWidth(_Uniform):
 
     @property
     def scale(self) -> float:
-        """Width of the network: channels of its first stage divided by 64; 1 by default."""
+        """Width of the network: channels of its first stage divided by 64; 1 if `width` is None."""
         return (self.width or 64) / 64
 
 

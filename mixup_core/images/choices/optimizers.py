@@ -146,7 +146,8 @@ class Sgd(Decaying):
         """Check that Nesterov momentum is set only with a momentum, and the rules of weight decay.
 
         Raises:
-            RuleError: If `nesterov` is set while `momentum` is 0.
+            RuleError: If `nesterov` is set while `momentum` is 0, or `decayed` is `weights` while
+                `weight_decay` is 0.
         """
         super(Sgd, self).check()
         has_any = self.momentum > 0 or not self.nesterov

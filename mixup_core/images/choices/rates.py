@@ -4,7 +4,7 @@ Each schedule is a dataclass with a `tag`, its fields, and
 
     warm_up                                   epochs of warm-up, before the schedule itself
     factor(step, steps_per_epoch, epochs)     number that multiplies the learning rate at a step
-    in_epoch(epoch, epochs)                   settings that decide the factors of an epoch
+    in_epoch(epoch, epochs)                   values that decide the factors of an epoch
 
 The values of `in_epoch` enter the keys by which results are stored.
 """
@@ -122,7 +122,7 @@ class Step(_WarmedUp):
     """Factor of the learning rate at each of these epochs."""
 
     def check(self) -> None:
-        """Check that the epochs in `at`, where the rate steps, increase and come after the warm-up.
+        """Check that the epochs in `at` (changes of the rate) increase and follow the warm-up.
 
         Raises:
             RuleError: If the epochs in `at` do not increase, or the first is in the warm-up.

@@ -32,7 +32,7 @@ __all__ = ["DATASETS", "Images", "Splits", "load"]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Splits:
-    """Images of a dataset by split, as loaded: without subset, second views and normalisation."""
+    """Images of a dataset by split, as loaded: no subset drawn, no second views, not normalised."""
 
     info: DatasetInfo
     train: Images
@@ -81,10 +81,10 @@ class Splits:
         return replace(self.train, pixels=pixels, labels=labels, num_test=len(self.test))
 
     def normalised(self, data: DataConfig) -> "Splits":
-        """Return the same images; `info` gets the mean and deviation by which to normalise them.
+        """Return the splits with mean and standard deviation of each channel set in `info`.
 
-        The pixels do not change. `data.normalise: measured` computes both from the training images;
-        `given` keeps those in the facts about the dataset.
+        The pixels do not change; training normalises them by these two. `data.normalise: measured`
+        computes them from the training images; `given` keeps those in the facts about the dataset.
         """
         if data.normalise == "given":
             return self

@@ -151,8 +151,8 @@ def split_classes(
     """Return the training images and the test images of an image-folder, each by class.
 
     With `data.test_fraction`, the images of `train/` whose names have the lowest sha256 become test
-    images, so that adding an image moves at most one other between the two. If `data.test` is
-    false, there are no test images.
+    images, so that adding an image moves at most one other from one split to the
+    other. If `data.test` is false, there are no test images.
 
     Args:
         data: The folder.
@@ -339,7 +339,7 @@ def file_digests(folder: Path, root: Path, layout: Layout = _USUAL) -> dict[byte
 
 
 def content_digest(files: Mapping[bytes, str]) -> str:
-    """Return one sha256 for many files: that of the output of `sha256sum -z` for them.
+    """Return one sha256 for many files: that of the output of `sha256sum -z`, sorted by name.
 
     Args:
         files: sha256 of each file, by relative name.

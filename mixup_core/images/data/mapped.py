@@ -42,7 +42,7 @@ _DECODERS = ("numpy", "pillow", "torch", "torchvision")
 
 
 def load_mapped(data: DataConfig, root: Path | None = None) -> Splits:
-    """Load all splits of a dataset into memory that all processes of this machine share.
+    """Load the splits of a dataset into memory that all processes of this machine share.
 
     The first process decodes the files; the others wait for it. A process that writes to the
     tensors changes only its own copy. If the folder `root` cannot be written, each process
@@ -77,7 +77,7 @@ def load_mapped(data: DataConfig, root: Path | None = None) -> Splits:
 
 
 def load_once(data: DataConfig, root: Path | None = None) -> Splits:
-    """Load all splits of a dataset into shared memory (`load_mapped`); download it if missing.
+    """Load the splits of a dataset into shared memory (`load_mapped`); download it if missing.
 
     The two datasets loaded last stay in memory, because a process executes many runs in turn. If
     several processes of a machine need the download, one makes it and the others wait.

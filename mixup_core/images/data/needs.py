@@ -224,7 +224,7 @@ def facts_of(data: DataConfig) -> FolderFacts | None:
 
 
 def data_remarks(data: DataConfig) -> Iterator[str]:
-    """Yield remarks on the images of a configuration, for plans and captions of figures."""
+    """Yield remarks on the images of a configuration, for plans and captions of tables."""
     yield from of_test_folder(data)
     yield from shared_images(data)
     yield from in_two_classes(data)

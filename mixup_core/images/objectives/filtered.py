@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 class Filter(Guided):
     """Objective: loss of the mixed images on which the student is worse, or better, than a teacher.
 
-    For each mixed image, r = loss of the teacher - loss of the student, without gradient. By
-    `keep`, images with r <= threshold count, or the others. With threshold 0, the former are those
-    on which the student is not better than the teacher.
+    For each mixed image, r = loss of the teacher - loss of the student, without gradient. The field
+    `keep` decides whether images with r <= threshold count, the others, or all. With threshold 0,
+    r <= threshold if the student is not better than the teacher.
 
     Source: slides on data valuation for mixup, which filter by the sign of r.
     """

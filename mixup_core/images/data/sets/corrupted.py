@@ -57,7 +57,7 @@ class CorruptedSet:
         return tuple(f"{self.folder}/{name}.npy" for name in (*CORRUPTIONS, "labels"))
 
     def sources(self, root: Path) -> Sources:
-        """Return functions that get and unpack the corrupted images, and advice for the user.
+        """Return functions that get and unpack the corrupted images, and advice if all fail.
 
         Args:
             root: Folder of datasets, in which a user can put the archive.
