@@ -140,11 +140,12 @@ def lacking_classes(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
 
 
 def may_lack_classes(data: DataConfig, info: DatasetInfo) -> bool:
-    """Return whether a drawn subset can lack a class, or a balanced subset can lack images.
+    """Return whether a random subset for training can have no image of some class.
 
-    The drawn images are a uniform sample, so that a class of m images is missing with probability
-    at most (1 - drawn / all)^m; label noise keeps each label with probability 1 - rate.
-    Probabilities below 1e-12 count as impossible.
+    In a sample of n of N images, a class of m images is missing with probability at most
+    (1 - n / N)^m, or (1 - (n / N) (1 - rate))^m with label noise, which changes a label with
+    probability `rate`. A sum over the classes below 1e-12 counts as impossible. A balanced subset
+    needs equally many images of each class; the result is also true if a class can have too few.
     """
     held_out = data.num_held_out(info.num_train)
     drawn = data.size_of_subset(info.num_train - held_out)

@@ -170,7 +170,9 @@ def _declared(problem: Problem, config: Any) -> str:
     heads = tuple(f"{series.head}/" for series in problem.presentation.series)
     unknown = [n for n in sorted(names - problem.metrics.keys()) if not n.startswith(heads)]
     if unknown:
-        raise BrokenError(f"recorded, but not declared: {', '.join(unknown)}; add it to `metrics`")
+        raise BrokenError(
+            f"records metrics that its `metrics` does not declare: {', '.join(unknown)}"
+        )
     if names.isdisjoint(problem.headline):
         raise BrokenError(f"none of the headline metrics {', '.join(problem.headline)} is recorded")
     return f" ({', '.join(sorted(names))})"

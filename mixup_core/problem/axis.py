@@ -1,4 +1,4 @@
-"""Axis, Series: the x-axis of learning curves, and groups of metrics of one kind."""
+"""Axis: the x-axis of learning curves; Series: a metric for many places, such as one per layer."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -46,7 +46,7 @@ class FailureStore:
         return found
 
     def remove(self, run_key: str) -> None:
-        """Remove the failure of a run, if there is one."""
+        """Delete the stored record that a run has failed, if there is one."""
         self._sealed.remove(failure_name(run_key))
 
     def verify(self) -> tuple[str, ...]:

@@ -136,7 +136,7 @@ def check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) ->
         raise ValueError(f"there must be one record per epoch, epoch 0 first, got ({epochs=}).")
     if len(facts) != len(records):
         raise ValueError(
-            "there must be as many facts (`EpochFacts`) as records, "
+            "each record needs the time of its epoch (`EpochFacts`), "
             f"got (records={len(records)}, facts={len(facts)})."
         )
     for record, fact in zip(records, facts, strict=True):

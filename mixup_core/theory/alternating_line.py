@@ -68,11 +68,12 @@ class AlternatingLineConfig(Checked):
 
 
 def optimal_probability(config: AlternatingLineConfig) -> float:
-    """Return the probability of the middle point's own label under the optimal classifier.
+    """Return how probable the optimal classifier finds the right label of the middle point.
 
-    The optimal classifier has the lowest mixed loss. Its probability of a label at the middle point
-    is the fraction of this label among the labels of all mixed points within the radius r. The sums
-    run over the p^2 ordered pairs (i, j), with z = lam i + (1 - lam) j and x the middle point:
+    The training points are p integers on a line, whose labels alternate. The optimal classifier has
+    the lowest loss on mixed points. Its probability of a label at the middle point x is the
+    fraction of this label among the labels of all mixed points within the radius r of x. The sums
+    run over the p^2 ordered pairs of points (i, j), mixed to z = lam i + (1 - lam) j:
 
         sum P(|z - x| <= r) E[lam [y_i = y_x] + (1 - lam) [y_j = y_x] | |z - x| <= r]
         / sum P(|z - x| <= r)

@@ -76,7 +76,10 @@ class MixupExpansionConfig(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Expansion:
-    """Mixed loss of a linear model, and its expansion in the distance of the partner; nats."""
+    """Mixed loss of a linear model and the terms of its Taylor expansion, in nats.
+
+    The expansion is in the distance between a point and the partner that is mixed in.
+    """
 
     plain: float
     """Loss of the unmixed points."""

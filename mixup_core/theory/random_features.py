@@ -139,13 +139,15 @@ class Regression:
         return float(((self.test_features @ theta - self.test_labels) ** 2).mean())
 
     def expected_risk(self, decayed: Floats) -> float:
-        """Return the mean of the risk of gradient flow over random initial weights theta_0.
+        """Return the mean test error of gradient flow over random initial weights theta_0.
 
-        The result is the risk of the mean weights plus the variance of the predictions.
+        The error is squared. Its mean is the error of the mean weights plus the variance of the
+        predictions.
 
         Args:
-            decayed: Logarithm of the fraction of theta_0 that remains after the time t: -eta mu t
-                for the step size eta and the eigenvalues mu of Phi Phi^T / m, (d,), at most 0.
+            decayed: Time that has passed, as log(w / theta_0) <= 0 for each of the d weights, (d,),
+                where w is what remains of the initial weight theta_0. It is -eta mu t after t
+                steps of size eta along an eigenvector of eigenvalue mu.
         """
         spread = INITIAL_SD**2 * ((self.test_features * np.exp(decayed)) ** 2).sum(axis=1).mean()
         return self.risk(self.after(decayed, np.zeros_like(decayed))) + float(spread)

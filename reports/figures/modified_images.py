@@ -3,9 +3,9 @@
     python -m reports.figures.modified_images STUDY FILE.png
 
 The figure has one row per arm, at the first seed of the study. Training subset, views, augmentation
-and mixing are exactly those of the run. The channels of an image stand side by side, so a second
-view is to the right of the first. The images are read from this machine; no published report
-contains any.
+and mixing are exactly those of the run. The channels of an image are drawn side by side; so are two
+augmented copies (views) of an image, which a network can get as further channels. The images are
+read from this machine; no published report contains any.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Watch: the callbacks through which Ray Tune reports to the monitor of a launch."""
+"""Watch: callbacks by which Ray Tune tells a launch which of its runs started, ended or failed."""
 
 import time
 from collections.abc import Callable, Collection, Sequence

@@ -32,7 +32,7 @@ class Constant:
         return 1.0
 
     def in_epoch(self, epoch: int, epochs: int) -> Any:
-        """Return None: a constant rate adds nothing to the keys by which results are stored."""
+        """Return None: the learning rate has the same factor, 1, in each epoch."""
         del epoch, epochs
 
 

@@ -131,7 +131,8 @@ def _secret(root: Path) -> bytes:
             file.unlink()
         write_durably(file, secrets.token_bytes(_KEY_BYTES), overwrite=False)
     raise OSError(
-        f"{file}: not a file of {_KEY_BYTES} bytes that only this user can read; remove it"
+        f"{file}: cannot sign decoded images with it: it must have {_KEY_BYTES} bytes that only "
+        "this user can read; remove it, and a new one is made"
     )
 
 

@@ -90,7 +90,9 @@ class Images:
         if self.pool == pool:
             return self
         if self.pool != 1:
-            raise ValueError(f"images must be pooled only once, got ({self.pool=}, {pool=}).")
+            raise ValueError(
+                f"images can be reduced by one `pool` only, got ({self.pool=}, {pool=})."
+            )
         num, channels, height, width = self.pixels.shape
         squares = self.pixels.reshape(num, channels, height // pool, pool, width // pool, pool)
         dtype = torch.int16 if 255 * pool**2 <= torch.iinfo(torch.int16).max else torch.int32

@@ -1,4 +1,4 @@
-"""Features: which features a two-layer network has learned, by accuracy and by correlations."""
+"""Features: tests of which features of the data, planted as patches, a network has learned."""
 
 import numpy as np
 from numpy.typing import NDArray

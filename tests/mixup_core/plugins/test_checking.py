@@ -223,7 +223,7 @@ def test_a_plugin_that_keeps_the_contracts_passes(plugin: Write) -> None:
         ),
         (
             HALVING.replace('{"value": value}', '{"value": value, "other": 1.0}'),
-            "it records the metrics", "recorded, but not declared: other; add it to `metr",
+            "it records the metrics", "records metrics that its `metrics` does not declare: o",
         ),
         (
             HALVING.replace('headline=("value",)', 'headline=("error",)'),

@@ -109,9 +109,9 @@ def of_epochs(*epochs: int) -> tuple[EpochRecord, ...]:
         (of_epochs(1, 0), FACTS, "there must be one record per epoch, epoch 0 first, "
          "got (epochs=[1, 0])."),
         (RECORDS, FACTS[:1],
-         "there must be as many facts (`EpochFacts`) as records, got (records=2, facts=1)."),
+         "each record needs the time of its epoch (`EpochFacts`), got (records=2, facts=1)."),
         (RECORDS[:1], FACTS,
-         "there must be as many facts (`EpochFacts`) as records, got (records=1, facts=2)."),
+         "each record needs the time of its epoch (`EpochFacts`), got (records=1, facts=2)."),
         ([RECORDS[0], EpochRecord(epoch=1, metrics={"b": 0.0, "a": NAN})], FACTS,
          "a must be finite, got (value=nan, epoch=1)."),
         ([EpochRecord(epoch=0, metrics={"a": -INF})], FACTS[:1],

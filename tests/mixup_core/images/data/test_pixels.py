@@ -166,8 +166,8 @@ def test_images_are_pooled_once() -> None:
     pooled = images.pooled(2)
     assert pooled.pooled(2) is pooled
     for pool in (1, 4):
-        with pytest.raises(ValueError, match="pooled only once") as caught:
+        with pytest.raises(ValueError, match="by one `pool` only") as caught:
             pooled.pooled(pool)
         assert str(caught.value) == (
-            f"images must be pooled only once, got (self.pool=2, {pool=})."
+            f"images can be reduced by one `pool` only, got (self.pool=2, {pool=})."
         )
