@@ -156,7 +156,7 @@ def values(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
         yield f"RAY_*={value}, RAY_ADDRESS={address}", {**hostile(value), "RAY_ADDRESS": address}
     shut = folder / "shut"
     shut.mkdir(mode=0o500)
-    for place in ("here", "../up", "/no/such/place", str(shut), str(folder / "x" * 60)):
+    for place in ("here", "../up", "/no/such/place", str(shut), str(folder / ("x" * 60))):
         names = ("RAY_TMPDIR", "RAY_TEMP_DIR", "RAY_LOG_DIR", "RAY_SESSION_DIR")
         yield f"RAY_TMPDIR={place[-20:]}", dict.fromkeys(names, place)
 

@@ -10,6 +10,7 @@ import importlib
 import json
 import os
 import selectors
+import shutil
 import signal
 import socket
 import sys
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from sweeps.machine.arguments import read_names_as_utf8
+from sweeps.running.cluster_address import close_environment, is_elsewhere
 from tests.soak.warm import ASKED, NEEDED, called
 
 
@@ -111,6 +113,10 @@ def _become(
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(needed | request["environment"])
+    if not is_elsewhere():  # what a command does before it imports Ray, which is imported here
+        close_environment(os.environ)
+        os.environ.update(needed)
+    atexit.unregister(shutil.rmtree)  # scratch folders of imported modules are the server's
     tempfile.tempdir = None
     nothing = os.open(os.devnull, os.O_RDONLY)
     for number in (0, 1, 2):
