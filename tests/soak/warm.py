@@ -145,7 +145,7 @@ class Warm:
             process = subprocess.Popen(
                 [*prefix, sys.executable, "-c", _SERVE, str(_ROOT), place, first],
                 env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                cwd=_ROOT,
+                cwd=place,  # an environment with HOME=relative leaves files there
             )  # fmt: skip
             assert process.stdout is not None
             try:
