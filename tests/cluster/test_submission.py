@@ -173,7 +173,7 @@ def test_a_folder_with_nothing_but_a_study_file_is_enough(
     assert [file.name for upload in uploads for file in upload.parent.iterdir()] == ["mine.yaml"]
     (tmp_path / ".gitignore").write_text("*.yaml\n")
     said = _submit(command_line(**head.environment()), head, "mine.yaml", code=2)
-    assert "mine.yaml: not uploaded" in said
+    assert "mine.yaml: this file is not uploaded" in said
 
 
 def test_credentials_are_refused_listed_and_never_uploaded(
