@@ -126,4 +126,4 @@ def test_a_submitted_plugin_is_uploaded(
     assert (ran.stdout + ran.stderr).count("1/1") >= 3
     (folder / ".gitignore").write_text("plugin.py\n")
     ran = mixsweep("submit", *arguments, "--address", head.address, code=2)
-    assert "plugin.py: not uploaded" in ran.stdout + ran.stderr
+    assert "plugin.py: this file is not uploaded" in ran.stdout + ran.stderr
