@@ -3,7 +3,6 @@
 import json
 import os
 import platform
-import pwd
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -13,7 +12,6 @@ from typing import Any, Literal
 from reports.numbers.provenance import PACKAGES, describe_code
 from sweeps.machine.processor import processor
 
-_ROOT = Path(__file__).parents[2]
 MEASUREMENTS = Path("reports") / "published" / "measurements"
 _MOST_ENTRIES = 12
 """Largest number of entries of a list that are all in the table."""
@@ -61,9 +59,7 @@ def publish(
         },
     }
     with (folder / f"{kind}.jsonl").open("a", encoding="utf-8") as lines:
-        # Output of commands may name places of this machine.
-        line = json.dumps(content).replace(str(_ROOT), ".")
-        lines.write(line.replace(f"{pwd.getpwuid(os.getuid()).pw_dir}/", "~/") + "\n")
+        lines.write(json.dumps(content) + "\n")
     write_table(folder, kind)
     return folder
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import mlflow.environment_variables
 
+from reports.numbers.machine_paths import text_elsewhere
 from tests.faults.exposure import ray_variables
 from tests.soak.findings import publish
 from tests.soak.place import Place
@@ -189,7 +190,8 @@ def main() -> None:
             num_commands += 1
             if (verb, code) == ("run", 2):  # nothing is stored then, so reports are incomplete
                 allowed.add(1)
-            line = f"{surrounding.name}: {verb} ended with {code}: {said.strip()[-300:]}"
+            end = text_elsewhere(f": {said.strip()}")[-300:].removeprefix(": ")
+            line = f"{surrounding.name}: {verb} ended with {code}: {end}"
             if "Traceback" in said or "an error in mixsweep" in said or code not in allowed:
                 wrong.append(line)
                 sys.stdout.write(f"{line}\n")
