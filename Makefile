@@ -7,7 +7,7 @@ DEV := $(VENV)/.ready-dev
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart answers test units faults faults-of-runs faults-of-machines long soak mutants check style types format theory
+.PHONY: quickstart answers test units kills smoke faults long soak mutants check style types format theory
 .PHONY: golden same-bits bench bench-search docs clusters image
 
 quickstart: $(READY)
@@ -22,34 +22,38 @@ answers: $(READY)
 	$(BIN)/python -m reports.pages.archive `for study in $$studies; do echo runs/reports/$$study; done`
 
 test: $(DEV)
-	$(MAKE) --jobs=2 --output-sync=target units faults-of-runs
+	$(MAKE) --jobs=2 --output-sync=target units kills
 
-# The units take the CPU that the faults leave: a fault waits for epochs, and its waits have limits.
+# The units take the CPU that the kills leave: a kill waits for epochs, and its waits have limits.
 # Files in their order: the slow ones, of few tests, would be left to the end, one process alone.
-UNITS := --ignore=tests/faults --ignore=tests/hosts --numprocesses 4 --dist loadfile --no-loadscope-reorder
+WORKERS := --numprocesses 4 --dist loadfile --no-loadscope-reorder
+UNITS := --ignore=tests/faults --ignore=tests/hosts --ignore=tests/smoke $(WORKERS)
 
 units: $(DEV)
 	nice -n 5 $(BIN)/python -m pytest tests $(UNITS) -m "not long" -rs
 
-# Kills, full disks and lost nodes, in namespaces from which no signal gets out. `make test` has the
-# first half, which compares with one undisturbed launch. CI runs `make check` and the second
-# half, of machines, after it.
+# Launches that are killed, interrupted or find damaged files, in namespaces from which no signal gets out.
 NAMESPACE := tests/faults/in_namespace.sh
-OF_RUNS := $(patsubst %,tests/faults/test_%.py,drivers engines failures shared_runs workers)
+KILLS := tests/faults/test_drivers.py
 
-faults: faults-of-runs faults-of-machines
+kills: $(DEV)
+	$(NAMESPACE) $(BIN)/python -m pytest $(KILLS) -m "not long" -rs
 
-faults-of-runs: $(DEV)
-	$(NAMESPACE) $(BIN)/python -m pytest $(OF_RUNS) -m "not long" -rs
+# CI runs these two after `make check` and `make test`: whole studies by the commands that a user types,
+# and the other faults, of workers, disks, memory, nodes, networks and services.
+smoke: $(DEV)
+	$(BIN)/python -m pytest tests/smoke --numprocesses 2 --dist load -m "not long" -rs
 
-faults-of-machines: $(DEV)
-	$(NAMESPACE) $(BIN)/python -m pytest tests/faults tests/hosts $(OF_RUNS:%=--ignore=%) -m "not long" -rs
+faults: $(DEV)
+	$(NAMESPACE) $(BIN)/python -m pytest tests/faults tests/hosts --ignore=$(KILLS) -m "not long" -rs
 
-# What is left out of `make test` for its time: every pair of a product, further faults, the README
-# in a clone. An hour or two.
+# What CI leaves out for its time: every pair of a product, further faults, the README in a clone. An
+# hour or two.
+LONG := --ignore=tests/faults --ignore=tests/hosts $(WORKERS)
+
 long: $(DEV)
-	$(BIN)/python -m pytest tests $(UNITS) -m long -rs
-	$(BIN)/python -m pytest tests $(UNITS) -m "hypothesis and not long" --hypothesis-profile=long
+	$(BIN)/python -m pytest tests $(LONG) -m long -rs
+	$(BIN)/python -m pytest tests $(LONG) -m "hypothesis and not long" --hypothesis-profile=long
 	$(NAMESPACE) $(BIN)/python -m pytest tests/faults -m long -rs
 
 # Whole clusters on hosts that are namespaces, by the commands of the files in cluster/: about ten
