@@ -14,8 +14,8 @@ quickstart: $(READY)
 	$(BIN)/mixsweep data fetch fashion-mnist
 	$(BIN)/mixsweep run quickstart
 
-# The page of answers again: what is missing of its studies is trained (the page has the hours), their
-# reports are published, the page is written.
+# Writes reports/published/answers.md again: trains the missing runs of its studies and publishes their
+# reports first. The page states how many hours its studies take.
 answers: $(READY)
 	studies=`$(BIN)/python -m reports.pages.answers --studies` && \
 	$(BIN)/mixsweep run $$studies && \
@@ -24,31 +24,33 @@ answers: $(READY)
 test: $(DEV)
 	$(MAKE) --jobs=2 --output-sync=target units kills
 
-# The units take the CPU that the kills leave: a kill waits for epochs, and its waits have limits.
-# Files in their order: the slow ones, of few tests, would be left to the end, one process alone.
+# `nice` gives `kills` the CPU first, because its tests wait for epochs with a time limit. The files are
+# run in their given order: pytest-xdist would otherwise start slow files with few tests last, and one
+# process would finish alone.
 WORKERS := --numprocesses 4 --dist loadfile --no-loadscope-reorder
 UNITS := --ignore=tests/faults --ignore=tests/hosts --ignore=tests/smoke $(WORKERS)
 
 units: $(DEV)
 	nice -n 5 $(BIN)/python -m pytest tests $(UNITS) -m "not long" -rs
 
-# Launches that are killed, interrupted or find damaged files, in namespaces from which no signal gets out.
+# Tests of launches that are killed, interrupted or find damaged files. They run in namespaces, which no
+# signal can leave.
 NAMESPACE := tests/faults/in_namespace.sh
 KILLS := tests/faults/test_drivers.py
 
 kills: $(DEV)
 	$(NAMESPACE) $(BIN)/python -m pytest $(KILLS) -m "not long" -rs
 
-# CI runs these two after `make check` and `make test`: whole studies by the commands that a user types,
-# and the other faults, of workers, disks, memory, nodes, networks and services.
+# CI runs these two after `make check` and `make test`. `smoke` runs whole studies by the commands that a
+# user types. `faults` tests other faults: of workers, disks, memory, nodes, networks and services.
 smoke: $(DEV)
 	$(BIN)/python -m pytest tests/smoke --numprocesses 2 --dist load -m "not long" -rs
 
 faults: $(DEV)
 	$(NAMESPACE) $(BIN)/python -m pytest tests/faults tests/hosts --ignore=$(KILLS) -m "not long" -rs
 
-# What CI leaves out for its time: every pair of a product, further faults, the README in a clone. An
-# hour or two.
+# Tests that take too long for CI, one to two hours: for example every pair of dataset and network,
+# further faults, and the commands of README.md in a fresh clone.
 LONG := --ignore=tests/faults --ignore=tests/hosts $(WORKERS)
 
 long: $(DEV)
@@ -56,18 +58,18 @@ long: $(DEV)
 	$(BIN)/python -m pytest tests $(LONG) -m "hypothesis and not long" --hypothesis-profile=long
 	$(NAMESPACE) $(BIN)/python -m pytest tests/faults -m long -rs
 
-# Whole clusters on hosts that are namespaces, by the commands of the files in cluster/: about ten
-# minutes. What they did goes to reports/published/measurements.
+# Runs the files of cluster/ on whole clusters whose hosts are Linux namespaces: about ten minutes. The
+# results are written to reports/published/measurements.
 clusters: $(DEV)
 	PUBLISH=1 $(NAMESPACE) $(BIN)/python -m pytest tests/hosts -m long -rs
 
-# The steps of the Dockerfile in a scratch root, as root on Debian with debootstrap: downloads about
-# 3 GB, ten minutes.
+# Runs the steps of the Dockerfile in a temporary root folder, without Docker. Needs root, Debian and
+# debootstrap; downloads about 3 GB and takes ten minutes.
 image: $(DEV)
 	PUBLISH=1 $(BIN)/python -m pytest tests/cluster/test_image.py -m long -rs
 
-# Faults by the hundred and more, hours; figures go to reports/published. Two at a time, since much
-# of a launch is waiting; what measures seconds or memory comes after, alone.
+# Hundreds of faults and more: takes hours. The results are written to reports/published. Two soaks run at
+# a time, because launches often wait; those that measure seconds or memory run alone, afterwards.
 SOAK := $(NAMESPACE) $(BIN)/python -m tests.soak
 BESIDE := kills-1 kills-2 damage-1 damage-2 mutations images secrets corruption disks forks nodes bits twice endings surroundings closed canaries
 ALONE := damage interrupts load sharing outage
@@ -78,7 +80,7 @@ soak: $(DEV)
 soak-kills-%: $(DEV)
 	$(SOAK).kills --sweeps 10 --kills 100 --minutes 300 --seed $*
 
-# What was seen of cells is kept until the code changes: cut short, it goes on with the others.
+# Results of the damage matrix are kept until the code changes, so an interrupted soak continues.
 soak-damage-%: $(DEV)
 	$(SOAK).damage --half $*
 
@@ -103,8 +105,8 @@ soak-outage: $(DEV)
 soak-%: $(DEV)
 	$(SOAK).$*
 
-# Changes 200 tokens of twenty-two modules, one at a time: the tests beside the module must notice 92 %.
-# About 10 minutes; what was judged before is kept until the module or its tests change.
+# Changes 200 tokens of twenty-two modules, one at a time; the tests of the module must fail for 92 % of
+# them. About 10 minutes. Results are kept until the module or its tests change.
 mutants: $(DEV)
 	$(BIN)/python -m tests.soak.mutants
 
@@ -122,51 +124,54 @@ format: $(DEV)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# The documentation as HTML in docs/_build/html. A warning is an error; nothing is fetched.
+# Builds the documentation as HTML in docs/_build/html. Warnings are errors; nothing is downloaded.
 docs: $(DEV)
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
 
-# Fills the page of the theory in from what is in runs/; a study without a report there is named in it.
+# Writes the page on theory from the results in runs/. The page names studies that have no report there.
 PAGE ?= runs/theory
 
 theory: $(READY)
 	$(BIN)/python -m reports.pages.manuscript reports/pages/manuscripts/theory.md --out $(PAGE)
 
-# Adds the defaults of new fields and the keys of new runs, and changes none. Freezes the losses of new
-# arms, and of arms whose losses moved; such a move needs its reason in the changelog. 2 minutes.
+# Adds the defaults of new fields and the keys of new runs to the frozen lists; existing ones stay. Writes
+# the losses of new arms, and of arms whose losses changed; give the reason for such a change in the
+# changelog. 2 minutes.
 golden: $(DEV)
 	$(BIN)/python -m tests.golden.freeze
 	$(BIN)/python -m tests.golden.freeze_keys
 
-# Trains what tests/golden/arms.yaml lists with the code of another commit, with the code here, and
-# with the code here resumed at every epoch: metrics and states must be equal bit for bit. 3 minutes.
+# Trains the arms of tests/golden/arms.yaml with the code of another commit, with the present code, and
+# with the present code resumed at every epoch. Metrics and states must be bit-identical. 3 minutes.
 BASE ?= HEAD
 
 same-bits: $(DEV)
 	$(BIN)/python -m tests.golden.same_bits --base $(BASE)
 
-# Costs as ratios, each way in turn; hours, every bench by itself: `python -m tests.bench NAME`. Wall
-# times want a machine that does nothing else. With ARGS=--quick it is seen in minutes that all run.
+# Runs all benches, each in its own process, and writes a table of ratios of costs; takes hours. `python
+# -m tests.bench NAME` runs a single one. Wall times need an otherwise idle machine. ARGS=--quick only
+# checks, in minutes, that all benches work.
 bench: $(DEV)
 	$(BIN)/python -m tests.bench $(ARGS)
 
-# Searching against a known optimum, and against plain Ray Tune; minutes.
+# Compares searches with a known optimum and with plain Ray Tune; takes minutes.
 bench-search: $(DEV)
 	$(BIN)/python -m tests.bench.search
 
-# Runs a command and says every few seconds that it goes on: $(call told,COMMAND).
+# Runs a command and prints its progress every few seconds: $(call told,COMMAND).
 define told
 	$(1) & job=$$!; \
 	{ while sleep 8; do echo "installing, $$(du -sm $(VENV) | cut -f 1) MB so far"; done; } & tell=$$!; \
 	wait $$job; code=$$?; kill $$tell; exit $$code
 endef
 
-# pip takes only files of the sums that a lock lists; the package itself is linked in afterwards. A
-# lock is made again by the command at its head, in the versions of constraints.txt.
+# pip installs only files whose sha256 is in the lock file; the package itself is then installed as
+# editable. The first lines of a lock file have the command that writes it again, with the versions of
+# constraints.txt.
 INSTALL := $(BIN)/python -m pip install --progress-bar off --disable-pip-version-check
 
-# Made anew when a pinned version or the package's own metadata changes: what running needs, and what
-# testing needs besides.
+# The environment for users, and below it the additions for tests. Both are installed again if a pinned
+# version or the metadata of the package changes.
 $(READY): pyproject.toml requirements.lock
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "mixsweep needs Python 3.11 or newer"'
 	mkdir -p $(VENV)

@@ -1,4 +1,4 @@
-"""Build: what pyproject.toml says, and in the package the commit that it was made from."""
+"""Build the package as pyproject.toml describes it, with a file that names its commit."""
 
 import json
 import subprocess
@@ -11,10 +11,10 @@ _SOURCE = Path(__file__).resolve().parent
 
 
 class BuildWithCommit(build_py):
-    """Adds `reports/built_from.json`, which `reports.numbers.provenance.describe_code` reads."""
+    """Add `reports/built_from.json`, which `reports.numbers.provenance.describe_code` reads."""
 
     def run(self) -> None:
-        """Copy the packages, then note the commit; without git there is none to note."""
+        """Copy the packages, then write the commit to a file, if it is known."""
         super().run()
         code = _code()
         if code is not None and not self.editable_mode:
@@ -23,9 +23,9 @@ class BuildWithCommit(build_py):
 
 
 def _code() -> dict[str, str | bool] | None:
-    """Return commit, branch and whether tracked files differ from it; None where nobody knows."""
+    """Return commit, branch and whether tracked files differ from the commit; None without git."""
     if not (_SOURCE / ".git").exists():
-        return None  # a repository further up is another program's
+        return None  # a repository in a parent folder belongs to another project
     try:
         commit, branch = (_git("rev-parse", *what) for what in (["HEAD"], ["--abbrev-ref", "HEAD"]))
         dirty = bool(_git("status", "--porcelain", "--untracked-files=no"))
