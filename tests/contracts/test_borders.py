@@ -30,7 +30,7 @@ def test_the_core_loads_neither_ray_nor_mlflow_nor_pandas() -> None:
     assert _loaded_by("\n".join(f"import {name}" for name in modules)) == {"torch"}
 
 
-def test_no_module_imports_itself_through_others_at_run_time() -> None:
+def test_no_module_takes_part_in_a_runtime_import_cycle() -> None:
     """Imports inside functions count; imports for type checkers only do not."""
     packages = ("mixup_core", "sweeps", "reports", "mixsweep")
     graph = grimp.build_graph(*packages, exclude_type_checking_imports=True, cache_dir=None)
@@ -43,17 +43,17 @@ def test_no_module_imports_itself_through_others_at_run_time() -> None:
     "module",
     ["mixup_core.images.config", "mixup_core.laws", "mixup_core.store.checkpoints", "sweeps.cli"],
 )
-def test_validation_plan_and_status_load_nothing_heavy(module: str) -> None:
+def test_importing_configs_laws_store_and_cli_loads_no_heavy_package(module: str) -> None:
     assert _loaded_by(f"import {module}") == set()
 
 
-def test_before_a_launch_starts_ray_it_waits_for_ray_alone() -> None:
+def test_importing_the_run_command_loads_ray_and_no_other_heavy_package() -> None:
     """PyTorch is imported by the workers, MLflow by the tracker, Optuna by searches."""
     program = "import sweeps.commands.run, sweeps.running.launch, sweeps.tracking.projection"
     assert _loaded_by(program) == {"ray"}
 
 
-def test_plan_and_status_load_nothing_heavy_to_the_end(tmp_path: Path) -> None:
+def test_running_plan_and_status_loads_no_heavy_package(tmp_path: Path) -> None:
     program = f"""
     from contextlib import redirect_stdout
     from sweeps.cli import commands
@@ -80,5 +80,5 @@ def test_the_core_trains_a_run_in_ten_lines(tmp_path: Path) -> None:
     assert len(ran.stdout.splitlines()) == 10
 
 
-def test_the_names_for_notebooks_load_nothing_heavy() -> None:
+def test_reading_a_study_with_mixsweep_loads_no_heavy_package() -> None:
     assert _loaded_by("import mixsweep; mixsweep.read_study('digits')") == set()

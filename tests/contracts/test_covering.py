@@ -15,14 +15,14 @@ def _selected(axes: Sequence[str], together: int) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize("together", [1, 2, 3])
-def test_any_values_of_so_many_axes_meet_in_the_selection(together: int) -> None:
+def test_selected_cells_contain_every_combination_of_values_of_n_axes(together: int) -> None:
     cells = _selected(AXES, together)
     for places in itertools.combinations(range(len(AXES)), together):
         met = {tuple(cell[place] for place in places) for cell in cells}
         assert met == set(itertools.product(*(AXES[place] for place in places)))
 
 
-def test_the_selection_is_small_and_nothing_is_lost() -> None:
+def test_the_selection_is_small_and_covering_returns_all_combinations() -> None:
     assert len(_selected(AXES, 1)) == 3
     assert 9 <= len(_selected(AXES, 2)) <= 12
     assert [cell.values for cell in covering(*AXES)] == list(itertools.product(*AXES))

@@ -100,7 +100,7 @@ def test_runs_stored_by_another_version_are_not_trained_again(
     assert store.quarantined() == ()
 
 
-def test_a_run_goes_on_from_a_state_of_an_earlier_version_as_if_it_had_trained_it_itself(
+def test_a_run_resumed_from_a_state_of_an_earlier_version_matches_a_fresh_run(
     home: Path, tmp_path: Path
 ) -> None:
     longer = load_study(str(home / "old.yaml"), ["base.epochs=4"])
@@ -126,7 +126,7 @@ def test_a_run_goes_on_from_a_state_of_an_earlier_version_as_if_it_had_trained_i
         assert theirs == pytest.approx({name: ours[name] for name in theirs}, rel=1e-4)
 
 
-def test_a_later_format_is_refused_in_one_line(home: Path) -> None:
+def test_a_store_of_a_later_format_is_refused_in_one_line(home: Path) -> None:
     study, store = load_study(str(home / "old.yaml")), Store(str(home / "store"))
     rewrite(store, format=9)
     with pytest.raises(FormatError, match="store format 9, this program reads") as raised:
@@ -135,7 +135,7 @@ def test_a_later_format_is_refused_in_one_line(home: Path) -> None:
     assert store.quarantined() == ()
 
 
-def test_the_lease_of_an_earlier_version_is_taken_with_a_greater_token(home: Path) -> None:
+def test_a_lease_of_an_earlier_version_is_acquired_with_the_next_token(home: Path) -> None:
     store = Store(str(home / "store"))
     former = Lease.latest(store, "old")
     assert former is not None
@@ -147,7 +147,7 @@ def test_the_lease_of_an_earlier_version_is_taken_with_a_greater_token(home: Pat
         assert holder.token == former.token + 1
 
 
-def test_the_report_of_an_earlier_version_is_a_finished_one(home: Path) -> None:
+def test_a_report_of_an_earlier_version_is_read_as_finished(home: Path) -> None:
     found = standing(home / "reports" / "old", "old")
     assert found is not None
     assert found.is_finished
@@ -155,7 +155,7 @@ def test_the_report_of_an_earlier_version_is_a_finished_one(home: Path) -> None:
     assert found.complete == {run.key for run in load_study(str(home / "old.yaml")).runs()}
 
 
-def test_records_of_launches_and_runs_by_an_earlier_version_are_read(tmp_path: Path) -> None:
+def test_launch_records_and_predictions_of_an_earlier_version_are_read(tmp_path: Path) -> None:
     home = copied(NEWEST, tmp_path / "home")
     study, store = load_study(str(home / "old.yaml")), Store(str(home / "store"))
     (launch,) = launches(store, "old")
@@ -169,7 +169,7 @@ def test_records_of_launches_and_runs_by_an_earlier_version_are_read(tmp_path: P
         assert wrong / len(test.labels) == result.records[-1].metrics["test/error"]
 
 
-def test_the_search_of_an_earlier_version_is_finished(tmp_path: Path) -> None:
+def test_a_search_of_an_earlier_version_is_read_as_finished(tmp_path: Path) -> None:
     home = copied(NEWEST, tmp_path / "home")
     study, store = load_study(str(home / "search.yaml")), Store(str(home / "store"))
     history = read_history(study, f"sqlite:///{home / 'optuna.db'}")
@@ -180,7 +180,7 @@ def test_the_search_of_an_earlier_version_is_finished(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_home_of_an_earlier_version_is_reported_tracked_and_grown(
+def test_sync_report_list_and_plan_work_on_a_home_of_an_earlier_version(
     home: Path, command_line: Callable[..., CommandLine]
 ) -> None:
     mixsweep, study = command_line(home), str(home / "old.yaml")

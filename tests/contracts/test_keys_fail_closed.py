@@ -38,7 +38,7 @@ def _keys(config: Any) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_every_path_that_is_not_named_moves_the_run_key_and_the_last_stage_key(name: str) -> None:
+def test_every_path_not_left_out_of_keys_changes_the_run_key_and_last_stage_key(name: str) -> None:
     problem = problem_named(name)
     named = {*problem.keying.never, *problem.keying.stands_for}
     reached, moving = set(), set()
@@ -105,7 +105,7 @@ def _kinds_below(kind: Any) -> set[Any]:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_a_field_added_to_any_node_of_a_configuration_moves_the_stage_keys(name: str) -> None:
+def test_a_field_added_to_any_node_of_a_configuration_changes_the_stage_keys(name: str) -> None:
     """Regression test: a new field below `mix` once changed only the run key.
 
     A part that has no effect, such as a law after a switch that never happens, need not change a
@@ -215,7 +215,7 @@ def _stages(config: Any, epochs: int = 3) -> list[tuple[EpochRecord, bytes]]:
         for number, values in enumerate(bases)
     ],
 )
-def test_equal_stage_keys_mean_equal_records_and_bytes_of_the_epochs_they_share(
+def test_equal_stage_keys_imply_equal_records_and_state_bytes(
     name: str, values: dict[str, Any]
 ) -> None:
     compared = 0
@@ -235,11 +235,11 @@ def test_equal_stage_keys_mean_equal_records_and_bytes_of_the_epochs_they_share(
     assert compared
 
 
-def test_no_problem_of_more_than_one_record_is_left_out() -> None:
+def test_every_problem_with_more_than_one_record_is_tested_for_equal_stages() -> None:
     assert {*PROBLEMS} - {*_small()} == {n for n, fixed in FIXED.items() if "epochs" in fixed}
 
 
-def test_every_path_that_leaves_a_key_is_listed_with_its_reason() -> None:
+def test_paths_left_out_of_keys_are_listed_with_their_reasons() -> None:
     listed = list(paths_left_out())
     assert ("images", "data.folder", "all keys", "`data.digest` enters in its place.") in listed
     assert {name for name, _, _, _ in listed} <= set(PROBLEMS)

@@ -27,7 +27,7 @@ def _pins(lock: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_a_lock_has_the_versions_of_the_constraints(lock: str) -> None:
+def test_lock_files_pin_the_versions_of_constraints_txt(lock: str) -> None:
     constraints = dict(
         line.lower().replace("_", "-").split("==")
         for line in (ROOT / "constraints.txt").read_text().splitlines()
@@ -39,6 +39,6 @@ def test_a_lock_has_the_versions_of_the_constraints(lock: str) -> None:
     assert lock != "requirements-dev.lock" or constraints.keys() <= pins.keys()
 
 
-def test_packages_for_running_are_among_those_for_testing() -> None:
+def test_runtime_pins_are_a_subset_of_development_pins() -> None:
     run, dev = map(_pins, LOCKS)
     assert run.items() <= dev.items()

@@ -43,7 +43,7 @@ def _is_read(name: ast.Name) -> bool:
     return isinstance(name.ctx, ast.Load)
 
 
-def test_no_list_of_faults_is_called_problems() -> None:
+def test_no_variable_is_named_problems() -> None:
     found = [
         str(file.relative_to(ROOT))
         for room in ROOMS

@@ -63,7 +63,7 @@ def _module(file: Path) -> str:
 
 
 @pytest.mark.parametrize("noun", CHOICES)
-def test_no_code_outside_of_its_folder_names_an_entry(noun: str) -> None:
+def test_registry_entries_are_imported_only_within_their_own_folder(noun: str) -> None:
     kinds = {kind.__name__: kind.__module__ for kind in REGISTERS[noun].values()}
     kinds = {name: module for name, module in kinds.items() if module.startswith("mixup_core")}
     found = {
@@ -96,13 +96,13 @@ def _written(noun: str) -> Iterator[type]:
 
 
 @pytest.mark.parametrize("noun", CHOICES)
-def test_every_class_of_a_kind_is_registered(noun: str) -> None:
+def test_every_class_of_a_choice_is_registered(noun: str) -> None:
     found = set(_written(noun))
     assert found
     assert found - set(REGISTERS[noun].values()) == set()
 
 
-def test_a_dataset_is_named_by_the_catalogue_alone() -> None:
+def test_dataset_modules_are_imported_only_by_the_catalogue() -> None:
     sets = {path.stem for path in (ROOT / "mixup_core/images/data/sets").glob("*.py")}
     readers = {"__init__", "idx", "corrupted"}
     found = {
@@ -116,7 +116,7 @@ def test_a_dataset_is_named_by_the_catalogue_alone() -> None:
     assert len(PUBLISHED) >= len(sets - readers)
 
 
-def test_a_problem_is_named_by_the_list_of_problems_alone() -> None:
+def test_theory_modules_are_imported_outside_theory_only_by_known_figures() -> None:
     places = {str(place).partition(":")[0] for place in PROBLEMS._entries.values()}
     theory = {place for place in places if place.startswith("mixup_core.theory")}
     outside = [file for file in CODE if not _module(file).startswith("mixup_core.theory")]
@@ -139,7 +139,7 @@ def _told_apart(file: Path) -> frozenset[str]:
 
 
 @pytest.mark.parametrize("noun", CHOICES)
-def test_no_code_outside_of_its_folder_asks_for_the_type_of_an_entry(noun: str) -> None:
+def test_type_checks_on_registry_entries_occur_only_within_their_own_folder(noun: str) -> None:
     kinds = {kind.__name__: kind.__module__ for kind in REGISTERS[noun].values()}
     found = {
         (_module(file), name)
@@ -150,7 +150,7 @@ def test_no_code_outside_of_its_folder_asks_for_the_type_of_an_entry(noun: str) 
     assert found == set()
 
 
-def test_a_plugin_can_name_every_part_of_a_problem() -> None:
+def test_every_part_of_a_problem_is_exported_to_plugins() -> None:
     parts = {
         type(part.default_factory())
         for part in dataclasses.fields(Problem)

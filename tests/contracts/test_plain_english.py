@@ -43,7 +43,7 @@ FRAMED = re.compile(r"`([^`]*)` must hold")
     [*FILES, *sorted((ROOT / "tests").rglob("*.py"))],
     ids=lambda path: str(path.relative_to(ROOT)),
 )
-def test_a_docstring_begins_with_a_whole_statement(path: Path) -> None:
+def test_docstrings_begin_with_a_complete_statement(path: Path) -> None:
     unclear = [
         text
         for text in _docstrings(ast.parse(path.read_text()))
@@ -55,7 +55,7 @@ def test_a_docstring_begins_with_a_whole_statement(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_rule_in_words_is_no_formula_in_code_marks(path: Path) -> None:
+def test_rules_in_code_marks_are_formulas_and_not_prose(path: Path) -> None:
     tree = ast.parse(path.read_text())
     framed = [rule for text in _texts(tree) for rule in FRAMED.findall(text)]
     stated = [

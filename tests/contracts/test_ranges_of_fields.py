@@ -43,7 +43,7 @@ RANGED = [
 ]
 
 
-def test_all_that_has_limits_keeps_to_them() -> None:
+def test_every_class_with_limits_is_checked_and_defines_no_post_init() -> None:
     assert len(KINDS) > 60
     assert len(RANGED) > 100
     for kind in KINDS:
@@ -53,7 +53,7 @@ def test_all_that_has_limits_keeps_to_them() -> None:
 
 
 @pytest.mark.parametrize(("kind", "field", "limit"), RANGED)
-def test_a_number_beyond_its_range_is_refused_by_its_field(
+def test_a_number_out_of_range_is_refused_with_its_field_and_rule(
     kind: Any, field: str, limit: Range
 ) -> None:
     near = (limit.low, limit.low - 1, limit.high, limit.high + 1)

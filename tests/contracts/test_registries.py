@@ -118,7 +118,7 @@ def _keeps_its_promises(
     return records
 
 
-def test_the_names_a_configuration_accepts_are_the_registries_entries() -> None:
+def test_the_accepted_dataset_names_are_the_registry_entries() -> None:
     assert set(DATA_NAMES) == set(DATASETS)
     assert set(CATALOG) == set(DATASETS) - {"image-folder"}
     assert set(CORRUPTED) <= set(CATALOG)
@@ -141,7 +141,7 @@ def test_the_names_a_configuration_accepts_are_the_registries_entries() -> None:
         Partner,
     ],
 )
-def test_no_two_kinds_of_a_choice_have_one_name(options: Any) -> None:
+def test_kinds_of_a_choice_have_distinct_names(options: Any) -> None:
     assert len(set(_named(options)) - {""}) == len(_kinds(options))
 
 
@@ -159,7 +159,7 @@ def _every_pair() -> list[Any]:
 
 
 @pytest.mark.parametrize(("dataset", "model"), _every_pair())
-def test_every_data_set_trains_every_model(dataset: str, model: str) -> None:
+def test_every_dataset_trains_every_model(dataset: str, model: str) -> None:
     """A small version: classes and channels of each dataset, at most 16 pixels, narrow networks."""
     info = CATALOG[dataset]
     info = dataclasses.replace(info, image_size=min(info.image_size, 16))
@@ -224,7 +224,7 @@ UNDER_OPERATIONS = [
     covering(_spellings(Operation), ["batch", "sample"], UNDER_OPERATIONS),
     ids=str,
 )
-def test_every_operation_trains_under_every_objective_and_switches(
+def test_every_operation_trains_under_objectives_and_changes_stage_keys_unless_linear(
     operation: Any, scope: str, values: Any, digits: Splits
 ) -> None:
     epochs = {"epochs": 3, "batch_size": 7}
@@ -248,7 +248,7 @@ def test_every_operation_trains_under_every_objective_and_switches(
 @pytest.mark.parametrize(
     ("optimizer", "rate", "averaging"), covering(OPTIMIZERS, RATES, [None, *AVERAGES]), ids=str
 )
-def test_every_optimizer_trains_under_every_rate_with_and_without_an_average(
+def test_every_optimizer_trains_with_every_learning_rate_schedule_and_averaging(
     optimizer: Any, rate: Any, averaging: Any, digits: Splits
 ) -> None:
     values = {"optimizer": optimizer, "lr_schedule": rate, "averaging": averaging}
@@ -267,7 +267,7 @@ def test_every_optimizer_trains_under_every_rate_with_and_without_an_average(
     ],
     ids=str,
 )
-def test_every_probe_measures_something_of_every_objective(
+def test_every_probe_adds_metrics_and_changes_no_other_metric_under_every_objective(
     probe: str, model: str, objective: Any, digits: Splits, teacher: Teacher
 ) -> None:
     views = parsed(Probe, probe).views or "single"
@@ -289,7 +289,7 @@ def test_every_probe_measures_something_of_every_objective(
 
 
 @pytest.mark.parametrize("augment", [*sorted(Augmentation.catalogue), {"crop": "reflect"}], ids=str)
-def test_augmented_noisy_balanced_images_with_corruptions_keep_every_promise(
+def test_every_augmentation_trains_with_label_noise_balancing_and_corruptions(
     augment: Any, digits: Splits
 ) -> None:
     assert digits.test is not None

@@ -46,7 +46,7 @@ def _of_names(code: str) -> Iterator[str]:
     "code",
     ['f"point {number}"', 'CONFIRM = "confirm "', 'run.arm.startswith("p")', "arm.split()[0]"],
 )
-def test_a_role_read_from_a_name_is_found(code: str) -> None:
+def test_the_check_detects_code_that_reads_a_role_from_an_arm_name(code: str) -> None:
     assert list(_of_names(code))
 
 
@@ -55,7 +55,7 @@ def test_no_code_reads_the_role_of_an_arm_from_its_name() -> None:
     assert {file: names for file, names in found.items() if names} == LEGENDS
 
 
-def test_names_of_added_arms_are_read_from_stored_files_alone() -> None:
+def test_only_the_reader_of_stored_files_parses_names_of_added_arms() -> None:
     found = [file for file in CODE if added_among.__name__ in file.read_text()]
     assert found == [READER]
 

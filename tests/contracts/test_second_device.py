@@ -139,7 +139,9 @@ def _small(model: str) -> dict[str, Any]:
         for name in registries._named(Model)
     ],
 )
-def test_every_model_trains_and_resumes(model: str, digits: Splits) -> None:
+def test_every_model_matches_the_cpu_and_no_step_waits_for_the_device(
+    model: str, digits: Splits
+) -> None:
     _steps_wait_for_nothing(with_values(MIXED, {"model": _small(model)}), digits)
 
 
@@ -148,7 +150,7 @@ def test_every_model_trains_and_resumes(model: str, digits: Splits) -> None:
     covering(registries.OBJECTIVES, registries._named(LossChoice), together=1),
     ids=str,
 )
-def test_every_objective_and_loss_trains(
+def test_every_objective_and_loss_matches_the_cpu_and_no_step_waits_for_the_device(
     objective: Any, loss: str, digits: Splits, teacher: Teacher
 ) -> None:
     kind = parsed(Objective, objective)
@@ -163,7 +165,9 @@ def test_every_objective_and_loss_trains(
     covering(registries._spellings(Operation), ["batch", "sample"], together=1),
     ids=str,
 )
-def test_every_operation_trains(operation: Any, scope: str, digits: Splits) -> None:
+def test_every_operation_matches_the_cpu_and_no_step_waits_for_the_device(
+    operation: Any, scope: str, digits: Splits
+) -> None:
     values = {"mix.operation": operation, "mix.lam_scope": scope, "data.views": "concat"}
     _steps_wait_for_nothing(with_values(MIXED, values), digits, but_in="puzzlemix")
 
@@ -177,7 +181,9 @@ def test_every_operation_trains(operation: Any, scope: str, digits: Splits) -> N
     ],
     ids=str,
 )
-def test_every_kind_of_partner_and_data_trains(values: Any, digits: Splits) -> None:
+def test_partner_and_data_options_match_the_cpu_and_no_step_waits_for_the_device(
+    values: Any, digits: Splits
+) -> None:
     _steps_wait_for_nothing(with_values(MIXED, values), digits)
 
 
@@ -186,7 +192,7 @@ def test_every_kind_of_partner_and_data_trains(values: Any, digits: Splits) -> N
     covering(registries.OPTIMIZERS, [None, *registries.AVERAGES], together=1),
     ids=str,
 )
-def test_every_optimizer_trains_with_and_without_an_average(
+def test_optimizers_and_averaging_match_the_cpu_and_no_step_waits_for_the_device(
     optimizer: Any, averaging: Any, digits: Splits
 ) -> None:
     config = with_values(MIXED, {"optimizer": optimizer, "averaging": averaging})
@@ -194,7 +200,9 @@ def test_every_optimizer_trains_with_and_without_an_average(
 
 
 @pytest.mark.parametrize("augment", [*sorted(Augmentation.catalogue), {"crop": "reflect"}], ids=str)
-def test_every_augmentation_trains(augment: Any, digits: Splits) -> None:
+def test_every_augmentation_matches_the_cpu_and_no_step_reads_from_the_device(
+    augment: Any, digits: Splits
+) -> None:
     config = with_values(MIXED, {"data.augment": augment, "data.views": "concat"})
     if augment != "randaugment":
         _steps_wait_for_nothing(config, digits)
@@ -211,7 +219,9 @@ def test_every_augmentation_trains(augment: Any, digits: Splits) -> None:
     covering(registries.PROBES, ["mlp", "narrow-resnet"], together=1),
     ids=str,
 )
-def test_every_probe_measures(probe: str, model: str, digits: Splits) -> None:
+def test_every_probe_matches_the_cpu_and_no_step_waits_for_the_device(
+    probe: str, model: str, digits: Splits
+) -> None:
     views = parsed(Probe, probe).views or "single"
     values = {"probes": [probe], "data.views": views, "model": _small(model)}
     _steps_wait_for_nothing(with_values(MIXED, values), digits)
@@ -229,7 +239,7 @@ def test_every_probe_measures(probe: str, model: str, digits: Splits) -> None:
     ],
     ids=str,
 )
-def test_an_epoch_reads_a_fixed_number_of_values(
+def test_each_further_epoch_reads_a_fixed_number_of_values_from_the_device(
     values: Any, reads: int | None, digits: Splits, teacher: Teacher
 ) -> None:
     """Losses once, each split once per network, two values for the floor, and those of probes.
@@ -251,7 +261,7 @@ def test_an_epoch_reads_a_fixed_number_of_values(
     }
 
 
-def test_corrupted_test_images_are_read_once_each(digits: Splits) -> None:
+def test_each_corrupted_test_set_is_read_from_the_device_once_per_epoch(digits: Splits) -> None:
     assert digits.test is not None
     corrupted = dict.fromkeys(CORRUPTIONS[:3], digits.test)
     with_them = _trained(SMALL, dataclasses.replace(digits, corrupted=corrupted))
@@ -267,7 +277,7 @@ class _Impatient(Plain):
         return minimised
 
 
-def test_an_objective_that_reads_its_loss_is_found(digits: Splits) -> None:
+def test_an_objective_that_reads_its_loss_in_a_step_is_detected(digits: Splits) -> None:
     config = dataclasses.replace(MIXED, objective=_Impatient())
     with pytest.raises(AssertionError):
         _steps_wait_for_nothing(config, digits)
@@ -281,13 +291,13 @@ class _Forgetful(Plain):
         return Minimised(loss=(Plain.on(self, batch, *given).loss * weight).mean())
 
 
-def test_an_objective_that_mixes_devices_is_refused(digits: Splits) -> None:
+def test_an_objective_that_combines_tensors_of_two_devices_is_refused(digits: Splits) -> None:
     config = dataclasses.replace(MIXED, objective=_Forgetful())
     with pytest.raises(MixedDevicesError, match="mul"):
         _trained(config, digits)
 
 
-def test_the_device_counts_reads_and_blocking_copies_and_takes_numbers() -> None:
+def test_the_second_device_counts_reads_and_blocking_copies() -> None:
     with SecondDevice() as device:
         there = torch.arange(4.0).to(DEVICE)
         assert isinstance(there, OnSecondDevice)

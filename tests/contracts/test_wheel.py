@@ -55,7 +55,7 @@ def _git(folder: Path, *arguments: str) -> str:
 PACKAGES = ("mixsweep", "mixup_core", "sweeps", "reports", "cluster")
 
 
-def test_a_wheel_has_every_module_and_what_commands_read(names: set[str]) -> None:
+def test_a_wheel_contains_every_module_and_data_file(names: set[str]) -> None:
     for package in PACKAGES:
         modules = (ROOT / package).rglob("*.py")
         wanted = {m.relative_to(ROOT).as_posix() for m in modules if m.parent.name != "__pycache__"}
@@ -72,9 +72,7 @@ def test_a_wheel_has_no_tests_and_no_published_results(names: set[str]) -> None:
     assert not any(name.startswith("reports/published") for name in names)
 
 
-def test_a_wheel_names_its_version_and_the_commit_it_was_built_from(
-    wheel: Path, tmp_path: Path
-) -> None:
+def test_an_unpacked_wheel_reports_its_version_and_commit(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as packed:
         packed.extractall(tmp_path)
     program = (

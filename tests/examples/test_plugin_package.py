@@ -50,7 +50,7 @@ def test_the_example_package_passes_the_plugin_checks(
     }  # fmt: skip
 
 
-def test_the_study_of_the_example_package_trains_without_an_option(
+def test_the_example_study_trains_without_the_plugin_option(
     installed: str, command_line: Callable[..., CommandLine]
 ) -> None:
     mixsweep, study = command_line(PYTHONPATH=installed), str(PACKAGE / "study.yaml")

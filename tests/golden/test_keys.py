@@ -10,7 +10,7 @@ from tests.golden.freeze_keys import (
 from tests.golden.project import NUMERICS_VERSION, flatten, run_key, stage_keys
 
 
-def test_every_frozen_run_has_the_keys_it_had() -> None:
+def test_frozen_runs_keep_their_keys() -> None:
     """A changed key hides the stored results, so that all runs are trained again."""
     now = keys_now()
     moved = [
@@ -22,7 +22,7 @@ def test_every_frozen_run_has_the_keys_it_had() -> None:
     assert not moved, "\n".join(moved)
 
 
-def test_every_run_is_frozen() -> None:
+def test_every_run_has_frozen_keys() -> None:
     frozen = keys_frozen()
     new = [
         f"{study}: {run}"
@@ -33,7 +33,7 @@ def test_every_run_is_frozen() -> None:
     assert not new, "`make golden` freezes them:\n" + "\n".join(new)
 
 
-def test_every_field_has_the_default_it_had() -> None:
+def test_frozen_defaults_are_unchanged() -> None:
     """Keys leave out defaults, so a changed default would give old results a new meaning."""
     now = defaults_now()
     moved = [
@@ -45,7 +45,7 @@ def test_every_field_has_the_default_it_had() -> None:
     assert not moved, "\n".join(moved)
 
 
-def test_every_default_is_frozen() -> None:
+def test_every_default_has_a_frozen_value() -> None:
     frozen = defaults_frozen()
     new = [
         f"{problem}: {path}"
@@ -56,7 +56,7 @@ def test_every_default_is_frozen() -> None:
     assert not new, "`make golden` freezes them:\n" + "\n".join(new)
 
 
-def test_the_keyed_study_varies_every_field() -> None:
+def test_the_keyed_study_varies_every_field_that_is_not_set_per_run() -> None:
     study = keyed_study()
     paths = {path for config in study.arms.values() for path in flatten(config)}
     filled_in_for_each_run = {"seed", "data.fold", "objective.teacher_key"}

@@ -7,7 +7,7 @@ from tests.golden.freeze import FILE, frozen_again, losses, moved
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_losses_are_the_frozen_ones() -> None:
+def test_losses_match_the_frozen_losses() -> None:
     """Up to a relative 1e-3, and 2e-2 in bfloat16, because processors differ in their last bits.
 
     Most arms agree to 1e-7 between instruction sets (SSE4.2, AVX2 and AVX-512 on one machine).
@@ -21,7 +21,7 @@ def test_losses_are_the_frozen_ones() -> None:
     assert not moved(frozen, now)
 
 
-def test_only_new_and_moved_arms_are_frozen_again() -> None:
+def test_only_new_and_changed_arms_get_new_frozen_losses() -> None:
     frozen = {
         "same": [{"train/loss": 1.0}],
         "moved": [{"train/loss": 1.0}],

@@ -44,7 +44,7 @@ def test_no_secret_of_12000_addresses_is_left_in_the_text_of_an_error() -> None:
     assert left == []
 
 
-def test_a_store_that_cannot_be_opened_is_named_without_secrets() -> None:
+def test_a_store_that_cannot_be_opened_is_reported_without_secrets() -> None:
     for url in addresses(500):
         with pytest.raises(StoreError) as caught:
             open_files(url.replace("://", "x://", 1))
@@ -65,7 +65,7 @@ def test_a_store_that_cannot_be_opened_is_named_without_secrets() -> None:
         ("file:///a#b?c", "file:///a#b?c"),
     ],
 )  # fmt: skip
-def test_a_store_without_secrets_is_shown_whole(url: str, shown: str) -> None:
+def test_a_store_address_without_secrets_is_shown_in_full(url: str, shown: str) -> None:
     assert (str(store_address(url)), store_address(url).is_whole) == (shown, True)
 
 
@@ -81,7 +81,7 @@ def test_a_store_without_secrets_is_shown_whole(url: str, shown: str) -> None:
         ("abfs://me:secret@host/x", "abfs://***@host/x"),
     ],
 )
-def test_possible_secrets_are_left_out_of_the_address_of_a_store(url: str, shown: str) -> None:
+def test_possible_secrets_are_hidden_in_a_store_address(url: str, shown: str) -> None:
     assert (str(store_address(url)), store_address(url).is_whole) == (shown, False)
 
 
@@ -102,7 +102,7 @@ def test_a_server_is_shown_by_scheme_host_port_and_path(
     assert (str(address), address.is_whole) == (shown, is_whole)
 
 
-def test_a_text_keeps_what_is_no_secret() -> None:
+def test_text_without_secrets_is_not_changed() -> None:
     text = "see https://arxiv.org/abs/1710.09412, (http://127.0.0.1:5000) and sqlite:////a@b/x.db."
     assert without_secrets(text) == text
     assert scrubbed("at s3://b/x: no", "s3://b/x", Address(scheme="s3", host="b", path="/x")) == (

@@ -51,7 +51,7 @@ def peak_of(read: Callable[[], object]) -> int:
     return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
 
 
-def test_arrays_are_read_as_they_were_written() -> None:
+def test_arrays_round_trip_through_an_archive() -> None:
     arrays = {"a": np.arange(6).reshape(2, 3), "b/c": np.float32(3), "empty": np.zeros((0, 4))}
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]
@@ -85,14 +85,14 @@ def test_an_archive_that_declares_too_many_numbers_is_refused_without_allocating
         Predictions.from_bytes(content)
 
 
-def test_an_archive_of_pickles_is_no_archive_of_arrays() -> None:
+def test_an_archive_of_pickled_objects_is_refused() -> None:
     buffer = io.BytesIO()
     np.savez(buffer, a=np.array([{}], dtype=object))
     with pytest.raises(ArchiveError, match="not a readable archive of arrays"):
         read_arrays(buffer.getvalue())
 
 
-def test_files_of_torch_pass_and_compressed_ones_do_not(tmp_path: Path) -> None:
+def test_uncompressed_torch_files_are_accepted_and_compressed_ones_refused(tmp_path: Path) -> None:
     written, again = tmp_path / "written.pt", tmp_path / "again.pt"
     torch.save({"a": torch.zeros(1_000_000)}, written)
     with written.open("rb") as stream:
@@ -108,7 +108,7 @@ def test_files_of_torch_pass_and_compressed_ones_do_not(tmp_path: Path) -> None:
         require_unpacked(stream)
 
 
-def test_members_that_share_their_bytes_are_refused() -> None:
+def test_archive_members_that_share_bytes_are_refused() -> None:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("a", bytes(1000))
@@ -118,7 +118,7 @@ def test_members_that_share_their_bytes_are_refused() -> None:
         require_unpacked(buffer)
 
 
-def test_arrays_with_any_byte_changed_are_read_or_refused() -> None:
+def test_an_archive_with_changed_bytes_is_read_or_raises_an_archive_error() -> None:
     buffer = io.BytesIO()
     np.savez(buffer, a=np.arange(6, dtype=np.float16).reshape(2, 3), b=np.zeros(3, dtype=np.int64))
     whole, draw, refused = buffer.getvalue(), random.Random(0), 0

@@ -52,7 +52,7 @@ CUDNN = "cuDNN error: CUDNN_STATUS_"
         ("the file memory.py is missing", None),
     ],
 )
-def test_a_fault_of_the_machine_is_told_from_an_error_of_the_run(
+def test_machine_faults_are_recognised_and_errors_of_the_run_are_not(
     error: Exception | str, fault: Fault | None
 ) -> None:
     assert fault_of(error) == fault

@@ -19,13 +19,15 @@ from mixup_core.global_generators import seeded_globally, watched
         (lambda: torch.nn.Dropout()(torch.ones(3)), "torch"),
     ],
 )
-def test_a_draw_is_seen_and_its_module_named(draw: Callable[[], object], module: str) -> None:
+def test_a_draw_from_a_global_generator_is_detected_with_its_module(
+    draw: Callable[[], object], module: str
+) -> None:
     with seeded_globally(0), watched() as found:
         draw()
     assert found == [module]
 
 
-def test_draws_from_a_generator_of_ones_own_are_not_seen() -> None:
+def test_draws_from_a_local_generator_are_not_detected() -> None:
     with watched() as found:
         np.random.default_rng(0).random()
         random.Random(0).random()
@@ -33,7 +35,7 @@ def test_draws_from_a_generator_of_ones_own_are_not_seen() -> None:
     assert found == []
 
 
-def test_seeding_is_undone() -> None:
+def test_seeded_globally_restores_the_global_generators() -> None:
     before = random.getstate(), torch.default_generator.get_state()
     with seeded_globally(3):
         first = random.random(), float(torch.rand(()))

@@ -32,7 +32,7 @@ FROZEN = json.loads((Path(__file__).parent / "keys.json").read_text())
 
 
 @pytest.mark.parametrize("frozen", FROZEN, ids=lambda frozen: frozen["run"][:6])
-def test_keys_are_those_that_results_were_stored_under(frozen: dict[str, Any]) -> None:
+def test_keys_equal_the_keys_of_the_first_version(frozen: dict[str, Any]) -> None:
     """The first version made these keys; if they change, users lose all stored results."""
     config = with_values(BASE, frozen["values"])
     assert run_key(config) == frozen["run"]
@@ -40,7 +40,7 @@ def test_keys_are_those_that_results_were_stored_under(frozen: dict[str, Any]) -
 
 
 @given(one=trees(BASE), other=trees(BASE))
-def test_configurations_have_the_same_run_key_only_if_they_compute_the_same(
+def test_run_keys_are_equal_only_for_configurations_with_equal_results(
     one: TrainConfig, other: TrainConfig
 ) -> None:
     def numbers(config: TrainConfig) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def test_the_path_of_images_does_not_change_the_run_key() -> None:
 
 
 @pytest.mark.parametrize("key", [run_key, stage_keys])
-def test_an_image_folder_has_no_key_before_its_contents_are_digested(
+def test_keys_of_an_image_folder_need_its_digest(
     key: Callable[[TrainConfig], Any],
 ) -> None:
     data = DataConfig(name="image-folder", folder="photos", image_size=32)
@@ -107,7 +107,7 @@ def test_an_image_folder_has_no_key_before_its_contents_are_digested(
     assert caught.value.fields == ("data.folder", "data.digest")
 
 
-def test_a_whole_number_given_for_a_float_makes_no_new_key() -> None:
+def test_an_integer_given_for_a_float_field_gives_the_same_keys() -> None:
     as_int = dataclasses.replace(BASE, mix=MixConfig(law=Beta(alpha=1)))
     as_float = dataclasses.replace(BASE, mix=MixConfig(law=Beta(alpha=1.0)))
     assert run_key(as_int) == run_key(as_float)
@@ -122,11 +122,11 @@ def test_equal_first_epochs_have_equal_stage_keys() -> None:
     assert stage_key(switched_later, 4) != stage_key(never, 4)
 
 
-def test_a_longer_run_continues_the_stages_of_a_shorter_one() -> None:
+def test_a_longer_run_starts_with_the_stage_keys_of_a_shorter_run() -> None:
     assert stage_keys(with_values(BASE, {"epochs": 8}))[:4] == stage_keys(BASE)
 
 
-def test_a_run_that_never_mixes_shares_with_erm_whatever_its_law() -> None:
+def test_a_run_that_never_mixes_has_the_stage_keys_of_erm() -> None:
     for law in (Beta(alpha=0.3), Midpoint()):
         mix = MixConfig(law=law, switch_epoch=0, lam_scope="sample", partner=FromBatch())
         config = dataclasses.replace(BASE, mix=mix)
@@ -134,13 +134,13 @@ def test_a_run_that_never_mixes_shares_with_erm_whatever_its_law() -> None:
         assert run_key(config) != run_key(BASE)
 
 
-def test_mixing_details_are_part_of_mixed_stages() -> None:
+def test_lam_scope_changes_the_keys_of_mixed_stages() -> None:
     mixed = dataclasses.replace(BASE, mix=MixConfig(law=Midpoint()))
     by_sample = with_values(mixed, {"mix.lam_scope": "sample"})
     assert stage_key(mixed, 1) != stage_key(by_sample, 1)
 
 
-def test_stage_keys_of_all_epochs_differ() -> None:
+def test_stage_keys_of_different_epochs_differ() -> None:
     assert len(set(stage_keys(MIXED))) == MIXED.epochs
     assert stage_keys(MIXED) == tuple(stage_key(MIXED, epoch) for epoch in (1, 2, 3, 4))
 
@@ -151,19 +151,21 @@ def test_a_run_has_no_stage_before_its_first_epoch_or_after_its_last(epoch: int)
         stage_key(MIXED, epoch)
 
 
-def test_an_epoch_that_is_decided_otherwise_is_a_change() -> None:
+def test_changes_are_the_epochs_at_which_the_settings_change() -> None:
     assert changes(MIXED) == (2,)
     assert changes(BASE) == ()
 
 
-def test_another_version_of_the_numerics_shares_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_numerics_version_changes_every_key(monkeypatch: pytest.MonkeyPatch) -> None:
     run, stages = run_key(MIXED), stage_keys(MIXED)
     monkeypatch.setattr(keys, "NUMERICS_VERSION", keys.NUMERICS_VERSION + 1)
     assert run_key(MIXED) != run
     assert set(stage_keys(MIXED)).isdisjoint(stages)
 
 
-def test_the_numerics_of_one_problem_are_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_numerics_version_of_one_problem_changes_only_keys_of_this_problem(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     raised = {"images"}
 
     def problem_of(config: Any) -> Problem:
@@ -183,7 +185,7 @@ def test_the_numerics_of_one_problem_are_its_own(monkeypatch: pytest.MonkeyPatch
     assert run_key(MIXED) == before[MIXED][0]
 
 
-def test_numbers_that_are_computed_keep_twelve_digits() -> None:
+def test_computed_numbers_are_rounded_to_twelve_digits() -> None:
     assert rounded(0.1 + 0.2) == 0.3
     assert rounded(1.2345678901234567e-8) == 1.23456789012e-8
 
@@ -238,7 +240,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("toy")
-def test_a_field_added_later_enters_a_key_only_where_it_is_set() -> None:
+def test_a_field_added_later_changes_keys_only_when_it_differs_from_its_default() -> None:
     later_walk = _grown(Walk, sway=0.0)
     later_phase = _grown(Phase, until=0)
     later = make_dataclass(
@@ -266,7 +268,7 @@ def test_a_field_added_later_enters_a_key_only_where_it_is_set() -> None:
         assert stage_keys(other)[-1] != stage_keys(before)[-1]
 
 
-def test_the_order_in_which_fields_are_declared_enters_no_key(
+def test_keys_do_not_depend_on_the_order_of_fields(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     decided = {"alpha": 0.5, "scope": "batch"}
@@ -284,7 +286,7 @@ def test_the_order_in_which_fields_are_declared_enters_no_key(
 
 @pytest.mark.usefixtures("toy")
 @given(data=st.data())
-def test_problems_other_than_images_say_their_name_in_their_keys(data: st.DataObject) -> None:
+def test_keys_of_other_problems_than_images_depend_on_the_problem_name(data: st.DataObject) -> None:
     config = data.draw(trees(Toy()))
     renamed = make_dataclass("Toy", [], bases=(Toy,), frozen=True, namespace={"problem": "game"})
     other = renamed(**{part.name: getattr(config, part.name) for part in dataclasses.fields(Toy)})

@@ -7,7 +7,7 @@ import pytest
 from mixup_core.problem import PROBLEMS, Metric, problem_named
 
 
-def test_a_percentage_lies_in_0_to_1_and_other_metrics_are_unbounded() -> None:
+def test_percentages_have_bounds_0_and_1_and_other_metrics_their_declared_bounds() -> None:
     assert Metric(label="error", unit="%").bounds == (0, 1)
     assert Metric(label="norm", least=0.0).bounds == (0, math.inf)
     assert Metric(label="cosine", least=-1.0, most=1.0).bounds == (-1, 1)
@@ -15,7 +15,9 @@ def test_a_percentage_lies_in_0_to_1_and_other_metrics_are_unbounded() -> None:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_every_metric_has_bounds_in_order_and_every_sample_size_is_of_a_share(name: str) -> None:
+def test_bounds_of_every_metric_are_ordered_and_only_fractions_have_a_sample_size(
+    name: str,
+) -> None:
     problem = problem_named(name)
     needed = {"epochs": 1, "batch_size": 10} if name == "images" else {}
     config = problem.config(**needed)

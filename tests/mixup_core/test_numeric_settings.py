@@ -5,7 +5,7 @@ import pytest
 from mixup_core.numeric_settings import differences, fix_precision, recorded_settings
 
 
-def test_a_precision_is_never_taken_from_the_environment() -> None:
+def test_fix_precision_overrides_precision_variables_of_the_environment() -> None:
     environment = {
         "ONEDNN_DEFAULT_FPMATH_MODE": "BF16",
         "NVIDIA_TF32_OVERRIDE": "1",
@@ -31,7 +31,7 @@ def test_a_precision_is_never_taken_from_the_environment() -> None:
         "GLIBC_TUNABLES", "TORCH_BLAS_PREFER_CUBLASLT",
     ],
 )  # fmt: skip
-def test_a_variable_that_can_move_bits_is_recorded(name: str) -> None:
+def test_a_variable_that_can_change_bits_is_recorded(name: str) -> None:
     assert recorded_settings({name: "X", "HOME": "/root"}) == f"{name}=X"
 
 
@@ -43,16 +43,16 @@ def test_a_variable_that_can_move_bits_is_recorded(name: str) -> None:
         "DNNL_DEFAULT_FPMATH_MODE", "KMP_INIT_AT_FORK", "KMP_DUPLICATE_LIB_OK",
     ],
 )  # fmt: skip
-def test_any_other_variable_is_not(name: str) -> None:
+def test_a_variable_that_cannot_change_bits_is_not_recorded(name: str) -> None:
     assert recorded_settings({name: "X"}) == ""
 
 
-def test_an_empty_value_counts_as_unset_and_a_long_one_is_cut() -> None:
+def test_an_empty_variable_is_not_recorded_and_a_long_value_is_cut() -> None:
     assert recorded_settings({"MKL_CBWR": ""}) == ""
     assert len(recorded_settings({"MKL_CBWR": "x" * 9999})) < 300
 
 
-def test_environments_differ_in_what_can_move_bits_alone() -> None:
+def test_differences_compare_only_entries_that_can_change_bits() -> None:
     one = {"device": "Xeon", "host": "a", "pid": "1", "tried": "k 1", "node": "x", "began_in": "y"}
     assert differences(one, {"device": "Xeon", "host": "b", "pid": "2"}) == ()
     assert differences(one, {**one, "settings": "MKL_CBWR=AVX2"}) == ("settings",)

@@ -49,6 +49,8 @@ def test_packed_values_keep_their_bits_and_types(values: list[float]) -> None:
         ([True, False], tuple),
     ],
 )
-def test_numbers_of_one_kind_take_8_bytes_each(values: list[float], kind: type) -> None:
+def test_only_numbers_of_one_8_byte_type_are_packed_into_an_array(
+    values: list[float], kind: type
+) -> None:
     assert type(packed(values)) is kind
     assert repr(list(packed(values))) == repr(values)

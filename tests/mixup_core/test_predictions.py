@@ -22,7 +22,7 @@ def _predictions(num_classes: int = 3) -> Predictions:
 
 
 @pytest.mark.parametrize("num_classes", [3, 300])
-def test_bytes_give_the_same_predictions_and_equal_ones_equal_bytes(num_classes: int) -> None:
+def test_predictions_round_trip_and_equal_predictions_have_equal_bytes(num_classes: int) -> None:
     predictions = _predictions(num_classes)
     content = predictions.to_bytes()
     read = Predictions.from_bytes(content)
@@ -37,19 +37,19 @@ def test_bytes_give_the_same_predictions_and_equal_ones_equal_bytes(num_classes:
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", _predictions().to_bytes()[:-40]])
-def test_other_bytes_are_refused(content: bytes) -> None:
+def test_damaged_bytes_are_refused(content: bytes) -> None:
     with pytest.raises(PredictionsError, match="damaged predictions"):
         Predictions.from_bytes(content)
 
 
-def test_logits_of_another_number_of_images_are_refused() -> None:
+def test_logits_with_a_wrong_number_of_images_are_refused() -> None:
     (name, split), *_ = _predictions().splits.items()
     short = Split(labels=split.labels[:-1], images=split.images, logits=split.logits)
     with pytest.raises(PredictionsError, match="logits must all be of shape"):
         Predictions.from_bytes(Predictions(splits={name: short}).to_bytes())
 
 
-def test_a_digest_stands_for_pixels_labels_and_their_shape() -> None:
+def test_the_digest_of_images_depends_on_pixels_labels_and_shape() -> None:
     pixels, labels = np.zeros((4, 1, 2, 2), np.uint8), np.arange(4)
     digest = images_digest(pixels, labels)
     assert digest == images_digest(pixels.copy(), labels.copy())

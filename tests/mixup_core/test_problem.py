@@ -43,7 +43,7 @@ def test_paths_and_metrics_that_a_problem_names_exist(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_a_process_is_where_its_problem_says(name: str) -> None:
+def test_the_process_of_each_problem_exists_with_the_expected_parameters(name: str) -> None:
     """The location is text, so that reading a problem does not import torch.
 
     Linters cannot check it.
@@ -55,7 +55,7 @@ def test_a_process_is_where_its_problem_says(name: str) -> None:
     assert list(signature(start).parameters) == takes
 
 
-def test_every_data_set_of_a_problem_is_named_once_and_lies_under_its_root() -> None:
+def test_dataset_names_are_distinct_and_each_root_contains_a_dataset() -> None:
     needs = all_data_needs()
     asked = {problem_named(name).data for name in PROBLEMS} - {None}
     assert {problem_named(name).data for name in needs} == asked
@@ -75,7 +75,7 @@ def test_every_data_set_of_a_problem_is_named_once_and_lies_under_its_root() -> 
     ],
 )
 @pytest.mark.parametrize("how", ["never", "by_epoch"])
-def test_a_path_leaves_the_keys_only_by_its_exact_name_and_with_a_reason(
+def test_paths_left_out_of_keys_need_an_exact_name_and_a_reason(
     how: str, named: dict[str, str], message: str
 ) -> None:
     problem = problem_named("rare-features")
@@ -83,13 +83,13 @@ def test_a_path_leaves_the_keys_only_by_its_exact_name_and_with_a_reason(
         replace(problem, keying=replace(problem.keying, **{how: named}))
 
 
-def test_a_group_of_fields_does_not_leave_the_keys_as_a_whole() -> None:
+def test_a_group_of_fields_cannot_be_left_out_of_the_keys() -> None:
     images = problem_named("images")
     with pytest.raises(ValueError, match="names mix, but"):
         replace(images, keying=replace(images.keying, by_epoch={"mix": "because"}))
 
 
-def test_a_choice_covers_its_own_fields_unless_some_of_them_are_named() -> None:
+def test_a_listed_choice_covers_its_fields_unless_some_are_listed() -> None:
     keying = Keying(by_epoch=dict.fromkeys(("law", "rate", "rate.end"), "because"))
     assert [keying.covers(path) for path in ("law", "law.alpha", "law_after")] == [
         True,
@@ -104,7 +104,7 @@ def test_an_unknown_problem_is_refused() -> None:
         problem_named("sounds")
 
 
-def test_a_fraction_is_shown_in_percent_and_differs_in_points() -> None:
+def test_a_fraction_is_shown_in_percent_and_its_differences_in_points() -> None:
     error, loss = Metric(label="test error", unit="%"), Metric(label="loss", unit="nats")
     assert (error.scale, error.digits, error.heading) == (100, 2, "test error, %")
     assert error.difference_unit == "points"
@@ -113,12 +113,12 @@ def test_a_fraction_is_shown_in_percent_and_differs_in_points() -> None:
     assert Metric(label="count").heading == "count"
 
 
-def test_an_unknown_metric_is_shown_under_its_own_name() -> None:
+def test_an_unknown_metric_is_labelled_with_its_name() -> None:
     images = problem_named("images")
     assert images.metric("test/error").label == "test error"
     assert images.metric("train/whatever") == Metric(label="train/whatever")
 
 
-def test_a_divergence_passes_between_processes_with_its_epoch() -> None:
+def test_a_diverged_error_is_pickled_with_its_epoch() -> None:
     again = pickle.loads(pickle.dumps(DivergedError("loss is nan", 7)))
     assert (type(again), str(again), again.epoch) == (DivergedError, "loss is nan", 7)

@@ -15,7 +15,7 @@ def test_a_record_survives_json_to_the_last_bit(epoch: int, metrics: dict[str, f
     assert EpochRecord.from_plain(json.loads(json.dumps(record.to_plain()))) == record
 
 
-def test_plain_values_are_copies() -> None:
+def test_changing_plain_values_does_not_change_the_record() -> None:
     record = EpochRecord(epoch=0, metrics={"test/error": 0.5})
     record.to_plain()["metrics"]["test/error"] = 0.0
     assert record.metrics == {"test/error": 0.5}
@@ -29,7 +29,7 @@ _VALUES = st.one_of(st.floats(allow_nan=False), st.integers())
         st.builds(EpochRecord, epoch=st.integers(), metrics=st.dictionaries(st.text("ab"), _VALUES))
     )
 )
-def test_records_of_a_run_are_what_was_given_with_names_in_their_order(
+def test_packed_records_equal_the_given_records_and_keep_the_order_of_names(
     given_records: list[EpochRecord],
 ) -> None:
     records = Records(given_records)
@@ -39,7 +39,7 @@ def test_records_of_a_run_are_what_was_given_with_names_in_their_order(
     assert Records(records) == records
 
 
-def test_the_order_of_names_and_it_alone_does_not_tell_records_apart() -> None:
+def test_the_order_of_metric_names_does_not_affect_equality_of_records() -> None:
     one, other = {"a": 1.0, "b": 2.0}, {"b": 2.0, "a": 1.0}
     assert Records([EpochRecord(epoch=0, metrics=one)]) == Records(
         [EpochRecord(epoch=0, metrics=other)]

@@ -12,19 +12,19 @@ class Range:
     high: int
 
 
-def test_a_rule_error_says_the_rule_then_the_values_then_the_way_out() -> None:
+def test_a_rule_error_message_has_rule_values_and_hint() -> None:
     error = RuleError("low <= high", {"low": 3, "high": None}, hint="swap them")
     assert str(error) == "`low <= high` must hold, got (low=3, high=None); swap them."
     assert str(RuleError("x", {"a": "b"})) == "`x` must hold, got (a='b')."
 
 
-def test_the_fields_to_blame_are_those_named_else_all_that_were_read() -> None:
+def test_fields_of_a_rule_error_default_to_all_its_values() -> None:
     values = {"low": 3, "high": 2}
     assert RuleError("low <= high", values).fields == ("low", "high")
     assert RuleError("low <= high", values, fields=("high", "other")).fields == ("high", "other")
 
 
-def test_within_a_prefix_paths_move_and_the_message_stays() -> None:
+def test_a_prefix_changes_the_paths_of_a_rule_error_and_not_its_message() -> None:
     error = RuleError("low <= high", {"low": 3, "high": 2}, fields=("high",), hint="swap")
     placed = error.within("mix.").within("base.")
     assert placed.fields == ("base.mix.high",)
@@ -33,7 +33,7 @@ def test_within_a_prefix_paths_move_and_the_message_stays() -> None:
     assert error.fields == ("high",), "the error itself is not changed"
 
 
-def test_an_error_passes_between_processes_whole() -> None:
+def test_a_rule_error_is_pickled_with_all_attributes() -> None:
     error = RuleError("low <= high", {"low": 3}, fields=("x.low",), hint="swap").within("mix.")
     again = pickle.loads(pickle.dumps(error))
     assert isinstance(again, RuleError)
@@ -42,7 +42,7 @@ def test_an_error_passes_between_processes_whole() -> None:
     )  # fmt: skip
 
 
-def test_a_requirement_reads_its_fields_from_the_value() -> None:
+def test_require_reads_the_named_fields_from_the_value() -> None:
     require(True, "low <= high", Range(3, 2), "low")
     with pytest.raises(RuleError) as caught:
         require(False, "low <= high", Range(3, 2), "high", "low", hint="swap")

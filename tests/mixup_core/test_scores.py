@@ -21,7 +21,9 @@ def drawn(classes: int, seed: int, digits: int) -> tuple[NDArray[np.float64], ND
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("digits", [0, 1, 9])
 @pytest.mark.parametrize("classes", [2, 3, 10])
-def test_scores_are_those_of_scikit_learn(classes: int, digits: int, seed: int) -> None:
+def test_accuracy_balanced_accuracy_and_auroc_match_scikit_learn(
+    classes: int, digits: int, seed: int
+) -> None:
     chances, labels = drawn(classes, seed, digits)
     if classes == 2:  # scikit-learn sees one class; its ties must be those of the other
         chances[:, 0] = np.round(1 - chances[:, 1], 6)
@@ -35,7 +37,7 @@ def test_scores_are_those_of_scikit_learn(classes: int, digits: int, seed: int) 
     assert area == pytest.approx(roc_auc_score(labels, given, multi_class="ovr"))
 
 
-def test_a_class_without_images_is_left_out_of_balanced_accuracy_and_leaves_no_auroc() -> None:
+def test_a_class_without_images_is_not_in_balanced_accuracy_and_leaves_auroc_undefined() -> None:
     chances = np.array([[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.5, 0.4, 0.1]])
     labels = np.array([0, 1, 1])
     assert balanced_accuracy(chances, labels) == 0.75
@@ -43,7 +45,7 @@ def test_a_class_without_images_is_left_out_of_balanced_accuracy_and_leaves_no_a
     assert auroc(chances[:, :1], np.zeros(3, np.int64)) is None
 
 
-def test_equal_chances_separate_nothing() -> None:
+def test_auroc_is_one_half_for_equal_probabilities() -> None:
     labels = np.array([0, 1, 0, 1])
     assert auroc(np.full((4, 2), 0.5), labels) == 0.5
     assert auroc(np.eye(2)[labels], labels) == 1

@@ -5,7 +5,7 @@ import numpy as np
 from mixup_core.seeding import Seeds, stream, stream_seed
 
 
-def test_a_stream_is_named_by_the_head_of_a_hash() -> None:
+def test_the_seed_of_a_stream_is_the_start_of_a_sha256_hash() -> None:
     digest = hashlib.sha256(b"3/mixing/7").hexdigest()
     assert stream_seed(3, "mixing", 7) == int(digest[:16], 16) // 2
     assert 0 <= stream_seed(3, "mixing", 7) < 2**63
@@ -21,18 +21,18 @@ def test_streams_differ_by_seed_purpose_and_epoch() -> None:
     assert len(seeds) == 18
 
 
-def test_a_stream_begins_anew_each_time_it_is_named() -> None:
+def test_a_stream_restarts_each_time_it_is_requested() -> None:
     first, second = stream(0, "mixing", 1).random(5), stream(0, "mixing", 1).random(5)
     np.testing.assert_array_equal(first, second)
 
 
-def test_the_global_generator_is_left_alone() -> None:
+def test_streams_leave_the_global_generator_unchanged() -> None:
     before = np.random.get_state()[1].copy()  # noqa: NPY002  it is the one that must not move
     stream(0, "mixing").random(10)
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
-def test_a_seed_may_name_the_draws_of_some_purposes_alone() -> None:
+def test_a_seed_can_apply_to_selected_purposes_only() -> None:
     seeds = Seeds(own=5, purposes=frozenset({"mixing"}))
     assert stream_seed(seeds, "mixing", 3) == stream_seed(5, "mixing", 3)
     assert stream_seed(seeds, "batch order", 3) == stream_seed(0, "batch order", 3)

@@ -85,7 +85,7 @@ def test_folders_of_killed_drivers_are_removed_and_those_of_living_ones_kept(
         assert list(place.iterdir()) == [folder]
 
 
-def test_files_written_by_the_last_processes_are_removed_at_the_end(
+def test_a_folder_recreated_during_its_removal_is_removed_by_the_next_process(
     place: Path, driver: "subprocess.Popen[str]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = folder_of(driver)
@@ -136,7 +136,7 @@ def digests(place: Path) -> dict[str, bytes]:
     }
 
 
-def test_only_folders_known_as_ours_are_removed(
+def test_only_folders_created_by_mixsweep_are_removed(
     place: Path, driver: "subprocess.Popen[str]"
 ) -> None:
     left = folder_of(driver)
@@ -166,7 +166,7 @@ def test_only_folders_known_as_ours_are_removed(
     assert digests(place) == before
 
 
-def test_a_folder_that_others_may_enter_is_left_alone(
+def test_a_folder_accessible_to_other_users_is_not_removed(
     place: Path, driver: "subprocess.Popen[str]"
 ) -> None:
     left = folder_of(driver)
@@ -180,7 +180,7 @@ def test_a_folder_that_others_may_enter_is_left_alone(
     assert not left.exists()
 
 
-def test_a_living_process_whose_lock_file_a_cleaner_took_keeps_its_folder(
+def test_the_folder_of_a_living_process_is_kept_when_its_lock_file_is_deleted(
     place: Path, driver: "subprocess.Popen[str]"
 ) -> None:
     folder = folder_of(driver)
@@ -191,7 +191,7 @@ def test_a_living_process_whose_lock_file_a_cleaner_took_keeps_its_folder(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make folders of another user")
-def test_folders_of_another_user_are_left_alone(place: Path) -> None:
+def test_folders_of_another_user_are_not_removed(place: Path) -> None:
     (place / "mixsweep-1-aaaa").mkdir()
     (place / "mixsweep-1-aaaa" / "lock").touch()
     os.chown(place / "mixsweep-1-aaaa", 65534, 65534)
@@ -200,7 +200,9 @@ def test_folders_of_another_user_are_left_alone(place: Path) -> None:
     assert (place / "mixsweep-1-aaaa" / "lock").exists()
 
 
-def test_a_folder_stays_while_it_is_made(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_not_removed_while_it_is_created(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     met = []
     for function in ("open", "write"):
         usual = getattr(os, function)
@@ -217,7 +219,7 @@ def test_a_folder_stays_while_it_is_made(place: Path, monkeypatch: pytest.Monkey
         assert (folder / "lock").exists()
 
 
-def test_two_processes_that_remove_a_folder_do_not_remove_its_successor(
+def test_a_folder_recreated_before_the_lock_is_taken_is_not_removed(
     place: Path, driver: "subprocess.Popen[str]", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left = folder_of(driver)
@@ -237,7 +239,9 @@ def test_two_processes_that_remove_a_folder_do_not_remove_its_successor(
     assert (left / "lock").exists()
 
 
-def test_each_prefix_is_collected_for_itself(place: Path, driver: "subprocess.Popen[str]") -> None:
+def test_only_folders_with_the_same_prefix_are_removed(
+    place: Path, driver: "subprocess.Popen[str]"
+) -> None:
     left = folder_of(driver)
     driver.kill()
     driver.wait()

@@ -18,7 +18,7 @@ def _nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> N
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
 
-def test_the_range_of_each_clock_is_known_afterwards(
+def test_watched_clocks_report_the_range_of_each_sensor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ready = tmp_path / "ready"
@@ -42,7 +42,7 @@ def test_the_range_of_each_clock_is_known_afterwards(
     }
 
 
-def test_a_sensor_that_is_absent_is_named_as_the_gpu_names_it(
+def test_an_unavailable_sensor_is_reported_as_nvidia_smi_prints_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ready = tmp_path / "ready"
@@ -55,7 +55,7 @@ def test_a_sensor_that_is_absent_is_named_as_the_gpu_names_it(
     assert found["clock of memory, MHz"] == "[N/A]"
 
 
-def test_a_failing_part_still_ends_the_watch_and_keeps_its_error(
+def test_an_error_inside_the_context_ends_the_clock_watch_and_is_raised(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _nvidia_smi(tmp_path, monkeypatch, "exec sleep 60")
@@ -64,7 +64,7 @@ def test_a_failing_part_still_ends_the_watch_and_keeps_its_error(
     assert found == {}
 
 
-def test_without_nvidia_smi_the_clocks_say_why_they_are_absent(
+def test_a_missing_nvidia_smi_is_reported_as_the_reason_for_absent_clocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -74,13 +74,13 @@ def test_without_nvidia_smi_the_clocks_say_why_they_are_absent(
     assert "nvidia-smi" in ask_nvidia_smi("driver_version")
 
 
-def test_a_cpu_has_no_clocks_that_are_watched() -> None:
+def test_watched_clocks_are_empty_on_a_cpu() -> None:
     with watched_clocks(torch.device("cpu")) as found:
         pass
     assert found == {}
 
 
-def test_a_property_is_returned_as_the_gpu_prints_it(
+def test_ask_nvidia_smi_returns_the_printed_value(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _nvidia_smi(tmp_path, monkeypatch, 'echo "$1"')

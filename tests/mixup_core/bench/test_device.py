@@ -41,7 +41,7 @@ def test_the_environment_names_versions_and_the_device() -> None:
     assert "cuda" not in found
 
 
-def test_rates_of_products_and_copies_follow_from_their_seconds(
+def test_product_and_copy_rates_are_computed_from_the_measured_seconds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bench, "timed", lambda *_, **__: 1e-6)
@@ -52,7 +52,7 @@ def test_rates_of_products_and_copies_follow_from_their_seconds(
     }
 
 
-def test_the_papers_kind_of_pipeline_is_timed_once_it_is_warm_with_and_without_mixing() -> None:
+def test_the_reference_pipeline_reports_rates_of_warm_up_erm_and_mixup() -> None:
     found = bench.reference_pipeline(TINY, CPU)
     assert list(found) == [
         f"{name}, images per second" for name in ("warm-up", "ERM", "mixup")
@@ -60,7 +60,7 @@ def test_the_papers_kind_of_pipeline_is_timed_once_it_is_warm_with_and_without_m
     assert all(0 < rate < math.inf for rate in found.values())
 
 
-def test_each_rung_has_a_rate_or_says_why_it_is_absent() -> None:
+def test_each_rung_reports_a_rate_or_the_reason_for_its_absence() -> None:
     found = bench.ladder(TINY, CPU)
     for name, rung in LADDER.items():
         if rung.graphed:
@@ -71,7 +71,7 @@ def test_each_rung_has_a_rate_or_says_why_it_is_absent() -> None:
             assert found[f"{name}: begin, seconds"] > 0
 
 
-def test_a_rung_whose_steps_fail_says_why_on_one_line_and_stops_no_other(
+def test_a_failing_rung_reports_its_error_in_one_line_and_other_rungs_still_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     build = bench.build
@@ -113,21 +113,21 @@ def test_the_reported_cost_of_bfloat16_is_its_last_error_minus_that_of_float32(
     assert found["images"] == "published images"
 
 
-def test_a_resumed_run_has_equal_bits_and_kernels_are_free_again_afterwards() -> None:
+def test_the_determinism_part_resumes_with_equal_bits_and_restores_the_kernels() -> None:
     found = bench.determinism(TINY, CPU)
     assert found["resumed with equal bits"] is True
     assert found["time as a multiple"] > 0
     assert not torch.are_deterministic_algorithms_enabled()
 
 
-def test_a_state_is_made_and_written() -> None:
+def test_the_checkpoint_part_measures_the_size_and_the_time_to_write() -> None:
     found = bench.checkpoint(TINY, CPU)
     assert found["MB"] > 0
     assert found["bytes made, seconds"] > 0
     assert found["written, seconds"] > 0
 
 
-def test_epochs_are_timed_without_the_first_and_table_1_is_15_runs_of_100_per_dataset(
+def test_estimated_hours_leave_out_the_first_epoch_and_count_15_runs_of_100_epochs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [100.0]
@@ -147,7 +147,7 @@ def test_epochs_are_timed_without_the_first_and_table_1_is_15_runs_of_100_per_da
         assert found[precision] == pytest.approx(2 * seconds * 15 * 100 / 3600)
 
 
-def test_all_parts_are_measured_and_what_is_known_is_written_after_each() -> None:
+def test_measure_runs_every_part_and_writes_the_figures_after_each() -> None:
     written: list[Figures] = []
     found = bench.measure(lambda so_far: written.append(dict(so_far)))
     head = ["rehearsal", "batch", "blocks", "steps of a block", "images", "made_with"]
@@ -161,7 +161,7 @@ def test_all_parts_are_measured_and_what_is_known_is_written_after_each() -> Non
     assert json.loads(json.dumps(found)) == found
 
 
-def test_a_part_that_fails_says_why_and_the_next_are_measured(
+def test_a_failing_part_reports_its_error_and_later_parts_still_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fails(size: Size, device: torch.device) -> Figures:
@@ -173,14 +173,14 @@ def test_a_part_that_fails_says_why_and_the_next_are_measured(
     assert found["b"]["tf32, TFLOP per second"] > 0
 
 
-def test_every_prediction_is_of_a_figure_that_is_measured() -> None:
+def test_every_prediction_refers_to_a_measured_figure() -> None:
     assert {part for part, _ in PREDICTED} <= set(bench.PARTS)
     rungs = {name.split(" / ")[0] for part, name in PREDICTED if part.startswith("ladder")}
     assert rungs <= set(LADDER)
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_the_figures_are_written_to_a_file_and_said(
+def test_the_figures_are_written_to_a_file_and_to_standard_output(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

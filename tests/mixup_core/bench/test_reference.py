@@ -39,7 +39,7 @@ class Marked(ConcatenatedViews):
 
 
 @pytest.mark.parametrize("seed", [0, 5])
-def test_each_image_stands_beside_its_view_partner_both_normalised(seed: int) -> None:
+def test_concatenated_views_are_each_image_and_its_view_partner_normalised(seed: int) -> None:
     images = images_of()
     data = ConcatenatedViews(images, INFO, seed)
     partners = draw_view_partners(images.labels, pair_classes(CLASSES, seed), seed).numpy()
@@ -51,7 +51,7 @@ def test_each_image_stands_beside_its_view_partner_both_normalised(seed: int) ->
     assert (len(data), data.labels) == (NUM, images.labels.tolist())
 
 
-def test_each_access_scales_the_views_by_gamma_and_what_is_left_of_1() -> None:
+def test_each_access_scales_the_two_views_by_gamma_and_1_minus_gamma() -> None:
     data = ConcatenatedViews(images_of(), INFO, seed=0)
     before = data.images.clone()
     gammas = []
@@ -70,7 +70,7 @@ def test_each_access_scales_the_views_by_gamma_and_what_is_left_of_1() -> None:
     assert not torch.equal(again, data[0][0]), "drawn anew at each access"
 
 
-def test_without_mixing_an_epoch_shows_each_image_once_in_another_order() -> None:
+def test_erm_batches_contain_each_image_once_per_epoch_in_a_new_order() -> None:
     data, orders = Marked(), []
     for _ in range(2):
         sizes, order = [], []
@@ -101,7 +101,7 @@ def ends(images: Tensor, lam: float, own: list[int]) -> list[int]:
 
 
 @pytest.mark.parametrize("law", [Midpoint(), Beta(alpha=1.0), Beta(alpha=8.0)], ids=str)
-def test_a_mixed_batch_is_of_images_and_partners_by_one_weight_each_with_its_label(
+def test_a_mixed_batch_combines_images_and_partners_with_one_weight_per_batch(
     law: Law,
 ) -> None:
     data, lams, partners = Marked(CLASSES), [], []
@@ -128,7 +128,7 @@ def test_partners_are_drawn_from_all_images_and_not_from_the_batch() -> None:
     assert (drawn > 0).sum() > 8, "30 uniform draws of 30 are never so few"
 
 
-def test_weights_of_a_law_that_is_almost_midpoint_are_near_one_half() -> None:
+def test_beta_weights_with_a_large_alpha_are_near_one_half() -> None:
     lams = [lam for *_, lam in batches(Marked(), 2, Beta(alpha=1e5))]
     assert max(abs(lam - 0.5) for lam in lams) < 0.01  # 9 standard deviations
 
@@ -152,7 +152,7 @@ def resting(network: nn.Module) -> torch.optim.Optimizer:
     return torch.optim.SGD(network.parameters(), lr=0.0)
 
 
-def test_the_loss_of_an_epoch_is_the_mean_over_images_of_batches_of_any_size() -> None:
+def test_the_epoch_loss_is_the_mean_over_images_for_any_batch_size() -> None:
     network = Seen().eval()
     data = Marked()
     expected = cross_entropy(network.layer(data.images), torch.tensor(data.labels))
@@ -161,7 +161,7 @@ def test_the_loss_of_an_epoch_is_the_mean_over_images_of_batches_of_any_size() -
         assert found == pytest.approx(float(expected.detach()), rel=1e-5)
 
 
-def test_the_loss_of_a_mixed_image_is_weighted_between_the_labels_of_its_two() -> None:
+def test_the_loss_of_a_mixed_image_is_the_weighted_loss_of_both_labels() -> None:
     network, data = Seen(), Marked()
     found = train_epoch(network, resting(network), data, 7, Midpoint(), CPU)
     shown = torch.cat(network.shown)
@@ -187,7 +187,7 @@ class Alike(Marked):
 
 @pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=1.0)], ids=str)
 @pytest.mark.parametrize("steps", [1, 3])
-def test_each_batch_is_a_step_along_its_own_gradient_alone(law: Law, steps: int) -> None:
+def test_each_batch_takes_one_sgd_step_with_its_own_gradient(law: Law, steps: int) -> None:
     network, data = Seen(), Alike(2 * steps)
     before = network.layer.weight.detach().clone()
     own, bias = before[:, 0], network.layer.bias.detach().clone()

@@ -21,14 +21,14 @@ CPU = torch.device("cpu")
 TINY = replace(REHEARSAL, batch=20, limit=50, model=Mlp(hidden=(8,)), small=Mlp(hidden=(4,)))
 
 
-def test_the_ladder_has_each_way_once() -> None:
+def test_rungs_of_the_ladder_are_distinct_and_cover_every_feature() -> None:
     assert len(set(LADDER.values())) == len(LADDER)
     assert {rung.precision for rung in LADDER.values()} == {"float32", "tf32", "bfloat16"}
     for feature in ("fused", "channels_last", "searched", "graphed", "mixes", "is_small"):
         assert {getattr(rung, feature) for rung in LADDER.values()} == {True, False}
 
 
-def test_a_step_takes_whole_batches_alone_and_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_use_only_whole_batches_and_reduce_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     losses: list[tuple[int, float]] = []
     loss = rungs._loss
 
@@ -79,7 +79,7 @@ class _Graph:
         self.captured()
 
 
-def test_a_replayed_graph_computes_the_next_batch_as_a_plain_step_does(
+def test_each_replay_of_a_cuda_graph_computes_the_next_batch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seen: list[list[float]] = []

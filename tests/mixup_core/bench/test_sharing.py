@@ -28,7 +28,7 @@ def _worker(tmp_path: Path, says: str) -> str:
     return str(program)
 
 
-def test_rates_are_added_and_all_begin_at_one_time_that_is_to_come(
+def test_rates_of_processes_are_added_and_all_processes_start_at_one_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started = time.monotonic()
@@ -51,7 +51,7 @@ def test_rates_are_added_and_all_begin_at_one_time_that_is_to_come(
         ("print(1.0); sys.exit(1)", "one of 2 processes ended before it was ready"),
     ],
 )
-def test_a_process_without_a_figure_leaves_no_rate(
+def test_a_process_that_reports_no_rate_raises_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, message: str
 ) -> None:
     monkeypatch.setattr(sys, "executable", _worker(tmp_path, says))
@@ -59,7 +59,7 @@ def test_a_process_without_a_figure_leaves_no_rate(
         together(2, 1.0, {})
 
 
-def test_all_numbers_are_measured_and_mps_says_why_it_is_absent(
+def test_rates_are_measured_side_by_side_and_a_missing_mps_is_explained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", _worker(tmp_path, "print(1.0, flush=True)"))
@@ -72,7 +72,7 @@ def test_all_numbers_are_measured_and_mps_says_why_it_is_absent(
     }  # fmt: skip
 
 
-def test_with_mps_its_clients_find_it_and_it_ends_afterwards(
+def test_mps_is_started_for_its_clients_and_stopped_afterwards(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     control = tmp_path / "nvidia-cuda-mps-control"

@@ -18,7 +18,7 @@ CPU = torch.device("cpu")
         ([8.0], 1, {"warm_up": 0}, 8.0),
     ],
 )
-def test_a_step_takes_the_mean_of_those_that_are_timed_once_some_are_not(
+def test_timed_returns_the_mean_of_the_steps_after_the_warm_up(
     monkeypatch: pytest.MonkeyPatch,
     seconds: list[float],
     times: int,
@@ -37,6 +37,6 @@ def test_a_step_takes_the_mean_of_those_that_are_timed_once_some_are_not(
         step()
 
 
-def test_a_cpu_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wait_does_not_synchronize_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(torch.cuda, "synchronize")
     wait(CPU)

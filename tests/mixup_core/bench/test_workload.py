@@ -11,7 +11,7 @@ from mixup_core.images.data.catalog import CATALOG
 from mixup_core.laws import Beta, Erm
 
 
-def test_on_a_gpu_the_datasets_are_those_of_table_1_and_no_image_is_left_out() -> None:
+def test_the_gpu_size_uses_all_images_of_the_table_1_datasets() -> None:
     assert GPU.data == ("fashion-mnist", "cifar10", "cifar100")
     assert GPU.limit is None
     assert GPU.processes == (1, 2, 4, 8)
@@ -19,7 +19,7 @@ def test_on_a_gpu_the_datasets_are_those_of_table_1_and_no_image_is_left_out() -
 
 
 @pytest.mark.parametrize("name", ["fashion-mnist", "cifar10"])
-def test_images_that_are_not_here_are_replaced_in_their_true_number(
+def test_missing_images_are_replaced_by_noise_images_in_the_published_number(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path))
@@ -31,7 +31,7 @@ def test_images_that_are_not_here_are_replaced_in_their_true_number(
     assert with_ragged == {"fashion-mnist": 0, "cifar10": 500}[name]
 
 
-def test_weak_patterns_are_told_apart_by_their_means_but_not_always(
+def test_class_means_classify_most_but_not_all_noise_images(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path))
@@ -43,14 +43,14 @@ def test_weak_patterns_are_told_apart_by_their_means_but_not_always(
     assert 0.005 < error < 0.7
 
 
-def test_a_rehearsal_has_published_images_and_a_ragged_last_batch() -> None:
+def test_the_rehearsal_uses_published_images_and_a_smaller_last_batch() -> None:
     data, kind = images_of(REHEARSAL, "digits")
     assert kind == "published images"
     assert len(data.train) == 1010
     assert len(data.train) % REHEARSAL.batch
 
 
-def test_a_run_is_that_of_table_1_with_and_without_mixing() -> None:
+def test_benchmark_runs_have_the_laws_and_batch_size_of_table_1() -> None:
     assert config_of(GPU, "cifar10").mix.law == Beta(alpha=1.0)
     assert config_of(GPU, "cifar10", mixes=False).mix.law == Erm()
     assert config_of(GPU, "cifar10").batch_size == 750

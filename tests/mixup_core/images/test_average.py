@@ -36,7 +36,7 @@ def tensors(built: nn.Module) -> list[torch.Tensor]:
 
 
 @pytest.mark.parametrize("decay", [0.1, 0.75, 0.999])
-def test_the_average_is_the_sum_of_what_each_step_left_weighted_by_its_age(decay: float) -> None:
+def test_the_average_is_the_exponentially_weighted_sum_of_all_steps(decay: float) -> None:
     own, rng = network(), np.random.default_rng(1)
     average, seen = Average(own, decay), []
     for step in range(6):
@@ -53,7 +53,7 @@ def test_the_average_is_the_sum_of_what_each_step_left_weighted_by_its_age(decay
         assert int(average.n_averaged) == step + 1
 
 
-def test_the_first_step_is_taken_as_it_is_whatever_was_copied_before() -> None:
+def test_the_first_update_copies_the_network() -> None:
     own = network()
     average = Average(own, 0.999)
     assert all(map(torch.equal, tensors(average.module), tensors(own)))
@@ -63,7 +63,7 @@ def test_the_first_step_is_taken_as_it_is_whatever_was_copied_before() -> None:
 
 
 @pytest.mark.parametrize("decay", [0.5, 0.9])
-def test_the_average_has_the_bits_of_pytorchs_own(decay: float) -> None:
+def test_the_average_equals_the_averaged_model_of_pytorch_bit_for_bit(decay: float) -> None:
     own, rng = network(), np.random.default_rng(2)
     ours = Average(own, decay)
     theirs = AveragedModel(own, multi_avg_fn=get_ema_multi_avg_fn(decay), use_buffers=True)
@@ -75,7 +75,7 @@ def test_the_average_has_the_bits_of_pytorchs_own(decay: float) -> None:
         assert all(map(torch.equal, tensors(ours), tensors(theirs)))
 
 
-def test_the_network_is_neither_changed_nor_followed_between_updates() -> None:
+def test_network_and_average_do_not_change_each_other_outside_updates() -> None:
     own, rng = network(), np.random.default_rng(3)
     average = Average(own, 0.5)
     for _ in range(3):
@@ -90,7 +90,7 @@ def test_the_network_is_neither_changed_nor_followed_between_updates() -> None:
 
 
 @pytest.mark.parametrize("before", [0, 1, 3])
-def test_an_average_goes_on_from_a_state_as_if_it_had_not_stopped(before: int) -> None:
+def test_an_average_resumed_from_a_state_continues_with_the_same_bits(before: int) -> None:
     own, rng = network(), np.random.default_rng(4)
     whole = Average(own, 0.75)
     for _ in range(before):
@@ -105,7 +105,7 @@ def test_an_average_goes_on_from_a_state_as_if_it_had_not_stopped(before: int) -
         assert all(map(torch.equal, tensors(whole), tensors(resumed)))
 
 
-def test_the_average_computes_with_its_own_weights() -> None:
+def test_the_average_predicts_with_the_averaged_weights() -> None:
     own = nn.Linear(3, 1, bias=False)
     average, images = Average(own, 0.75), torch.eye(3)
     for weight in (4.0, 8.0):
@@ -115,7 +115,7 @@ def test_the_average_computes_with_its_own_weights() -> None:
     assert own(images).flatten().tolist() == [8.0] * 3
 
 
-def test_a_network_of_whole_numbers_or_of_nothing_is_averaged_too() -> None:
+def test_averaging_an_unchanged_or_empty_network_keeps_its_tensors() -> None:
     for built in (nn.ReLU(), nn.Linear(2, 1)):
         average = Average(built, 0.5)
         for _ in range(3):
@@ -136,7 +136,7 @@ class Asked(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def test_once_it_has_begun_no_step_asks_the_device_for_a_value() -> None:
+def test_updates_after_the_first_read_no_value_from_the_device() -> None:
     own = nn.Linear(3, 2)
     average = Average(own, 0.9)
     for _ in range(2):

@@ -25,7 +25,7 @@ def averaged(config: TrainConfig) -> TrainConfig:
     return with_values(config, {"averaging": {"ema": 0.75}, "batch_size": 96})
 
 
-def test_the_average_is_that_of_weights_and_statistics_after_each_step(
+def test_averaged_metrics_use_weights_and_statistics_averaged_after_each_step(
     averaged: TrainConfig, splits: Splits
 ) -> None:
     state = TrainingState.initial(averaged, splits.info, CPU)
@@ -49,7 +49,7 @@ def test_the_average_is_that_of_weights_and_statistics_after_each_step(
         assert record.metrics["test/nll_averaged"] == record.metrics["test/nll"] or record.epoch
 
 
-def test_averaging_changes_nothing_else(averaged: TrainConfig, splits: Splits) -> None:
+def test_averaging_only_adds_averaged_metrics(averaged: TrainConfig, splits: Splits) -> None:
     plain = with_values(averaged, {"averaging": None})
     for record, other in zip(fit(averaged, splits), fit(plain, splits), strict=True):
         assert record.metrics.items() > other.metrics.items()
@@ -74,7 +74,7 @@ def test_an_averaged_run_resumed_at_any_epoch_ends_with_the_same_bits(
         assert resumed.to_bytes() == state.to_bytes()
 
 
-def test_a_state_without_an_average_is_not_taken_for_one_with_it(
+def test_a_state_without_an_average_is_refused_by_a_run_with_averaging(
     averaged: TrainConfig, splits: Splits
 ) -> None:
     plain = TrainingState.initial(with_values(averaged, {"averaging": None}), splits.info, CPU)
@@ -82,7 +82,7 @@ def test_a_state_without_an_average_is_not_taken_for_one_with_it(
         TrainingState.initial(averaged, splits.info, CPU).load_bytes(plain.to_bytes(), [])
 
 
-def test_averaging_enters_the_keys_only_where_it_is_on(averaged: TrainConfig) -> None:
+def test_averaging_changes_the_run_key_and_all_stage_keys(averaged: TrainConfig) -> None:
     plain = with_values(averaged, {"averaging": None})
     assert run_key(averaged) != run_key(plain)
     assert set(stage_keys(averaged)).isdisjoint(stage_keys(plain))

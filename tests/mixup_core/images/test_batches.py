@@ -128,7 +128,7 @@ def assert_as_written(config: TrainConfig, images: Images, *, pooled_before: boo
 @pytest.mark.parametrize("partner", [FromDataset(), FromBatch()], ids=str)
 @pytest.mark.parametrize("views", ["single", "concat"])
 @pytest.mark.parametrize(("name", "pool"), [("fashion-mnist", 1), ("cifar10", 2)])
-def test_batches_are_the_formulas_bit_for_bit(
+def test_batches_equal_the_formulas_bit_for_bit(
     law: Law,
     scope: Literal["batch", "sample"],
     partner: Partner,
@@ -147,7 +147,7 @@ def test_batches_are_the_formulas_bit_for_bit(
 @pytest.mark.parametrize("augment", [Unchanged(), Crop(), CropFlip()], ids=str)
 @pytest.mark.parametrize("views", ["single", "concat"])
 @pytest.mark.parametrize("num_train", [None, 90])
-def test_pools_crops_and_subsets_change_no_bit(
+def test_pooled_cropped_and_subset_batches_equal_the_formulas_bit_for_bit(
     pool: int, name: str, augment: Augmentation, views: Views, num_train: int | None
 ) -> None:
     if CATALOG[name].image_size % pool:
@@ -159,7 +159,7 @@ def test_pools_crops_and_subsets_change_no_bit(
         assert_as_written(config, _images(name, 120), pooled_before=pooled_before)
 
 
-def test_a_subset_shares_the_pixels_it_is_of() -> None:
+def test_a_subset_shares_the_pixels_of_the_full_images() -> None:
     """A run needs less than a megabyte beyond the shared images of its process."""
     images = _images("fashion-mnist").pooled(2)
     data = DataConfig(num_train=500, views="concat", pool=2)
@@ -172,7 +172,9 @@ def test_a_subset_shares_the_pixels_it_is_of() -> None:
 
 @pytest.mark.parametrize("num_train", [None, 30_000, 55_000])
 @pytest.mark.parametrize("views", ["single", "concat"])
-def test_a_run_adds_less_than_a_megabyte_to_the_images(views: Views, num_train: int | None) -> None:
+def test_a_run_needs_less_than_a_megabyte_beyond_the_images(
+    views: Views, num_train: int | None
+) -> None:
     """At the size of table 1, where a copy of the images with both views would have 376 MB."""
     count, info = 60_000, CATALOG["fashion-mnist"]
     blank = torch.zeros(count, 1, 28, 28, dtype=torch.uint8)
@@ -231,7 +233,7 @@ class Crossings(TorchFunctionMode):
     ],
     ids=str,
 )
-def test_the_host_waits_once_an_epoch_however_many_batches_there_are(
+def test_the_host_waits_once_per_epoch_for_any_number_of_batches(
     others: dict[str, Any],
 ) -> None:
     """A GPU would show this with `set_sync_debug_mode`; here a CPU counts the operations."""

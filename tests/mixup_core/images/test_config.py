@@ -54,19 +54,19 @@ def test_a_value_out_of_its_range_is_refused_with_its_rule(
         with_values(BASE, {path: value})
 
 
-def test_folds_want_a_seed_that_varies_everything() -> None:
+def test_folds_need_vary_all() -> None:
     rule = r"data\.folds needs `vary: all` .*got \(data\.folds=3, vary='order', redraw='nothing'\)"
     with pytest.raises(RuleError, match=rule):
         with_values(BASE, {"data.folds": 3, "vary": "order"})
 
 
-def test_values_are_set_together_whatever_their_order() -> None:
+def test_setting_values_does_not_depend_on_their_order() -> None:
     forth = {"mix.switch_epoch": 8, "epochs": 8, "eval_every": 4}
     back = dict(reversed(forth.items()))
     assert with_values(BASE, forth) == with_values(BASE, back)
 
 
-def test_alpha_alone_changes_the_law_in_place() -> None:
+def test_setting_alpha_keeps_the_kind_of_law() -> None:
     assert with_values(MIXED, {"mix.law.alpha": 2.0}).mix.law == Beta(alpha=2.0)
 
 
@@ -74,12 +74,12 @@ def test_the_law_is_constant_without_a_schedule_or_a_switch() -> None:
     assert {BASE.law_at(epoch) for epoch in range(4)} == {Erm()}
 
 
-def test_models_know_whether_they_normalise_batches() -> None:
+def test_models_report_whether_they_have_batch_norm() -> None:
     assert ResNet18().has_batch_norm
     assert not Mlp().has_batch_norm
 
 
-def test_subset_and_augmentation_are_no_part_of_the_loaded_images() -> None:
+def test_as_loaded_leaves_out_subset_and_augmentation() -> None:
     """The decoded images of a machine serve every subset and every augmentation."""
     data = DataConfig(
         name="cifar10", val_size=5, image_size=16, corruptions=("fog",), severity=2, views="concat",

@@ -30,7 +30,7 @@ def measured(config: SufficiencyConfig) -> dict[str, float]:
     return dict(record.metrics)
 
 
-def test_the_nearest_mixed_image_has_two_other_classes() -> None:
+def test_the_nearest_mixed_image_shares_no_class_with_the_image() -> None:
     images = torch.tensor([[0.0, 0.0], [3.0, 4.0]])
     mixed = torch.tensor([[0.0, 0.0], [0.0, 1.0], [6.0, 8.0]])
     classes = torch.tensor([[0, 1, 2], [2, 2, 2]])
@@ -41,7 +41,7 @@ def test_the_nearest_mixed_image_has_two_other_classes() -> None:
 
 
 @pytest.mark.parametrize("num", [1, 999, 1000, 1001, 2500])
-def test_however_many_images_there_are_each_has_its_own_distance(num: int) -> None:
+def test_nearest_distances_match_brute_force_for_any_number_of_images(num: int) -> None:
     rng = np.random.default_rng(num)
     images, mixed = rng.integers(0, 40, (num, 5)), rng.integers(0, 40, (30, 5))
     labels, classes = rng.integers(0, 5, num), rng.integers(0, 4, (2, 30))
@@ -62,7 +62,7 @@ def test_however_many_images_there_are_each_has_its_own_distance(num: int) -> No
 
 
 @pytest.mark.parametrize("law", [Beta(alpha=1.0), Midpoint()], ids=["uniform", "midpoint"])
-def test_distances_are_those_of_normalised_pixels_from_the_mixed_images_of_the_seed(
+def test_distances_match_a_direct_computation_on_normalised_pixels(
     law: Beta | Midpoint,
 ) -> None:
     config = SufficiencyConfig(data=DataConfig(name="digits"), law=law, seed=3)
@@ -109,7 +109,7 @@ def by_hand(classes: list[str], seed: int) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("classes", [["ant", "bee"], ["ant", "bee", "cow"], list(LEVELS)])
-def test_images_of_which_every_mixed_image_has_a_class_are_left_out(
+def test_images_that_share_a_class_with_every_mixed_image_are_left_out(
     tmp_path: Path, classes: list[str]
 ) -> None:
     pictures = {name: Image.new("L", (8, 8), LEVELS[name]) for name in classes}
@@ -134,7 +134,7 @@ def test_distances_repeat_at_a_seed_and_the_least_is_below_the_mean() -> None:
         assert 0 < metrics[f"distance/{split}_smallest"] < metrics[f"distance/{split}_average"]
 
 
-def test_without_test_images_those_of_training_are_measured_alone() -> None:
+def test_only_training_distances_are_measured_when_test_is_false() -> None:
     blind = dataclasses.replace(CONFIG, data=dataclasses.replace(CONFIG.data, test=False))
     assert set(measured(blind)) == {"distance/train_smallest", "distance/train_average"}
     of_midpoint = measured(dataclasses.replace(blind, law=Midpoint()))
@@ -143,7 +143,7 @@ def test_without_test_images_those_of_training_are_measured_alone() -> None:
     )
 
 
-def test_the_measurement_is_made_once_by_whoever_asks_for_its_record() -> None:
+def test_iterating_the_process_measures_once_and_keeps_the_record() -> None:
     process = start(CONFIG, None, "cpu")
     assert (process.epochs, process.records, process.state) == (1, [], {})
     (record,) = process

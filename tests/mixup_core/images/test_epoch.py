@@ -33,12 +33,12 @@ CHANGED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", [part.name for part in fields(Epoch)])
-def test_every_field_of_a_mixed_epoch_enters_its_key(name: str) -> None:
+def test_every_field_of_a_mixed_epoch_changes_its_key(name: str) -> None:
     usual = Epoch(law=Beta(alpha=1.0))
     assert replace(usual, **{name: CHANGED[name]}).key != usual.key
 
 
-def test_an_epoch_without_mixing_is_the_same_however_others_mix() -> None:
+def test_an_epoch_without_mixing_ignores_all_mixing_options() -> None:
     config = TrainConfig(epochs=2, batch_size=8)
     values = {"mix.law": "midpoint", "mix.switch_epoch": 1, "mix.lam_scope": "sample"}
     other = with_values(config, values | {"mix.partner": "permutation"})
@@ -57,14 +57,14 @@ def test_an_epoch_without_mixing_is_the_same_however_others_mix() -> None:
     ],
     ids=str,
 )
-def test_no_floor_is_known_beyond_linear_mixing_of_random_pairs(values: dict[str, Any]) -> None:
+def test_the_floor_is_unknown_beyond_linear_mixing_of_random_pairs(values: dict[str, Any]) -> None:
     labels = torch.arange(10)
     usual = Epoch(law=Midpoint())
     assert usual.floor(CrossEntropy(), labels, 5) == pytest.approx(0.9 * math.log(2))
     assert replace(usual, **values).floor(CrossEntropy(), labels, 5) is None
 
 
-def test_batches_that_are_not_mixed_lower_the_floor() -> None:
+def test_the_floor_scales_with_the_probability_of_mixing() -> None:
     some = Epoch(law=Midpoint(), probability=0.25)
     assert some.floor(CrossEntropy(), torch.arange(10), 5) == pytest.approx(0.225 * math.log(2))
     assert Epoch().floor(CrossEntropy(), torch.arange(10), 5) == 0

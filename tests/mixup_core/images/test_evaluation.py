@@ -11,7 +11,7 @@ from mixup_core.images.views import EvaluationImages
 
 
 @pytest.mark.parametrize("sharpness", [0.1, 1.0, 8.0])
-def test_calibration_error_is_that_of_torchmetrics(sharpness: float) -> None:
+def test_calibration_error_matches_torchmetrics(sharpness: float) -> None:
     rng = torch.Generator().manual_seed(0)
     logits = sharpness * torch.randn(2000, 10, generator=rng)
     # Half right at any confidence, so too bold in some bins and too shy in others.
@@ -23,7 +23,7 @@ def test_calibration_error_is_that_of_torchmetrics(sharpness: float) -> None:
     assert calibration_error(logits, labels) == pytest.approx(float(reference), abs=1e-5)
 
 
-def test_a_confident_and_right_network_is_calibrated_a_wrong_one_is_not() -> None:
+def test_calibration_error_of_confident_logits_is_0_when_right_and_1_when_wrong() -> None:
     logits = torch.tensor([[100.0, 0.0], [0.0, 100.0]])
     assert calibration_error(logits, torch.tensor([0, 1])) == pytest.approx(0)
     assert calibration_error(logits, torch.tensor([1, 0])) == pytest.approx(1)
@@ -43,7 +43,7 @@ class _Sees(nn.Module):
         return nn.functional.one_hot(claimed, 10).float() * 3
 
 
-def test_error_and_likelihood_are_those_of_the_whole_split() -> None:
+def test_error_nll_and_calibration_error_are_computed_over_the_whole_split() -> None:
     labels = torch.arange(10).repeat(250)
     claimed = labels.clone()
     claimed[:500] = (claimed[:500] + 1) % 10

@@ -19,7 +19,9 @@ from mixup_core.tree.building import with_values
         ({"data.num_train": 1360, "data.balanced": True}, "(images wanted of each class=136, "),
     ],
 )
-def test_a_run_that_would_fail_on_its_data_is_told_so(values: dict[str, Any], rule: str) -> None:
+def test_a_configuration_that_does_not_fit_the_data_is_reported(
+    values: dict[str, Any], rule: str
+) -> None:
     base = TrainConfig(epochs=4, batch_size=8)
     digits = with_values(base, {"data.name": "digits"})
     assert list(infeasible(digits)) == []

@@ -17,7 +17,7 @@ def _network(name: str) -> nn.Module:
 @pytest.mark.parametrize(
     "name", ["mlp", "narrow-resnet", "resnet18", "preact-resnet18", "vgg16-bn"]
 )
-def test_a_model_has_as_many_hidden_layers_as_it_says(name: str) -> None:
+def test_the_number_of_hidden_layers_equals_the_depth_of_the_model(name: str) -> None:
     model = parsed(Model, {"name": name} | (SMALL if name != "mlp" else {}))
     network = _network(name)
     assert len(network.hidden_layers) == model.depth > 1  # type: ignore[arg-type]
@@ -26,7 +26,9 @@ def test_a_model_has_as_many_hidden_layers_as_it_says(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["mlp", "narrow-resnet", "preact-resnet18", "vgg16-bn"])
 @pytest.mark.parametrize("layer", [1, 2])
-def test_outputs_of_a_layer_are_mixed_and_the_rest_passes(name: str, layer: int) -> None:
+def test_forward_mixes_paired_outputs_of_the_chosen_layer_and_passes_the_other_images(
+    name: str, layer: int
+) -> None:
     network = _network(name)
     rng = torch.Generator().manual_seed(0)
     others, own, beside = torch.randn(3, 2, 1, 16, 16, generator=rng)
@@ -38,7 +40,7 @@ def test_outputs_of_a_layer_are_mixed_and_the_rest_passes(name: str, layer: int)
     assert not network.hidden_layers[layer - 1]._forward_hooks  # type: ignore[index,union-attr]
 
 
-def test_linear_layers_behind_the_mixed_one_see_the_mixture() -> None:
+def test_mixing_before_linear_layers_equals_mixing_their_outputs() -> None:
     network = parsed(Model, {"name": "mlp", "hidden": [5]}).initialised(1, 3, 4, 0)
     own, beside = torch.randn(2, 6, 1, 4, 4, generator=torch.Generator().manual_seed(0))
     lam = torch.linspace(0, 1, 6)
@@ -48,7 +50,7 @@ def test_linear_layers_behind_the_mixed_one_see_the_mixture() -> None:
     torch.testing.assert_close(found, torch.lerp(second, first, lam[:, None]))
 
 
-def test_a_network_that_fails_keeps_no_hook() -> None:
+def test_the_hook_is_removed_when_the_network_fails() -> None:
     network = _network("mlp")
     hidden = HiddenMix(layer=1, lam=torch.ones(3))
     with pytest.raises(RuntimeError):

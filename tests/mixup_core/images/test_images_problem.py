@@ -17,13 +17,13 @@ from mixup_core.tree.building import with_values
         (DataConfig(name="digits", oracle=True, train_fraction=0.5), 899),
     ],
 )
-def test_the_work_of_an_epoch_is_the_number_of_images_trained_on(
+def test_num_images_is_the_number_of_training_images_of_an_epoch(
     data: DataConfig, size: int
 ) -> None:
     assert num_images(TrainConfig(data=data, epochs=1, batch_size=7)) == size
 
 
-def test_a_setting_names_the_size_of_images_that_were_resized() -> None:
+def test_the_setting_names_the_image_size_when_images_are_resized() -> None:
     digits = TrainConfig(data=DataConfig(name="digits"), epochs=4, batch_size=8)
     assert setting(digits, "test/error") == "digits, 360 test images"
     resized = with_values(digits, {"data.image_size": 16})

@@ -17,7 +17,7 @@ from mixup_core.rules import RuleError
 
 
 @pytest.mark.parametrize("loss", [CrossEntropy(), SquaredError()])
-def test_the_loss_of_an_image_is_that_of_its_mixed_label(loss: Loss) -> None:
+def test_the_loss_of_an_image_uses_its_mixed_label(loss: Loss) -> None:
     rng = torch.Generator().manual_seed(0)
     logits, lam = torch.randn(5, 3, generator=rng), torch.rand(5, generator=rng)
     labels, partners = torch.tensor([0, 1, 2, 0, 1]), torch.tensor([1, 1, 0, 2, 0])
@@ -31,7 +31,7 @@ def test_the_loss_of_an_image_is_that_of_its_mixed_label(loss: Loss) -> None:
     torch.testing.assert_close(loss.per_image(logits, labels, partners, lam), expected)
 
 
-def test_a_function_of_mixed_images_can_have_no_squared_error_but_an_entropy() -> None:
+def test_the_floor_of_squared_error_is_0_and_of_cross_entropy_the_label_entropy() -> None:
     labels = torch.arange(4)
     assert SquaredError().floor(Midpoint(), labels, "dataset", 2) == 0
     entropy = 0.75 * Midpoint().label_entropy()
@@ -39,7 +39,7 @@ def test_a_function_of_mixed_images_can_have_no_squared_error_but_an_entropy() -
     assert CrossEntropy().floor(Erm(), labels, "dataset", 2) == 0
 
 
-def test_smoothed_labels_have_their_share_on_all_classes() -> None:
+def test_label_smoothing_spreads_its_share_over_all_classes() -> None:
     logits = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
     labels, partners = torch.tensor([0, 1, 2, 3, 0]), torch.tensor([1, 1, 0, 2, 0])
     lam = torch.linspace(0, 1, 5)
@@ -52,7 +52,7 @@ def test_smoothed_labels_have_their_share_on_all_classes() -> None:
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
-def test_class_weights_are_those_of_pytorch_for_labels_that_are_probabilities(
+def test_class_weights_match_pytorch_for_mixed_labels(
     smoothing: float,
 ) -> None:
     rng = torch.Generator().manual_seed(0)
@@ -70,7 +70,7 @@ def test_class_weights_are_those_of_pytorch_for_labels_that_are_probabilities(
     assert loss.floor(Erm(), labels, "dataset", 2) is None
 
 
-def test_balanced_weights_are_those_of_scikit_learn() -> None:
+def test_balanced_class_weights_match_scikit_learn() -> None:
     labels = torch.tensor([0] * 5 + [1] * 2 + [2])
     theirs = compute_class_weight("balanced", classes=torch.arange(3).numpy(), y=labels.numpy())
     config = TrainConfig(epochs=1, batch_size=4, class_weights=Balanced())
@@ -80,7 +80,7 @@ def test_balanced_weights_are_those_of_scikit_learn() -> None:
     assert Balanced().of([5, 0, 5]) == (1.0, 0.0, 1.0)
 
 
-def test_weights_of_which_none_counts_are_refused() -> None:
+def test_class_weights_that_are_all_zero_are_refused() -> None:
     with pytest.raises(RuleError, match=r"sum\(values\) > 0"):
         Given(values=(0.0, 0.0))
 

@@ -19,7 +19,7 @@ def digits(batch_size: int, side: int) -> TrainConfig:
     )
 
 
-def test_the_bound_grows_with_batch_and_image() -> None:
+def test_most_bytes_grows_with_batch_size_and_image_size() -> None:
     assert most_bytes(digits(64, 8)) < most_bytes(digits(640, 8)) < most_bytes(digits(640, 32))
 
 
@@ -27,13 +27,13 @@ def test_the_bound_grows_with_batch_and_image() -> None:
     ("usual", "wide"),
     [(Mlp(hidden=(8,)), Mlp(hidden=(16000, 16000))), (ResNet18(), ResNet18(width=512))],
 )
-def test_the_bound_grows_with_the_width_of_the_network(usual: Model, wide: Model) -> None:
+def test_most_bytes_grows_with_the_width_of_the_network(usual: Model, wide: Model) -> None:
     config = digits(64, 8)
     growth = most_bytes(replace(config, model=wide)) - most_bytes(replace(config, model=usual))
     assert growth > 4 * 4 * 16000**2  # weights, gradients and two moments of Adam
 
 
-def test_the_peak_counts_what_the_batches_of_a_step_take() -> None:
+def test_peak_bytes_counts_the_memory_of_the_batches() -> None:
     # A process each: the peak of this one may be that of another test.
     context = get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context, max_tasks_per_child=1) as alone:

@@ -16,7 +16,7 @@ from mixup_core.tree.parts import members
 DECLARING = [*members(Objective), *members(Probe)]
 
 
-def test_every_split_has_the_same_measures_raw_and_of_averaged_weights() -> None:
+def test_every_split_has_error_nll_and_calibration_error_for_raw_and_averaged_weights() -> None:
     splits = ["test", "val", "test_corrupted", *(f"test_{name}" for name in CORRUPTIONS)]
     assert {name for name in METRICS if not name.startswith("train/")} >= {
         f"{split}/{name}{suffix}"
@@ -27,11 +27,11 @@ def test_every_split_has_the_same_measures_raw_and_of_averaged_weights() -> None
 
 
 @pytest.mark.parametrize("kind", DECLARING)
-def test_metrics_that_an_objective_or_probe_declares_exist(kind: Any) -> None:
+def test_metrics_declared_by_objectives_and_probes_are_registered(kind: Any) -> None:
     assert METRICS.items() >= kind.metrics.items()
 
 
-def test_no_two_kinds_declare_a_metric_and_none_takes_that_of_training() -> None:
+def test_declared_metrics_are_distinct_and_leave_the_training_loss_unchanged() -> None:
     declared = [name for kind in DECLARING for name in kind.metrics]
     assert len(set(declared)) == len(declared)
     assert list(METRICS)[-len(declared) :] == declared, "the order of columns"
@@ -48,11 +48,11 @@ def test_no_two_kinds_declare_a_metric_and_none_takes_that_of_training() -> None
         ("train/excess_loss", "excess training loss, nats"),
     ],
 )
-def test_a_metric_is_headed_by_its_split_and_unit(name: str, heading: str) -> None:
+def test_the_heading_of_a_metric_has_its_split_and_unit(name: str, heading: str) -> None:
     assert METRICS[name].heading == heading
 
 
-def test_predictions_are_judged_as_they_are_and_at_a_fitted_temperature() -> None:
+def test_metrics_of_predictions_are_headed_and_share_no_name_with_recorded_metrics() -> None:
     """The NLL without temperature is a metric of training already."""
     assert {name: metric.heading for name, metric in PREDICTED.items()} == {
         "predicted/calibration_error": "test calibration error, %",
@@ -68,7 +68,7 @@ def test_predictions_are_judged_as_they_are_and_at_a_fitted_temperature() -> Non
     assert METRICS.keys().isdisjoint(PREDICTED)
 
 
-def test_no_two_metrics_have_one_heading() -> None:
+def test_metric_headings_are_distinct() -> None:
     headings = [metric.heading for metric in METRICS.values()]
     assert len(set(headings)) == len(headings)
 
@@ -82,7 +82,7 @@ class Brightness(Probe):
         return {"train/brightness": float(subject.images.pixels.mean())}
 
 
-def test_a_probe_added_later_brings_its_metrics() -> None:
+def test_adding_a_probe_adds_its_metrics() -> None:
     before = list(METRICS)
     Probe.catalogue.add(Brightness)
     try:

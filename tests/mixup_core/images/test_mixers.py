@@ -30,7 +30,7 @@ def _by_batch(lam: torch.Tensor) -> list[list[float]]:
     return [part.tolist() for part in lam.split(4)]
 
 
-def test_without_mixing_no_batch_has_an_operation() -> None:
+def test_erm_batches_have_no_operation_and_weight_1() -> None:
     drawn = _drawn(law=Erm(), operation=CutMix())
     assert set(drawn.mixers) == {None}
     assert drawn.lam.tolist() == [1] * 1202
@@ -38,7 +38,7 @@ def test_without_mixing_no_batch_has_an_operation() -> None:
 
 
 @pytest.mark.parametrize("scope", ["batch", "sample"])
-def test_a_weight_serves_a_batch_or_an_image_and_so_do_boxes(scope: str) -> None:
+def test_lam_scope_sets_one_weight_and_box_per_batch_or_per_image(scope: str) -> None:
     drawn = _drawn(law=Beta(alpha=1.0), operation=CutMix(), lam_scope=scope)
     rows = [len(mixer.drawn) for mixer in drawn.mixers if mixer is not None]
     assert rows == ([1] * 301 if scope == "batch" else SIZES)
@@ -46,7 +46,7 @@ def test_a_weight_serves_a_batch_or_an_image_and_so_do_boxes(scope: str) -> None
 
 
 @pytest.mark.parametrize("scope", ["batch", "sample"])
-def test_a_share_of_the_batches_is_mixed_and_the_others_keep_their_labels(scope: str) -> None:
+def test_a_share_of_the_batches_is_mixed_and_the_other_batches_have_weight_1(scope: str) -> None:
     drawn = _drawn(law=Midpoint(), probability=0.25, label_law=Midpoint(), lam_scope=scope)
     is_mixed = [mixer is not None for mixer in drawn.mixers]
     assert 50 < sum(is_mixed) < 100
@@ -72,13 +72,13 @@ def test_batches_switch_between_two_operations_each_with_its_law(scope: str) -> 
         assert (set(lam) == {0.5}) == (kind is Linear)
 
 
-def test_without_a_law_of_its_own_the_second_operation_has_that_in_force() -> None:
+def test_the_second_operation_uses_the_current_law_when_it_has_no_law() -> None:
     drawn = _drawn(law=Midpoint(), second=CutMix(), second_probability=1.0)
     assert {type(mixer.operation) for mixer in drawn.mixers if mixer is not None} == {CutMix}
     assert set(drawn.lam.tolist()) == {0.5}
 
 
-def test_labels_may_have_a_weight_of_their_own() -> None:
+def test_a_label_law_draws_separate_weights_for_labels() -> None:
     drawn = _drawn(law=Midpoint(), label_law=Beta(alpha=1.0))
     assert set(drawn.lam.tolist()) == {0.5}
     assert drawn.label_lam is not None
@@ -91,7 +91,7 @@ def test_labels_may_have_a_weight_of_their_own() -> None:
      {"probability": 0.99}],
     ids=str,
 )  # fmt: skip
-def test_no_option_shifts_the_weights_of_the_batches_that_it_leaves(values: Any) -> None:
+def test_mixing_options_do_not_change_the_weights_of_unaffected_batches(values: Any) -> None:
     usual, other = (_drawn(law=Beta(alpha=1.0), **more) for more in ({}, values))
     is_left = torch.tensor(
         [(m is not None and type(m.operation) is not CutMix) or "operation" in values

@@ -50,9 +50,7 @@ def test_a_linear_model_has_a_weight_for_each_pixel_and_class() -> None:
 @pytest.mark.parametrize(
     ("model", "published"), [(ResNet18(), resnet18), (ResNet34(), resnet34)], ids=["18", "34"]
 )
-def test_a_resnet_computes_what_torchvisions_does_with_the_stem_replaced(
-    model: Model, published: Any
-) -> None:
+def test_resnets_match_torchvision_with_a_replaced_stem(model: Model, published: Any) -> None:
     ours = model.initialised(6, 10, 32, seed=0)
     theirs = published(num_classes=10)
     theirs.conv1 = nn.Conv2d(6, 64, 3, stride=1, padding=1, bias=False)
@@ -66,7 +64,7 @@ def test_a_resnet_computes_what_torchvisions_does_with_the_stem_replaced(
         torch.testing.assert_close(ours(images), theirs(images), rtol=1e-4, atol=1e-4)
 
 
-def test_vgg16_computes_what_the_features_of_torchvisions_do() -> None:
+def test_vgg16_matches_the_features_of_torchvision() -> None:
     ours = Vgg16().initialised(3, 10, 32, seed=0)
     features = vgg16_bn(num_classes=10).features
     theirs = nn.Sequential(features, nn.Flatten(), nn.Linear(512, 10))
@@ -80,7 +78,7 @@ def test_vgg16_computes_what_the_features_of_torchvisions_do() -> None:
 
 
 @pytest.mark.parametrize(("size", "last"), [(28, 1), (33, 2), (8, 1)])
-def test_vgg16_halves_any_side_upwards(size: int, last: int) -> None:
+def test_each_pooling_layer_of_vgg16_halves_the_side_rounded_up(size: int, last: int) -> None:
     network = Vgg16(width=4).initialised(3, 10, size, seed=0).eval()
     sides = [size]
     for module in network.modules():
@@ -91,7 +89,7 @@ def test_vgg16_halves_any_side_upwards(size: int, last: int) -> None:
     assert sides[-1] == last
 
 
-def test_the_preactivation_resnet_is_the_one_written_out_by_hand() -> None:
+def test_the_preactivation_resnet_matches_a_direct_computation() -> None:
     network = PreActResNet18(width=4).initialised(3, 10, 16, seed=0).eval()
     assert _num_parameters(PreActResNet18().initialised(3, 10, 32, seed=0)) == 11_172_170
     weights = dict(network.state_dict())
@@ -117,7 +115,7 @@ def test_the_preactivation_resnet_is_the_one_written_out_by_hand() -> None:
     )
 
 
-def test_efficientnet_is_torchvisions_and_draws_nothing_while_it_trains() -> None:
+def test_efficientnet_matches_torchvision_and_draws_no_random_numbers_in_training() -> None:
     ours: Any = EfficientNetV2S().initialised(3, 10, 32, seed=0)
     theirs = efficientnet_v2_s(num_classes=10)
     theirs.load_state_dict(ours.state_dict())
@@ -129,7 +127,7 @@ def test_efficientnet_is_torchvisions_and_draws_nothing_while_it_trains() -> Non
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_the_narrow_resnet_has_three_single_blocks_behind_a_stride_two_stem() -> None:
+def test_the_narrow_resnet_has_the_expected_convolutions() -> None:
     network = NarrowResNet().initialised(2, 10, 14, seed=0)
     convolutions = [m for m in network.modules() if isinstance(m, nn.Conv2d)]
     widths = [(c.in_channels, c.out_channels, c.stride[0]) for c in convolutions]
@@ -141,7 +139,7 @@ def test_the_narrow_resnet_has_three_single_blocks_behind_a_stride_two_stem() ->
     ]  # fmt: skip
 
 
-def test_width_and_hidden_sizes_are_the_models_own_unless_given() -> None:
+def test_width_and_hidden_sizes_have_a_default_for_each_model() -> None:
     wide = NarrowResNet(width=8).initialised(1, 10, 8, seed=0)
     assert wide.get_parameter("fc.weight").shape == (10, 32)
     mlp = Mlp().initialised(1, 10, 28, seed=0)
@@ -151,7 +149,9 @@ def test_width_and_hidden_sizes_are_the_models_own_unless_given() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_initial_weights_are_those_of_the_seed_and_move_no_global_generator(name: str) -> None:
+def test_initial_weights_follow_the_seed_and_leave_the_global_generator_unchanged(
+    name: str,
+) -> None:
     before = torch.get_rng_state()
     first, again, other = (
         parsed(Model, TIMM if name == "timm" else name).initialised(1, 10, 8, seed).state_dict()
@@ -174,7 +174,7 @@ def test_initial_weights_have_the_spread_of_pytorchs_defaults(name: str) -> None
             assert -bound <= module.bias.min() < 0 < module.bias.max() <= bound
 
 
-def test_a_layer_whose_initial_weights_are_unknown_is_not_left_without_any() -> None:
+def test_a_layer_without_a_rule_for_initial_weights_is_refused() -> None:
     with pytest.raises(AssertionError, match="no rule for the initial weights of LayerNorm"):
         with_uniform_weights(lambda: nn.LayerNorm(4), seed=0)
 
@@ -239,7 +239,7 @@ def test_no_network_uses_a_narrow_strided_1x1_convolution(name: str) -> None:
 
 @pytest.mark.parametrize("channels", [1, 2, 5, 8, 16])
 @pytest.mark.parametrize("side", [5, 8])
-def test_a_projection_of_few_channels_is_the_convolution_with_its_stride(
+def test_a_narrow_strided_projection_equals_a_strided_1x1_convolution(
     channels: int, side: int
 ) -> None:
     """With few channels, the gradient of PyTorch's own convolution overruns memory on AVX2."""

@@ -87,7 +87,7 @@ def test_regmixup_adds_the_loss_of_mixed_images_to_that_of_the_images(batch: Bat
 @pytest.mark.parametrize("keep", ["low", "high", "all"])
 @pytest.mark.parametrize("norm", ["batch", "kept"])
 @pytest.mark.parametrize("threshold", [-100.0, 0.0, 0.3, 100.0])
-def test_a_filter_keeps_the_images_on_its_side_of_the_threshold(
+def test_a_filter_keeps_images_on_the_chosen_side_of_its_threshold(
     batch: Batch, keep: str, norm: str, threshold: float
 ) -> None:
     logits = [_network(seed)(batch.mixed) for seed in (0, 1)]
@@ -103,7 +103,7 @@ def test_a_filter_keeps_the_images_on_its_side_of_the_threshold(
     assert float(minimised.measured["low_fraction"]) == pytest.approx(int(is_low.sum()) / 6)
 
 
-def test_no_gradient_flows_through_what_a_filter_decides_by(batch: Batch) -> None:
+def test_no_gradient_of_a_filter_reaches_the_teacher(batch: Batch) -> None:
     student, teacher = _network(0), _network(1)
     minimised = Filter(teacher="t").on(batch, student, CROSS_ENTROPY, teacher)
     minimised.loss.backward()  # type: ignore[no-untyped-call]
@@ -111,13 +111,13 @@ def test_no_gradient_flows_through_what_a_filter_decides_by(batch: Batch) -> Non
     assert any(parameter.grad.abs().sum() > 0 for parameter in student.parameters())  # type: ignore[union-attr]
 
 
-def test_the_squared_error_is_that_of_the_mixed_target(batch: Batch) -> None:
+def test_squared_error_uses_the_mixed_target(batch: Batch) -> None:
     logits = _network(0)(batch.mixed)
     expected = (logits - _soft(batch)).square().sum(1).mean()
     torch.testing.assert_close(_minimised(Plain(), batch, SquaredError()).loss, expected)
 
 
-def test_floors_are_those_of_what_is_minimised() -> None:
+def test_the_loss_floor_is_scaled_by_the_objective_or_unknown() -> None:
     assert Plain().floor(0.6) == 0.6
     assert RegMixup(eta=0.5).floor(0.6) == 0.3
     assert RegMixup(eta=0.5, reduction="mean").floor(0.6) == 0.15
@@ -141,7 +141,7 @@ def test_a_filter_that_keeps_all_has_the_bits_of_plain_mixup(
             assert record.metrics["train/kept_fraction"] == 1
 
 
-def test_regmixup_of_weight_zero_has_the_bits_and_stages_of_erm(
+def test_regmixup_with_weight_zero_has_the_bits_and_stage_keys_of_erm(
     config: TrainConfig, splits: Splits
 ) -> None:
     none = with_values(config, {"objective": {"regmixup": {"eta": 0.0}}, "mix.law": {"beta": 20.0}})
@@ -153,7 +153,7 @@ def test_regmixup_of_weight_zero_has_the_bits_and_stages_of_erm(
     assert set(stage_keys(some)).isdisjoint(stage_keys(erm))
 
 
-def test_regmixup_after_a_switch_to_erm_is_erm(config: TrainConfig) -> None:
+def test_an_epoch_after_a_switch_to_erm_has_no_regmixup(config: TrainConfig) -> None:
     switched = with_values(
         config, {"objective": "regmixup", "mix.law": {"beta": 20.0}, "mix.switch_epoch": 2}
     )
@@ -197,7 +197,7 @@ def test_a_filtered_run_resumed_at_any_epoch_ends_with_the_same_bits(
         assert resumed.to_bytes() == end
 
 
-def test_a_teacher_judges_as_it_was_evaluated(
+def test_a_teacher_runs_in_evaluation_mode(
     mixed: TrainConfig, splits: Splits, teacher: Teacher
 ) -> None:
     """A student that is its own teacher differs from it only by the mode of BatchNorm."""
@@ -244,7 +244,7 @@ def test_a_failure_set_adds_the_test_images_that_the_teacher_misclassifies(
     assert float(minimised.measured["failure_fraction"]) == pytest.approx(failures / 6)
 
 
-def test_a_batch_without_an_image_that_counts_has_loss_zero(batch: Batch) -> None:
+def test_a_failure_set_batch_without_counted_images_has_loss_zero(batch: Batch) -> None:
     right = _network(1)(batch.images).argmax(1)
     alone = dataclasses.replace(
         batch, mixed=batch.images, unmixed=None, labels=right, partner_labels=right,
@@ -253,7 +253,7 @@ def test_a_batch_without_an_image_that_counts_has_loss_zero(batch: Batch) -> Non
     assert float(_minimised(FailureSet(teacher="t"), alone).loss.detach()) == 0
 
 
-def test_a_run_on_a_failure_set_trains_as_on_these_images_alone(
+def test_training_on_a_failure_set_equals_training_on_its_images_alone(
     config: TrainConfig, splits: Splits
 ) -> None:
     """In whole batches, with a network without batch norm, nothing else differs."""
@@ -281,7 +281,7 @@ def test_a_run_on_a_failure_set_trains_as_on_these_images_alone(
             assert record.metrics[name] == pytest.approx(other.metrics[name], rel=1e-4)
 
 
-def test_which_images_are_test_images_follows_the_subset(splits: Splits) -> None:
+def test_is_test_marks_the_test_images_of_a_subset(splits: Splits) -> None:
     assert splits.test is not None
     data = DataConfig(name="digits", oracle=True, num_train=12)
     seen = splits.seen_by(data)
@@ -319,7 +319,7 @@ def test_an_objective_out_of_range_is_refused(
         with_values(config, values)
 
 
-def test_all_pairs_take_every_image_of_a_batch_with_every_other(batch: Batch) -> None:
+def test_all_pairs_mixes_every_image_of_a_batch_with_every_other(batch: Batch) -> None:
     network = _network(0)
     images, labels, lam = batch.images, one_hot(batch.labels, 3), batch.lam
     losses = []
@@ -331,7 +331,7 @@ def test_all_pairs_take_every_image_of_a_batch_with_every_other(batch: Batch) ->
     torch.testing.assert_close(_minimised(AllPairs(), batch).loss, torch.stack(losses).mean())
 
 
-def test_all_pairs_of_a_batch_that_is_not_mixed_are_its_images(batch: Batch) -> None:
+def test_all_pairs_of_an_unmixed_batch_uses_each_image_alone(batch: Batch) -> None:
     alone = dataclasses.replace(
         batch, mixed=batch.images, unmixed=None, partner_labels=batch.labels
     )
@@ -346,7 +346,7 @@ def test_all_pairs_need_the_linear_operation(config: TrainConfig, changes: dict[
         with_values(mixed, {"objective": "all-pairs", **changes})
 
 
-def test_mixup_e_lowers_the_loss_of_aligned_images_below_the_threshold(batch: Batch) -> None:
+def test_mixup_e_lowers_the_loss_by_the_alignment_below_the_threshold(batch: Batch) -> None:
     network, eta, threshold = _network(0), 0.3, 0.1
     logits = network(batch.images)
     error = one_hot(batch.labels, 3) - logits.softmax(1)
@@ -365,7 +365,7 @@ def test_mixup_e_lowers_the_loss_of_aligned_images_below_the_threshold(batch: Ba
     torch.testing.assert_close(_gradient(MixupE(eta=eta, threshold=threshold), batch), expected)
 
 
-def test_mixup_e_without_weight_is_the_plain_loss(config: TrainConfig) -> None:
+def test_mixup_e_with_weight_zero_has_the_stage_key_of_the_plain_loss(config: TrainConfig) -> None:
     mixed = with_values(config, {"mix.law": "midpoint", "objective": {"mixup-e": {"eta": 0.0}}})
     plain = with_values(mixed, {"objective": "plain"})
     assert stage_keys(mixed)[-1] == stage_keys(plain)[-1]

@@ -31,7 +31,7 @@ def _after_two_steps(optimizer: dict[str, Any], config: TrainConfig, splits: Spl
 
 
 @pytest.mark.parametrize("nesterov", [False, True])
-def test_sgd_adds_the_penalty_to_the_gradient_and_keeps_a_momentum(
+def test_sgd_adds_weight_decay_to_the_gradient_and_accumulates_momentum(
     config: TrainConfig, splits: Splits, nesterov: bool
 ) -> None:
     fields = {"name": "sgd", "weight_decay": DECAY, "momentum": MOMENTUM, "nesterov": nesterov}
@@ -43,7 +43,7 @@ def test_sgd_adds_the_penalty_to_the_gradient_and_keeps_a_momentum(
     torch.testing.assert_close(_after_two_steps(fields, config, splits), weights)
 
 
-def test_adamw_takes_the_decay_from_the_weights(config: TrainConfig, splits: Splits) -> None:
+def test_adamw_applies_decoupled_weight_decay(config: TrainConfig, splits: Splits) -> None:
     weights, first, second = WEIGHTS, torch.zeros(2), torch.zeros(2)
     for step in (1, 2):
         weights = weights * (1 - RATE * DECAY)
@@ -60,7 +60,7 @@ def test_nesterov_without_momentum_is_refused(config: TrainConfig) -> None:
         with_values(config, {"optimizer.name": "sgd", "optimizer.nesterov": True})
 
 
-def test_longer_gradients_are_scaled_down_to_the_norm_and_shorter_ones_are_not(
+def test_gradients_above_clip_norm_are_scaled_down_and_others_unchanged(
     config: TrainConfig, splits: Splits
 ) -> None:
     for clip_norm, scale in ((0.1, 0.1 / 0.5), (0.6, 1.0)):
@@ -69,7 +69,7 @@ def test_longer_gradients_are_scaled_down_to_the_norm_and_shorter_ones_are_not(
 
 
 @pytest.mark.parametrize("name", ["adam", "adamw", "sgd"])
-def test_weights_alone_decay_as_in_groups_of_pytorch(
+def test_decay_of_weights_only_matches_parameter_groups_of_pytorch(
     config: TrainConfig, splits: Splits, name: str
 ) -> None:
     fields = {"name": name, "weight_decay": DECAY, "decayed": "weights", "lr": RATE}
@@ -97,6 +97,6 @@ def test_weights_alone_decay_as_in_groups_of_pytorch(
         torch.testing.assert_close(parameter, named[key])
 
 
-def test_parameters_left_out_of_no_decay_are_refused(config: TrainConfig) -> None:
+def test_decay_of_weights_only_needs_a_positive_weight_decay(config: TrainConfig) -> None:
     with pytest.raises(RuleError, match="needs a weight_decay above 0"):
         with_values(config, {"optimizer.decayed": "weights"})

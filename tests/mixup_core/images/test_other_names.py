@@ -12,7 +12,7 @@ from sweeps.reading.tree_paths import TreePaths, config_paths
 from tests.sweeps.reading.study_files import SMALL, read
 
 
-def test_every_name_stands_for_a_field_of_the_configuration_or_the_study() -> None:
+def test_every_alternative_name_maps_to_an_existing_field() -> None:
     paths = config_paths(problem_named("images"))
     assert set(OTHER_NAMES.values()) <= {*paths.leaves, *TreePaths(StudyKeys).leaves}
 
@@ -28,7 +28,9 @@ def test_every_name_stands_for_a_field_of_the_configuration_or_the_study() -> No
         ("early_stopping", "readout"),
     ],
 )
-def test_the_message_names_the_key_that_is_meant(path: str, meant: str, tmp_path: Path) -> None:
+def test_an_alternative_name_is_refused_with_the_key_that_is_meant(
+    path: str, meant: str, tmp_path: Path
+) -> None:
     group, _, key = path.rpartition(".")
     entry = f"{group}: {{{key}: 1}}" if group else f"{key}: 1"
     in_base = SMALL.replace("base: {", f"base: {{{entry}, ")

@@ -51,7 +51,9 @@ class _Network(nn.Module):
 @pytest.mark.parametrize(
     ("precision", "told"), [("float32", "ieee"), ("tf32", "tf32"), ("bfloat16", "ieee")]
 )
-def test_products_of_float32_are_full_unless_tf32_is_named(precision: Precision, told: str) -> None:
+def test_float32_products_have_full_precision_unless_tf32_is_set(
+    precision: Precision, told: str
+) -> None:
     TOLD.clear()
     images = torch.zeros(2, 1, 2, 2, requires_grad=True)
     before = torch.backends.cudnn.conv.fp32_precision
@@ -63,7 +65,7 @@ def test_products_of_float32_are_full_unless_tf32_is_named(precision: Precision,
     assert [(told, told)] * 3 == TOLD
 
 
-def test_a_teacher_in_another_precision_leaves_that_of_its_pupil() -> None:
+def test_a_teacher_in_another_precision_does_not_change_that_of_the_student() -> None:
     TOLD.clear()
     images = torch.zeros(2, 1, 2, 2, requires_grad=True)
     with arithmetic("float32"):
@@ -73,7 +75,7 @@ def test_a_teacher_in_another_precision_leaves_that_of_its_pupil() -> None:
     assert TOLD == [("ieee", "ieee"), ("tf32", "tf32"), ("ieee", "ieee")]
 
 
-def test_a_cpu_gives_tf32_the_bits_of_float32_under_a_key_of_its_own(tmp_path: Path) -> None:
+def test_tf32_on_a_cpu_gives_the_bits_of_float32_and_another_key(tmp_path: Path) -> None:
     full = TrainConfig(
         data=DataConfig(name="digits", num_train=100),
         model=Mlp(hidden=(8,)),
@@ -87,7 +89,7 @@ def test_a_cpu_gives_tf32_the_bits_of_float32_under_a_key_of_its_own(tmp_path: P
 
 
 @pytest.mark.parametrize("before", [False, True])
-def test_kernels_repeat_their_bits_within_if_that_is_wanted_and_are_free_afterwards(
+def test_kernels_are_deterministic_within_the_context_and_restored_afterwards(
     before: bool,
 ) -> None:
     torch.use_deterministic_algorithms(mode=before)
@@ -100,7 +102,7 @@ def test_kernels_repeat_their_bits_within_if_that_is_wanted_and_are_free_afterwa
         torch.use_deterministic_algorithms(mode=False)
 
 
-def test_a_deterministic_run_trains_and_measures_so_has_a_key_of_its_own_and_equal_cpu_bits(
+def test_a_deterministic_run_has_its_own_key_and_equal_bits_on_a_cpu(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     config = TrainConfig(

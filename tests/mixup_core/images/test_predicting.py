@@ -38,7 +38,7 @@ def single(config: TrainConfig) -> TrainConfig:
     return with_values(config, {"data.views": "single"})
 
 
-def test_logits_are_those_of_normalised_images_in_the_order_of_the_split(
+def test_predict_returns_logits_of_normalised_images_in_the_order_of_the_split(
     single: TrainConfig, splits: Splits
 ) -> None:
     data = replace(splits, val=images_of(7, 1), test=images_of(2500, 2))
@@ -55,7 +55,7 @@ def test_logits_are_those_of_normalised_images_in_the_order_of_the_split(
         assert split.images == images_digest(images.pixels.numpy(), images.labels.numpy())
 
 
-def test_each_network_has_logits_under_what_stands_behind_its_metrics(
+def test_logits_of_each_network_are_stored_under_the_suffix_of_its_metrics(
     single: TrainConfig, splits: Splits
 ) -> None:
     networks = {"": linear(1, seed=1), AVERAGED: linear(1, seed=2)}
@@ -67,7 +67,9 @@ def test_each_network_has_logits_under_what_stands_behind_its_metrics(
     assert not np.array_equal(split.logits[""], split.logits[AVERAGED])
 
 
-def test_logits_give_the_error_that_the_run_measures(config: TrainConfig, splits: Splits) -> None:
+def test_predicted_logits_give_the_error_of_the_evaluation(
+    config: TrainConfig, splits: Splits
+) -> None:
     network = linear(2)
     (split,) = predict(config, splits, {"": network}, CPU).splits.values()
     assert splits.test is not None
@@ -90,7 +92,7 @@ def test_the_second_view_of_an_evaluated_image_is_the_mean_pixel(
     assert both.images == alone.images, "the digest is of images, however they are shown"
 
 
-def test_corrupted_images_are_not_predicted_nor_is_a_split_that_is_not_there(
+def test_corrupted_images_and_missing_splits_are_not_predicted(
     single: TrainConfig, splits: Splits
 ) -> None:
     corrupted = replace(splits, corrupted={"fog": images_of(5, 3)})
@@ -130,7 +132,7 @@ def test_networks_run_in_evaluation_mode_and_in_the_precision_of_the_run(
     assert np.array_equal(logits, coarse) == (precision == "bfloat16")
 
 
-def test_predictions_come_back_from_their_bytes(single: TrainConfig, splits: Splits) -> None:
+def test_predictions_round_trip_through_their_bytes(single: TrainConfig, splits: Splits) -> None:
     found = predict(single, splits, {"": linear(1), AVERAGED: linear(1, seed=1)}, CPU)
     content = found.to_bytes()
     again = predict(single, splits, {"": linear(1), AVERAGED: linear(1, seed=1)}, CPU)

@@ -78,7 +78,7 @@ def _layer(subject: Subject) -> nn.Linear:
     return layer
 
 
-def test_every_probe_measures_what_it_declares(config: TrainConfig, splits: Splits) -> None:
+def test_every_probe_measures_its_declared_metrics(config: TrainConfig, splits: Splits) -> None:
     for views, own in OF_VIEWS.items():
         probed = with_values(config, {"data.views": views, "probes": [*own, *OF_BOTH], "epochs": 1})
         (record,) = fit(probed, splits)
@@ -91,7 +91,7 @@ def test_every_probe_measures_what_it_declares(config: TrainConfig, splits: Spli
 
 @pytest.mark.parametrize("model", ["narrow-resnet", "mlp"])
 @pytest.mark.parametrize("views", OF_VIEWS)
-def test_probes_change_nothing_but_the_record(
+def test_probes_add_metrics_and_do_not_change_the_training_state(
     config: TrainConfig, splits: Splits, model: str, views: str
 ) -> None:
     plain = with_values(
@@ -108,7 +108,7 @@ def test_probes_change_nothing_but_the_record(
         assert record.metrics.items() > other.metrics.items()
 
 
-def test_each_probe_has_its_own_cadence(linear: TrainConfig, splits: Splits) -> None:
+def test_each_probe_is_measured_at_its_own_interval(linear: TrainConfig, splits: Splits) -> None:
     probed = with_values(
         linear, {"eval_every": 4, "probes": ["el2n", {"weight-norm": 2}, {"original-error": 1}]}
     )
@@ -126,7 +126,7 @@ def test_each_probe_has_its_own_cadence(linear: TrainConfig, splits: Splits) -> 
         (["true-error"], "true-error needs `data.views: concat`", "probes.0"),
     ],
 )
-def test_probes_that_do_not_fit_are_refused(
+def test_invalid_lists_of_probes_are_refused(
     linear: TrainConfig, probes: Any, rule: str, field: str
 ) -> None:
     with pytest.raises(RuleError, match=rule) as caught:
@@ -134,14 +134,14 @@ def test_probes_that_do_not_fit_are_refused(
     assert caught.value.fields[0] == field
 
 
-def test_probes_enter_the_keys_only_where_there_are_some(linear: TrainConfig) -> None:
+def test_probes_change_the_keys_only_when_the_list_is_not_empty(linear: TrainConfig) -> None:
     probed = with_values(linear, {"probes": ["el2n"]})
     assert run_key(with_values(probed, {"probes": []})) == run_key(linear)
     assert run_key(probed) != run_key(linear)
     assert set(stage_keys(probed)).isdisjoint(stage_keys(linear))
 
 
-def test_el2n_and_error_are_those_of_softmax_regression(
+def test_el2n_error_and_nll_match_a_direct_computation_for_softmax_regression(
     linear: TrainConfig, splits: Splits
 ) -> None:
     subject = _subject(linear, splits)
@@ -155,7 +155,7 @@ def test_el2n_and_error_are_those_of_softmax_regression(
     assert measured["train/nll"] == pytest.approx(float(cross_entropy(logits, labels)), rel=1e-5)
 
 
-def test_the_input_gradient_of_softmax_regression_has_its_closed_form(
+def test_the_input_gradient_norm_of_softmax_regression_matches_its_closed_form(
     linear: TrainConfig, splits: Splits
 ) -> None:
     """The gradient of the cross entropy with respect to x is W^T (softmax - onehot)."""
@@ -168,7 +168,7 @@ def test_the_input_gradient_of_softmax_regression_has_its_closed_form(
     assert measured == pytest.approx(float(gradient.norm(dim=1).mean()), rel=1e-5)
 
 
-def test_the_weight_norm_is_that_of_all_parameters(linear: TrainConfig, splits: Splits) -> None:
+def test_the_weight_norm_covers_all_parameters(linear: TrainConfig, splits: Splits) -> None:
     subject = _subject(linear, splits)
     layer = _layer(subject)
     with torch.no_grad():
@@ -180,7 +180,7 @@ def test_the_weight_norm_is_that_of_all_parameters(linear: TrainConfig, splits: 
 
 @pytest.mark.parametrize("objective", ["plain", {"regmixup": {"eta": 0.5}}])
 @pytest.mark.parametrize("loss", ["cross-entropy", "squared-error"])
-def test_the_gradient_norm_is_the_slope_along_the_gradient(
+def test_the_gradient_norm_matches_central_differences(
     linear: TrainConfig, splits: Splits, objective: Any, loss: str
 ) -> None:
     """Compared with central differences of the whole objective, one for each weight."""
@@ -222,7 +222,7 @@ def test_the_gradient_norm_is_the_slope_along_the_gradient(
     assert measured == pytest.approx(float(np.linalg.norm(slopes)), rel=1e-3)
 
 
-def test_the_mean_gradient_norm_leaves_out_products_of_a_group_with_itself(
+def test_the_mean_gradient_norm_leaves_out_products_within_a_group(
     linear: TrainConfig, splits: Splits
 ) -> None:
     subject = _subject(with_values(linear, {"mix.law": {"beta": 1.0}}), splits)
@@ -236,7 +236,7 @@ def test_the_mean_gradient_norm_leaves_out_products_of_a_group_with_itself(
     assert 0 < found["train/mean_gradient_norm_error"] < found["train/mean_gradient_norm"]
 
 
-def test_without_mixing_the_mean_gradient_norm_is_that_of_one_draw(
+def test_the_mean_gradient_norm_without_mixing_equals_the_gradient_norm(
     linear: TrainConfig, splits: Splits
 ) -> None:
     subject = _subject(with_values(linear, {"mix.law": "erm"}), splits)
@@ -247,7 +247,7 @@ def test_without_mixing_the_mean_gradient_norm_is_that_of_one_draw(
     }
 
 
-def test_the_mean_gradient_norm_and_its_error_are_those_of_simulated_draws() -> None:
+def test_the_mean_gradient_norm_and_its_error_match_simulated_draws() -> None:
     """A gradient of norm 1 with noise of norm 10: the mean of 200 draws has norm 1.22."""
     rng = np.random.default_rng(0)
     truth = np.zeros(50)
@@ -262,7 +262,7 @@ def test_the_mean_gradient_norm_and_its_error_are_those_of_simulated_draws() -> 
     assert np.sqrt(np.mean(errors**2)) == pytest.approx(np.std(norms), rel=0.25)
 
 
-def test_the_mixup_loss_of_an_ideal_function_is_its_floor(
+def test_the_mixup_loss_probe_measures_loss_floor_and_excess(
     linear: TrainConfig, splits: Splits
 ) -> None:
     """The data have one image per class, so a mixed image determines its pair of labels."""
@@ -292,9 +292,7 @@ class _Channel(nn.Module):
         return one_hot(self.labels[nearest], 4).float()
 
 
-def test_view_errors_tell_which_view_a_network_relies_on(
-    config: TrainConfig, splits: Splits
-) -> None:
+def test_view_errors_show_which_view_a_network_uses(config: TrainConfig, splits: Splits) -> None:
     """A network that reads one channel knows the class in it, and is wrong about the other."""
     single = _subject(with_values(config, {"data.views": "single"}), splits)
     images, labels = _all(single)
@@ -329,7 +327,7 @@ def last_layer(config: TrainConfig, splits: Splits) -> Callable[[Tensor, Tensor]
     return measure
 
 
-def test_a_simplex_that_is_its_own_classifier_has_collapsed(
+def test_the_collapse_measures_of_a_simplex_are_zero(
     splits: Splits, last_layer: Callable[[Tensor, Tensor], dict[str, float]]
 ) -> None:
     simplex = torch.eye(4) - 0.25
@@ -338,7 +336,7 @@ def test_a_simplex_that_is_its_own_classifier_has_collapsed(
     assert len(collapsed) == 5
 
 
-def test_each_measure_of_collapse_sees_its_own_departure(
+def test_each_collapse_measure_detects_its_own_deviation(
     splits: Splits, last_layer: Callable[[Tensor, Tensor], dict[str, float]]
 ) -> None:
     labels, simplex = splits.train.labels, torch.eye(4) - 0.25
@@ -363,7 +361,7 @@ def test_each_measure_of_collapse_sees_its_own_departure(
     assert last_layer(torch.ones(96, 4), simplex) == {}
 
 
-def test_probes_of_one_epoch_share_what_the_network_says_of_the_same_images(
+def test_probes_of_one_epoch_share_the_logits_of_the_training_images(
     linear: TrainConfig, splits: Splits
 ) -> None:
     alone = {tag: _measured(tag, _subject(linear, splits)) for tag in ("original-error", "el2n")}
@@ -373,7 +371,7 @@ def test_probes_of_one_epoch_share_what_the_network_says_of_the_same_images(
     assert sum(seen) == len(subject.images), "each training image once"
 
 
-def test_label_errors_are_split_by_what_noise_has_done(linear: TrainConfig, splits: Splits) -> None:
+def test_label_errors_separate_clean_and_wrong_labels(linear: TrainConfig, splits: Splits) -> None:
     noisy = with_values(linear, {"data.label_noise": 0.5})
     right = _subject(noisy, splits).images.right_labels
 
@@ -407,7 +405,7 @@ def test_label_errors_are_split_by_what_noise_has_done(linear: TrainConfig, spli
     assert _measured("label-errors", clean) == {"train/clean_error": 0.0}
 
 
-def test_filter_scores_are_of_the_teacher_minus_the_student(
+def test_filter_scores_compare_the_teacher_with_the_student(
     linear: TrainConfig, splits: Splits
 ) -> None:
     subject = _subject(with_values(linear, {"mix.law": {"beta": 1.0}}), splits)
@@ -425,7 +423,7 @@ def test_filter_scores_are_of_the_teacher_minus_the_student(
     assert same["filter/low_fraction"] == 1.0
 
 
-def test_gradient_noise_is_the_spread_of_the_gradients_of_batches(
+def test_gradient_noise_is_the_standard_deviation_of_batch_gradients(
     linear: TrainConfig, splits: Splits
 ) -> None:
     subject = _subject(with_values(linear, {"mix.law": "erm", "batch_size": 8}), splits)
@@ -440,7 +438,7 @@ def test_gradient_noise_is_the_spread_of_the_gradients_of_batches(
     assert found == pytest.approx(float(spread), rel=1e-4)
 
 
-def test_changes_of_test_images_are_small_next_to_the_images_and_equal_each_time(
+def test_changed_test_images_are_reproducible_and_close_to_the_originals(
     linear: TrainConfig, splits: Splits
 ) -> None:
     images = _subject(linear, splits).held_out["test"]
@@ -467,7 +465,7 @@ def test_an_occluded_square_has_half_the_side_and_lies_within_the_image(
         assert int(rows.max()) <= part.shape[2] // 2
 
 
-def test_a_network_that_is_surer_of_test_images_has_the_area_one(
+def test_outside_auroc_is_1_for_a_network_confident_only_on_test_images(
     linear: TrainConfig, splits: Splits
 ) -> None:
     class Sure(nn.Module):
@@ -490,14 +488,14 @@ def test_a_network_that_is_surer_of_test_images_has_the_area_one(
     assert unsure["test/outside_auroc"] == pytest.approx(0.5)
 
 
-def test_area_above_is_that_of_scikit_learn() -> None:
+def test_area_above_matches_the_auroc_of_scikit_learn() -> None:
     own, others = torch.rand(50).round(decimals=1), torch.rand(40).round(decimals=1)
     truth = np.r_[np.ones(50), np.zeros(40)]
     expected = roc_auc_score(truth, np.r_[own.numpy(), others.numpy()])
     assert float(area_above(own, others)) == pytest.approx(expected)
 
 
-def test_scores_of_each_evaluation_are_those_of_its_predictions(
+def test_the_scores_probe_matches_scikit_learn_at_each_evaluation(
     config: TrainConfig, splits: Splits
 ) -> None:
     values = {"probes": ["scores"], "epochs": 4, "eval_every": 2, "averaging": {"ema": 0.9}}
@@ -523,13 +521,13 @@ def test_scores_of_each_evaluation_are_those_of_its_predictions(
             assert found["auroc"] == pytest.approx(area)
 
 
-def test_scores_change_nothing_of_training(config: TrainConfig, splits: Splits) -> None:
+def test_the_scores_probe_does_not_change_training(config: TrainConfig, splits: Splits) -> None:
     plain, probed = (list(fit(with_values(config, {"probes": probes}), splits))
                      for probes in ([], ["scores"]))  # fmt: skip
     for one, other in zip(plain, probed, strict=True):
         assert one.metrics.items() <= other.metrics.items()
 
 
-def test_scores_have_no_rhythm_of_their_own(config: TrainConfig) -> None:
+def test_the_scores_probe_refuses_an_interval_of_its_own(config: TrainConfig) -> None:
     with pytest.raises(RuleError, match="must not set `every`: each evaluation"):
         with_values(config, {"probes": [{"scores": 2}]})

@@ -33,20 +33,20 @@ def _published(make: Any, *, per_epoch: bool = False) -> list[float]:
     return factors
 
 
-def test_a_cosine_is_pytorchs_step_by_step() -> None:
+def test_the_cosine_schedule_matches_pytorch() -> None:
     expected = _published(lambda o: lr_scheduler.CosineAnnealingLR(o, STEPS * EPOCHS))
     assert _factors(Cosine()) == pytest.approx(expected)
     expected = _published(lambda o: lr_scheduler.CosineAnnealingLR(o, STEPS * EPOCHS, eta_min=0.2))
     assert _factors(Cosine(end=0.2)) == pytest.approx(expected)
 
 
-def test_steps_are_pytorchs_at_their_epochs() -> None:
+def test_the_step_schedule_matches_pytorch() -> None:
     expected = _published(lambda o: lr_scheduler.MultiStepLR(o, [2, 5], 0.5), per_epoch=True)
     assert _factors(Step(at=(2, 5), gamma=0.5)) == pytest.approx(expected)
     assert _factors(Step(at=())) == _factors(Constant()) == [1.0] * 30
 
 
-def test_a_warm_up_ends_at_the_full_rate_and_the_schedule_proper_begins_there() -> None:
+def test_a_warm_up_ends_at_the_full_rate_and_is_followed_by_the_schedule() -> None:
     rising = [(step + 1) / 10 for step in range(10)]
     assert _factors(WarmUp(warm_up=2)) == pytest.approx(rising + [1.0] * 20)
     expected = _published(lambda o: lr_scheduler.CosineAnnealingLR(o, STEPS * 4))[:20]
@@ -55,7 +55,9 @@ def test_a_warm_up_ends_at_the_full_rate_and_the_schedule_proper_begins_there() 
     assert stepped == pytest.approx(rising + [1.0] * 5 + [0.1] * 15)
 
 
-def test_the_rate_of_a_run_is_the_scheduled_one(config: TrainConfig, splits: Splits) -> None:
+def test_the_optimizer_uses_the_scheduled_learning_rate(
+    config: TrainConfig, splits: Splits
+) -> None:
     config = with_values(config, {"optimizer.name": "sgd", "optimizer.lr": 0.5, "batch_size": 96})
     cosine = with_values(config, {"lr_schedule": {"cosine": {"warm_up": 1}}})
     state = TrainingState.initial(cosine, splits.info, torch.device("cpu"))
@@ -89,7 +91,7 @@ def test_a_scheduled_run_resumed_at_any_epoch_ends_with_the_same_bits(
         assert resumed.to_bytes() == state.to_bytes()
 
 
-def test_schedules_share_the_stages_in_which_they_agree(config: TrainConfig) -> None:
+def test_schedules_share_the_stage_keys_of_equal_first_epochs(config: TrainConfig) -> None:
     def keys(schedule: Any, **values: Any) -> tuple[str, ...]:
         return stage_keys(with_values(config, {"lr_schedule": schedule, **values}))
 
@@ -122,7 +124,7 @@ def test_a_schedule_out_of_range_is_refused(config: TrainConfig, schedule: Any, 
         with_values(config, {"lr_schedule": schedule})
 
 
-def test_the_ends_of_every_range_belong_to_it() -> None:
+def test_the_limits_of_schedule_fields_are_accepted() -> None:
     assert _factors(Cosine(end=1.0)) == _factors(Step(at=(1,), gamma=1.0)) == [1.0] * 30
     rising = [(step + 1) / 10 for step in range(10)]
     assert _factors(Step(at=(2,), warm_up=2)) == pytest.approx(rising + [0.1] * 20)

@@ -25,7 +25,7 @@ from tests.mixup_core.images.test_probes import OF_BOTH
         {"data.views": "single", "probes": ["original-error"], "mix.law": "midpoint"},
     ],
 )
-def test_a_run_ends_with_exactly_the_metrics_that_it_is_not_said_to_lack(
+def test_a_run_records_exactly_the_metrics_that_are_not_reported_as_lacking(
     config: TrainConfig, splits: Splits, values: dict[str, Any]
 ) -> None:
     own = with_values(config, {"model.name": "linear", "epochs": 2, **values})
@@ -38,7 +38,7 @@ def test_a_run_ends_with_exactly_the_metrics_that_it_is_not_said_to_lack(
         assert (lacks is None) == (metric in last.metrics), (metric, lacks)
 
 
-def test_a_metric_that_is_measured_seldom_lacks_records(config: TrainConfig) -> None:
+def test_a_metric_with_too_few_records_is_reported_as_lacking(config: TrainConfig) -> None:
     own = with_values(config, {"eval_every": 2, "probes": [{"weight-norm": 4}, {"el2n": 1}]})
     assert IMAGES.measuring.lacks(own, "test/error", 2) is None
     seldom = "{} records of the metric are needed, but the run makes {}"
@@ -63,7 +63,7 @@ def test_a_metric_that_is_measured_seldom_lacks_records(config: TrainConfig) -> 
         ("train/loss_averaged", {"averaging": {"ema": 0.5}}, "no run records this metric"),
     ],
 )
-def test_a_missing_metric_is_named(
+def test_the_reason_for_a_missing_metric_is_reported(
     config: TrainConfig, metric: str, values: dict[str, Any], lacks: str | None
 ) -> None:
     found = IMAGES.measuring.lacks(with_values(config, values), metric, 1)

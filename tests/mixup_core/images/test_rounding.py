@@ -6,7 +6,7 @@ from mixup_core.images.choices.models import Mlp, NarrowResNet
 from mixup_core.images.rounding import move_one_weight
 
 
-def test_one_weight_of_a_layer_moves_by_one_ulp_and_nothing_else() -> None:
+def test_one_weight_of_one_layer_changes_by_one_ulp() -> None:
     before, after = (NarrowResNet().initialised(2, 10, 14, seed=0) for _ in range(2))
     move_one_weight(after, seed=5)
     moved = []
@@ -22,7 +22,7 @@ def test_one_weight_of_a_layer_moves_by_one_ulp_and_nothing_else() -> None:
     assert new == np.nextafter(old, np.float32(np.inf), dtype=np.float32)
 
 
-def test_the_seed_chooses_among_all_weights() -> None:
+def test_seeds_reach_every_weight() -> None:
     reached = set()
     for seed in range(300):
         network = Mlp(hidden=(2,)).initialised(1, 2, 2, seed=0)
@@ -34,7 +34,7 @@ def test_the_seed_chooses_among_all_weights() -> None:
     assert reached == {(0, place) for place in range(8)} | {(1, place) for place in range(4)}
 
 
-def test_no_weight_moves_twice_in_the_same_way() -> None:
+def test_equal_seeds_change_the_same_weight() -> None:
     networks = [Mlp(hidden=(3,)).initialised(1, 2, 2, seed=0) for _ in range(2)]
     for network in networks:
         move_one_weight(network, seed=1)

@@ -7,7 +7,7 @@ from mixup_core.images.losses.cross_entropy import CrossEntropy
 from mixup_core.images.saliency import gradient_norms
 
 
-def test_the_saliency_is_the_derivative_of_the_loss_by_each_pixel() -> None:
+def test_gradient_norms_match_the_gradient_of_the_loss_at_each_pixel() -> None:
     torch_rng = torch.Generator().manual_seed(0)
     network = nn.Sequential(nn.Flatten(), nn.Linear(8, 3), nn.BatchNorm1d(3)).train()
     images = torch.rand(4, 2, 2, 2, generator=torch_rng)

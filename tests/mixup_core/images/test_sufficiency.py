@@ -10,7 +10,7 @@ from mixup_core.rules import RuleError
 CONFIG = SufficiencyConfig(data=DataConfig(name="digits", num_train=60))
 
 
-def test_configurations_without_distances_are_refused() -> None:
+def test_invalid_sufficiency_configurations_are_refused() -> None:
     with pytest.raises(RuleError, match="a law that mixes"):
         dataclasses.replace(CONFIG, law=Erm())
     with pytest.raises(RuleError, match=r"data\.views must be single"):

@@ -15,7 +15,9 @@ from mixup_core.tree.building import with_values
 from tests.mixup_core.images.taught_runs import NAMED, trained
 
 
-def test_the_key_of_a_guided_run_holds_its_teachers_stage_not_its_name(mixed: TrainConfig) -> None:
+def test_keys_of_a_guided_run_depend_on_the_stage_of_its_teacher_and_not_its_name(
+    mixed: TrainConfig,
+) -> None:
     guided = with_values(mixed, {"objective": {"filter": {"teacher": "mixup"}}})
     for key in (run_key, stage_keys):
         with pytest.raises(
@@ -34,7 +36,7 @@ def test_the_key_of_a_guided_run_holds_its_teachers_stage_not_its_name(mixed: Tr
     assert teacher_arm(mixed) is None
 
 
-def test_a_teacher_of_other_images_is_refused(
+def test_a_missing_teacher_or_one_with_other_views_is_refused(
     mixed: TrainConfig, splits: Splits, teacher: Teacher
 ) -> None:
     guided = with_values(mixed, {"objective": NAMED, "data.views": "single"})
@@ -71,13 +73,13 @@ def test_runs_that_learn_from_test_images_are_marked_and_never_selected(
         trained(declared, splits, honest)
 
 
-def test_a_run_says_by_path_whether_it_or_its_teacher_sees_test_images(mixed: TrainConfig) -> None:
+def test_oracles_maps_each_oracle_path_of_a_run_to_its_value(mixed: TrainConfig) -> None:
     assert oracles(mixed) == {"data.oracle": False}
     guided = with_values(mixed, {"objective": NAMED, "objective.oracle": True})
     assert oracles(guided) == {"data.oracle": False, "objective.oracle": True}
 
 
-def test_every_reason_against_a_teacher_is_told(mixed: TrainConfig) -> None:
+def test_every_reason_against_a_teacher_is_returned(mixed: TrainConfig) -> None:
     guided = with_values(mixed, {"objective": NAMED})
     assert list(unfit(guided, mixed)) == []
     other = with_values(mixed, {"data.name": "mnist", "data.image_size": 16, "data.pool": 2,

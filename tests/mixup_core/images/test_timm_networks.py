@@ -30,7 +30,7 @@ def _config(**values: Any) -> TrainConfig:
     return built(TrainConfig, fixed | {"model": model, "data.num_train": 40})
 
 
-def test_a_network_has_the_weights_that_timm_draws_and_the_seed_names_them() -> None:
+def test_a_timm_network_has_the_weight_spread_of_timm_and_follows_the_seed() -> None:
     model = Timm(architecture=SMALL)
     first, again, other = (model.initialised(1, 4, 32, seed) for seed in (0, 0, 1))
     with torch.random.fork_rng(devices=[]):
@@ -43,13 +43,13 @@ def test_a_network_has_the_weights_that_timm_draws_and_the_seed_names_them() -> 
     assert float(first.state_dict()[weight].std()) == pytest.approx(spread, rel=0.1)
 
 
-def test_an_architecture_of_one_size_is_built_for_the_images() -> None:
+def test_a_fixed_size_architecture_is_built_for_the_image_size() -> None:
     model = Timm(architecture="vit_tiny_patch16_224")
     assert model.initialised(3, 4, 32, 0).eval()(torch.zeros(1, 3, 32, 32)).shape == (1, 4)
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".pt"])
-def test_pretrained_weights_are_taken_from_a_file_but_for_another_classifier(
+def test_pretrained_weights_are_loaded_except_for_the_classifier(
     tmp_path: Path, suffix: str
 ) -> None:
     file = tmp_path / f"weights{suffix}"
@@ -61,7 +61,7 @@ def test_pretrained_weights_are_taken_from_a_file_but_for_another_classifier(
     assert all(torch.equal(own[n], weights[n]) for n in weights if not n.startswith("fc."))
 
 
-def test_the_digest_of_the_file_stands_for_it_in_the_keys(tmp_path: Path) -> None:
+def test_keys_depend_on_the_digest_of_the_weights_file_and_not_its_path(tmp_path: Path) -> None:
     content = Timm(architecture=SMALL).initialised(1, 10, 32, seed=5).state_dict()
     for name, file in (("a", "a.pt"), ("b", "b.pt")):
         torch.save(content | {"fc.bias": torch.full((10,), ord(name))}, tmp_path / file)

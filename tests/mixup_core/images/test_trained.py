@@ -24,7 +24,7 @@ DATA = DataConfig(name="digits", num_train=100)
     ],
     ids=["mlp", "concatenated and pooled"],
 )  # fmt: skip
-def test_the_network_says_of_images_what_it_said_in_its_run(config: TrainConfig) -> None:
+def test_the_trained_network_gives_the_outputs_of_its_run(config: TrainConfig) -> None:
     data = load(config.data)
     state = TrainingState.initial(config, data.info, torch.device("cpu"))
     list(fit(config, data, state))

@@ -36,7 +36,9 @@ def _trained(config: TrainConfig, splits: Splits) -> tuple[list[EpochRecord], by
     return list(fit(config, splits, state)), state.to_bytes()
 
 
-def test_a_run_records_each_epoch_and_learns(config: TrainConfig, splits: Splits) -> None:
+def test_a_run_records_every_epoch_and_reduces_the_loss(
+    config: TrainConfig, splits: Splits
+) -> None:
     records, _ = _trained(with_values(config, {"epochs": 12}), splits)
     assert [record.epoch for record in records] == list(range(12))
     assert set(records[0].metrics) == {
@@ -45,7 +47,7 @@ def test_a_run_records_each_epoch_and_learns(config: TrainConfig, splits: Splits
     assert records[-1].metrics["train/loss"] < 0.7 * records[0].metrics["train/loss"]
 
 
-def test_predictions_after_the_last_evaluation_ask_no_network(
+def test_predictions_after_the_last_evaluation_reuse_its_logits(
     config: TrainConfig, splits: Splits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = with_values(config, {"averaging": {"ema": 0.5}})
@@ -63,7 +65,7 @@ def test_predictions_after_the_last_evaluation_ask_no_network(
         loaded.predictions()
 
 
-def test_logits_are_kept_of_what_is_predicted_and_given_up_with_the_weights(
+def test_logits_are_kept_after_the_last_evaluation_and_dropped_on_load(
     config: TrainConfig, splits: Splits
 ) -> None:
     corrupted = replace(splits, corrupted={"fog": splits.test})
@@ -102,7 +104,7 @@ def test_metrics_of_an_objective_are_recorded_per_image(
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
-def test_an_optimizer_changes_all_weights_in_one_pass(
+def test_optimizers_use_the_fused_implementation(
     config: TrainConfig, splits: Splits, optimizer: str
 ) -> None:
     config = with_values(config, {"optimizer.name": optimizer})
@@ -110,12 +112,16 @@ def test_an_optimizer_changes_all_weights_in_one_pass(
     assert state.optimizer.defaults["fused"] is True
 
 
-def test_held_out_images_are_measured_every_few_epochs(config: TrainConfig, splits: Splits) -> None:
+def test_held_out_images_are_evaluated_at_the_interval_eval_every(
+    config: TrainConfig, splits: Splits
+) -> None:
     records, _ = _trained(with_values(config, {"eval_every": 2}), splits)
     assert ["test/error" in record.metrics for record in records] == [False, True, False, True]
 
 
-def test_a_run_without_test_images_has_no_test_number(config: TrainConfig, splits: Splits) -> None:
+def test_a_run_without_test_images_records_no_test_metric(
+    config: TrainConfig, splits: Splits
+) -> None:
     blind = dataclasses.replace(splits, test=None, val=splits.test)
     records, _ = _trained(config, blind)
     assert not any(name.startswith("test/") for record in records for name in record.metrics)
@@ -158,7 +164,7 @@ def test_a_run_with_class_weights_clipping_and_groups_resumes_with_the_same_bits
     assert resumed.to_bytes() == end
 
 
-def test_weights_of_1_change_no_bit_and_other_weights_do(
+def test_class_weights_of_1_change_no_bit_and_other_class_weights_change_the_state(
     config: TrainConfig, splits: Splits
 ) -> None:
     _, end = _trained(config, splits)
@@ -169,7 +175,9 @@ def test_weights_of_1_change_no_bit_and_other_weights_do(
     assert _trained(unclipped, splits)[1] == end
 
 
-def test_a_fork_equals_the_run_that_was_not_forked(config: TrainConfig, splits: Splits) -> None:
+def test_a_run_forked_from_a_shared_stage_equals_the_unforked_run(
+    config: TrainConfig, splits: Splits
+) -> None:
     trunk = with_values(config, {"mix.law": {"beta": 1.0}})
     for switch_epoch in range(config.epochs + 1):
         forked = with_values(trunk, {"mix.switch_epoch": switch_epoch})
@@ -184,7 +192,7 @@ def test_a_fork_equals_the_run_that_was_not_forked(config: TrainConfig, splits: 
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_one_phase_has_the_bits_of_the_constant_law(
+def test_a_schedule_of_one_phase_has_the_bits_of_the_constant_law(
     config: TrainConfig, splits: Splits, law: Any
 ) -> None:
     phased = with_values(config, {"mix.schedule": {"phases": [law]}})
@@ -206,7 +214,7 @@ def test_a_schedule_trains_each_epoch_under_its_own_law(
 
 @pytest.mark.parametrize("scope", ["batch", "sample"])
 @pytest.mark.parametrize("partner", ["dataset", "permutation"])
-def test_one_epoch_is_the_one_written_out_by_hand(
+def test_the_first_epoch_loss_matches_a_direct_computation(
     config: TrainConfig, splits: Splits, scope: str, partner: str
 ) -> None:
     """The first loss of an epoch, computed with soft labels and autograd, without mixing code."""
@@ -257,7 +265,7 @@ def _drawn(config: TrainConfig, splits: Splits) -> dict[str, list[torch.Tensor]]
 
 
 @pytest.mark.parametrize("varied", VARIED)
-def test_a_seed_that_varies_one_source_leaves_the_others_as_at_seed_0(
+def test_varying_one_source_keeps_every_other_source_at_seed_0(
     config: TrainConfig, splits: Splits, varied: str
 ) -> None:
     values = {
@@ -279,7 +287,7 @@ def test_a_seed_that_varies_one_source_leaves_the_others_as_at_seed_0(
 
 
 @pytest.mark.parametrize("redrawn", VARIED)
-def test_a_redrawn_source_alone_is_that_of_the_second_seed(
+def test_redrawing_one_source_takes_only_that_source_from_the_second_seed(
     config: TrainConfig, splits: Splits, redrawn: str
 ) -> None:
     values = {
@@ -301,7 +309,7 @@ def test_a_redrawn_source_alone_is_that_of_the_second_seed(
         assert is_second == (source == redrawn), source
 
 
-def test_the_default_draws_what_it_always_did_and_seed_0_of_any_source_is_seed_0(
+def test_varying_any_source_at_seed_0_equals_the_default(
     config: TrainConfig, splits: Splits
 ) -> None:
     plain = [record.metrics for record in fit(config, splits)]
@@ -355,14 +363,14 @@ def test_arms_of_a_seed_see_the_same_weights_images_and_batches(
         assert not torch.equal(erm.seen[index], other.seen[index])
 
 
-def test_the_last_batch_is_smaller_and_not_dropped(config: TrainConfig, splits: Splits) -> None:
+def test_the_smaller_last_batch_is_not_dropped(config: TrainConfig, splits: Splits) -> None:
     small = with_values(config, {"epochs": 1, "optimizer.lr": 1e-12, "batch_size": 96})
     ragged = with_values(small, {"batch_size": 50})
     whole = next(fit(small, splits)).metrics["train/loss"]
     assert next(fit(ragged, splits)).metrics["train/loss"] == pytest.approx(whole, rel=0.05)
 
 
-def test_a_loss_that_is_not_finite_ends_the_run_and_is_named(
+def test_a_non_finite_loss_ends_the_run_with_epoch_batch_law_and_rate(
     config: TrainConfig, splits: Splits
 ) -> None:
     hot = with_values(config, {"optimizer": Sgd(lr=1000.0, weight_decay=1e30)})
@@ -370,7 +378,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_and_is_named(
         list(fit(hot, splits))
 
 
-def test_an_evaluation_that_is_not_finite_ends_the_run_too(
+def test_a_non_finite_evaluation_ends_the_run_with_its_epoch(
     config: TrainConfig, splits: Splits
 ) -> None:
     state = TrainingState.initial(config, splits.info, CPU)
@@ -384,7 +392,7 @@ def test_an_evaluation_that_is_not_finite_ends_the_run_too(
     assert caught.value.epoch == 1
 
 
-def test_no_code_in_a_stored_state_is_run(config: TrainConfig, splits: Splits) -> None:
+def test_code_in_a_stored_state_is_not_executed(config: TrainConfig, splits: Splits) -> None:
     class Payload:
         def __reduce__(self) -> tuple[Any, ...]:
             return (exec, ("raise SystemExit('executed')",))
@@ -397,7 +405,9 @@ def test_no_code_in_a_stored_state_is_run(config: TrainConfig, splits: Splits) -
         state.load_bytes(pickle.dumps(Payload(), protocol=2), [])
 
 
-def test_the_global_generators_are_left_alone(config: TrainConfig, splits: Splits) -> None:
+def test_training_leaves_the_global_generator_unchanged(
+    config: TrainConfig, splits: Splits
+) -> None:
     before = torch.get_rng_state()
     list(fit(config, splits))
     assert torch.equal(torch.get_rng_state(), before)
@@ -440,7 +450,7 @@ print(hashlib.sha256(state.to_bytes()).hexdigest())
     assert run(1) == whole
 
 
-def test_a_shortage_of_memory_is_not_taken_for_a_damaged_state(
+def test_a_memory_error_while_loading_is_not_reported_as_a_damaged_state(
     config: TrainConfig, splits: Splits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = TrainingState.initial(config, splits.info, CPU)

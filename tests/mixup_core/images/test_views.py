@@ -58,7 +58,7 @@ def test_an_odd_number_of_classes_cannot_be_paired() -> None:
         pair_classes(3, 0)
 
 
-def test_a_view_partner_has_the_paired_class_and_is_uniform_over_it() -> None:
+def test_a_view_partner_is_drawn_from_the_whole_paired_class() -> None:
     labels = torch.arange(4).repeat_interleave(torch.tensor([1, 2, 3, 4])).repeat(300)
     paired = pair_classes(4, 1)
     partners = draw_view_partners(labels, paired, seed=1)
@@ -69,7 +69,7 @@ def test_a_view_partner_has_the_paired_class_and_is_uniform_over_it() -> None:
         assert len(drawn.unique()) > 0.4 * min(len(drawn), len(wanted))
 
 
-def test_a_class_without_images_is_named() -> None:
+def test_a_class_without_images_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match=r"without images: \[1\]"):
         draw_view_partners(torch.tensor([0, 2, 3]), pair_classes(4, 0), 0)
 
@@ -90,7 +90,7 @@ def test_pooling_comes_after_normalising() -> None:
     torch.testing.assert_close(pooled, avg_pool2d(plain, 4), rtol=1e-5, atol=1e-5)
 
 
-def test_a_training_image_stands_scaled_beside_its_fixed_view_partner() -> None:
+def test_a_training_image_is_scaled_and_joined_with_its_fixed_view_partner() -> None:
     views = _training(DataConfig(name="cifar10", views="concat"))
     alone = NormalisedPixels(_images(), CIFAR, 1, CPU)
     labels = _images().labels
@@ -105,7 +105,7 @@ def test_a_training_image_stands_scaled_beside_its_fixed_view_partner() -> None:
     torch.testing.assert_close(batch[:, 3:], (1 - weight) * alone[partners[index]])
 
 
-def test_two_accesses_differ_in_scale_and_keep_the_view_partner() -> None:
+def test_two_accesses_to_an_image_differ_only_in_the_scale_of_its_views() -> None:
     views = _training(DataConfig(name="cifar10", views="concat"))
     index = torch.tensor([5])
     once, again = (views.batch(index, torch.tensor([gamma])) for gamma in (0.5, 0.25))
@@ -113,12 +113,12 @@ def test_two_accesses_differ_in_scale_and_keep_the_view_partner() -> None:
     torch.testing.assert_close(once[:, 3:] / 0.5, again[:, 3:] / 0.75)
 
 
-def test_a_scale_of_zero_is_the_mean_pixel_not_black() -> None:
+def test_a_view_scale_of_zero_gives_the_mean_pixel() -> None:
     views = _training(DataConfig(name="cifar10", views="concat"))
     assert (views.batch(torch.tensor([5]), torch.tensor([0.0]))[:, :3] == 0).all()
 
 
-def test_a_held_out_image_stands_unscaled_beside_zeros() -> None:
+def test_a_held_out_image_is_unscaled_and_its_second_view_is_zero() -> None:
     images = _images()
     seen = EvaluationImages(images, CIFAR, DataConfig(name="cifar10", views="concat"), CPU)[:4]
     torch.testing.assert_close(seen[:, :3], NormalisedPixels(images, CIFAR, 1, CPU)[:4])
@@ -148,7 +148,7 @@ def _moves(*rows: tuple[int, int, int]) -> Tensor:
     return torch.tensor(rows)
 
 
-def test_a_crop_and_a_mirror_image_are_those_of_torchvision() -> None:
+def test_crops_and_flips_match_torchvision() -> None:
     images = _images(6)
     pixels = NormalisedPixels(images, CIFAR, 1, CPU)
     moves = _moves((4, 4, 0), (0, 8, 0), (8, 3, 1), (4, 4, 1))
@@ -165,7 +165,7 @@ def test_a_crop_and_a_mirror_image_are_those_of_torchvision() -> None:
     torch.testing.assert_close(seen[0], pixels[index][0])
 
 
-def test_both_views_of_an_image_move_together() -> None:
+def test_both_views_of_an_image_are_augmented_alike() -> None:
     views = _training(DataConfig(name="cifar10", views="concat", augment=CropFlip()))
     index, gamma = torch.tensor([7, 7]), torch.tensor([0.5, 0.5])
     still, moved = views.batch(index, gamma, _moves((4, 4, 0), (4, 4, 1)))
@@ -173,7 +173,7 @@ def test_both_views_of_an_image_move_together() -> None:
 
 
 @pytest.mark.parametrize("augment", [Crop(), CropFlip()], ids=str)
-def test_moves_are_uniform_counted_and_independent_of_the_law(augment: Crop) -> None:
+def test_moves_are_uniform_and_depend_on_the_epoch_but_not_on_the_law(augment: Crop) -> None:
     config = TrainConfig(
         data=DataConfig(name="cifar10", augment=augment),
         epochs=2,
@@ -198,13 +198,13 @@ def test_moves_are_uniform_counted_and_independent_of_the_law(augment: Crop) -> 
     assert Draws.for_probing(config, 0, Epoch(), images).augmentation is None
 
 
-def test_without_augmentation_nothing_is_drawn_for_it() -> None:
+def test_no_moves_are_drawn_without_augmentation() -> None:
     config = TrainConfig(data=DataConfig(name="cifar10"), epochs=1, batch_size=10)
     draws = Draws.for_training(config, 0, Epoch(), _training(config.data))
     assert draws.augmentation is None
 
 
-def test_noise_is_in_training_labels_alone_and_view_partners_stay_right() -> None:
+def test_label_noise_changes_training_labels_and_neither_view_partners_nor_test_labels() -> None:
     data = DataConfig(name="cifar10", views="concat", label_noise=0.5)
     noisy, clean = _training(data), _training(DataConfig(name="cifar10", views="concat"))
     assert 0 < int((noisy.labels != clean.labels).sum()) < 40
@@ -213,7 +213,7 @@ def test_noise_is_in_training_labels_alone_and_view_partners_stay_right() -> Non
     assert torch.equal(EvaluationImages(_images(), CIFAR, data, CPU).labels, _images().labels)
 
 
-def test_a_fraction_of_the_images_is_the_subset_of_its_size() -> None:
+def test_train_fraction_selects_the_same_subset_as_num_train() -> None:
     by_fraction = _training(DataConfig(name="cifar10", train_fraction=0.3))
     by_size = _training(DataConfig(name="cifar10", num_train=12))
     assert len(by_fraction) == 12
@@ -244,7 +244,7 @@ def test_a_class_with_too_few_images_cannot_be_balanced() -> None:
         TrainingImages(images, CIFAR, data, 0, CPU)
 
 
-def test_an_added_second_view_shares_the_channels_and_is_missing_from_held_out_images() -> None:
+def test_an_added_second_view_shares_the_channels_and_is_used_only_in_training() -> None:
     data = DataConfig(name="cifar10", views="added")
     views, alone = _training(data), NormalisedPixels(_images(), CIFAR, 1, CPU)
     partners = draw_view_partners(_images().labels, pair_classes(10, 0), 0)
@@ -257,7 +257,7 @@ def test_an_added_second_view_shares_the_channels_and_is_missing_from_held_out_i
     torch.testing.assert_close(held_out[slice(0, 3)], alone[:3])
 
 
-def test_a_random_second_view_is_one_for_each_class_and_orthogonal_to_the_others() -> None:
+def test_orthogonal_views_are_equal_within_a_class_and_orthogonal_between_classes() -> None:
     data = DataConfig(name="cifar10", views="orthogonal", label_noise=0.3)
     views = _training(data)
     batch = views.batch(torch.arange(40), torch.zeros(40))
@@ -271,6 +271,6 @@ def test_a_random_second_view_is_one_for_each_class_and_orthogonal_to_the_others
     assert (held_out[:, 3:] == 0).all()
 
 
-def test_there_are_no_more_orthogonal_views_than_pixels() -> None:
+def test_more_orthogonal_views_than_pixels_are_refused() -> None:
     with pytest.raises(ValueError, match="one pixel per class"):
         draw_class_views(5, torch.Size([1, 2, 2]), 0)

@@ -57,7 +57,7 @@ EVERY: list[Law] = [*CHOSEN, *(parsed(Law, spellings(kind)[0]) for kind in OTHER
 
 
 @pytest.mark.parametrize(("law", "expected"), CONTINUOUS, ids=[str(law) for law, _ in CONTINUOUS])
-def test_quantiles_draws_and_moments_are_those_of_scipy(law: Law, expected: Any) -> None:
+def test_quantiles_draws_and_moments_match_scipy(law: Law, expected: Any) -> None:
     np.testing.assert_allclose(law.quantiles(LEVELS), expected.ppf(LEVELS), atol=1e-7)
     drawn = law.draw((100, 100), stream(0, "mixing"))
     assert drawn.shape == (100, 100)
@@ -71,7 +71,7 @@ def test_quantiles_draws_and_moments_are_those_of_scipy(law: Law, expected: Any)
 
 @pytest.mark.parametrize(("law", "expected"), CONTINUOUS, ids=[str(law) for law, _ in CONTINUOUS])
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (0.2, 0.55), (0.5, 0.9)])
-def test_moments_within_an_interval_are_those_of_scipy(
+def test_moments_within_an_interval_match_scipy(
     law: Law, expected: Any, low: float, high: float
 ) -> None:
     mass, first = law.moments_within(low, high)
@@ -82,7 +82,7 @@ def test_moments_within_an_interval_are_those_of_scipy(
     assert first == pytest.approx(mean, abs=1e-7)
 
 
-def test_a_discrete_law_has_the_shares_of_its_values() -> None:
+def test_quantiles_draws_and_moments_of_a_discrete_law_follow_its_shares() -> None:
     law = Discrete(values=(0.0, 0.25, 1.0), shares=(0.2, 0.5, 0.3))
     expected = scipy.stats.rv_discrete(values=(range(3), law.shares))
     found = law.quantiles(LEVELS).tolist()
@@ -111,14 +111,14 @@ def test_closed_forms_agree_with_values_computed_from_quantiles(law: Law) -> Non
 
 
 @pytest.mark.parametrize("law", [law for law in EVERY if law.constant is None], ids=str)
-def test_a_law_that_defines_quantiles_alone_draws_them(law: Law) -> None:
+def test_draws_by_quantiles_match_the_draws_of_the_law(law: Law) -> None:
     ours, own = (
         draw(5000, stream(0, "mixing")) for draw in (lambda *a: Law.draw(law, *a), law.draw)
     )
     assert scipy.stats.ks_2samp(ours, own).pvalue > 1e-3
 
 
-def test_constant_laws_draw_nothing() -> None:
+def test_constant_laws_use_no_random_numbers() -> None:
     rng = stream(0, "mixing")
     before = rng.bit_generator.state["state"]["counter"].copy()
     assert (Erm().draw(3, rng) == 1).all()
@@ -130,7 +130,7 @@ def test_constant_laws_draw_nothing() -> None:
     assert (Erm().mixes, Midpoint().mixes) == (False, True)
 
 
-def test_half_of_the_nodes_of_a_symmetric_law_stand_for_all_pairs() -> None:
+def test_nodes_of_pairs_of_a_symmetric_law_are_the_upper_half_of_its_nodes() -> None:
     nodes = Beta(alpha=0.6).nodes(10)
     np.testing.assert_allclose(np.sort(1 - nodes), nodes, atol=1e-12)
     np.testing.assert_array_equal(Beta(alpha=0.6).nodes_of_pairs(10), nodes[5:])
@@ -155,7 +155,7 @@ def test_a_beta_law_needs_a_positive_finite_alpha(alpha: float) -> None:
         Beta(alpha=alpha)
 
 
-def test_below_the_least_alpha_no_weight_in_float32_lies_between_0_and_1() -> None:
+def test_almost_all_float32_weights_at_the_minimum_alpha_are_0_or_1() -> None:
     """At the limit, fewer than 7 of 100,000 weights lie between 0 and 1."""
     last_below_1, least = 1 - 2**-25, 2**-150  # float32 rounds what is beyond to 1 and to 0
     for share in (1.0, 0.01):
@@ -167,7 +167,7 @@ def test_below_the_least_alpha_no_weight_in_float32_lies_between_0_and_1() -> No
     assert abs(drawn.mean() - 0.5) < 0.005
 
 
-def test_alpha_zero_names_the_laws_it_could_mean() -> None:
+def test_alpha_0_is_refused_with_the_laws_to_use_instead() -> None:
     with pytest.raises(RuleError, match="for lam = 1/2 write midpoint"):
         Beta(alpha=0.0)
 
@@ -195,7 +195,7 @@ def test_alpha_zero_names_the_laws_it_could_mean() -> None:
         (lambda: Truncated(alpha=1e4, low=0.9), "P(low <= lam <= high) >= 1e-6"),
     ],
 )
-def test_a_law_that_is_no_distribution_is_refused(make: Any, rule: str) -> None:
+def test_a_law_that_is_not_a_distribution_is_refused(make: Any, rule: str) -> None:
     with pytest.raises(RuleError) as caught:
         make()
     assert caught.value.rule == rule
@@ -212,7 +212,7 @@ def test_a_law_that_is_no_distribution_is_refused(make: Any, rule: str) -> None:
         ({"truncated": {"alpha": 1.0, "low": 0.5, "high": 1.0}}, Truncated(alpha=1.0, low=0.5)),
     ],
 )
-def test_a_law_is_spelled_and_parsed_alike(spelling: object, law: Law) -> None:
+def test_laws_round_trip_through_their_spelling(spelling: object, law: Law) -> None:
     assert parsed(Law, spelling) == law
     assert spelled(law) == spelling
 
@@ -224,7 +224,9 @@ def test_a_law_is_spelled_and_parsed_alike(spelling: object, law: Law) -> None:
         ({"discrete": {"values": (0.5, 1.0), "shares": (0.7, 0.3)}}, DISCRETE),
     ],
 )
-def test_a_law_with_a_short_form_keeps_its_tag_in_keys(spelling: object, law: Law) -> None:
+def test_the_brief_spelling_of_a_law_with_a_short_form_keeps_its_tag(
+    spelling: object, law: Law
+) -> None:
     assert parsed(Law, spelling) == law
     assert spelled(law, brief=True) == spelling
 
@@ -249,7 +251,7 @@ def test_a_wrong_short_form_is_refused(spelling: object, message: str) -> None:
         parsed(Law, spelling)
 
 
-def test_a_short_form_below_the_tag_of_its_law_is_read_alike() -> None:
+def test_a_short_form_under_its_tag_parses_to_the_same_law() -> None:
     assert parsed(Law, {"discrete": {0.5: 0.7, 1.0: 0.3}}) == DISCRETE
     assert parsed(Law, {"discrete": {"values": [0.5, 1], "shares": [0.7, 0.3]}}) == DISCRETE
 
@@ -261,12 +263,12 @@ def test_the_order_of_a_discrete_law_in_a_file_does_not_matter() -> None:
 @pytest.mark.parametrize(
     "spelling", ["mixup", 0, None, {"beta": "1"}, {"beta": True}, {"a": 1}, {}]
 )
-def test_other_spellings_of_a_law_are_refused(spelling: object) -> None:
+def test_invalid_spellings_of_a_law_are_refused(spelling: object) -> None:
     with pytest.raises(SpellingError, match=r"expected (erm, midpoint, |a number|one of)"):
         parsed(Law, spelling)
 
 
-def test_the_plain_methods_are_known_by_their_laws() -> None:
+def test_only_erm_midpoint_and_uniform_laws_have_a_method_name() -> None:
     assert [law.method for law in (Erm(), Midpoint(), Beta(alpha=1.0))] == [
         "erm",
         "midpoint",

@@ -61,9 +61,7 @@ def test_a_phase_ends_before_its_until_and_the_next_begins_there() -> None:
         ([{"law": "erm", "until": 3}], "the last phase must not have the field", "phases.0.until"),
     ],
 )  # fmt: skip
-def test_phases_leave_no_epoch_without_a_law_or_with_two(
-    phases: list[Any], rule: str, field: str
-) -> None:
+def test_phases_with_gaps_or_overlaps_are_refused(phases: list[Any], rule: str, field: str) -> None:
     with pytest.raises(RuleError, match=rule) as caught:
         with_values(BASE, {"mix.schedule": {"phases": phases}})
     assert caught.value.fields == (f"mix.schedule.{field}",)
@@ -81,7 +79,7 @@ def test_a_phase_that_no_epoch_reaches_is_refused() -> None:
     assert caught.value.fields == ("mix.schedule.phases", "epochs")
 
 
-def test_the_ends_of_every_range_belong_to_it() -> None:
+def test_the_limits_of_schedule_fields_are_accepted() -> None:
     first = Phases(phases=(Phase(law=Midpoint(), until=1), Erm()))
     assert [first.law_at(epoch, 2) for epoch in range(2)] == [Midpoint(), Erm()]
     assert (first.last_change, Phases(phases=(Erm(),)).last_change) == (1, 0)
@@ -94,7 +92,7 @@ def test_the_ends_of_every_range_belong_to_it() -> None:
     assert (Easy().base, Easy().low, Easy().high) == (10.0, -1.0, 1.0)
 
 
-def test_power_ramps_are_the_formulas_of_the_scheduler() -> None:
+def test_power_ramps_match_their_formulas() -> None:
     """With u = t / T, the slides give 10^(1 - 2u), 10^(2u - 1) and 10^(1 - 4|u - 1/2|)."""
     epochs = 40
     for schedule, exponent in (
@@ -106,7 +104,7 @@ def test_power_ramps_are_the_formulas_of_the_scheduler() -> None:
         assert _alphas(schedule, epochs) == pytest.approx(expected, rel=1e-11)
 
 
-def test_ramps_begin_turn_and_end_where_they_should() -> None:
+def test_ramps_have_the_expected_alpha_at_each_epoch() -> None:
     assert _alphas(Easy(), 4) == pytest.approx([10, 10**0.5, 1, 10**-0.5])
     assert _alphas(Hard(), 4) == pytest.approx([0.1, 10**-0.5, 1, 10**0.5])
     assert _alphas(EasyHardEasy(), 4) == pytest.approx([0.1, 1, 10, 1])
@@ -130,7 +128,7 @@ def test_ramps_begin_turn_and_end_where_they_should() -> None:
     end=st.floats(1e-3, 1e3),
     base=st.floats(1.01, 100),
 )
-def test_ramps_stay_in_their_range_and_move_one_way(
+def test_ramps_are_monotonic_and_stay_within_their_range(
     epochs: int, start: float, end: float, base: float
 ) -> None:
     for rising in (LinearRamp(start=start, end=end), CosineRamp(start=start, end=end)):
@@ -175,21 +173,21 @@ def test_a_ramp_out_of_range_is_refused(schedule: Any, rule: str) -> None:
     ("fraction", "epochs", "epoch"),
     [(0.0, 9, 0), (1.0, 9, 9), (2 / 3, 600, 400), (0.6666667, 600, 400), (0.5, 5, 3), (0.3, 1, 0)],
 )
-def test_a_fraction_of_the_epochs_is_the_nearest_whole_number(
+def test_epoch_after_rounds_a_fraction_to_the_nearest_epoch(
     fraction: float, epochs: int, epoch: int
 ) -> None:
     assert epoch_after(fraction, epochs) == epoch
 
 
 @pytest.mark.parametrize("switch_epoch", range(13))
-def test_a_switch_happens_at_its_epoch_whatever_came_before(switch_epoch: int) -> None:
+def test_a_switch_takes_effect_at_its_epoch_under_any_schedule(switch_epoch: int) -> None:
     for before in ({"mix.law": "midpoint"}, {"mix.schedule": "easy"}):
         laws = _laws({**before, "mix.switch_epoch": switch_epoch})
         assert laws[:switch_epoch] == _laws(before)[:switch_epoch]
         assert laws[switch_epoch:] == [Erm()] * (12 - switch_epoch)
 
 
-def test_a_switch_by_fraction_is_the_switch_at_its_epoch() -> None:
+def test_a_switch_by_fraction_equals_a_switch_by_epoch() -> None:
     by_epoch = {"mix.law": "midpoint", "mix.switch_epoch": 9, "mix.law_after": {"beta": 2.0}}
     by_fraction = {"mix.law": "midpoint", "mix.switch_fraction": 0.75, "mix.law_after": "beta",
                    "mix.law_after.alpha": 2.0}  # fmt: skip
@@ -208,14 +206,16 @@ def test_a_switch_by_fraction_is_the_switch_at_its_epoch() -> None:
          ("mix.schedule", "mix.law")),
     ],
 )  # fmt: skip
-def test_a_law_is_said_once(values: dict[str, Any], rule: str, fields: tuple[str, ...]) -> None:
+def test_contradictory_switch_and_law_settings_are_refused(
+    values: dict[str, Any], rule: str, fields: tuple[str, ...]
+) -> None:
     with pytest.raises(RuleError, match=rule) as caught:
         with_values(BASE, values)
     assert caught.value.fields == fields
 
 
 @pytest.mark.parametrize("law", ["erm", "midpoint", {"beta": 0.5}])
-def test_one_phase_has_the_stages_of_the_constant_law(law: Any) -> None:
+def test_a_schedule_of_one_phase_has_the_stage_keys_of_the_constant_law(law: Any) -> None:
     constant = with_values(BASE, {"mix.law": law})
     phased = with_values(BASE, {"mix.schedule": {"phases": [law]}})
     assert stage_keys(phased) == stage_keys(constant)

@@ -4,7 +4,7 @@ import torch
 from mixup_core.mixing.boxes import boxes, draw_centres, outside, sides
 
 
-def test_sides_are_rounded_down() -> None:
+def test_box_sides_are_rounded_down() -> None:
     assert sides(np.array([0.0, 0.5, 0.99, 1.0]), (10, 7)).tolist() == [
         [0, 0],
         [5, 3],
@@ -19,13 +19,13 @@ def test_boxes_are_clipped_at_the_borders() -> None:
     assert boxes(centres, lengths, (10, 7)).tolist() == [[0, 2, 0, 2], [2, 6, 4, 6], [7, 10, 4, 7]]
 
 
-def test_centres_cover_every_pixel_equally() -> None:
+def test_box_centres_are_uniform_over_the_pixels() -> None:
     centres = draw_centres(30_000, (3, 5), np.random.default_rng(0))
     counts = np.bincount(centres[:, 0] * 5 + centres[:, 1], minlength=15)
     assert abs(counts - 2000).max() < 4 * 2000**0.5
 
 
-def test_outside_is_zero_in_the_box_alone() -> None:
+def test_the_outside_mask_is_zero_only_inside_the_box() -> None:
     mask = outside(torch.tensor([[1, 3, 0, 2], [0, 0, 0, 0]]), torch.zeros(2, 1, 4, 3))
     expected = torch.ones(2, 4, 3)
     expected[0, 1:3, 0:2] = 0

@@ -6,7 +6,7 @@ from torchvision.transforms import v2
 from mixup_core.mixing.cutmix import CutMix
 
 
-def test_a_box_replaces_pixels_and_the_label_keeps_the_share_that_stays() -> None:
+def test_cutmix_replaces_a_box_and_weights_the_label_by_the_remaining_area() -> None:
     own, beside = torch.zeros(1, 1, 4, 5), torch.ones(1, 1, 4, 5)
     images, weight = CutMix().mix(own, beside, torch.ones(1), torch.tensor([[1, 3, 2, 5]]))
     expected = torch.zeros(4, 5)
@@ -16,7 +16,7 @@ def test_a_box_replaces_pixels_and_the_label_keeps_the_share_that_stays() -> Non
 
 
 @pytest.mark.parametrize("lam", [0.0, 0.19, 0.51, 1.0])
-def test_boxes_have_the_area_that_lam_leaves_before_they_are_clipped(lam: float) -> None:
+def test_box_sides_before_clipping_follow_from_lam(lam: float) -> None:
     drawn = CutMix().draw(np.full(500, lam), (32, 32), np.random.default_rng(0))
     lengths = drawn[:, 1::2] - drawn[:, ::2]
     assert lengths.max(initial=0) == 2 * (int(32 * (1 - lam) ** 0.5) // 2)

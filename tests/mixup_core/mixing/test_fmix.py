@@ -14,14 +14,14 @@ def test_a_mask_keeps_the_share_lam_rounded_up_or_down() -> None:
     assert 60 < (third == 24).sum() < 140
 
 
-def test_the_highest_part_of_the_surface_is_kept() -> None:
+def test_highest_keeps_the_largest_values_of_a_surface() -> None:
     surface = np.array([[[3.0, 1.0], [4.0, 2.0]]])
     assert highest(surface, np.array([2])).tolist() == [[[True, False], [True, False]]]
     assert not highest(surface, np.array([0])).any()
     assert highest(surface, np.array([4])).all()
 
 
-def test_surfaces_are_noise_divided_by_a_power_of_the_frequency() -> None:
+def test_low_frequency_surfaces_are_noise_with_a_damped_spectrum() -> None:
     noise = np.random.default_rng(0).standard_normal((2, 12, 9))
     rows, columns = np.fft.fftfreq(12)[:, None], np.fft.fftfreq(9)
     frequency = np.maximum(np.sqrt(rows**2 + columns**2), 1 / 12)
@@ -31,13 +31,13 @@ def test_surfaces_are_noise_divided_by_a_power_of_the_frequency() -> None:
     np.testing.assert_allclose(low_frequency(noise, 0.0), noise, atol=1e-12)
 
 
-def test_masks_are_as_rough_along_rows_as_along_columns() -> None:
+def test_masks_vary_equally_along_rows_and_columns() -> None:
     masks = FMix().draw(np.full(2000, 0.5), (16, 16), np.random.default_rng(0))
     along_rows, along_columns = (np.diff(masks, axis=axis).mean() for axis in (1, 2))
     assert abs(along_rows / along_columns - 1) < 0.05
 
 
-def test_pixels_are_taken_where_the_mask_says_and_the_label_weight_is_lam() -> None:
+def test_fmix_takes_pixels_by_the_mask_and_weights_the_label_by_lam() -> None:
     own, beside = torch.zeros(2, 1, 2, 2), torch.ones(2, 1, 2, 2)
     mask = torch.tensor([[[True, False], [False, True]]])
     images, weight = FMix().mix(own, beside, torch.tensor([0.3, 0.3]), mask)

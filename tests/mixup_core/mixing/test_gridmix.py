@@ -6,7 +6,7 @@ from mixup_core.mixing.gridmix import GridMix
 
 
 @pytest.mark.parametrize(("cells", "size"), [(2, (4, 6)), (4, (28, 28)), (3, (7, 8)), (5, (3, 3))])
-def test_each_cell_is_of_one_image(cells: int, size: tuple[int, int]) -> None:
+def test_each_grid_cell_shows_pixels_of_one_image(cells: int, size: tuple[int, int]) -> None:
     own, beside = torch.zeros(1, 1, *size), torch.ones(1, 1, *size)
     kept = torch.from_numpy(np.random.default_rng(0).random((1, cells, cells)) < 0.5)
     images, weight = GridMix(cells=cells).mix(own, beside, torch.ones(1), kept)

@@ -20,7 +20,7 @@ def test_beta_weights_have_the_moments_and_the_distribution_of_their_law(alpha: 
     )
 
 
-def test_erm_and_midpoint_draw_nothing() -> None:
+def test_erm_and_midpoint_use_no_random_numbers() -> None:
     rng = _rng()
     assert draw_lambdas(Erm(), 3, rng).tolist() == [1, 1, 1]
     assert draw_lambdas(Midpoint(), 3, rng).tolist() == [0.5, 0.5, 0.5]
@@ -28,7 +28,7 @@ def test_erm_and_midpoint_draw_nothing() -> None:
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 1e4])
-def test_extreme_laws_stay_inside_the_unit_interval(alpha: float) -> None:
+def test_weights_of_extreme_laws_stay_in_the_unit_interval(alpha: float) -> None:
     lam = draw_lambdas(Beta(alpha=alpha), 1000, _rng())
     assert lam.isfinite().all()
     assert (lam >= 0).all()

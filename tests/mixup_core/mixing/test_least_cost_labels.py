@@ -20,7 +20,9 @@ def _cost(labels: NDArray[np.int64], costs: Grid, below: Grid, beside: Grid) -> 
 
 @pytest.mark.parametrize("labels", [2, 3, 4])
 @pytest.mark.parametrize("shape", [(1, 1), (1, 4), (2, 2), (2, 3)])
-def test_no_other_labelling_costs_less(labels: int, shape: tuple[int, int]) -> None:
+def test_the_labelling_has_the_least_cost_of_all_labellings(
+    labels: int, shape: tuple[int, int]
+) -> None:
     rng = np.random.default_rng(labels)
     rows, columns = shape
     for _ in range(6):
@@ -35,7 +37,7 @@ def test_no_other_labelling_costs_less(labels: int, shape: tuple[int, int]) -> N
         assert _cost(found, costs, below, beside) == pytest.approx(least, abs=1e-4)
 
 
-def test_among_equally_good_labellings_the_lowest_is_found() -> None:
+def test_equal_costs_give_the_lowest_labels() -> None:
     shape = 3, 3
     found = least_cost_labels(np.zeros((*shape, 3)), np.ones((2, 3)), np.ones((3, 2)))
     assert found.tolist() == np.zeros(shape).tolist()

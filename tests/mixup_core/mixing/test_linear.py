@@ -21,7 +21,7 @@ def test_mixing_and_its_loss_agree_with_torchvision_mixup() -> None:
     torch.testing.assert_close(loss, cross_entropy(logits, targets))
 
 
-def test_one_weight_each_mixes_like_one_weight_per_image() -> None:
+def test_mixed_images_and_loss_with_one_weight_per_image_match_the_formula() -> None:
     rng = torch.Generator().manual_seed(0)
     images, partners = torch.rand(2, 4, 2, 3, 3, generator=rng)
     logits = torch.randn(4, 3, generator=rng)

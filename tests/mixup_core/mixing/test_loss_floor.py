@@ -15,7 +15,7 @@ def _rng(seed: int = 0) -> np.random.Generator:
 
 
 @pytest.mark.parametrize("alpha", [0.2, 1.0, 8.0])
-def test_label_entropy_is_the_integral_it_stands_for(alpha: float) -> None:
+def test_label_entropy_matches_numerical_integration(alpha: float) -> None:
     def weighted(lam: float) -> float:
         entropy = -lam * math.log(lam) - (1 - lam) * math.log(1 - lam)
         return entropy * float(stats.beta(alpha, alpha).pdf(lam))
@@ -39,7 +39,9 @@ def test_label_entropy_is_the_integral_it_stands_for(alpha: float) -> None:
         (Midpoint(), 0.9 * math.log(2)),
     ],
 )
-def test_the_floor_of_ten_balanced_classes_is_the_published_one(law: Law, floor: float) -> None:
+def test_the_floor_of_ten_balanced_classes_matches_the_published_values(
+    law: Law, floor: float
+) -> None:
     labels = torch.arange(10).repeat(7)
     assert loss_floor(law, labels, "dataset", 5) == pytest.approx(floor, abs=1e-5)
 
@@ -62,7 +64,7 @@ def test_the_floor_counts_pairs_of_different_classes() -> None:
     assert loss_floor(Midpoint(), labels, "permutation", 3) == pytest.approx(expected, rel=0.03)
 
 
-def test_one_image_of_every_batch_meets_itself_the_short_last_one_included() -> None:
+def test_the_permutation_floor_counts_one_self_pair_per_batch() -> None:
     labels = torch.tensor([0, 1, 2, 3, 4])  # who meets another meets another class
     for batch_size, batches in ((2, 3), (4, 2), (5, 1), (9, 1)):
         floor = loss_floor(Midpoint(), labels, "permutation", batch_size)

@@ -6,7 +6,7 @@ from mixup_core.mixing.manifold import Manifold
 from mixup_core.rules import RuleError
 
 
-def test_layers_are_drawn_uniformly_among_those_given() -> None:
+def test_layers_are_drawn_uniformly() -> None:
     drawn = Manifold(layers=(0, 2, 3)).draw(np.ones(3000), (8, 8), np.random.default_rng(0))
     values, counts = np.unique(drawn, return_counts=True)
     assert values.tolist() == [0, 2, 3]
@@ -19,6 +19,6 @@ def test_a_batch_uses_the_first_of_its_layers() -> None:
 
 
 @pytest.mark.parametrize("layers", [(), (0, 0), (4,), (-1,)])
-def test_layers_that_are_none_repeated_or_beyond_are_refused(layers: tuple[int, ...]) -> None:
+def test_empty_repeated_or_out_of_range_layers_are_refused(layers: tuple[int, ...]) -> None:
     with pytest.raises(RuleError, match="layers"):
         Manifold(layers=layers)

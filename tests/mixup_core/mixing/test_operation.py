@@ -24,7 +24,7 @@ def _drawn(operation: Operation, lam: Tensor, seed: int = 0) -> Tensor:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_label_weights_are_in_the_unit_interval_and_the_inputs_stay(name: str) -> None:
+def test_label_weights_lie_in_the_unit_interval_and_inputs_are_not_changed(name: str) -> None:
     operation = parsed(Operation, name)
     own, beside = _images()
     copies = own.clone(), beside.clone()
@@ -41,7 +41,7 @@ def test_label_weights_are_in_the_unit_interval_and_the_inputs_stay(name: str) -
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_one_row_for_a_batch_is_the_same_row_for_each_image(name: str) -> None:
+def test_one_drawn_row_per_batch_equals_the_same_row_for_each_image(name: str) -> None:
     operation = parsed(Operation, name)
     own, beside = _images()
     one = _drawn(operation, torch.tensor([0.3]))
@@ -53,7 +53,7 @@ def test_one_row_for_a_batch_is_the_same_row_for_each_image(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_draws_are_named_by_their_generator_and_read_nothing_else(name: str) -> None:
+def test_draws_of_an_operation_depend_only_on_their_generator(name: str) -> None:
     operation = parsed(Operation, name)
     lam = torch.linspace(0, 1, 40)
     before = torch.get_rng_state()
@@ -78,7 +78,7 @@ def test_an_image_mixed_with_itself_keeps_its_pixels_unless_it_is_resized(name: 
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_the_mean_label_weight_follows_lam(name: str) -> None:
+def test_the_mean_label_weight_increases_with_lam(name: str) -> None:
     """On average, a larger weight of an image never gives its label a smaller weight."""
     operation = parsed(Operation, name)
     own, beside = _images(200)
@@ -91,7 +91,7 @@ def test_the_mean_label_weight_follows_lam(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_only_operations_that_mix_inside_the_network_name_a_layer(name: str) -> None:
+def test_only_manifold_mixing_names_a_hidden_layer(name: str) -> None:
     operation = parsed(Operation, name)
     drawn = _drawn(operation, torch.full((50,), 0.5))
     layers = {operation.layer(drawn[i : i + 1]) for i in range(50)}

@@ -52,7 +52,7 @@ def test_similar_partners_follow_the_kernel() -> None:
         torch.testing.assert_close(met, chances[image], atol=0.015, rtol=0)
 
 
-def test_similar_partners_stay_in_their_batch_and_one_alone_meets_itself() -> None:
+def test_similar_partners_stay_in_their_batch_and_a_single_image_is_its_own_partner() -> None:
     order = torch.randperm(9, generator=torch.Generator().manual_seed(0))
     images = torch.rand(9, 2, 3, generator=torch.Generator().manual_seed(1))
     partners = Similar().draw(_order(order, [4, 4, 1], lambda index: images[index]), _rng())
@@ -64,7 +64,7 @@ def test_similar_partners_stay_in_their_batch_and_one_alone_meets_itself() -> No
     assert len(Similar().draw(_order(order, [9], lambda index: same[index]), _rng()).unique()) > 1
 
 
-def test_a_wide_kernel_makes_all_others_equally_likely() -> None:
+def test_a_wide_kernel_makes_all_other_images_equally_likely_partners() -> None:
     points = torch.tensor([[0.0], [1.0], [9.0]])
     order = torch.arange(3).repeat(6000)
     partners = Similar(bandwidth=1e3).draw(

@@ -59,7 +59,7 @@ def _energy(
 
 
 @pytest.mark.parametrize("smoothness", [0.0, 5.0])
-def test_no_other_mask_of_two_values_costs_less(smoothness: float) -> None:
+def test_the_mask_has_the_least_cost_of_all_masks_of_two_values(smoothness: float) -> None:
     operation = PuzzleMix(
         levels=2, neighbourhood=1, moves=False, mask_smoothness=smoothness, pixel_smoothness=0.8
     )
@@ -83,7 +83,7 @@ def test_no_other_mask_of_two_values_costs_less(smoothness: float) -> None:
             assert float(weight[image]) == pytest.approx(sum(best) / 4)
 
 
-def test_blocks_that_the_loss_depends_on_move_to_where_they_are_shown() -> None:
+def test_salient_blocks_move_to_visible_places_when_transport_is_cheap() -> None:
     own, beside = torch.zeros(1, 1, 8, 8), torch.ones(1, 1, 8, 8)
     own[:, :, 4:, 4:] = 7
     saliency = torch.zeros(2, 1, 8, 8)
@@ -100,7 +100,7 @@ def test_blocks_that_the_loss_depends_on_move_to_where_they_are_shown() -> None:
     assert (moving == 7).sum() == 16
 
 
-def test_a_mean_mask_is_the_weight_and_images_without_saliency_are_shared_out() -> None:
+def test_mixing_images_without_saliency_is_finite_and_weight_1_keeps_the_image() -> None:
     own, beside, saliency = _images(count=2)
     drawn = torch.tensor([[4], [2]])
     mixed, weight = PuzzleMix().mix_salient(
@@ -111,7 +111,7 @@ def test_a_mean_mask_is_the_weight_and_images_without_saliency_are_shared_out() 
     assert torch.equal(mixed[1], own[1])
 
 
-def test_grids_that_divide_the_sides_are_drawn_alike() -> None:
+def test_grid_sizes_that_divide_the_image_sides_are_drawn_uniformly() -> None:
     operation = PuzzleMix()
     drawn = operation.draw(np.full(4000, 0.5), (28, 28), stream(0, "mixing operation", 0))
     values, counts = np.unique(drawn, return_counts=True)

@@ -37,12 +37,12 @@ def test_the_saliency_equals_its_definition_pixel_by_pixel() -> None:
         np.testing.assert_allclose(saliency, _slowly(image), atol=1e-12)
 
 
-def test_units_of_the_pixels_do_not_matter() -> None:
+def test_saliency_does_not_depend_on_the_scale_and_offset_of_pixels() -> None:
     images = torch.rand(2, 1, 9, 9, generator=torch.Generator().manual_seed(0)).double()
     torch.testing.assert_close(fine_grained(images), fine_grained(3 * images - 1))
 
 
-def test_a_spot_stands_out_of_an_even_image_which_alone_has_no_saliency() -> None:
+def test_saliency_is_1_at_a_single_spot_and_0_in_a_uniform_image() -> None:
     image = torch.zeros(2, 1, 20, 20)
     image[0, 0, 4, 13] = 1
     saliency = fine_grained(image)

@@ -6,7 +6,7 @@ from mixup_core.mixing.saliency import fine_grained
 from mixup_core.mixing.saliencymix import SaliencyMix
 
 
-def test_the_box_lies_around_the_partners_most_salient_pixel() -> None:
+def test_the_box_is_centred_on_the_most_salient_pixel_of_the_partner() -> None:
     beside = torch.rand(8, 1, 20, 18, generator=torch.Generator().manual_seed(0)) + 1
     images, weight = SaliencyMix().mix(
         torch.zeros_like(beside), beside, torch.ones(8), torch.tensor([[6, 4]])

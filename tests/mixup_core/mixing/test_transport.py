@@ -8,7 +8,7 @@ import pytest
 from mixup_core.mixing.transport import least_cost_transport
 
 
-def test_no_other_permutation_costs_less() -> None:
+def test_the_transport_has_the_least_cost_of_all_permutations() -> None:
     rng = np.random.default_rng(0)
     place = [(at // 3, at % 3) for at in range(6)]
     for cost in (0.0, 0.1, 0.8) * 4:

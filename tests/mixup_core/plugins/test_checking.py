@@ -147,7 +147,7 @@ def _broken(file: object) -> dict[str, str]:
     return {found.contract: found.broken for found in check_plugin(use(str(file))) if found.broken}
 
 
-def test_a_plugin_that_keeps_the_contracts_passes(plugin: Write) -> None:
+def test_a_plugin_that_meets_all_contracts_passes(plugin: Write) -> None:
     half = HALF.format(images="(own + beside) / 2", weight="0.5")
     late = LATE.format(late="self")
     file = plugin(TINY, MARGIN, DOTS, half, late, TRIANGULAR, HALVING, GUIDED.format(noise=""))
@@ -259,7 +259,9 @@ def test_a_plugin_that_keeps_the_contracts_passes(plugin: Write) -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_broken_contract_is_named(plugin: Write, code: str, contract: str, message: str) -> None:
+def test_a_broken_contract_is_reported(
+    plugin: Write, code: str, contract: str, message: str
+) -> None:
     found = _broken(plugin(code))
     assert any(message in broken for name, broken in found.items() if contract in name), found
 
@@ -304,11 +306,13 @@ class Half(Operation):
         ("tuple[tuple[int, ...], ...] = ()", "1 / (1 + len(self.f))"),
     ],
 )
-def test_fields_of_every_kind_keep_the_contracts(plugin: Write, field: str, weight: str) -> None:
+def test_plugins_with_fields_of_every_kind_meet_the_contracts(
+    plugin: Write, field: str, weight: str
+) -> None:
     assert not _broken(plugin(INNER.format(field=field, weight=weight)))
 
 
-def test_a_probe_of_the_evaluation_passes_and_must_work_without_test_images(plugin: Write) -> None:
+def test_an_evaluation_probe_passes_only_when_it_works_without_test_images(plugin: Write) -> None:
     assert not _broken(plugin(OF_EVALUATION))
     unchecked = OF_EVALUATION.replace('if "test" not in logits', "if False")
     broken = _broken(plugin(unchecked))
@@ -316,7 +320,7 @@ def test_a_probe_of_the_evaluation_passes_and_must_work_without_test_images(plug
     assert "KeyError: 'test'" in broken["it trains without test images"]
 
 
-def test_a_probe_that_does_not_say_that_it_is_of_the_evaluation_is_found(plugin: Write) -> None:
+def test_an_evaluation_probe_without_is_of_evaluation_is_reported(plugin: Write) -> None:
     silent = OF_EVALUATION.replace("    is_of_evaluation = True\n", "")
     assert silent != OF_EVALUATION
     (broken,) = _broken(plugin(silent)).values()
@@ -362,9 +366,7 @@ def test_a_probe_that_does_not_say_that_it_is_of_the_evaluation_is_found(plugin:
         ),
     ],
 )  # fmt: skip
-def test_a_fault_of_a_probe_is_found(
-    plugin: Write, fault: str, contract: str, message: str
-) -> None:
+def test_a_faulty_probe_is_reported(plugin: Write, fault: str, contract: str, message: str) -> None:
     broken = _broken(plugin(FAULTY.replace("FAULT", fault)))
     assert any(message in text for name, text in broken.items() if contract in name), broken
 
@@ -375,12 +377,12 @@ def test_a_probe_may_exceed_its_bounds_by_rounding_and_return_numbers_of_numpy(
     assert not _broken(plugin(FAULTY.replace("FAULT", "value = np.float32(1) + np.spacing(1.0)")))
 
 
-def test_a_plugin_that_fails_is_named_once(plugin: Write) -> None:
+def test_a_failing_plugin_is_reported_once(plugin: Write) -> None:
     assert len(_broken(plugin(DRAWING.format(draw="1 / 0")))) == 1
     assert len(_broken(plugin(DRAWING.format(draw="random.random()")))) == 1
 
 
-def test_a_probe_that_changes_weights_by_test_images_is_found(plugin: Write) -> None:
+def test_a_probe_that_uses_test_images_to_change_weights_is_reported(plugin: Write) -> None:
     peek = PEEKING.replace('held_out["test"]', 'held_out.get("test", torch.zeros(9))')
     broken = _broken(plugin(peek))["no test image is seen in training"]
     assert broken == "other test images give other weights: training must not use test images"

@@ -44,7 +44,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
             del sys.modules[module]
 
 
-def test_a_package_is_imported_when_a_study_names_its_entry(install: Install) -> None:
+def test_a_package_is_imported_only_when_a_study_names_its_entry(install: Install) -> None:
     install("extra", HEAD + TINY + MARGIN, model="tiny=Tiny", probe="margin=Margin")
     load_installed(["resnet18", "erm"])
     assert "extra.code" not in sys.modules
@@ -56,7 +56,7 @@ def test_a_package_is_imported_when_a_study_names_its_entry(install: Install) ->
     load_installed(["tiny"])
 
 
-def test_a_broken_package_breaks_only_what_names_it(install: Install) -> None:
+def test_a_broken_package_fails_only_when_its_entry_is_named(install: Install) -> None:
     install("broken", "1 / 0", model="tiny=Tiny")
     load_installed(["mlp"])
     message = (
@@ -66,13 +66,13 @@ def test_a_broken_package_breaks_only_what_names_it(install: Install) -> None:
         load_installed(["tiny"])
 
 
-def test_a_name_of_ours_is_never_taken_from_a_package(install: Install) -> None:
+def test_a_package_cannot_replace_a_bundled_model(install: Install) -> None:
     install("shadow", "1 / 0", model="mlp=Mlp")
     load_installed(["mlp"])
     assert Model.catalogue["mlp"] is Mlp
 
 
-def test_a_plugin_file_wins_over_a_package(install: Install, plugin: Write) -> None:
+def test_a_plugin_file_takes_precedence_over_a_package(install: Install, plugin: Write) -> None:
     install("extra", "1 / 0", model="tiny=Tiny")
     use(plugin(TINY))
     load_installed(["tiny"])
@@ -98,7 +98,7 @@ def test_two_packages_with_one_name_are_refused(install: Install) -> None:
         ),
     ],
 )
-def test_an_entry_that_is_not_there_or_none_of_ours_is_refused(
+def test_a_missing_entry_or_an_entry_of_a_wrong_class_is_refused(
     install: Install, code: str, message: str
 ) -> None:
     install("extra", code, model="tiny=Tiny")
@@ -106,7 +106,7 @@ def test_an_entry_that_is_not_there_or_none_of_ours_is_refused(
         load_installed(["tiny"])
 
 
-def test_a_node_with_another_version_of_a_package_says_so(install: Install) -> None:
+def test_a_package_that_differs_on_another_node_is_refused(install: Install) -> None:
     file = install("extra", HEAD + TINY, model="tiny=Tiny")
     load_installed(["tiny"])
     source = loading._loaded.pop("extra").source

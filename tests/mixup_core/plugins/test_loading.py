@@ -85,7 +85,7 @@ def _config(**values: Any) -> TrainConfig:
     return built(TrainConfig, {"data.name": "digits", "epochs": 2, "batch_size": 50} | values)
 
 
-def test_a_plugin_adds_what_it_defines(plugin: Write) -> None:
+def test_a_plugin_adds_its_models_probes_and_datasets(plugin: Write) -> None:
     before = list(METRICS)
     found = use(plugin(TINY, MARGIN, DOTS))
     assert found.names == ("model tiny", "probe margin", "dataset dots")
@@ -99,7 +99,9 @@ def test_a_plugin_adds_what_it_defines(plugin: Write) -> None:
     assert first.metrics["test/error"] <= 1
 
 
-def test_the_digest_of_a_plugin_enters_the_keys_of_what_uses_it_alone(plugin: Write) -> None:
+def test_the_digest_of_a_plugin_changes_only_keys_of_configurations_that_use_it(
+    plugin: Write,
+) -> None:
     use(plugin(TINY, MARGIN, DOTS))
     own = [{"model.name": "tiny"}, {"probes": ("margin",)}, {"data.name": "dots"}]
     plain = run_key(_config())
@@ -110,7 +112,7 @@ def test_the_digest_of_a_plugin_enters_the_keys_of_what_uses_it_alone(plugin: Wr
     assert run_key(_config()) == plain
 
 
-def test_an_objective_of_a_plugin_enters_only_the_stages_in_which_it_is_in_force(
+def test_a_plugin_objective_changes_only_the_stage_keys_of_its_own_epochs(
     plugin: Write,
 ) -> None:
     use(plugin(LATE))
@@ -121,7 +123,7 @@ def test_an_objective_of_a_plugin_enters_only_the_stages_in_which_it_is_in_force
     assert len({before[1], after[1], plain[1]}) == 3
 
 
-def test_a_tree_knows_the_plugins_that_it_needs(plugin: Write) -> None:
+def test_origins_in_returns_the_plugins_that_a_configuration_uses(plugin: Write) -> None:
     use(plugin(TINY, MARGIN, DOTS))
     config = _config(**{"model.name": "tiny", "probes": ("margin",), "data.name": "dots"})
     (origin,) = origins_in(config)
@@ -129,7 +131,7 @@ def test_a_tree_knows_the_plugins_that_it_needs(plugin: Write) -> None:
     assert origins_in(with_values(_config(), {"seed": 3})) == ()
 
 
-def test_an_edit_takes_the_place_of_what_was_there(plugin: Write) -> None:
+def test_loading_an_edited_plugin_replaces_its_earlier_entries(plugin: Write) -> None:
     use(plugin(TINY, MARGIN))
     old = Model.catalogue["tiny"]
     with pytest.raises(PluginError, match="fails"):
@@ -233,7 +235,7 @@ def test_an_edit_takes_the_place_of_what_was_there(plugin: Write) -> None:
         ),
     ],
 )
-def test_a_plugin_that_cannot_be_used_says_why_and_adds_nothing(
+def test_an_invalid_plugin_is_refused_and_adds_no_entry(
     plugin: Write, monkeypatch: pytest.MonkeyPatch, parts: tuple[str, ...], message: str
 ) -> None:
     models, names = list(Model.catalogue), list(DATA_NAMES)
@@ -245,21 +247,21 @@ def test_a_plugin_that_cannot_be_used_says_why_and_adds_nothing(
     assert "train/margin" not in METRICS
 
 
-def test_output_of_a_plugin_does_not_go_to_standard_output(
+def test_the_output_of_a_plugin_goes_to_standard_error(
     plugin: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
     use(plugin(TINY, "print('loaded')"))
     assert capsys.readouterr() == ("", "loaded\n")
 
 
-def test_class_constants_are_no_fields(plugin: Write) -> None:
+def test_class_constants_are_not_fields(plugin: Write) -> None:
     more = "    LEAST = 1\n    _cache = {}\n    most: ClassVar = 3\n    @property\n"
     twice = "    def twice(self):\n        return 2 * self.width\n"
     tiny = "from typing import ClassVar\n" + TINY + more + twice
     assert use(plugin(tiny)).names == ("model tiny",)
 
 
-def test_the_lines_of_a_plugin_are_found_where_its_file_is_not(plugin: Write) -> None:
+def test_the_source_lines_of_a_plugin_are_found_after_its_file_is_deleted(plugin: Write) -> None:
     """A worker has only the bytes of the file; schemas read the docstrings of fields."""
     file = plugin(TINY)
     source = read_source(file)

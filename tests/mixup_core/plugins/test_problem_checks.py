@@ -8,7 +8,7 @@ from mixup_core.problem import problem_named
 
 
 @pytest.mark.parametrize("name", ["alternating-line", "entropy-floor", "separability"])
-def test_a_problem_of_ours_keeps_every_contract(name: str) -> None:
+def test_bundled_problems_meet_every_contract(name: str) -> None:
     found = list(findings(name, checks_of_problem(problem_named(name))))
     assert len(found) >= 6
     assert [each for each in found if each.broken] == []

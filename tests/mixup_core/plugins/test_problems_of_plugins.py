@@ -22,7 +22,9 @@ seeds: 1
 """
 
 
-def test_a_study_of_it_runs_and_an_edit_makes_other_keys(plugin: Write, tmp_path: Path) -> None:
+def test_a_study_of_a_plugin_problem_runs_and_an_edit_changes_its_keys(
+    plugin: Write, tmp_path: Path
+) -> None:
     assert use(plugin(HALVING)).names == ("problem halving",)
     (tmp_path / "halved.yaml").write_text(STUDY)
     before = load_study(str(tmp_path / "halved.yaml")).runs()
@@ -34,7 +36,7 @@ def test_a_study_of_it_runs_and_an_edit_makes_other_keys(plugin: Write, tmp_path
     assert run_key(after[0].config) == after[0].key
 
 
-def test_a_problem_of_ours_is_not_replaced(plugin: Write) -> None:
+def test_a_plugin_cannot_replace_a_bundled_problem(plugin: Write) -> None:
     before = dict(PROBLEMS)
     with pytest.raises(PluginError, match="the problem moons exists already"):
         use(plugin(HALVING.replace('"halving"', '"moons"')))
@@ -43,7 +45,7 @@ def test_a_problem_of_ours_is_not_replaced(plugin: Write) -> None:
     assert dict(PROBLEMS) == before
 
 
-def test_a_problem_of_a_plugin_reaches_a_worker(plugin: Write) -> None:
+def test_a_configuration_of_a_plugin_problem_is_sent_to_a_worker(plugin: Write) -> None:
     from sweeps.running.parcel import Parcel
     from sweeps.running.storing import Assignment
 

@@ -18,7 +18,7 @@ def test_a_leading_tilde_is_the_home_folder(
     assert read_source("~/own.py") == read_source(tmp_path / "own.py")
 
 
-def test_the_bytes_of_a_file_are_kept_with_their_digest(tmp_path: Path) -> None:
+def test_read_source_keeps_the_bytes_of_a_file_and_their_digest(tmp_path: Path) -> None:
     file = tmp_path / "tiny.py"
     file.write_bytes(b"x = 1\n")
     source = read_source(file)
@@ -37,7 +37,7 @@ def test_the_bytes_of_a_file_are_kept_with_their_digest(tmp_path: Path) -> None:
         ("large.py", "the file must have at most 1,000,000 bytes"),
     ],
 )
-def test_a_file_that_is_no_plugin_is_refused_by_name(
+def test_a_file_that_is_not_a_plugin_is_refused_by_name(
     tmp_path: Path, name: str, message: str
 ) -> None:
     (tmp_path / "folder.py").mkdir()
@@ -56,7 +56,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_every_file_of_a_package_counts_but_caches_do_not(package: Path) -> None:
+def test_the_digest_of_a_package_covers_every_file_except_caches(package: Path) -> None:
     before = package_digest("extra", "extra")
     (package / "__pycache__").mkdir()
     (package / "__pycache__" / "net.cpython-311.pyc").write_bytes(b"1")
@@ -77,7 +77,7 @@ def test_a_package_that_is_absent_or_has_no_init_is_refused(package: Path) -> No
         package_digest("extra", "mine")
 
 
-def test_an_entry_point_names_its_package(package: Path) -> None:
+def test_an_entry_point_gives_the_source_of_its_package(package: Path) -> None:
     entry = EntryPoint(name="model.tiny", value="extra.deep.net:Tiny", group="mixsweep")
     source = package_source(entry)
     assert (source.name, source.place, source.content) == ("extra", "extra", None)

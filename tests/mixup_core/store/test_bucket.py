@@ -27,7 +27,7 @@ def bucket(url: str) -> Bucket:
 
 
 @in_buckets
-def test_an_object_is_read_as_it_was_last_put(bucket: Bucket) -> None:
+def test_an_object_reads_back_as_last_written(bucket: Bucket) -> None:
     content = bytes(range(256)) * 40
     for data in (content, b"", content[::-1]):
         bucket.write("a/b/object", data)
@@ -54,7 +54,7 @@ def test_a_missing_object_is_not_found_and_removing_it_succeeds(bucket: Bucket) 
 
 
 @in_buckets
-def test_objects_are_listed_below_their_folder_alone(bucket: Bucket) -> None:
+def test_listing_a_folder_returns_only_the_objects_below_the_folder(bucket: Bucket) -> None:
     names = ["stages/aa/aa01.json", "stages/bb/bb01.json", "stages/top.json", "states/aa/aa01.bin"]
     for name in names:
         bucket.write(name, b"1")
@@ -64,7 +64,7 @@ def test_objects_are_listed_below_their_folder_alone(bucket: Bucket) -> None:
 
 
 @in_buckets
-def test_a_prefix_of_object_names_is_no_object(bucket: Bucket) -> None:
+def test_a_prefix_of_object_names_is_not_an_object(bucket: Bucket) -> None:
     bucket.write("a/b/object", b"1")
     for name in ("a", "a/b", "a/b/obj"):
         assert (bucket.has(name), bucket.size(name)) == (False, None)
@@ -72,7 +72,7 @@ def test_a_prefix_of_object_names_is_no_object(bucket: Bucket) -> None:
 
 
 @in_buckets
-def test_a_moved_object_has_its_new_name_alone(bucket: Bucket) -> None:
+def test_a_moved_object_exists_only_under_its_new_name(bucket: Bucket) -> None:
     bucket.write("a/one", b"1")
     bucket.write("b/two", b"2")
     bucket.move("a/one", "b/two")
@@ -82,7 +82,7 @@ def test_a_moved_object_has_its_new_name_alone(bucket: Bucket) -> None:
 
 
 @in_buckets
-def test_existing_objects_are_read_whatever_the_batch_size(
+def test_existing_objects_are_read_at_any_batch_size(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = {f"a/{number}": b"%d" % number for number in range(5)}
@@ -96,7 +96,7 @@ def test_existing_objects_are_read_whatever_the_batch_size(
     assert dict(bucket.read_present(["b/none"])) == {}
 
 
-def test_each_of_many_objects_costs_one_request_even_if_it_does_not_exist(
+def test_reading_many_objects_sends_one_request_for_each_existing_or_missing_object(
     s3: Mapping[str, str], tmp_path: Path
 ) -> None:
     bucket = open_files(f"s3://studies{tmp_path}")
@@ -110,7 +110,7 @@ def test_each_of_many_objects_costs_one_request_even_if_it_does_not_exist(
 
 
 @in_buckets
-def test_an_empty_object_is_read_among_others(bucket: Bucket) -> None:
+def test_an_empty_object_is_read_among_other_objects(bucket: Bucket) -> None:
     there = {"a/empty": b"", "a/full": b"1"}
     for name, data in there.items():
         bucket.write(name, data)
@@ -118,13 +118,13 @@ def test_an_empty_object_is_read_among_others(bucket: Bucket) -> None:
 
 
 @in_buckets
-def test_an_object_is_created_where_none_is_and_no_other_takes_its_place(bucket: Bucket) -> None:
+def test_create_succeeds_only_when_the_object_is_missing(bucket: Bucket) -> None:
     assert bucket.create("a/object", b"1")
     assert not bucket.create("a/object", b"2")
     assert bucket.read("a/object") == b"1"
 
 
-def test_a_server_that_decides_who_is_first_takes_the_same_put_twice(
+def test_creating_an_object_twice_with_equal_content_succeeds(
     s3: Mapping[str, str], tmp_path: Path
 ) -> None:
     """A put may be sent again because its answer was lost; the server cannot tell."""
@@ -147,9 +147,7 @@ def test_a_server_that_decides_who_is_first_takes_the_same_put_twice(
         ((), False),
     ],
 )
-def test_a_package_is_known_by_its_protocols_to_create_in_one_request(
-    protocol: Any, is_atomic: bool
-) -> None:
+def test_atomic_creation_is_recognised_from_the_protocol(protocol: Any, is_atomic: bool) -> None:
     class Files(MemoryFileSystem):
         cachable = False
 
@@ -158,7 +156,7 @@ def test_a_package_is_known_by_its_protocols_to_create_in_one_request(
     assert Bucket(files, "/root", "url").creates_atomically == is_atomic
 
 
-def test_a_slash_behind_the_url_changes_no_name(tmp_path: Path) -> None:
+def test_trailing_slashes_of_the_url_do_not_change_names(tmp_path: Path) -> None:
     files = MemoryFileSystem()
     Bucket(files, f"{tmp_path}/slash//", "url").write("a/b", b"1")
     plain = Bucket(files, f"{tmp_path}/slash", "url")
@@ -183,7 +181,7 @@ USES: Mapping[str, Callable[[Bucket], object]] = {
 """Each method that contacts a server."""
 
 
-def test_reading_from_a_server_that_is_gone_is_no_empty_store(
+def test_an_unreachable_server_raises_a_store_error(
     s3: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", NOBODY)
@@ -201,7 +199,7 @@ def test_reading_from_a_server_that_is_gone_is_no_empty_store(
     forget_clients()
 
 
-def test_a_bucket_that_does_not_exist_is_no_empty_one(s3: Mapping[str, str]) -> None:
+def test_a_missing_bucket_raises_a_store_error(s3: Mapping[str, str]) -> None:
     bucket = open_files("s3://no-such-bucket/store")
     assert isinstance(bucket, Bucket)
     for use in ("names", "write", "create"):
@@ -209,7 +207,7 @@ def test_a_bucket_that_does_not_exist_is_no_empty_one(s3: Mapping[str, str]) -> 
             USES[use](bucket)
 
 
-def test_a_bucket_that_is_full_is_told_as_full(s3: Mapping[str, str]) -> None:
+def test_a_full_bucket_raises_a_store_full_error(s3: Mapping[str, str]) -> None:
     bucket = open_files("s3://full/store")
     assert isinstance(bucket, Bucket)
     for use in ("write", "create"):
@@ -285,7 +283,7 @@ def caused_by(error: Exception, cause: Exception) -> Exception:
          "url: full, or over its quota (QuotaExceeded)", StoreFullError),
     ],
 )  # fmt: skip
-def test_every_error_of_a_storage_package_becomes_one_line(
+def test_every_error_of_a_storage_package_is_reported_in_one_line(
     use: str, error: Exception, text: str, kind: type[Exception]
 ) -> None:
     with pytest.raises(StoreError) as caught:
@@ -303,12 +301,12 @@ def atomic(files: MemoryFileSystem) -> Bucket:
 @pytest.mark.parametrize(
     "error", [FileExistsError("there"), OSError("412"), ConnectionError("lost"), RuntimeError("?")]
 )
-def test_the_stored_object_decides_who_was_first_after_any_refusal(error: Exception) -> None:
+def test_after_a_refused_create_the_stored_content_decides_the_winner(error: Exception) -> None:
     assert atomic(Failing(error, puts=b"1")).create("a/b", b"1"), "the answer was lost"
     assert not atomic(Failing(error, puts=b"2")).create("a/b", b"1"), "another was first"
 
 
-def test_a_refusal_after_which_nothing_is_there_is_told() -> None:
+def test_a_refused_create_is_reported_when_no_object_is_stored() -> None:
     class Gone(Failing):
         def cat_file(self, path: str, **_: object) -> bytes:
             raise FileNotFoundError(path)
@@ -323,7 +321,7 @@ def test_a_refusal_after_which_nothing_is_there_is_told() -> None:
         atomic(Gone(FileExistsError("there"))).create("a/b", b"1")
 
 
-def test_an_answer_that_is_lost_among_many_is_no_missing_object() -> None:
+def test_a_failed_read_of_one_of_many_objects_raises_an_error() -> None:
     class Lossy(MemoryFileSystem):
         def cat(self, path: list[str], **_: object) -> dict[str, object]:
             answers = [b"1", FileNotFoundError(), TimeoutError("no answer")]

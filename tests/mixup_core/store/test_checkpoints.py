@@ -54,7 +54,7 @@ def test_a_stage_reads_back_as_it_was_written(store: Store, url: str) -> None:
     assert written.epochs == 2
 
 
-def test_naming_and_reading_a_store_creates_nothing(store: Store, url: str) -> None:
+def test_opening_and_reading_a_store_creates_no_file(store: Store, url: str) -> None:
     assert store.keys() == {}
     assert store.read(KEY) is None
     assert store.failures.read_all() == {}
@@ -66,7 +66,7 @@ def test_naming_and_reading_a_store_creates_nothing(store: Store, url: str) -> N
     assert not files.exists(root)
 
 
-def test_a_fact_of_the_environment_is_forgotten_and_nothing_else(store: Store) -> None:
+def test_forget_removes_one_environment_fact_only(store: Store) -> None:
     store.forget(KEY, "host")
     assert store.read(KEY) is None
     store.write(KEY, records=RECORDS, facts=FACTS, environment=ENVIRONMENT, state=STATE)
@@ -95,7 +95,7 @@ def test_partial_files_of_dead_writers_are_deleted_and_stored_ones_kept(disk: St
     assert left == ["aa02", "aa03"], "another run's states are not ours to clear"
 
 
-def test_keys_tell_which_stages_have_a_state(store: Store) -> None:
+def test_keys_report_which_stages_have_a_state(store: Store) -> None:
     write(store, "aa01")
     write(store, "aa02", state=None)
     write(store, "bb01")
@@ -103,7 +103,7 @@ def test_keys_tell_which_stages_have_a_state(store: Store) -> None:
     assert store.keys() == {"aa01": True, "aa02": False, "bb01": False}
 
 
-def test_the_first_stage_stays_and_other_records_are_logged(
+def test_the_first_stage_is_kept_and_differing_records_are_logged(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = write(store)
@@ -150,7 +150,7 @@ def test_dropping_a_state_leaves_the_records_and_every_other_stage(store: Store)
     assert store.states.read(twin) == STATE
 
 
-def test_deleting_a_stage_leaves_every_other(store: Store) -> None:
+def test_deleting_a_stage_keeps_every_other_stage(store: Store) -> None:
     write(store)
     twin = write(store, SAME_SHARD)
     store.delete(KEY)
@@ -160,7 +160,7 @@ def test_deleting_a_stage_leaves_every_other(store: Store) -> None:
 
 
 @pytest.mark.parametrize("top", ["stages", "states", "failures"])
-def test_a_store_that_cannot_be_listed_is_no_empty_store(disk: Store, top: str) -> None:
+def test_verify_fails_when_the_store_cannot_be_listed(disk: Store, top: str) -> None:
     write(disk)
     disk.failures.write(FAILURE)
     assert disk.folder is not None
@@ -171,7 +171,7 @@ def test_a_store_that_cannot_be_listed_is_no_empty_store(disk: Store, top: str) 
         disk.verify()
 
 
-def test_states_that_a_plan_relies_on_are_verified(
+def test_manifests_and_states_that_a_plan_needs_are_verified(
     disk: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     for key in ("aa01", "bb02", "cc03", "dd04"):
@@ -198,7 +198,7 @@ def test_states_that_a_plan_relies_on_are_verified(
         ),
     ],
 )
-def test_a_stage_that_makes_no_sense_is_refused_before_anything_is_written(
+def test_an_inconsistent_stage_is_refused_before_writing(
     store: Store, changes: dict[str, Any], text: str
 ) -> None:
     with pytest.raises(ValueError, match=text):
@@ -207,7 +207,7 @@ def test_a_stage_that_makes_no_sense_is_refused_before_anything_is_written(
 
 
 @pytest.mark.parametrize("key", ["", "../../etc"])
-def test_a_key_that_is_no_hash_is_refused(store: Store, key: str) -> None:
+def test_a_key_that_is_not_a_hash_is_refused(store: Store, key: str) -> None:
     for use in (store.read, store.delete, store.drop_state, store.failures.remove):
         with pytest.raises(ValueError, match="hexadecimal"):
             use(key)
@@ -215,7 +215,7 @@ def test_a_key_that_is_no_hash_is_refused(store: Store, key: str) -> None:
         write(store, key)
 
 
-def test_files_are_named_and_sealed_so_that_other_programs_can_check_them(disk: Store) -> None:
+def test_state_names_and_manifests_hold_the_sha256_of_their_content(disk: Store) -> None:
     stage = write(disk)
     blob = state_of(disk).read_bytes()
     sha256 = hashlib.sha256(blob).hexdigest()
@@ -247,7 +247,7 @@ def test_files_are_readable_by_their_owner_alone_under_any_umask(disk: Store, um
     assert modes == {(True, 0o700), (False, 0o600)}
 
 
-def test_verify_removes_what_dead_writers_left_and_spares_what_is_young(disk: Store) -> None:
+def test_verify_removes_old_files_of_dead_writers_and_keeps_young_ones(disk: Store) -> None:
     write(disk)
     left = [
         manifest_of(disk).with_name(f"{KEY}.json.x1.tmp"),
@@ -269,9 +269,7 @@ def test_verify_removes_what_dead_writers_left_and_spares_what_is_young(disk: St
 @pytest.mark.parametrize(
     "name", ["leases/digits.json.x1.tmp", "studies/digits/0a.json.x1.tmp", "stops/digits.x1.tmp"]
 )
-def test_verify_removes_what_dead_writers_left_beside_the_stages_too(
-    disk: Store, name: str
-) -> None:
+def test_verify_removes_files_of_dead_writers_in_other_folders_too(disk: Store, name: str) -> None:
     assert disk.folder is not None
     write(disk)
     left = disk.folder / name
@@ -295,7 +293,9 @@ def test_verify_removes_what_dead_writers_left_beside_the_stages_too(
         "predictions/aa/ab01.bin",
     ],
 )
-def test_a_file_of_no_key_or_in_the_shard_of_another_is_no_stage(store: Store, name: str) -> None:
+def test_a_file_with_an_invalid_key_or_in_a_wrong_shard_is_not_a_stage(
+    store: Store, name: str
+) -> None:
     write(store)
     store.files.write(name, b"{}")
     assert [stage.key for stage in store.stages()] == [KEY]
@@ -304,7 +304,7 @@ def test_a_file_of_no_key_or_in_the_shard_of_another_is_no_stage(store: Store, n
     assert is_whole(store)
 
 
-def test_verify_removes_a_state_that_no_manifest_names(store: Store, url: str) -> None:
+def test_verify_removes_a_state_without_a_manifest(store: Store, url: str) -> None:
     write(store)
     alter(url, "/stages/", lambda _: b"")
     assert len(store.verify(stale_after=0)) == 1
@@ -331,7 +331,7 @@ def test_two_thousand_stages_are_listed_in_a_tenth_of_a_second(disk: Store) -> N
     assert time.process_time() - started < 0.1
 
 
-def test_state_then_manifest_are_each_synced_named_and_their_folder_synced(
+def test_state_and_manifest_are_written_and_synced_in_order(
     disk: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(disk, SAME_SHARD)
@@ -391,7 +391,7 @@ def test_a_full_disk_keeps_the_previous_stage(disk: Store, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("before", ["nothing", "records"])
-def test_a_writer_killed_at_any_point_leaves_what_was_or_what_should_be(
+def test_a_writer_killed_at_any_step_leaves_the_old_or_the_new_stage(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:
     def prepared(name: str) -> Store:
@@ -424,7 +424,7 @@ def test_a_writer_killed_at_any_point_leaves_what_was_or_what_should_be(
 
 
 @pytest.mark.parametrize("removal", ["drop_state", "delete"])
-def test_a_removal_killed_at_any_point_leaves_no_manifest_without_its_state(
+def test_a_removal_killed_at_any_step_leaves_no_manifest_with_a_missing_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, removal: str
 ) -> None:
     calibration = Store(str(tmp_path / "calibration"))
@@ -445,7 +445,7 @@ def test_a_removal_killed_at_any_point_leaves_no_manifest_without_its_state(
         assert store.keys().get(KEY, False) is False
 
 
-def test_one_of_several_simultaneous_writers_wins_and_all_return_its_stage(disk: Store) -> None:
+def test_concurrent_writers_all_return_the_stage_of_one_writer(disk: Store) -> None:
     for number in range(10):
         key = f"{number:04x}"
         barrier = threading.Barrier(4)
@@ -475,7 +475,7 @@ def test_one_of_several_simultaneous_writers_wins_and_all_return_its_stage(disk:
 @pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("server", object_stores.NAMES)
-def test_one_of_several_racing_processes_writes_the_stage_in_every_round(
+def test_concurrent_processes_all_get_the_stage_of_one_process_in_every_round(
     server: str, client_of: Callable[[str], object], tmp_path: Path
 ) -> None:
     client_of(server)
@@ -484,7 +484,7 @@ def test_one_of_several_racing_processes_writes_the_stage_in_every_round(
     assert len({got[0] for got in told}) > 1, "one racer was always first: no race"
 
 
-def test_a_relative_store_is_the_same_from_every_folder(
+def test_a_relative_store_path_becomes_absolute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -18,7 +18,7 @@ from tests.mixup_core.store.stored_files import (
 )
 
 
-def test_a_failure_is_kept_until_it_is_cleared(store: Store) -> None:
+def test_failures_are_kept_until_removed(store: Store) -> None:
     store.failures.write(FAILURE)
     again = Failure(run_key=KEY, kind="failed", message="killed", epoch=None, attempts=3)
     other = Failure(run_key="aa01", kind="diverged", message="inf", epoch=0, attempts=1)
@@ -30,7 +30,7 @@ def test_a_failure_is_kept_until_it_is_cleared(store: Store) -> None:
     assert store.keys() == {}
 
 
-def test_a_failure_is_read_as_one_line_that_commands_no_terminal(store: Store) -> None:
+def test_control_characters_in_a_failure_message_are_escaped_when_read(store: Store) -> None:
     hostile = dataclasses.replace(FAILURE, message="\x1b[2Jone\ntwo\u202e")
     store.failures.write(hostile)
     assert store.failures.read_all()[KEY].message == r"\x1b[2Jone\ntwo\u202e"
@@ -47,7 +47,7 @@ def test_a_failure_of_a_newer_format_is_refused_by_name(disk: Store) -> None:
 @pytest.mark.parametrize(
     "changes", [{"run_key": "aa01"}, {"run_key": "../../etc"}, {"format": None}]
 )
-def test_a_sealed_failure_in_anothers_place_or_of_no_format_is_damage(
+def test_a_sealed_failure_with_another_key_or_no_format_is_damaged(
     disk: Store, changes: dict[str, Any]
 ) -> None:
     disk.failures.write(FAILURE)
@@ -57,7 +57,7 @@ def test_a_sealed_failure_in_anothers_place_or_of_no_format_is_damage(
     assert disk.failures.read_all() == {}
 
 
-def test_a_sealed_file_that_is_no_failure_is_damage(disk: Store) -> None:
+def test_a_sealed_manifest_in_place_of_a_failure_is_damaged(disk: Store) -> None:
     write(disk)
     disk.failures.write(FAILURE)
     failure_of(disk).write_bytes(manifest_of(disk).read_bytes())

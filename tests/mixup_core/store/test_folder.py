@@ -23,7 +23,7 @@ def contents(folder: Folder, top: str) -> dict[str, bytes]:
     return {name: folder.read(name) for name in folder.names(top)}
 
 
-def test_files_are_listed_below_their_folder_alone_and_none_where_it_is_not(
+def test_listing_a_folder_returns_only_the_files_below_and_nothing_when_missing(
     folder: Folder,
 ) -> None:
     names = ["stages/aa/aa01.json", "stages/bb/bb01.json", "stages/top.json", "states/aa/aa01.bin"]
@@ -39,7 +39,7 @@ def test_files_are_listed_below_their_folder_alone_and_none_where_it_is_not(
     assert sorted(folder.names("")) == [*names, "top.json"]
 
 
-def test_a_folder_with_a_suffix_is_listed_as_the_file_it_stands_for_and_not_entered(
+def test_a_folder_with_the_suffix_of_a_file_is_listed_as_one_file(
     folder: Folder,
 ) -> None:
     folder.write("stages/aa/aa01.json", b"1")
@@ -58,7 +58,7 @@ def test_links_are_listed_and_not_followed(folder: Folder) -> None:
 
 @pytest.mark.parametrize("obstacle", ["a dangling link", "a FIFO", "unreadable", "empty"])
 @pytest.mark.parametrize("place", ["stages", "stages/aa"])
-def test_a_folder_that_cannot_be_listed_is_no_empty_one(obstacle: str, place: str) -> None:
+def test_a_folder_that_cannot_be_listed_raises_an_os_error(obstacle: str, place: str) -> None:
     with bound_by_modes() as modest:
         path = modest / place
         path.parent.mkdir(exist_ok=True)
@@ -87,7 +87,7 @@ def test_existing_files_are_read_in_the_given_order(folder: Folder) -> None:
         folder.read("stages/x.json")
 
 
-def test_a_file_or_a_link_to_one_is_there_and_has_a_size(folder: Folder) -> None:
+def test_has_and_size_find_only_files_and_links_to_files(folder: Folder) -> None:
     folder.write("a/file", b"12345")
     (folder.root / "a/link").symlink_to("file")
     (folder.root / "a/dangling").symlink_to("nothing")
@@ -98,7 +98,7 @@ def test_a_file_or_a_link_to_one_is_there_and_has_a_size(folder: Folder) -> None
         assert (folder.has(name), folder.size(name)) == (False, None)
 
 
-def test_a_file_is_written_in_place_of_one_and_created_where_none_is(folder: Folder) -> None:
+def test_write_overwrites_a_file_and_create_does_not(folder: Folder) -> None:
     assert folder.create("a/file", b"1")
     assert not folder.create("a/file", b"2")
     assert folder.read("a/file") == b"1"
@@ -107,7 +107,7 @@ def test_a_file_is_written_in_place_of_one_and_created_where_none_is(folder: Fol
     assert not folder.create("a/file", b"3")
 
 
-def test_a_folder_in_the_place_of_a_file_is_neither_written_nor_removed(folder: Folder) -> None:
+def test_a_folder_in_place_of_a_file_is_neither_overwritten_nor_removed(folder: Folder) -> None:
     (folder.root / "a/file").mkdir(parents=True)
     with pytest.raises(IsADirectoryError):
         folder.write("a/file", b"1")
@@ -116,7 +116,7 @@ def test_a_folder_in_the_place_of_a_file_is_neither_written_nor_removed(folder: 
     assert (folder.root / "a/file").is_dir()
 
 
-def test_a_file_is_removed_if_it_is_there_and_of_a_link_the_link(folder: Folder) -> None:
+def test_remove_deletes_a_file_or_a_link_and_ignores_a_missing_file(folder: Folder) -> None:
     folder.write("a/file", b"1")
     (folder.root / "a/link").symlink_to("file")
     folder.remove("a/link")
@@ -127,7 +127,7 @@ def test_a_file_is_removed_if_it_is_there_and_of_a_link_the_link(folder: Folder)
     assert list(folder.names("a")) == []
 
 
-def test_a_moved_file_takes_the_place_of_one_in_a_private_folder(folder: Folder) -> None:
+def test_a_moved_file_replaces_an_existing_file_in_a_private_folder(folder: Folder) -> None:
     folder.write("a/one", b"1")
     folder.move("a/one", "b/c/one")
     folder.write("a/one", b"2")
@@ -140,7 +140,7 @@ def test_a_moved_file_takes_the_place_of_one_in_a_private_folder(folder: Folder)
     assert folder.read("b/c/one") == b"2"
 
 
-def test_a_link_is_moved_and_its_target_is_not(folder: Folder) -> None:
+def test_moving_a_link_does_not_move_its_target(folder: Folder) -> None:
     folder.write("a/file", b"1")
     (folder.root / "a/folder").mkdir()
     for number, target in enumerate(("file", "nothing", "folder")):
@@ -153,7 +153,7 @@ def test_a_link_is_moved_and_its_target_is_not(folder: Folder) -> None:
     assert (folder.root / "a/folder").is_dir()
 
 
-def test_a_moved_file_gets_the_next_free_number(folder: Folder) -> None:
+def test_a_file_moved_onto_a_folder_gets_the_next_free_number(folder: Folder) -> None:
     (folder.root / "b/name").mkdir(parents=True)
     (folder.root / "b/name.1").mkdir()
     folder.write("a/file", b"1")
@@ -165,7 +165,7 @@ def test_a_moved_file_gets_the_next_free_number(folder: Folder) -> None:
 
 
 @pytest.mark.parametrize("obstacle", ["a file", "a dangling link", "a folder"])
-def test_a_moved_folder_takes_no_place_that_is_taken(folder: Folder, obstacle: str) -> None:
+def test_a_moved_folder_never_replaces_an_existing_entry(folder: Folder, obstacle: str) -> None:
     folder.write("b/name", b"1")
     if obstacle != "a file":
         NO_FILES[obstacle](folder.root / "b/name")
@@ -189,7 +189,7 @@ def test_a_file_is_being_written_while_its_writer_has_it_locked(folder: Folder) 
     assert not folder.is_being_written(name)
 
 
-def test_the_age_of_a_file_is_its_own_and_of_a_link_the_links(folder: Folder) -> None:
+def test_the_age_of_a_link_is_not_the_age_of_its_target(folder: Folder) -> None:
     folder.write("a/file", b"1")
     assert 0 <= folder.age("a/file") < 600
     hour_ago = time.time() - 3600

@@ -8,7 +8,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.identity import identity_of, known_identity
 
 
-def test_a_store_keeps_its_identity_and_no_other_store_has_it(tmp_path: Path) -> None:
+def test_a_store_keeps_its_identity_and_differs_from_other_stores(tmp_path: Path) -> None:
     one, other = Store(str(tmp_path / "one")), Store(str(tmp_path / "other"))
     assert known_identity(one) is None
     assert identity_of(one) == identity_of(one) == known_identity(Store(str(tmp_path / "one")))

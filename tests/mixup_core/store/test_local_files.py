@@ -57,7 +57,7 @@ def num_open() -> int:
 
 @pytest.mark.parametrize("umask", [0o000, 0o077])
 @pytest.mark.parametrize("overwrite", [True, False])
-def test_a_written_file_is_whole_and_its_owners_alone_with_nothing_beside_it(
+def test_a_written_file_is_complete_and_private_and_leaves_no_temporary_file(
     tmp_path: Path, overwrite: bool, umask: int
 ) -> None:
     path = tmp_path / "a" / "b" / "file.bin"
@@ -72,7 +72,7 @@ def test_a_written_file_is_whole_and_its_owners_alone_with_nothing_beside_it(
     assert num_open() == num
 
 
-def test_a_file_that_is_there_is_replaced_unless_it_is_not_to_be(tmp_path: Path) -> None:
+def test_an_existing_file_is_replaced_only_when_overwrite_is_true(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(OLD)
     assert not write_durably(path, NEW, overwrite=False)
@@ -84,7 +84,7 @@ def test_a_file_that_is_there_is_replaced_unless_it_is_not_to_be(tmp_path: Path)
     assert names(tmp_path) == ["file"]
 
 
-def test_a_link_is_replaced_itself_and_what_it_leads_to_stays(tmp_path: Path) -> None:
+def test_overwriting_a_link_replaces_the_link_and_not_its_target(tmp_path: Path) -> None:
     target, path = tmp_path / "target", tmp_path / "link"
     target.write_bytes(OLD)
     path.symlink_to(target)
@@ -96,7 +96,7 @@ def test_a_link_is_replaced_itself_and_what_it_leads_to_stays(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("overwrite", [True, False])
-def test_a_folder_in_the_place_of_a_file_stays(tmp_path: Path, overwrite: bool) -> None:
+def test_a_folder_in_place_of_the_file_is_not_replaced(tmp_path: Path, overwrite: bool) -> None:
     path = tmp_path / "file"
     (path / "inside").mkdir(parents=True)
     if overwrite:
@@ -109,7 +109,7 @@ def test_a_folder_in_the_place_of_a_file_stays(tmp_path: Path, overwrite: bool) 
 
 
 @pytest.mark.parametrize("overwrite", [True, False])
-def test_content_then_name_then_folder_are_synced(
+def test_content_name_and_folder_are_synced_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
 ) -> None:
     path = tmp_path / "a" / "b" / "file"
@@ -123,7 +123,7 @@ def test_content_then_name_then_folder_are_synced(
     assert calls_of(monkeypatch, errno.EIO, write) == steps
 
 
-def test_a_disk_that_takes_a_few_bytes_at_a_time_gets_all_of_them(
+def test_short_writes_are_continued_until_all_bytes_are_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = os.write
@@ -208,7 +208,7 @@ def cleared_before(
 
 
 @pytest.mark.parametrize("overwrite", [True, False])
-def test_a_write_whose_new_file_another_process_clears_away_is_made_again(
+def test_a_write_is_repeated_when_its_temporary_file_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
 ) -> None:
     path = tmp_path / "file"
@@ -220,7 +220,7 @@ def test_a_write_whose_new_file_another_process_clears_away_is_made_again(
 
 
 @pytest.mark.parametrize("overwrite", [True, False])
-def test_a_write_whose_new_file_is_always_cleared_away_is_given_up(
+def test_a_write_fails_when_its_temporary_file_is_always_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
 ) -> None:
     path = tmp_path / "file"
@@ -232,7 +232,7 @@ def test_a_write_whose_new_file_is_always_cleared_away_is_given_up(
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS])
-def test_a_disk_without_links_is_written_all_the_same(
+def test_a_file_is_written_on_a_disk_without_hard_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     def refuse(*_: Any, **__: Any) -> None:
@@ -247,7 +247,7 @@ def test_a_disk_without_links_is_written_all_the_same(
 
 
 @pytest.mark.parametrize("overwrite", [True, False])
-def test_a_file_is_locked_by_its_writer_until_it_has_its_name(
+def test_a_temporary_file_is_locked_by_its_writer_until_it_is_renamed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
 ) -> None:
     original, seen = getattr(os, NAMING[overwrite]), []
@@ -287,7 +287,7 @@ def test_a_missing_file_is_not_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", NO_FILES)
 @pytest.mark.parametrize("read", [read_regular, open_regular])
-def test_anything_but_a_regular_file_is_refused_by_its_type_and_closed(
+def test_anything_but_a_regular_file_is_refused_with_its_type_and_closed(
     modest: Path, read: Callable[[Path], object], damage: str
 ) -> None:
     path = modest / "file"
@@ -300,13 +300,13 @@ def test_anything_but_a_regular_file_is_refused_by_its_type_and_closed(
     assert num_open() == num
 
 
-def test_a_device_is_no_file() -> None:
+def test_a_device_file_is_refused() -> None:
     with pytest.raises(UnreadableError, match=r"^is no file$"):
         read_regular(Path("/dev/zero"))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
-def test_a_closed_file_of_another_user_is_refused_as_the_system_does(modest: Path) -> None:
+def test_a_private_file_of_another_user_raises_a_permission_error(modest: Path) -> None:
     path = modest / "file"
     path.write_bytes(OLD)
     os.seteuid(0)
@@ -328,7 +328,7 @@ def locked(descriptor: int) -> bool:
     return True
 
 
-def test_a_lock_is_made_for_its_owner_alone_and_what_is_in_it_stays(tmp_path: Path) -> None:
+def test_a_lock_file_is_created_private_and_keeps_its_content(tmp_path: Path) -> None:
     path = tmp_path / "a" / "lock"
     descriptor = open_lock(path)
     assert not os.get_inheritable(descriptor)
@@ -340,7 +340,7 @@ def test_a_lock_is_made_for_its_owner_alone_and_what_is_in_it_stays(tmp_path: Pa
     os.close(descriptor)
 
 
-def test_a_file_is_locked_while_somebody_holds_it_and_asking_takes_nothing(tmp_path: Path) -> None:
+def test_is_locked_detects_a_held_lock_and_does_not_take_it(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     assert not is_locked(path)
     first, second = open_lock(path), open_lock(path)
@@ -367,7 +367,7 @@ def test_only_a_regular_file_can_be_locked(tmp_path: Path, damage: str) -> None:
     assert num_open() == num
 
 
-def test_a_lock_that_is_a_link_is_refused_and_nothing_is_made_where_it_leads(
+def test_a_lock_that_is_a_link_is_refused_and_its_target_is_not_changed(
     tmp_path: Path,
 ) -> None:
     target, path = tmp_path / "target", tmp_path / "lock"
@@ -382,7 +382,7 @@ def test_a_lock_that_is_a_link_is_refused_and_nothing_is_made_where_it_leads(
     assert mode(target) == 0o640
 
 
-def test_a_lock_that_is_closed_to_its_owner_is_opened_to_them(modest: Path) -> None:
+def test_a_lock_file_without_permissions_is_made_accessible_to_its_owner(modest: Path) -> None:
     path = modest / "lock"
     path.touch(mode=0o000)
     assert not is_locked(path)
@@ -409,7 +409,7 @@ def test_a_lock_on_a_full_disk_is_refused_by_name(
             open_lock(path)
 
 
-def test_without_file_locks_nothing_is_locked(
+def test_files_are_written_without_locks_when_locking_is_not_supported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any) -> None:
@@ -420,7 +420,7 @@ def test_without_file_locks_nothing_is_locked(
     assert not is_locked(tmp_path / "file")
 
 
-def test_a_folder_is_made_private_with_all_above_it_and_each_name_is_synced(
+def test_a_private_folder_and_its_parents_are_created_and_synced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tmp_path.chmod(0o755)
@@ -432,7 +432,7 @@ def test_a_folder_is_made_private_with_all_above_it_and_each_name_is_synced(
     assert calls_of(monkeypatch, errno.EIO, lambda: make_private_folder(folder)) == []
 
 
-def test_a_folder_that_is_there_or_a_link_to_one_stays_as_it_is(tmp_path: Path) -> None:
+def test_an_existing_folder_or_a_link_to_a_folder_keeps_its_mode(tmp_path: Path) -> None:
     folder, link = tmp_path / "folder", tmp_path / "link"
     folder.mkdir(mode=0o755)
     folder.chmod(0o755)
@@ -446,7 +446,7 @@ def test_a_folder_that_is_there_or_a_link_to_one_stays_as_it_is(tmp_path: Path) 
 
 @pytest.mark.parametrize("obstacle", ["a file", "a dangling link"])
 @pytest.mark.parametrize("below", ["", "a", "a/b"])
-def test_a_file_in_the_place_of_a_folder_is_named(
+def test_a_file_in_place_of_a_folder_is_refused_with_its_path(
     tmp_path: Path, obstacle: str, below: str
 ) -> None:
     path = tmp_path / "place"

@@ -21,7 +21,7 @@ from tests.mixup_core.store.stored_files import (
 )
 
 
-def test_stages_are_read_together_each_as_it_is_read_alone(
+def test_read_all_returns_the_same_stages_as_single_reads(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mixup_core.store.bucket._BATCH", 2)
@@ -34,7 +34,7 @@ def test_stages_are_read_together_each_as_it_is_read_alone(
     assert store.read_all([]) == {}
 
 
-def test_a_damaged_stage_is_missing_from_those_read_together(disk: Store) -> None:
+def test_read_all_leaves_out_a_damaged_stage(disk: Store) -> None:
     write(disk, "aa01")
     write(disk, "bb02")
     manifest_of(disk, "aa01").write_bytes(b"{}")
@@ -109,7 +109,7 @@ def test_a_stage_that_the_first_version_of_this_format_wrote_is_read(disk: Store
     assert disk.states.read(stage) == b"0123456789abc"
 
 
-def test_a_manifest_in_anothers_place_proves_nothing(disk: Store) -> None:
+def test_a_manifest_of_another_key_is_not_accepted(disk: Store) -> None:
     write(disk, "aa01")
     write(disk, "aa02")
     manifest_of(disk, "aa01").write_bytes(manifest_of(disk, "aa02").read_bytes())
@@ -127,7 +127,7 @@ def test_a_manifest_in_anothers_place_proves_nothing(disk: Store) -> None:
         {"format": None},
     ],
 )
-def test_a_sealed_manifest_that_makes_no_sense_is_damage(
+def test_a_sealed_manifest_with_invalid_fields_is_damaged(
     disk: Store, changes: dict[str, Any]
 ) -> None:
     write(disk)

@@ -49,7 +49,7 @@ def sealed_by_hand(text: bytes) -> bytes:
     return b'{"sha256":"%s",' % hashlib.sha256(text).hexdigest().encode() + text[1:]
 
 
-def test_facts_come_back_as_they_were_at_16_bytes_each() -> None:
+def test_facts_round_trip_and_take_16_bytes_each() -> None:
     facts = Facts(FACTS * 100)
     assert len(facts) == 200
     assert facts == FACTS * 100
@@ -58,13 +58,13 @@ def test_facts_come_back_as_they_were_at_16_bytes_each() -> None:
     assert Facts() == ()
 
 
-def test_facts_that_somebody_else_stored_stay_what_they_are() -> None:
+def test_facts_with_integer_seconds_or_large_times_keep_their_values_and_types() -> None:
     facts = (EpochFacts(seconds=2, stored_at_ms=1), EpochFacts(seconds=0.5, stored_at_ms=2**70))
     assert Facts(facts) == facts
     assert [type(fact.seconds) for fact in Facts(facts)] == [int, float]
 
 
-def test_a_stage_holds_its_records_and_facts_packed_and_packs_none_twice() -> None:
+def test_a_stage_packs_its_records_and_facts_once() -> None:
     assert (type(STAGE.records), type(STAGE.facts)) == (Records, Facts)
     assert (STAGE.records, STAGE.facts, STAGE.epochs) == (RECORDS, FACTS, 2)
     again = dataclasses.replace(STAGE, state=None)
@@ -73,7 +73,7 @@ def test_a_stage_holds_its_records_and_facts_packed_and_packs_none_twice() -> No
     assert (again.key, again.environment, again.state) == (KEY, ENVIRONMENT, None)
 
 
-def test_a_stage_equals_one_of_the_same_content_and_no_other() -> None:
+def test_stages_are_equal_only_when_all_their_fields_are_equal() -> None:
     assert dataclasses.replace(STAGE) == STAGE
     for change in (
         {"key": SAME_SHARD},
@@ -87,7 +87,7 @@ def test_a_stage_equals_one_of_the_same_content_and_no_other() -> None:
         STAGE.key = "aa01"  # type: ignore[misc]
 
 
-def test_epochs_from_the_first_on_with_finite_numbers_may_be_stored() -> None:
+def test_consecutive_epochs_with_finite_numbers_are_accepted() -> None:
     check_epochs(RECORDS, FACTS)
     check_epochs(RECORDS[:1], FACTS[:1])
 
@@ -126,7 +126,7 @@ def test_a_stage_with_contradicting_numbers_is_refused(records: Any, facts: Any,
     assert str(caught.value) == text
 
 
-def test_a_state_begins_with_its_stage_and_is_known_by_its_sha256_and_size() -> None:
+def test_a_state_starts_with_the_header_of_its_stage_and_has_a_sha256_and_size() -> None:
     header = state_header(KEY)
     assert header == b"mixsweep state of stage " + KEY.encode() + b"\n"
     assert state_header(SAME_SHARD) != header
@@ -136,7 +136,7 @@ def test_a_state_begins_with_its_stage_and_is_known_by_its_sha256_and_size() -> 
         state_header("../../etc")
 
 
-def test_a_manifest_says_all_of_its_stage_in_plain_values() -> None:
+def test_stage_content_holds_the_whole_stage_as_plain_json_values() -> None:
     content = stage_content(STAGE)
     assert json.loads(json.dumps(content)) == content
     assert content == {
@@ -149,7 +149,7 @@ def test_a_manifest_says_all_of_its_stage_in_plain_values() -> None:
     assert stage_content(dataclasses.replace(STAGE, state=None))["state"] is None
 
 
-def test_a_seal_is_the_sha256_of_canonical_json_put_in_front_of_it() -> None:
+def test_a_seal_is_the_sha256_of_the_canonical_json() -> None:
     text = b'{"a":[1.5,null],"b":{"c":"\\u00e9","d":true},"format":1}'
     content = {"b": {"d": True, "c": "é"}, "a": [1.5, None]}
     assert seal(content) == sealed_by_hand(text)
@@ -157,7 +157,7 @@ def test_a_seal_is_the_sha256_of_canonical_json_put_in_front_of_it() -> None:
     assert unseal(seal(content)) == {**content, "format": FORMAT}
 
 
-def test_floats_survive_the_seal_to_the_last_bit() -> None:
+def test_sealed_floats_round_trip_to_the_last_bit() -> None:
     values = [0.1 + 0.2, 5e-324, 1 / 3, -0.0, 1.7976931348623157e308]
     unsealed = unseal(seal({"values": values}))
     assert unsealed is not None
@@ -165,16 +165,16 @@ def test_floats_survive_the_seal_to_the_last_bit() -> None:
 
 
 @pytest.mark.parametrize("value", [NAN, INF, -INF])
-def test_a_number_that_json_has_not_got_is_not_sealed(value: float) -> None:
+def test_numbers_that_json_cannot_represent_are_refused(value: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         seal({"a": value})
 
 
-def test_a_manifest_sealed_again_keeps_its_format() -> None:
+def test_sealing_again_keeps_the_format_number() -> None:
     assert unseal(seal({"format": 3, "a": 1})) == {"format": 3, "a": 1}
 
 
-def test_a_seal_that_is_flipped_cut_or_added_to_anywhere_holds_nothing() -> None:
+def test_unseal_rejects_any_flipped_cut_or_added_bytes() -> None:
     sealed = seal({"key": "aa01", "values": [1, 2]})
     assert unseal(sealed) is not None
     for bit in range(8 * len(sealed)):
@@ -200,7 +200,7 @@ def test_a_seal_that_is_flipped_cut_or_added_to_anywhere_holds_nothing() -> None
         b'{"format":1,"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     ],
 )
-def test_a_sealed_file_with_other_content_is_no_manifest(text: bytes) -> None:
+def test_unseal_rejects_sealed_content_that_is_not_a_manifest(text: bytes) -> None:
     assert unseal(sealed_by_hand(text)) is None
 
 
@@ -209,7 +209,7 @@ def test_a_manifest_with_keys_in_another_order_is_valid() -> None:
     assert unseal(sealed_by_hand(text)) == {"format": 2, "b": 1, "a": 2}
 
 
-def test_a_manifest_is_known_without_parsing_as_that_of_its_key_alone() -> None:
+def test_is_manifest_accepts_only_the_manifest_of_the_given_key() -> None:
     sealed = seal(stage_content(STAGE))
     assert is_manifest(sealed, KEY)
     assert not is_manifest(sealed, SAME_SHARD)
@@ -219,7 +219,7 @@ def test_a_manifest_is_known_without_parsing_as_that_of_its_key_alone() -> None:
     assert not any(is_manifest(flip(sealed, bit), KEY) for bit in range(0, 8 * len(sealed), 7))
 
 
-def test_a_manifest_of_another_format_or_with_a_field_between_is_not_surely_one() -> None:
+def test_is_manifest_rejects_another_format_or_an_unknown_field_between_the_known_ones() -> None:
     sealed = seal(stage_content(STAGE))
     for changes in ({"format": FORMAT + 1}, {"h": "between two fields"}):
         assert unseal(reseal(sealed, changes)) is not None
@@ -228,7 +228,7 @@ def test_a_manifest_of_another_format_or_with_a_field_between_is_not_surely_one(
 
 
 @pytest.mark.parametrize("value", [FACTS[0], STATE, FAILURE], ids=["facts", "state", "failure"])
-def test_a_value_is_built_from_its_fields_and_those_of_a_later_version_are_ignored(
+def test_a_value_is_built_from_its_fields_and_unknown_fields_are_ignored(
     value: Any,
 ) -> None:
     plain = dataclasses.asdict(value)

@@ -30,7 +30,7 @@ def test_each_kind_of_file_has_a_folder_and_a_shard_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("key", ["aa01", "0" * 64, KEY])
-def test_a_key_of_4_to_64_hexadecimal_digits_is_taken_as_it_is(key: str) -> None:
+def test_a_key_of_4_to_64_hexadecimal_digits_is_accepted(key: str) -> None:
     assert checked(key) == key
 
 
@@ -53,7 +53,7 @@ def test_a_key_of_4_to_64_hexadecimal_digits_is_taken_as_it_is(key: str) -> None
     ],
     ids=["checked", "manifest", "states", "failure", "prediction", "state"],
 )
-def test_a_key_that_is_no_hash_names_nothing(use: Callable[[str], str], key: str) -> None:
+def test_a_key_that_is_not_a_hash_is_refused(use: Callable[[str], str], key: str) -> None:
     with pytest.raises(ValueError, match="hexadecimal") as caught:
         use(key)
     assert str(caught.value) == (
@@ -61,7 +61,7 @@ def test_a_key_that_is_no_hash_names_nothing(use: Callable[[str], str], key: str
     )
 
 
-def test_the_pattern_of_a_kind_finds_the_key_in_its_names_and_in_no_others() -> None:
+def test_the_name_pattern_of_a_kind_matches_only_names_of_this_kind() -> None:
     patterns = {
         manifest_name: MANIFEST_NAME,
         prediction_name: PREDICTION_NAME,
@@ -82,7 +82,7 @@ def test_the_pattern_of_a_kind_finds_the_key_in_its_names_and_in_no_others() -> 
             assert pattern.fullmatch(strange) is None, strange
 
 
-def test_a_state_without_a_whole_sha256_in_its_name_is_none() -> None:
+def test_a_state_name_without_a_whole_lower_case_sha256_does_not_match() -> None:
     for sha256 in (SHA256[1:], f"{SHA256}0", SHA256.upper()):
         assert STATE_NAME.fullmatch(f"states/01/{KEY}-{sha256}.bin") is None
 
@@ -99,5 +99,5 @@ def test_a_state_without_a_whole_sha256_in_its_name_is_none() -> None:
         failure_name(KEY),
     ],
 )
-def test_the_key_is_found_in_whatever_was_left_of_a_file(name: str) -> None:
+def test_key_in_finds_the_key_in_names_of_leftover_files(name: str) -> None:
     assert key_in(name) == KEY

@@ -41,7 +41,7 @@ PLAIN = json.loads(json.dumps(dataclasses.asdict(WHOLE)))
 
 
 @pytest.mark.parametrize("damage", sorted(DAMAGES.keys() - {"bit flipped", "other's content"}))
-def test_an_unreadable_file_is_no_note(damage: str) -> None:
+def test_read_note_returns_none_for_an_unreadable_file(damage: str) -> None:
     with bound_by_modes() as folder:
         path = folder / "note.json"
         path.write_text(json.dumps(PLAIN))
@@ -50,7 +50,9 @@ def test_an_unreadable_file_is_no_note(damage: str) -> None:
         assert read_note(path) is None
 
 
-def test_no_more_is_read_than_a_note_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_note_returns_none_for_a_file_above_the_size_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(notes, "LARGEST", 8)
     path = tmp_path / "note.json"
     for content, read in (('{"a": 1}', {"a": 1}), ('{"a": 12}', None)):
@@ -74,23 +76,25 @@ def test_no_more_is_read_than_a_note_has(tmp_path: Path, monkeypatch: pytest.Mon
         UnreadableError("is no file"),
     ],
 )
-def test_a_file_that_is_no_printable_mapping_is_no_note(content: bytes | UnreadableError) -> None:
+def test_parse_note_returns_none_for_anything_but_a_printable_mapping(
+    content: bytes | UnreadableError,
+) -> None:
     assert parse_note(content) is None
 
 
-def test_characters_beyond_sixteen_bits_are_text(tmp_path: Path) -> None:
+def test_characters_beyond_16_bits_are_accepted(tmp_path: Path) -> None:
     note = {"command": "mixsweep run \N{PARTY POPPER}"}
     assert parse_note(json.dumps(note).encode()) == note
 
 
-def test_a_dataclass_comes_back_from_json_with_its_types() -> None:
+def test_a_dataclass_is_filled_from_json_with_its_types() -> None:
     assert filled(Whole, PLAIN) == WHOLE
     assert filled(Whole, PLAIN | {"added": "later"}) == WHOLE
     assert filled(Whole, {**PLAIN, "share": None}) == dataclasses.replace(WHOLE, share=None)
     assert filled(Whole, {**PLAIN, "share": 2}) == dataclasses.replace(WHOLE, share=2)
 
 
-def test_a_missing_field_has_its_default_or_is_none_where_that_is_of_its_type() -> None:
+def test_a_missing_field_takes_its_default_and_a_missing_required_field_gives_none() -> None:
     left_out = {"title", "share", "remarks"}
     without = {key: value for key, value in PLAIN.items() if key not in left_out}
     assert filled(Whole, without) == dataclasses.replace(WHOLE, share=None)
@@ -116,10 +120,10 @@ def test_a_missing_field_has_its_default_or_is_none_where_that_is_of_its_type() 
         {"title": None},
     ],
 )
-def test_a_field_of_another_type_leaves_none(other: dict[str, Any]) -> None:
+def test_filled_returns_none_for_a_field_of_another_type(other: dict[str, Any]) -> None:
     assert filled(Whole, PLAIN | other) is None
 
 
 @pytest.mark.parametrize("plain", [None, [], "text", 3])
-def test_a_note_that_is_no_mapping_fills_no_dataclass(plain: object) -> None:
+def test_filled_returns_none_for_anything_but_a_mapping(plain: object) -> None:
     assert filled(Whole, plain) is None

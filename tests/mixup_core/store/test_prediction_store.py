@@ -18,7 +18,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return Store(str(tmp_path) if request.param == "folder" else f"memory:/{tmp_path}")
 
 
-def test_predictions_are_read_only_beside_their_record(store: Store) -> None:
+def test_predictions_are_read_only_with_the_record_they_belong_to(store: Store) -> None:
     assert store.predictions.read(KEY, LAST) is None
     store.predictions.write(KEY, LAST, CONTENT)
     assert store.predictions.read(KEY, LAST) == CONTENT
@@ -27,7 +27,7 @@ def test_predictions_are_read_only_beside_their_record(store: Store) -> None:
     assert store.quarantined() == ()
 
 
-def test_the_first_stay_unless_they_belong_to_other_records(store: Store) -> None:
+def test_the_first_predictions_are_kept_unless_the_record_differs(store: Store) -> None:
     store.predictions.write(KEY, LAST, CONTENT)
     store.predictions.write(KEY, LAST, b"again")
     assert store.predictions.read(KEY, LAST) == CONTENT
@@ -36,7 +36,7 @@ def test_the_first_stay_unless_they_belong_to_other_records(store: Store) -> Non
     assert store.predictions.read(KEY, LAST) is None
 
 
-def test_size_and_removal(store: Store) -> None:
+def test_sizes_and_remove_return_the_bytes_of_stored_predictions(store: Store) -> None:
     store.predictions.write(KEY, LAST, CONTENT)
     sizes = store.predictions.sizes([KEY, "f" * 32])
     assert sizes == {KEY: pytest.approx(len(CONTENT), abs=250)}
@@ -46,7 +46,9 @@ def test_size_and_removal(store: Store) -> None:
 
 
 @pytest.mark.parametrize("place", [3, 60, 90, 150, 500, -1])
-def test_a_flipped_bit_is_quarantined_and_absent(tmp_path: Path, place: int) -> None:
+def test_predictions_with_a_flipped_bit_are_quarantined_and_missing(
+    tmp_path: Path, place: int
+) -> None:
     store = Store(str(tmp_path))
     store.predictions.write(KEY, LAST, CONTENT)
     (file,) = (tmp_path / "predictions").rglob("*.bin")
@@ -60,7 +62,7 @@ def test_a_flipped_bit_is_quarantined_and_absent(tmp_path: Path, place: int) -> 
     assert store.predictions.read(KEY, LAST) == CONTENT
 
 
-def test_verify_reads_predictions_and_clears_what_dead_writers_left(tmp_path: Path) -> None:
+def test_verify_checks_predictions_and_removes_files_of_dead_writers(tmp_path: Path) -> None:
     store = Store(str(tmp_path))
     store.write(
         KEY,
@@ -88,12 +90,12 @@ def test_anything_but_a_regular_file_goes_to_quarantine(tmp_path: Path) -> None:
     assert store.predictions.read(KEY, LAST) == CONTENT
 
 
-def test_a_key_that_could_leave_the_folder_is_refused(store: Store) -> None:
+def test_a_key_that_points_outside_the_folder_is_refused(store: Store) -> None:
     with pytest.raises(ValueError, match="hexadecimal"):
         store.predictions.write("../../etc", LAST, CONTENT)
 
 
-def test_no_object_is_left_in_memory(tmp_path: Path) -> None:
+def test_removed_predictions_leave_no_object_in_a_memory_store(tmp_path: Path) -> None:
     store = Store(f"memory:/{tmp_path}/gone")
     store.predictions.write(KEY, LAST, CONTENT)
     store.predictions.remove([KEY])

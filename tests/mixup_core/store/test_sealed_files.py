@@ -102,7 +102,7 @@ def test_anything_but_a_regular_file_is_moved_before_a_write_a_removal_or_a_bulk
     assert is_whole(modest, SAME_SHARD)
 
 
-def test_the_content_of_a_folder_in_the_place_of_a_file_is_never_deleted(disk: Store) -> None:
+def test_a_folder_in_place_of_a_file_is_quarantined_with_its_content(disk: Store) -> None:
     for _ in range(2):
         write(disk)
         DAMAGES["a folder"](state_of(disk))
@@ -112,7 +112,7 @@ def test_the_content_of_a_folder_in_the_place_of_a_file_is_never_deleted(disk: S
     assert notes == ["of a colleague"] * 2
 
 
-def test_the_target_of_a_link_is_never_moved(disk: Store, tmp_path: Path) -> None:
+def test_the_target_of_a_damaged_link_is_not_moved(disk: Store, tmp_path: Path) -> None:
     write(disk)
     elsewhere = tmp_path / "elsewhere.json"
     elsewhere.write_bytes(b"damaged")
@@ -136,7 +136,7 @@ def test_a_file_of_another_user_is_refused_by_name_and_stays(modest: Store) -> N
     assert manifest_of(modest).exists()
 
 
-def test_a_manifest_or_state_cut_anywhere_is_never_taken_for_whole(disk: Store) -> None:
+def test_a_manifest_or_state_cut_at_any_length_is_not_accepted(disk: Store) -> None:
     for path_of in (manifest_of, state_of):
         for cut in range(64):
             write(disk)
@@ -150,7 +150,7 @@ def test_a_manifest_or_state_cut_anywhere_is_never_taken_for_whole(disk: Store) 
             assert is_whole(disk)
 
 
-def test_no_flipped_bit_is_ever_read(disk: Store) -> None:
+def test_a_file_with_a_flipped_bit_is_not_accepted(disk: Store) -> None:
     write(disk)
     rng = random.Random(1)
     for path in (manifest_of(disk), state_of(disk)):
@@ -163,7 +163,7 @@ def test_no_flipped_bit_is_ever_read(disk: Store) -> None:
     assert is_whole(disk)
 
 
-def test_files_put_in_the_place_of_another_stages_are_refused(disk: Store) -> None:
+def test_files_swapped_between_two_stages_are_refused(disk: Store) -> None:
     write(disk)
     write(disk, SAME_SHARD, state=STATE[::-1])
     for path_of in (state_of, manifest_of):
@@ -193,7 +193,7 @@ def test_a_planted_pickle_is_refused_and_not_executed(disk: Store, tmp_path: Pat
     assert not (tmp_path / "executed").exists()
 
 
-def test_a_reader_that_is_slow_to_put_damage_aside_leaves_what_replaced_it(
+def test_a_slow_reader_does_not_quarantine_the_replacement_of_a_damaged_file(
     disk: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def replace() -> None:

@@ -37,7 +37,7 @@ def test_a_state_of_another_stage_is_refused_even_under_a_matching_hash(disk: St
 
 @pytest.mark.parametrize("before", ["nothing", "records"])
 @pytest.mark.parametrize("removal", ["clear_torn", "delete", "drop_state"])
-def test_a_state_stays_that_is_stored_while_another_process_removes_it(
+def test_a_state_survives_a_removal_that_interrupts_its_write(
     store: Store, monkeypatch: pytest.MonkeyPatch, removal: str, before: str
 ) -> None:
     methods = ["names", "read", "read_present", "move", "remove", "create", "write", "has"]
@@ -57,7 +57,7 @@ def test_a_state_stays_that_is_stored_while_another_process_removes_it(
 
 
 @pytest.mark.parametrize("removal", ["clear_torn", "delete", "drop_state"])
-def test_a_state_stays_that_another_process_stores_while_it_is_removed(
+def test_a_state_survives_when_it_is_written_during_its_removal(
     store: Store, monkeypatch: pytest.MonkeyPatch, removal: str
 ) -> None:
     methods = ["names", "read", "read_present", "move", "remove", "write"]
@@ -74,7 +74,7 @@ def test_a_state_stays_that_another_process_stores_while_it_is_removed(
             assert store.states.read(stage) == STATE, (method, after)
 
 
-def test_a_state_that_a_dead_process_had_put_aside_is_found(store: Store) -> None:
+def test_a_state_set_aside_by_a_dead_process_is_found(store: Store) -> None:
     stage = write(store)
     assert stage.state is not None
     name = f"states/{KEY[:2]}/{KEY}-{stage.state.sha256}.bin"
@@ -89,7 +89,7 @@ def test_a_state_that_a_dead_process_had_put_aside_is_found(store: Store) -> Non
     assert store.states.read(stage) == STATE
 
 
-def test_two_processes_may_put_the_same_state_back(
+def test_two_processes_can_restore_the_same_state(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = write(store)
@@ -111,7 +111,7 @@ def test_two_processes_may_put_the_same_state_back(
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_no_process_loses_its_state_while_others_store_and_clear_it(
+def test_no_state_is_lost_while_other_processes_write_and_clear_it(
     tmp_path: Path,
 ) -> None:
     told = race(clear_what_others_store, str(tmp_path / "store"), racers=4, rounds=60)
@@ -121,7 +121,7 @@ def test_no_process_loses_its_state_while_others_store_and_clear_it(
 @pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("server", object_stores.NAMES)
-def test_no_process_loses_its_state_while_others_store_and_clear_it_in_a_bucket(
+def test_no_state_is_lost_while_other_processes_write_and_clear_it_in_a_bucket(
     server: str, client_of: Callable[[str], object], tmp_path: Path
 ) -> None:
     client_of(server)

@@ -13,7 +13,7 @@ from mixup_core.store.folder import Folder
 
 
 @pytest.mark.parametrize("scheme", ["", "file://", "local://"])
-def test_a_path_names_a_folder_and_makes_none(tmp_path: Path, scheme: str) -> None:
+def test_a_path_opens_a_folder_without_creating_it(tmp_path: Path, scheme: str) -> None:
     files = open_files(f"{scheme}{tmp_path}/home/store")
     assert isinstance(files, Folder)
     assert files.root == tmp_path / "home" / "store"
@@ -21,9 +21,7 @@ def test_a_path_names_a_folder_and_makes_none(tmp_path: Path, scheme: str) -> No
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_relative_path_names_a_folder_from_the_root_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_path_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for url in ("store", "./store", "home/../store", f"{tmp_path}/store/"):
         files = open_files(url)
@@ -32,7 +30,7 @@ def test_a_relative_path_names_a_folder_from_the_root_on(
         assert files.root.is_absolute()
 
 
-def test_any_other_url_names_a_bucket_though_no_server_answers(
+def test_other_urls_open_a_bucket_without_contacting_a_server(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pytest.importorskip("s3fs", reason="s3fs is not installed: NOT TESTED on S3")
@@ -48,14 +46,14 @@ def test_any_other_url_names_a_bucket_though_no_server_answers(
         ("s4://bucket/store", "s4://bucket/store: Protocol not known: s4"),
     ],
 )
-def test_a_url_that_nobody_knows_is_refused(url: str, text: str) -> None:
+def test_a_url_with_an_unknown_protocol_is_refused(url: str, text: str) -> None:
     with pytest.raises(StoreError) as caught:
         open_files(url)
     assert str(caught.value) == text
     assert isinstance(caught.value.__cause__, ValueError)
 
 
-def test_a_url_whose_package_is_missing_is_refused_by_what_to_install(
+def test_a_url_with_a_missing_package_is_refused_with_the_package_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     missing = {"class": "no_such_package.Files", "err": "Install no_such_package"}

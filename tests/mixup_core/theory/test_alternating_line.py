@@ -13,7 +13,7 @@ from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished,
 CONFIG = AlternatingLineConfig(hidden=16, steps_per_epoch=5, epochs=3)
 
 
-def test_midpoint_mixing_leaves_a_third_of_the_middle_to_its_own_label() -> None:
+def test_midpoint_gives_the_middle_point_a_label_probability_of_one_third() -> None:
     assert optimal_probability(replace(CONFIG, law=Midpoint())) == pytest.approx(1 / 3)
     assert optimal_probability(replace(CONFIG, law=Erm())) == 1
     assert optimal_probability(replace(CONFIG, law=Beta(alpha=1e6))) == pytest.approx(1 / 3)
@@ -21,7 +21,7 @@ def test_midpoint_mixing_leaves_a_third_of_the_middle_to_its_own_label() -> None
 
 @pytest.mark.parametrize("law", [Beta(alpha=0.5), Beta(alpha=4.0), Midpoint(), Erm()])
 @pytest.mark.parametrize(("points", "classes"), [(3, 2), (5, 3), (10, 2)])
-def test_the_share_of_the_own_label_is_that_of_drawn_mixtures(
+def test_the_optimal_probability_matches_drawn_mixtures(
     law: Law, points: int, classes: int
 ) -> None:
     config = replace(CONFIG, law=law, points=points, classes=classes, radius=0.3)
@@ -34,7 +34,7 @@ def test_the_share_of_the_own_label_is_that_of_drawn_mixtures(
     assert optimal_probability(config) == pytest.approx(labels[near].mean(), abs=0.01)
 
 
-def test_the_closed_form_flips_between_the_alphas_of_the_specification() -> None:
+def test_the_optimal_probability_is_one_half_at_an_alpha_between_4_and_32() -> None:
     flip = brentq(lambda a: optimal_probability(replace(CONFIG, law=Beta(alpha=a))) - 0.5, 1, 64)
     assert 4 < flip < 32
 
@@ -57,11 +57,11 @@ def test_arms_begin_with_the_same_network() -> None:
 
 
 @pytest.mark.parametrize("law", [Erm(), Beta(alpha=2.0)])
-def test_a_run_resumes_anywhere(law: Law) -> None:
+def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(law: Law) -> None:
     assert_resumes_anywhere(replace(CONFIG, law=law))
 
 
-def test_a_longer_run_begins_as_a_shorter_one() -> None:
+def test_a_longer_run_starts_with_the_records_of_a_shorter_run() -> None:
     assert finished(replace(CONFIG, epochs=5))[:3] == finished(CONFIG)
 
 
@@ -83,7 +83,7 @@ def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -
         built(AlternatingLineConfig, values)
 
 
-def test_the_optimum_under_an_asymmetric_law_is_that_of_drawn_pairs() -> None:
+def test_the_optimal_probability_of_an_asymmetric_law_matches_drawn_pairs() -> None:
     config = AlternatingLineConfig(law=BetaAb(a=2.0, b=0.5), points=3, radius=0.2)
     rng = np.random.default_rng(0)
     first, second = rng.integers(3, size=(2, 10**6))

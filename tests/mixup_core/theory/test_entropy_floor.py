@@ -19,20 +19,18 @@ CONFIG = EntropyFloorConfig(law=Beta(alpha=1.0), draws=20_000)
     ("alpha", "floor"),
     [(0.2, 0.20489), (0.5, 0.34766), (1, 0.45), (2, 0.525), (8, 0.59658), (32, 0.61686)],
 )
-def test_the_floor_of_ten_classes_is_the_one_of_the_specification(
-    alpha: float, floor: float
-) -> None:
+def test_the_floor_of_ten_classes_matches_the_specification(alpha: float, floor: float) -> None:
     assert entropy_floor(Beta(alpha=alpha), 10) == pytest.approx(floor, abs=5e-6)
 
 
-def test_midpoint_is_the_limit_and_erm_has_no_floor() -> None:
+def test_the_floor_of_beta_tends_to_that_of_midpoint_and_the_floor_of_erm_is_0() -> None:
     assert entropy_floor(Beta(alpha=1e6), 10) == pytest.approx(entropy_floor(Midpoint(), 10), 1e-6)
     assert entropy_floor(Midpoint(), 10) == pytest.approx(0.9 * np.log(2))
     assert entropy_floor(Erm(), 10) == 0
 
 
 @pytest.mark.parametrize("law", [Midpoint(), Beta(alpha=0.7)])
-def test_all_pairs_of_a_balanced_set_have_the_floor_as_their_mean_entropy(law: Law) -> None:
+def test_the_floor_is_the_mean_entropy_of_all_pairs_of_a_balanced_set(law: Law) -> None:
     labels = np.repeat(np.eye(4), 3, axis=0)
     lams, entropies = law.nodes(5000)[:, None], []
     for own, partner in product(labels, labels):
@@ -41,7 +39,7 @@ def test_all_pairs_of_a_balanced_set_have_the_floor_as_their_mean_entropy(law: L
     assert entropy_floor(law, 4) == pytest.approx(np.mean(entropies), abs=1e-4)
 
 
-def test_image_training_knows_the_same_floor() -> None:
+def test_the_floor_equals_the_loss_floor_of_image_training() -> None:
     labels = torch.arange(5).repeat(7)
     expected = loss_floor(Beta(alpha=0.4), labels, "dataset", 5)
     assert entropy_floor(Beta(alpha=0.4), 5) == pytest.approx(expected, abs=1e-12)
@@ -56,19 +54,19 @@ def test_the_estimate_lies_within_five_standard_errors(law: Law) -> None:
         assert metrics["floor/gap"] == abs(metrics["floor/estimate"] - metrics["floor/exact"])
 
 
-def test_seeds_give_other_estimates_of_one_floor() -> None:
+def test_seeds_change_the_estimate_and_not_the_exact_floor() -> None:
     first, second = last(CONFIG), last(replace(CONFIG, seed=1))
     assert first["floor/estimate"] != second["floor/estimate"]
     assert first["floor/exact"] == second["floor/exact"]
 
 
-def test_the_distance_to_a_target_is_measured_where_there_is_one() -> None:
+def test_the_distance_to_a_target_is_recorded_only_when_a_target_is_set() -> None:
     assert "floor/distance" not in last(CONFIG)
     metrics = last(replace(CONFIG, target=0.25))
     assert metrics["floor/distance"] == metrics["floor/estimate"] - 0.25
 
 
-def test_a_run_resumes_anywhere() -> None:
+def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits() -> None:
     assert_resumes_anywhere(CONFIG)
 
 

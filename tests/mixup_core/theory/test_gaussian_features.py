@@ -14,7 +14,7 @@ from tests.mixup_core.theory.processes import finished, last
 CONFIG = GaussianFeaturesConfig(law=Beta(alpha=1.0), samples=200)
 
 
-def test_the_second_moment_of_the_noise_is_that_of_drawn_pairs() -> None:
+def test_noise_square_matches_drawn_pairs() -> None:
     rng = np.random.default_rng(0)
     first, second = rng.uniform(-1, 1, (2, 200_000, 5))
     lam = rng.random(200_000)
@@ -24,13 +24,15 @@ def test_the_second_moment_of_the_noise_is_that_of_drawn_pairs() -> None:
 
 
 @pytest.mark.parametrize(("ratio", "limit"), [(0.5, 0.3), (2.0, 0.5 + 0.3), (4.0, 0.75 + 0.1)])
-def test_the_closed_form_has_its_limit(ratio: float, limit: float) -> None:
+def test_the_expected_excess_has_the_known_values_at_time_0_and_infinity(
+    ratio: float, limit: float
+) -> None:
     assert expected_excess(ratio, 1e7, 0.3) == pytest.approx(limit, rel=2e-3)
     assert expected_excess(ratio, 0.0, 0.3) == pytest.approx(1.0, rel=1e-6)
 
 
 @pytest.mark.parametrize("ratio", [0.5, 2.0])
-def test_the_mean_over_seeds_follows_the_closed_form(ratio: float) -> None:
+def test_the_mean_risk_over_seeds_matches_the_closed_form(ratio: float) -> None:
     runs = [finished(replace(CONFIG, ratio=ratio, seed=seed)) for seed in range(20)]
     for epoch in (4, 8, 24):
         risks = [run[epoch].metrics["risk/excess"] for run in runs]
@@ -44,6 +46,6 @@ def test_without_noise_the_risk_never_rises() -> None:
         assert last(replace(CONFIG, law=Erm(), ratio=ratio))["risk/rise"] < 1e-12
 
 
-def test_the_rise_is_largest_where_there_are_as_many_features_as_labels() -> None:
+def test_the_rise_of_the_risk_is_largest_with_as_many_features_as_labels() -> None:
     rises = [last(replace(CONFIG, ratio=ratio))["risk/rise"] for ratio in (0.5, 1.0, 2.0)]
     assert rises[1] > 10 * max(rises[0], rises[2])

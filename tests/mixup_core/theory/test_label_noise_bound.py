@@ -17,7 +17,7 @@ from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished,
 CONFIG = LabelNoiseBoundConfig(law=Beta(alpha=1.0), draws=50_000, epochs=3)
 
 
-def test_disagreement_counts_the_four_outcomes() -> None:
+def test_disagreement_matches_the_sum_over_all_outcomes() -> None:
     own, mixed = np.array([0.3]), np.array([0.9])
     outcomes = [(a, b) for a in (0, 1) for b in (0, 1)]
     chance = sum(
@@ -30,7 +30,7 @@ def test_disagreement_counts_the_four_outcomes() -> None:
 
 
 @pytest.mark.slow
-def test_the_means_are_those_of_the_integral() -> None:
+def test_mean_noise_matches_numerical_integration() -> None:
     def f(x: float) -> float:
         return 1 / (1 + np.exp(-0.75 * np.sin(2 * x)))
 
@@ -46,14 +46,14 @@ def test_the_means_are_those_of_the_integral() -> None:
 
 
 @pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=0.3), Beta(alpha=1.0)])
-def test_the_bound_never_fails_where_the_true_label_is_drawn(law: Law) -> None:
+def test_the_bound_never_fails_with_sampled_labels(law: Law) -> None:
     for record in finished(replace(CONFIG, law=law, epochs=8)):
         assert record.metrics["bound/failures"] == 0
         assert record.metrics["noise/probability"] >= record.metrics["bound/distance"]
         assert record.metrics["bound/half_sup"] == record.metrics["bound/distance"] / 2
 
 
-def test_the_printed_bound_fails_as_often_as_the_specification_says() -> None:
+def test_the_printed_bound_fails_at_the_rate_of_the_specification() -> None:
     config = replace(CONFIG, truth="argmax", first_steepness=3.0, epochs=1, draws=200_000)
     metrics = last(config)
     assert metrics["bound/failures"] == pytest.approx(0.016, abs=0.001)
@@ -61,7 +61,7 @@ def test_the_printed_bound_fails_as_often_as_the_specification_says() -> None:
 
 
 @pytest.mark.parametrize("truth", ["sampled", "argmax"])
-def test_decided_labels_make_both_versions_one(truth: str) -> None:
+def test_sampled_and_argmax_labels_agree_for_a_very_steep_probability(truth: str) -> None:
     values = {"law": {"beta": 1.0}, "truth": truth, "first_steepness": 1e6, "epochs": 1}
     metrics = last(built(LabelNoiseBoundConfig, values))
     assert metrics["bound/failures"] == 0
@@ -69,23 +69,23 @@ def test_decided_labels_make_both_versions_one(truth: str) -> None:
     assert metrics["noise/probability"] == pytest.approx(metrics["bound/distance"], abs=1e-4)
 
 
-def test_erm_mixes_nothing_and_has_no_distance() -> None:
+def test_the_distance_of_the_bound_is_0_under_erm() -> None:
     metrics = last(replace(CONFIG, law=Erm(), epochs=1))
     assert metrics["bound/distance"] == 0
     assert metrics["noise/probability"] > 0.4  # both labels are drawn
 
 
-def test_the_probability_is_the_sigmoid_of_the_sine() -> None:
+def test_the_label_probability_is_the_sigmoid_of_a_sine() -> None:
     np.testing.assert_allclose(
         probability(np.array([0.0, np.pi / 4]), 2.0), [0.5, 0.8807970779778823]
     )
 
 
-def test_a_run_resumes_anywhere() -> None:
+def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits() -> None:
     assert_resumes_anywhere(replace(CONFIG, draws=500))
 
 
-def test_a_longer_run_begins_as_a_shorter_one() -> None:
+def test_a_longer_run_starts_with_the_records_of_a_shorter_run() -> None:
     small = replace(CONFIG, draws=500)
     assert finished(replace(small, epochs=5))[:3] == finished(small)
 

@@ -39,7 +39,7 @@ def _loss(logits: np.ndarray, labels: np.ndarray, lam: float) -> np.ndarray:
 
 @pytest.mark.parametrize("lam", [0.0, 0.2, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("classes", [2, 4])
-def test_the_excess_of_pairs_is_cross_entropy_minus_entropy(lam: float, classes: int) -> None:
+def test_pair_excess_is_cross_entropy_minus_entropy(lam: float, classes: int) -> None:
     rng = np.random.default_rng(0)
     logits, labels = 3 * rng.normal(size=(9, classes)), rng.integers(classes, size=9)
     np.testing.assert_allclose(
@@ -47,19 +47,19 @@ def test_the_excess_of_pairs_is_cross_entropy_minus_entropy(lam: float, classes:
     )
 
 
-def test_the_divergence_keeps_its_digits_where_the_loss_has_none_left() -> None:
+def test_the_divergence_is_accurate_where_the_loss_is_rounded_away() -> None:
     value = divergence(40.0, 40.0, math.log(3), 0.5)
     assert value == pytest.approx(1.5 * math.exp(-40), rel=1e-12)
     assert np.isfinite(divergence(2000.0, -2000.0, 5000.0, np.array([0.5, 1.0]))).all()
 
 
-def test_the_gap_of_midpoint_has_the_closed_form_of_the_lemma() -> None:
+def test_the_gap_of_midpoint_matches_the_closed_form_of_the_lemma() -> None:
     for correlation in (0.0, 1.0, 7.0):
         expected = math.log(2 + 3 * math.exp(-correlation / 2)) - math.log(2)
         assert equal_gap(correlation, 0.5, 5) == pytest.approx(expected, rel=1e-12)
 
 
-def test_the_expected_excess_is_the_mean_over_all_pairs_of_a_balanced_set() -> None:
+def test_equal_excess_is_the_mean_over_all_pairs_of_a_balanced_set() -> None:
     labels = np.repeat(np.arange(4), 2)
     logits = 3.0 * np.eye(4)[labels]
     for law in (Erm(), Midpoint(), Beta(alpha=0.5)):
@@ -76,7 +76,7 @@ TABLE_EXCESS = {
 
 
 @pytest.mark.parametrize(("model", "expected"), TABLE_EXCESS.items())
-def test_the_excess_is_that_of_the_specification(
+def test_the_measured_excess_matches_the_specification(
     model: tuple[float, float, float], expected: list[float]
 ) -> None:
     first, second, larger = model
@@ -91,14 +91,14 @@ def test_the_excess_is_that_of_the_specification(
     assert measured == pytest.approx(expected, rel=0.1 if larger == 1 else 0.3)
 
 
-def test_only_equal_correlations_have_a_closed_form_beside_the_sample() -> None:
+def test_the_exact_excess_is_recorded_only_for_equal_correlations() -> None:
     for record in finished(CONFIG):
         metrics = record.metrics
         assert metrics["excess/measured"] == pytest.approx(metrics["excess/exact"], rel=0.05)
     assert "excess/exact" not in last(replace(CONFIG, quantity=Excess(first=1.2, second=0.8)))
 
 
-def test_equal_correlations_tend_to_the_floor_and_unequal_ones_do_not() -> None:
+def test_the_excess_tends_to_0_only_for_equal_correlations() -> None:
     equal = [r.metrics["excess/measured"] for r in finished(replace(CONFIG, epochs=7))]
     assert equal == sorted(equal, reverse=True)
     assert equal[-1] < 1e-16
@@ -122,13 +122,13 @@ def test_equal_correlations_tend_to_the_floor_and_unequal_ones_do_not() -> None:
         (1024, 14.41, 0.0122),
     ],
 )
-def test_the_least_gap_is_that_of_the_specification(alpha: float, best: float, gap: float) -> None:
+def test_the_least_gap_matches_the_specification(alpha: float, best: float, gap: float) -> None:
     found, where = least_gap(Beta(alpha=alpha).nodes(4000), 10)
     assert found == pytest.approx(gap, abs=6e-5)
     assert where == pytest.approx(best, abs=6e-3)
 
 
-def test_the_least_gap_is_what_a_search_of_the_integral_finds() -> None:
+def test_the_least_gap_matches_a_numerical_minimisation() -> None:
     def gap(correlation: float) -> float:
         def integrand(lam: float) -> float:
             logits = correlation * np.array([lam, 1 - lam, 0.0, 0.0])
@@ -144,7 +144,7 @@ def test_the_least_gap_is_what_a_search_of_the_integral_finds() -> None:
 
 
 @pytest.mark.parametrize("law", [Midpoint(), Erm()])
-def test_midpoint_and_erm_leave_no_gap(law: Law) -> None:
+def test_the_least_gap_of_midpoint_and_erm_is_0(law: Law) -> None:
     assert least_gap(law.nodes(10), 10) == (0.0, math.inf)
     metrics = last(LinearViewsConfig(law=law, quantity=Gap(), classes=10, first_scale=20, epochs=1))
     assert "gap/best_scale" not in metrics
@@ -184,7 +184,7 @@ def _finite_difference(law: Law, k: int, delta: float, betas: list[float]) -> tu
 
 @pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=1.0)])
 @pytest.mark.parametrize("k", [2, 3])
-def test_the_gradient_is_the_slope_of_the_mixed_loss(law: Law, k: int) -> None:
+def test_gradient_correlations_match_finite_differences_of_the_mixed_loss(law: Law, k: int) -> None:
     betas = list(0.1 + 0.8 * (np.arange(40) + 0.5) / 40)
     slopes = _finite_difference(law, k, 2.0, betas)
     # the shares are the midpoint rule of U[.1, .9], good to .06 %; 7 quantiles are the law in both
@@ -192,7 +192,7 @@ def test_the_gradient_is_the_slope_of_the_mixed_loss(law: Law, k: int) -> None:
 
 
 @pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=0.5)])
-def test_drawn_pairs_have_the_gradient_as_their_mean(law: Law) -> None:
+def test_sampled_correlations_match_the_exact_gradient_correlations(law: Law) -> None:
     rng = np.random.default_rng(0)
     sampled = sampled_correlations(law, 6, 4.0, 400_000, rng)
     assert sampled == pytest.approx(gradient_correlations(law, 6, 4.0, 1000), rel=0.03)
@@ -212,7 +212,7 @@ def test_drawn_pairs_have_the_gradient_as_their_mean(law: Law) -> None:
         (20, 100, 6.64, -0.132, 1.2e-6),
     ],
 )
-def test_the_gradients_are_those_of_the_specification(
+def test_gradient_correlations_match_the_specification(
     c: int, k: int, midpoint: float, difference: float, erm: float
 ) -> None:
     delta = c * math.log(k)
@@ -228,11 +228,13 @@ def test_the_gradients_are_those_of_the_specification(
 
 @pytest.mark.parametrize("quantity", [Excess(points=20), Gap(draws=50), Gradients(draws=50)])
 @pytest.mark.parametrize("law", [Midpoint(), Beta(alpha=1.0)])
-def test_a_run_resumes_anywhere(quantity: Excess | Gap | Gradients, law: Law) -> None:
+def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(
+    quantity: Excess | Gap | Gradients, law: Law
+) -> None:
     assert_resumes_anywhere(replace(CONFIG, law=law, quantity=quantity, nodes=3))
 
 
-def test_a_longer_run_begins_as_a_shorter_one() -> None:
+def test_a_longer_run_starts_with_the_records_of_a_shorter_run() -> None:
     longer = finished(replace(CONFIG, epochs=5))
     assert longer[:3] == finished(CONFIG)
     assert [record.metrics["scale"] for record in longer] == [1.25, 2.5, 5, 10, 20]
@@ -256,7 +258,7 @@ def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -
         built(LinearViewsConfig, values)
 
 
-def test_correlations_of_an_asymmetric_law_are_those_of_drawn_pairs() -> None:
+def test_gradient_correlations_of_an_asymmetric_law_match_drawn_pairs() -> None:
     law = BetaAb(a=2.0, b=0.5)
     exact = gradient_correlations(law, 5, 3.0, 400)
     sampled = sampled_correlations(law, 5, 3.0, 400_000, np.random.default_rng(0))

@@ -9,7 +9,7 @@ from mixup_core.theory.logistic import floor, minimiser, slopes
 
 
 @pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=0.7)])
-def test_the_gradient_is_the_slope_of_the_loss_written_out(law: Law) -> None:
+def test_slopes_match_the_explicit_loss_and_its_finite_differences(law: Law) -> None:
     rng = np.random.default_rng(0)
     scores, labels = rng.normal(size=6), np.array([1.0, -1.0] * 3)
     lams = law.nodes(5)
@@ -38,7 +38,7 @@ def _points(n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     return rng.normal(size=(n, d)) + 0.3 * labels[:, None], labels
 
 
-def test_without_mixing_the_minimiser_is_that_of_logistic_regression() -> None:
+def test_the_minimiser_without_mixing_matches_scikit_learn() -> None:
     inputs, labels = _points(60, 4)
     decay = 0.05
     reference = LogisticRegression(
@@ -51,7 +51,7 @@ def test_without_mixing_the_minimiser_is_that_of_logistic_regression() -> None:
 
 @pytest.mark.parametrize("law", [Midpoint(), Beta(alpha=0.5)])
 @pytest.mark.parametrize("decay", [0.0, 0.1])
-def test_the_minimiser_is_what_a_general_search_finds(law: Law, decay: float) -> None:
+def test_the_minimiser_matches_a_general_optimizer(law: Law, decay: float) -> None:
     inputs, labels = _points(20, 3)
     lams = law.nodes(4)
 
@@ -66,7 +66,7 @@ def test_the_minimiser_is_what_a_general_search_finds(law: Law, decay: float) ->
     assert left < 1e-12
 
 
-def test_a_loss_never_goes_below_its_floor() -> None:
+def test_the_loss_at_the_minimum_lies_above_its_floor() -> None:
     inputs, labels = _points(20, 3)
     lams = Beta(alpha=1.0).nodes(9)
     found, _ = minimiser(inputs, labels, lams)
@@ -76,14 +76,14 @@ def test_a_loss_never_goes_below_its_floor() -> None:
     assert floor(labels, np.array([0.5])) == pytest.approx(np.log(2) / 2)
 
 
-def test_separable_points_far_apart_are_minimised_too() -> None:
+def test_the_minimiser_converges_for_widely_separated_points() -> None:
     inputs, labels = _points(40, 3)
     inputs = inputs / 10 + 5 * labels[:, None]
     _, left = minimiser(inputs, labels, np.array([0.5]))
     assert left < 1e-10
 
 
-def test_a_search_that_has_arrived_takes_no_further_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_minimiser_stops_after_convergence(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = 0
     expansion = logistic._expansion
 

@@ -10,7 +10,7 @@ RNG = np.random.default_rng(0)
 LABELS = np.where(np.arange(40) % 2, 1.0, -1.0)
 
 
-def test_the_expansion_misses_a_third_order_term_alone() -> None:
+def test_the_error_of_the_expansion_falls_with_the_fourth_power_of_the_scores() -> None:
     scores = RNG.normal(size=40) + LABELS
     lams = Beta(alpha=1.0).nodes_of_pairs(32)
     left = []
@@ -21,13 +21,13 @@ def test_the_expansion_misses_a_third_order_term_alone() -> None:
     assert left[1] / left[2] == pytest.approx(2**4, rel=0.2)
 
 
-def test_without_mixing_nothing_is_added() -> None:
+def test_the_expansion_adds_no_terms_without_mixing() -> None:
     found = expansion(RNG.normal(size=40), LABELS, np.ones(1))
     assert (found.first, found.second) == (0, 0)
     assert found.mixed == found.plain
 
 
-def test_mixup_keeps_the_scores_closer_together_and_the_gap_below_the_bound() -> None:
+def test_mixup_reduces_the_spread_of_scores_and_keeps_the_gap_below_the_bound() -> None:
     erm, uniform = (
         last(MixupExpansionConfig(law=law, rank=3, test_points=2000, epochs=1))
         for law in (Erm(), Beta(alpha=1.0))

@@ -23,7 +23,7 @@ from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished,
 CONFIG = MoonsConfig(points=40, hidden=20, resolution=20, steps_per_epoch=10, epochs=3, lr=1e-2)
 
 
-def test_the_moons_are_those_of_scikit_learn_folded_and_pushed_apart() -> None:
+def test_moons_are_the_scikit_learn_moons_folded_and_separated() -> None:
     reference, sides = make_moons(n_samples=40, noise=None, shuffle=False)
     points, labels = draw_moons(replace(CONFIG, noise=0.0, separation=0.25))
     np.testing.assert_array_equal(labels, sides)
@@ -33,7 +33,7 @@ def test_the_moons_are_those_of_scikit_learn_folded_and_pushed_apart() -> None:
     np.testing.assert_allclose(points[:, 1], reference[:, 0] - 0.5, atol=1e-12)
 
 
-def test_the_line_between_the_classes_keeps_the_separation() -> None:
+def test_drawn_classes_keep_the_configured_separation() -> None:
     points, labels = draw_moons(CONFIG)
     assert (np.where(labels == 0, 1, -1) * points[:, 0]).min() >= 0.1
     assert largest_margin(points, labels) >= 0.1
@@ -49,7 +49,7 @@ def test_the_boundary_of_a_circle_is_a_circle() -> None:
     np.testing.assert_allclose(found, [1.3, 0.5, 0.8], atol=1e-3)
 
 
-def test_each_segment_lies_on_the_zero_of_a_plane() -> None:
+def test_boundary_segments_lie_on_the_zeros_of_a_linear_function() -> None:
     nodes = np.linspace(-2, 2, 8)
     x, y = np.meshgrid(nodes, nodes, indexing="ij")
     starts, ends = boundary(nodes, 3 * x - y + 0.4)
@@ -59,7 +59,7 @@ def test_each_segment_lies_on_the_zero_of_a_plane() -> None:
     assert np.linalg.norm(ends - starts, axis=1).sum() == pytest.approx(expected)
 
 
-def test_a_row_is_divided_where_its_boundary_is() -> None:
+def test_boundary_by_row_finds_the_place_of_a_linear_boundary() -> None:
     """Two units that are positive everywhere give a line: class 1 where x_1 < x_2 / 2 + 1/4."""
     config = replace(CONFIG, hidden=2)
     weights = np.zeros(config.network.size)
@@ -73,7 +73,7 @@ def test_a_row_is_divided_where_its_boundary_is() -> None:
 
 
 @pytest.mark.parametrize(("middle", "length"), [(0.5, 1), (-0.5, -1)])
-def test_a_saddle_keeps_the_corners_together_that_its_middle_is_like(
+def test_a_saddle_joins_the_corners_that_have_the_sign_of_its_centre(
     middle: float, length: int
 ) -> None:
     values = np.array([[1.0, -1.0], [-1.0, 1.0]]) + middle
@@ -84,7 +84,7 @@ def test_a_saddle_keeps_the_corners_together_that_its_middle_is_like(
     assert lies_off_diagonal == (length > 0)
 
 
-def test_no_boundary_means_no_margin() -> None:
+def test_values_without_a_sign_change_have_no_boundary() -> None:
     starts, _ = boundary(np.linspace(0, 1, 4), np.ones((4, 4)))
     assert len(starts) == 0
 
@@ -111,16 +111,16 @@ def test_margins_are_distances_to_the_boundary_and_below_their_bound() -> None:
 
 
 @pytest.mark.parametrize("law", [Erm(), Beta(alpha=1.0)])
-def test_a_run_resumes_anywhere(law: Erm | Beta) -> None:
+def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(law: Erm | Beta) -> None:
     assert_resumes_anywhere(replace(CONFIG, law=law))
 
 
-def test_a_longer_run_begins_as_a_shorter_one() -> None:
+def test_a_longer_run_starts_with_the_records_of_a_shorter_run() -> None:
     assert finished(replace(CONFIG, epochs=4))[:3] == finished(CONFIG)
 
 
 @pytest.mark.slow
-def test_mixup_bends_the_boundary() -> None:
+def test_mixup_increases_the_spread_of_the_boundary() -> None:
     small = replace(MoonsConfig(), points=100, hidden=200, epochs=8)
     erm, uniform = last(small), last(replace(small, law=Beta(alpha=1.0)))
     assert erm["train/error"] == uniform["train/error"] == 0

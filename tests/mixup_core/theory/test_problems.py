@@ -35,14 +35,14 @@ SMALL: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("law", ["erm", "midpoint", {"beta": 1.0}], ids=str)
-def test_a_run_that_is_stopped_anywhere_ends_with_the_same_bits(name: str, law: Any) -> None:
+def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(name: str, law: Any) -> None:
     assert_resumes_anywhere(
         with_values(problem_named(name).config(), {**SMALL.get(name, {}), "law": law})
     )
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_problem_is_of_one_piece(name: str) -> None:
+def test_names_paths_and_metrics_of_a_problem_are_consistent(name: str) -> None:
     problem = problem_named(name)
     assert problem.name == problem.config.problem == name  # type: ignore[attr-defined]
     named = {
@@ -60,7 +60,7 @@ def test_a_problem_is_of_one_piece(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_defaults_make_a_run_that_is_spelled_and_built_alike(name: str) -> None:
+def test_default_configurations_round_trip_through_their_flat_form(name: str) -> None:
     problem = problem_named(name)
     config = problem.config()
     assert with_values(config, flatten(config)) == config
@@ -71,7 +71,7 @@ def test_defaults_make_a_run_that_is_spelled_and_built_alike(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_law_has_its_plain_name(name: str) -> None:
+def test_plain_laws_have_a_method_name_in_every_problem(name: str) -> None:
     problem = problem_named(name)
     config = problem.config()
     for law, method in (("erm", "erm"), ("midpoint", "midpoint"), ({"beta": 1.0}, "uniform")):
@@ -79,7 +79,7 @@ def test_a_law_has_its_plain_name(name: str) -> None:
     assert problem.presentation.method(with_values(config, {"law": {"beta": 0.5}})) is None
 
 
-def test_reading_the_problems_loads_neither_torch_nor_scipy() -> None:
+def test_loading_the_problems_imports_neither_torch_nor_scipy() -> None:
     code = (
         "import sys; from mixup_core.problem import problem_named\n"
         f"for name in {NAMES!r}: problem_named(name)\n"

@@ -23,14 +23,14 @@ CONFIG = RandomFeaturesConfig(
 
 
 @pytest.mark.parametrize("law", [Beta(alpha=1.0), Midpoint()])
-def test_the_noise_of_mixing_is_the_equality_case(law: Law) -> None:
+def test_mixing_noise_is_the_mixed_label_minus_the_square_of_the_mixed_input(law: Law) -> None:
     inputs, labels, noise = mixed_pairs(replace(CONFIG, law=law))
     np.testing.assert_allclose(labels - (inputs**2).sum(axis=1), noise, atol=1e-14)
     assert noise.max() > 0.1
     assert noise.reshape(20, 20).diagonal().max() == 0
 
 
-def test_erm_has_no_noise() -> None:
+def test_mixing_noise_is_zero_under_erm() -> None:
     _, _, noise = mixed_pairs(replace(CONFIG, law=Erm()))
     assert not noise.any()
 
@@ -46,7 +46,7 @@ def test_the_closed_form_solves_the_normal_equations() -> None:
 
 @pytest.mark.parametrize("law", [Erm(), Beta(alpha=1.0)])
 @pytest.mark.parametrize("lr", [1.0, 0.1])
-def test_descent_obeys_the_discrete_form_and_the_flow_to_first_order(law: Law, lr: float) -> None:
+def test_descent_matches_the_discrete_form_and_the_flow_to_first_order(law: Law, lr: float) -> None:
     records = finished(replace(CONFIG, law=law, lr=lr))
     assert [record.metrics["step"] for record in records] == [2.0**e for e in range(12)]
     assert max(record.metrics["descent/discrete_error"] for record in records) < 1e-9
@@ -54,7 +54,7 @@ def test_descent_obeys_the_discrete_form_and_the_flow_to_first_order(law: Law, l
     assert 1e-4 * lr < flow < 0.3 * lr
 
 
-def test_the_flow_is_a_tenth_as_far_at_a_tenth_of_the_step() -> None:
+def test_the_error_of_the_flow_is_proportional_to_the_step_size() -> None:
     # the same times: 2^4 steps of 1/16 are 2^0 of 1
     coarse = finished(replace(CONFIG, lr=0.25, epochs=8))
     fine = finished(replace(CONFIG, lr=0.25 / 16, epochs=12))
@@ -62,7 +62,7 @@ def test_the_flow_is_a_tenth_as_far_at_a_tenth_of_the_step() -> None:
     assert errors[0] / errors[1] == pytest.approx(16, rel=0.25)
 
 
-def test_a_step_beyond_the_inverse_eigenvalue_still_has_its_closed_form() -> None:
+def test_the_discrete_form_holds_for_a_step_beyond_the_inverse_eigenvalue() -> None:
     problem = regression(CONFIG)
     lr = 1.9 / problem.eigenvalues[-1]
     theta = problem.initial
@@ -72,7 +72,7 @@ def test_a_step_beyond_the_inverse_eigenvalue_still_has_its_closed_form() -> Non
     np.testing.assert_allclose(found, problem.basis.T @ theta, atol=1e-9)
 
 
-def test_the_expected_risk_is_the_mean_over_starts() -> None:
+def test_the_expected_risk_is_the_mean_over_random_starts() -> None:
     problem = regression(CONFIG)
     decayed = -problem.eigenvalues * 50
     rng = np.random.default_rng(0)
@@ -83,7 +83,7 @@ def test_the_expected_risk_is_the_mean_over_starts() -> None:
 
 
 @pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=1.0)])
-def test_the_bound_holds_at_every_time_and_is_written_out(law: Law) -> None:
+def test_the_risk_bound_holds_at_every_time_and_matches_its_formula(law: Law) -> None:
     config = replace(CONFIG, law=law)
     assert max(record.metrics["bound/violation"] for record in finished(config)) == 0
     problem = regression(config)
@@ -107,17 +107,17 @@ def test_the_risk_of_mixup_falls_and_rises() -> None:
         assert run[-1].metrics["risk/rise"] == risks[-1] - min(risks) > 0.005
 
 
-def test_the_spectrum_of_gaussian_features_ends_at_the_corrected_edges() -> None:
+def test_the_spectrum_of_gaussian_features_matches_the_corrected_edges() -> None:
     assert spectral_edges(0.25) == (0.25, 2.25)
     true, printed = edge_errors(replace(CONFIG, points=40, features=60))
     assert true < 0.1 < 0.25 < printed
 
 
-def test_a_run_resumes_anywhere() -> None:
+def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits() -> None:
     assert_resumes_anywhere(replace(CONFIG, epochs=5))
 
 
-def test_the_state_is_the_weights_themselves() -> None:
+def test_the_state_holds_the_weights_after_one_descent_step() -> None:
     process = start(replace(CONFIG, epochs=1), None, "cpu")
     list(process)
     problem = regression(CONFIG)

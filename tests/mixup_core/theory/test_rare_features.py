@@ -25,7 +25,7 @@ CONFIG = RareFeaturesConfig(
 OPERATIONS: list[PatchOperation] = [PatchLinear(), PatchCutMix(), PatchMask()]
 
 
-def test_points_are_one_feature_feature_noise_and_noise_beside_the_features() -> None:
+def test_points_have_one_feature_patch_and_the_configured_noise_patches() -> None:
     patches = draw_patches(CONFIG, stream(0, "training points"), 400, 0.4)
     whole = patches.full()
     assert whole.shape == (400, 5, 30)
@@ -42,7 +42,7 @@ def test_points_are_one_feature_feature_noise_and_noise_beside_the_features() ->
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("law", [UNIFORM, Midpoint(), Erm()])
-def test_steps_are_those_of_autograd_on_the_patches_themselves(
+def test_training_steps_match_autograd_on_the_full_patches(
     operation: PatchOperation, law: Law
 ) -> None:
     config = replace(CONFIG, law=law, operation=operation)
@@ -84,7 +84,7 @@ def test_steps_are_those_of_autograd_on_the_patches_themselves(
         assert metrics[f"test/{name}_error"] == wrong.mean()
 
 
-def test_operations_keep_the_patches_and_labels_they_say() -> None:
+def test_operations_keep_the_expected_patches_and_labels() -> None:
     mixings = {
         operation: draw_mixings(
             replace(CONFIG, operation=operation), UNIFORM, stream(0, "mixing"), 9
@@ -102,13 +102,13 @@ def test_operations_keep_the_patches_and_labels_they_say() -> None:
         assert (mask.label == 1).all()
 
 
-def test_masks_and_cuts_keep_a_share_of_lam_on_average() -> None:
+def test_cutmix_keeps_a_share_lam_of_the_patches_on_average() -> None:
     config = replace(CONFIG, points=4000, operation=PatchCutMix())
     (mixing,) = draw_mixings(config, Midpoint(), stream(0, "mixing"), 1)
     assert mixing.own.mean() == pytest.approx(0.5, abs=0.02)
 
 
-def test_a_stopped_run_shares_its_first_records_and_their_keys() -> None:
+def test_a_run_that_stops_mixing_shares_its_first_records_and_stage_keys() -> None:
     mixed, stopped = CONFIG, replace(CONFIG, switch_epoch=2)
     assert finished(mixed)[:2] == finished(stopped)[:2]
     assert finished(mixed)[2] != finished(stopped)[2]
@@ -117,14 +117,14 @@ def test_a_stopped_run_shares_its_first_records_and_their_keys() -> None:
     assert changes(stopped) == (2,)
 
 
-def test_under_erm_the_operation_is_of_no_matter() -> None:
+def test_the_operation_has_no_effect_under_erm() -> None:
     plain, masked = replace(CONFIG, law=Erm()), replace(CONFIG, law=Erm(), operation=PatchMask())
     assert finished(plain) == finished(masked)
     assert stage_keys(plain) == stage_keys(masked)
     assert method(masked) == "erm"
 
 
-def test_only_plain_mixing_has_a_plain_name() -> None:
+def test_only_linear_mixing_without_a_switch_has_a_method_name() -> None:
     assert method(CONFIG) == "uniform"
     assert method(replace(CONFIG, operation=PatchCutMix())) is None
     assert method(replace(CONFIG, switch_epoch=1)) is None
@@ -143,11 +143,11 @@ def test_mixup_learns_rare_features_and_plain_training_does_not() -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_run_resumes_anywhere(operation: PatchOperation) -> None:
+def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(operation: PatchOperation) -> None:
     assert_resumes_anywhere(replace(CONFIG, operation=operation, switch_epoch=2))
 
 
-def test_the_state_is_small() -> None:
+def test_the_state_of_a_run_is_smaller_than_20_kb() -> None:
     process = start(RareFeaturesConfig(epochs=1, steps_per_epoch=1), None, "cpu")
     assert len(process.to_bytes()) < 20_000
 
@@ -179,7 +179,7 @@ def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -
         built(RareFeaturesConfig, values)
 
 
-def test_a_teacher_keeps_the_points_on_which_the_network_is_behind_or_the_others() -> None:
+def test_a_feature_teacher_keeps_points_by_the_loss_of_the_network() -> None:
     law = Beta(alpha=1.0)
     data = draw_patches(CONFIG, stream(0, "training points"), 40, 0.5)
     (mixing,) = draw_mixings(replace(CONFIG, points=40), law, stream(0, "mixing"), 1)
@@ -193,7 +193,7 @@ def test_a_teacher_keeps_the_points_on_which_the_network_is_behind_or_the_others
     assert high.kept(mixing, targets, losses).tolist() == [True, False] * 20
 
 
-def test_a_filter_changes_nothing_before_its_warm_up_ends_and_then_slows_learning() -> None:
+def test_a_filter_changes_no_record_before_its_warm_up_ends() -> None:
     plain, low, high = (
         finished(replace(CONFIG, keep=keep, warm_up=0.5, epochs=4))
         for keep in ("all", "low", "high")
@@ -202,7 +202,7 @@ def test_a_filter_changes_nothing_before_its_warm_up_ends_and_then_slows_learnin
     assert plain[2] != low[2] != high[2]
 
 
-def test_a_schedule_gives_each_record_its_law() -> None:
+def test_a_schedule_sets_the_law_of_each_record() -> None:
     config = replace(CONFIG, law=Erm(), schedule=Easy(), epochs=4)
     assert [round(config.law_at(epoch).variance, 3) for epoch in range(4)] == [
         0.012, 0.034, 0.083, 0.153,

@@ -20,7 +20,7 @@ def _torch_twin(weights: np.ndarray) -> torch.nn.Sequential:
     return twin
 
 
-def test_training_takes_the_steps_that_torch_takes() -> None:
+def test_training_steps_match_adam_of_torch() -> None:
     state = NETWORK.initial(stream(0, "initial weights"))
     twin = _torch_twin(state["weights"])
     optimizer = torch.optim.Adam(twin.parameters(), lr=0.01)
@@ -38,7 +38,7 @@ def test_training_takes_the_steps_that_torch_takes() -> None:
         np.testing.assert_allclose(parameter.detach().numpy().T, part, rtol=1e-9, atol=1e-12)
 
 
-def test_the_gradient_is_the_slope_of_the_loss() -> None:
+def test_the_gradient_matches_finite_differences() -> None:
     weights = NETWORK.initial(stream(1, "initial weights"))["weights"]
     rng = np.random.default_rng(1)
     inputs, targets = rng.normal(size=(5, 3)), rng.dirichlet(np.ones(4), 5)
@@ -51,7 +51,7 @@ def test_the_gradient_is_the_slope_of_the_loss() -> None:
         assert gradient[index] == pytest.approx((up - down) / 2e-6, abs=1e-8)
 
 
-def test_each_layer_begins_uniform_within_the_root_of_its_inputs() -> None:
+def test_initial_weights_are_uniform_within_the_inverse_root_of_the_fan_in() -> None:
     network = ReluNetwork(inputs=4, hidden=900, classes=2)
     parts = network.parts(network.initial(stream(0, "initial weights"))["weights"])
     for part, fan_in in zip(parts, (4, 4, 900, 900), strict=True):
@@ -60,7 +60,7 @@ def test_each_layer_begins_uniform_within_the_root_of_its_inputs() -> None:
             assert part.std() == pytest.approx(fan_in**-0.5 / 3**0.5, rel=0.05)
 
 
-def test_mixed_steps_descend_the_mixed_loss_by_the_draws_of_their_stream() -> None:
+def test_mixed_steps_follow_the_gradient_of_the_mixed_loss() -> None:
     rng = np.random.default_rng(0)
     inputs, targets = rng.normal(size=(5, 3)), np.eye(4)[[0, 1, 2, 3, 0]]
     steps = MixedSteps(

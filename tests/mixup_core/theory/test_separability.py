@@ -14,7 +14,7 @@ from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished,
 CONFIG = SeparabilityConfig(dimension=4, first_points=16, nodes=4, epochs=3)
 
 
-def test_points_are_kept_and_doubled() -> None:
+def test_the_number_of_points_doubles_and_earlier_points_are_kept() -> None:
     few, more = draw_points(CONFIG, 1), draw_points(CONFIG, 2)
     assert len(few[0]) == 32
     assert len(more[0]) == 64
@@ -22,7 +22,7 @@ def test_points_are_kept_and_doubled() -> None:
     np.testing.assert_array_equal(more[1][:32], few[1])
 
 
-def test_points_have_their_mean_and_variances() -> None:
+def test_points_have_the_configured_mean_and_variances() -> None:
     config = replace(CONFIG, first_points=100_000, separability=4.0)
     inputs, labels = draw_points(config, 0)
     signed = labels[:, None] * inputs
@@ -31,7 +31,7 @@ def test_points_have_their_mean_and_variances() -> None:
     assert config.variances[-1] / config.variances[0] == pytest.approx(16)
 
 
-def test_the_error_is_that_of_drawn_points_and_least_in_the_best_direction() -> None:
+def test_the_error_matches_drawn_points_and_is_least_in_the_best_direction() -> None:
     config = replace(CONFIG, first_points=200_000, separability=2.0)
     inputs, labels = draw_points(config, 0)
     best = config.mean / config.variances
@@ -42,7 +42,7 @@ def test_the_error_is_that_of_drawn_points_and_least_in_the_best_direction() -> 
     assert error(config, best) == pytest.approx(found.fun, abs=1e-8)
 
 
-def test_separable_points_end_at_the_largest_margin_and_others_at_a_minimum() -> None:
+def test_separable_points_give_the_largest_margin_and_others_a_minimum_of_the_loss() -> None:
     far, near = replace(CONFIG, separability=100.0), replace(CONFIG, separability=0.2)
     inputs, labels = draw_points(far, 0)
     direction, _ = trained(far, inputs, labels)
@@ -54,7 +54,7 @@ def test_separable_points_end_at_the_largest_margin_and_others_at_a_minimum() ->
     assert loss < np.log(2)
 
 
-def test_mixed_training_ends_where_all_quantiles_have_no_slope() -> None:
+def test_the_loss_over_all_quantiles_has_no_slope_after_mixed_training() -> None:
     config = replace(CONFIG, law=Beta(alpha=0.7))
     inputs, labels = draw_points(config, 1)
     direction, _ = trained(config, inputs, labels)
@@ -63,13 +63,13 @@ def test_mixed_training_ends_where_all_quantiles_have_no_slope() -> None:
 
 
 @pytest.mark.parametrize("law", [Erm(), Midpoint()])
-def test_many_points_that_overlap_give_the_best_direction(law: Law) -> None:
+def test_many_overlapping_points_give_the_best_direction(law: Law) -> None:
     config = replace(CONFIG, law=law, separability=1.0, first_points=32, epochs=7)
     angles = [record.metrics["direction/angle"] for record in finished(config)]
     assert angles[-1] < 4 < angles[0]
 
 
-def test_separability_is_a_curse_for_erm_alone() -> None:
+def test_high_separability_increases_the_angle_under_erm_only() -> None:
     angles = {
         (law, kappa): np.mean(
             [
@@ -88,11 +88,11 @@ def test_separability_is_a_curse_for_erm_alone() -> None:
 
 
 @pytest.mark.parametrize("law", [Erm(), Beta(alpha=1.0)])
-def test_a_run_resumes_anywhere(law: Law) -> None:
+def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(law: Law) -> None:
     assert_resumes_anywhere(replace(CONFIG, law=law))
 
 
-def test_a_longer_run_begins_as_a_shorter_one() -> None:
+def test_a_longer_run_starts_with_the_records_of_a_shorter_run() -> None:
     assert finished(replace(CONFIG, epochs=4))[:3] == finished(CONFIG)
 
 
@@ -113,7 +113,7 @@ def test_values_out_of_range_are_refused(values: dict[str, object], rule: str) -
         built(SeparabilityConfig, values)
 
 
-def test_an_asymmetric_law_has_the_minimiser_of_all_of_its_nodes() -> None:
+def test_the_minimiser_of_an_asymmetric_law_uses_all_its_nodes() -> None:
     """A pair mixed with 1 - lam is the reversed pair, so symmetric laws need half the nodes."""
     law = BetaAb(a=2.0, b=1.0)
     config = replace(CONFIG, law=law)
@@ -126,7 +126,7 @@ def test_an_asymmetric_law_has_the_minimiser_of_all_of_its_nodes() -> None:
     assert np.abs(other - direction).max() > 1e-3
 
 
-def test_nodes_that_do_not_stand_for_a_discrete_law_are_refused() -> None:
+def test_a_number_of_nodes_that_does_not_fit_a_discrete_law_is_refused() -> None:
     law = Discrete(values=(0.5, 1.0), shares=(0.7, 0.3))
     with pytest.raises(RuleError, match="multiple of 1/nodes"):
         SeparabilityConfig(law=law)

@@ -16,7 +16,7 @@ from tests.mixup_core.theory.processes import assert_resumes_anywhere, finished
 CONFIG = SpuriousFeatureConfig(points=60, nodes=4, epochs=3)
 
 
-def test_errors_are_those_of_drawn_points() -> None:
+def test_errors_match_drawn_points() -> None:
     rng = np.random.default_rng(0)
     labels = rng.choice([-1.0, 1.0], 300_000)
     weights = np.array([1.0, 3.0])
@@ -29,7 +29,7 @@ def test_errors_are_those_of_drawn_points() -> None:
         assert expected == pytest.approx(wrong, abs=0.003)
 
 
-def test_the_least_variance_share_belongs_to_the_direction_of_least_variance() -> None:
+def test_the_least_variance_share_minimises_the_variance() -> None:
     variances, means = np.array([0.25, 0.01]), np.array([2.0, 0.5])
 
     def variance(share: float) -> float:
@@ -41,7 +41,7 @@ def test_the_least_variance_share_belongs_to_the_direction_of_least_variance() -
     assert least_variance_share(CONFIG, 0.1) == pytest.approx(best, abs=1e-5)
 
 
-def test_mixup_turns_to_the_spurious_feature_as_its_variance_falls_and_erm_does_not() -> None:
+def test_mixup_uses_a_spurious_feature_of_falling_variance_and_erm_does_not() -> None:
     shares = {}
     for law in (Erm(), Midpoint(), Beta(alpha=1.0)):
         run = finished(replace(CONFIG, law=law, points=200, epochs=6))
@@ -56,21 +56,23 @@ def test_mixup_turns_to_the_spurious_feature_as_its_variance_falls_and_erm_does_
 
 
 @pytest.mark.parametrize("law", [Midpoint(), Beta(alpha=1.0)])
-def test_without_decay_many_points_give_mixup_the_least_variance(law: Law) -> None:
+def test_mixup_without_decay_and_with_many_points_reaches_the_least_variance_share(
+    law: Law,
+) -> None:
     config = replace(CONFIG, law=law, points=1000, decay=1e-9, first_sd=0.2, epochs=1)
     (record,) = finished(config)
     expected = record.metrics["weight/least_variance"]
     assert record.metrics["weight/spurious"] == pytest.approx(expected, rel=0.15)
 
 
-def test_records_halve_the_sd() -> None:
+def test_each_record_halves_the_standard_deviation() -> None:
     found = [record.metrics["spurious_sd"] for record in finished(CONFIG)]
     assert found == [0.4, 0.2, 0.1]
     assert max(record.metrics["solver/slope"] for record in finished(CONFIG)) < 1e-9
 
 
 @pytest.mark.parametrize("law", [Erm(), Beta(alpha=1.0)])
-def test_a_run_resumes_anywhere(law: Law) -> None:
+def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(law: Law) -> None:
     assert_resumes_anywhere(replace(CONFIG, law=law))
 
 

@@ -20,7 +20,7 @@ CONFIG = SupportVectorsConfig(law=Beta(alpha=1.0), steps_per_epoch=20, epochs=3)
 
 
 @pytest.mark.parametrize(("dimension", "shift"), [(200, 0.0), (20, 1.5), (4, 4.0)])
-def test_the_maximum_margin_direction_is_that_of_a_support_vector_machine(
+def test_the_maximum_margin_direction_matches_a_numerical_optimum(
     dimension: int, shift: float
 ) -> None:
     inputs, labels = draw_points(replace(CONFIG, dimension=dimension, shift=shift, seed=1))
@@ -42,7 +42,7 @@ def test_the_maximum_margin_direction_is_that_of_a_support_vector_machine(
     np.testing.assert_allclose(direction, found.x, atol=1e-5)
 
 
-def test_all_points_are_support_vectors_of_the_machine_that_finds_them_all() -> None:
+def test_the_support_fraction_matches_a_support_vector_machine() -> None:
     inputs, labels = draw_points(CONFIG)
     # a constant feature of no length stands for the missing intercept
     machine = SVC(kernel="precomputed", C=1e6, tol=1e-8).fit(inputs @ inputs.T, labels)
@@ -52,7 +52,7 @@ def test_all_points_are_support_vectors_of_the_machine_that_finds_them_all() -> 
     assert 0.2 < support_fraction(few, signs) < 0.9
 
 
-def test_overlapping_classes_have_no_margin() -> None:
+def test_overlapping_classes_have_no_maximum_margin_direction() -> None:
     inputs, labels = draw_points(replace(CONFIG, dimension=2))
     assert max_margin_direction(inputs, labels) is None
     metrics = last(replace(CONFIG, dimension=2))
@@ -60,7 +60,7 @@ def test_overlapping_classes_have_no_margin() -> None:
 
 
 @pytest.mark.parametrize("alpha", [1.0, 32.0])
-def test_many_dimensions_give_one_direction_and_few_give_two(alpha: float) -> None:
+def test_directions_of_mixup_and_erm_agree_only_in_many_dimensions(alpha: float) -> None:
     law = Beta(alpha=alpha)
     many = last(replace(CONFIG, law=law, steps_per_epoch=200, epochs=5))
     assert many["direction/cosine"] > 0.99
@@ -70,13 +70,13 @@ def test_many_dimensions_give_one_direction_and_few_give_two(alpha: float) -> No
     assert many["train/excess_loss"] > 0
 
 
-def test_erm_beside_itself_has_no_angle() -> None:
+def test_the_angle_between_erm_and_itself_is_0() -> None:
     metrics = last(replace(CONFIG, law=Erm()))
     assert metrics["direction/cosine"] == pytest.approx(1, abs=1e-12)
     assert metrics["direction/angle"] < 1e-4
 
 
-def test_a_run_resumes_anywhere() -> None:
+def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits() -> None:
     assert_resumes_anywhere(CONFIG)
 
 

@@ -21,7 +21,7 @@ def descent(step: float = 0.5) -> DescentSolver:
     return DescentSolver(decay, np.ones((2, 3)), step)
 
 
-def test_a_solver_stands_at_time_0_where_it_was_put() -> None:
+def test_a_new_solver_is_at_time_0_with_its_initial_state() -> None:
     solver = descent()
     assert (solver.time, solver.evaluations) == (0.0, 0)
     np.testing.assert_array_equal(solver.y, np.ones((2, 3)))
@@ -29,14 +29,16 @@ def test_a_solver_stands_at_time_0_where_it_was_put() -> None:
 
 @pytest.mark.parametrize("steps", [1, 2, 7])
 @pytest.mark.parametrize("step", [0.125, 0.5])
-def test_on_a_linear_flow_each_step_shrinks_by_a_factor(step: float, steps: int) -> None:
+def test_each_step_on_a_linear_flow_multiplies_by_1_minus_step_times_rate(
+    step: float, steps: int
+) -> None:
     solver = descent(step)
     solver.advance(step * steps)
     np.testing.assert_allclose(solver.y, (1 - step * RATES) ** steps, rtol=1e-14, atol=1e-14)
     assert (solver.time, solver.evaluations) == (step * steps, steps)
 
 
-def test_descent_ends_with_the_first_whole_step_at_or_after_a_time() -> None:
+def test_advance_stops_at_the_first_whole_step_at_or_after_the_end() -> None:
     solver = DescentSolver(lambda y: -y, np.ones(1), 0.5)
     for end, time in ((1.0, 1.0), (1.2, 1.5), (1.3, 1.5), (2.0, 2.0)):
         solver.advance(end)
@@ -44,7 +46,7 @@ def test_descent_ends_with_the_first_whole_step_at_or_after_a_time() -> None:
     assert solver.y[0] == 0.5**4
 
 
-def test_a_time_that_is_over_asks_for_no_step() -> None:
+def test_advance_takes_no_step_when_the_end_has_passed() -> None:
     asked = []
 
     def velocity(y: Floats) -> Floats:
@@ -69,7 +71,7 @@ def test_intermediate_stops_change_no_bit(stops: list[float]) -> None:
 
 
 @pytest.mark.parametrize("end", [0.0, 0.3, 2.0])
-def test_descent_goes_on_from_a_state_as_if_it_had_not_stopped(end: float) -> None:
+def test_a_solver_resumed_from_a_state_continues_with_the_same_bits(end: float) -> None:
     first, second = descent(0.3), descent(0.3)
     first.advance(end)
     state = {name: array.copy() for name, array in first.state().items()}
@@ -84,7 +86,7 @@ def test_descent_goes_on_from_a_state_as_if_it_had_not_stopped(end: float) -> No
         assert first.evaluations == second.evaluations
 
 
-def test_the_state_that_was_given_and_the_one_that_was_taken_stay_as_they_were() -> None:
+def test_advance_changes_neither_the_initial_array_nor_a_saved_state() -> None:
     start = np.ones((2, 3))
     solver = DescentSolver(decay, start, 0.5)
     solver.advance(1.0)
@@ -95,7 +97,7 @@ def test_the_state_that_was_given_and_the_one_that_was_taken_stay_as_they_were()
     np.testing.assert_array_equal(taken, before)
 
 
-def test_descent_on_a_convex_loss_comes_to_its_least_point() -> None:
+def test_descent_on_a_convex_loss_reaches_its_minimum() -> None:
     rng = np.random.default_rng(0)
     points, targets = rng.normal(size=(30, 4)), rng.normal(size=30)
 
@@ -110,7 +112,7 @@ def test_descent_on_a_convex_loss_comes_to_its_least_point() -> None:
     np.testing.assert_allclose(solver.y, minimize(loss, np.zeros(4)).x, atol=1e-4)
 
 
-def test_gradient_descent_comes_to_the_flow_as_its_steps_shrink() -> None:
+def test_gradient_descent_converges_to_the_flow_as_its_step_shrinks() -> None:
     config, landscape = small_flow()
     start = initial_weights(config)
     flow = RkcSolver(landscape.downhill, start, 1e-6, scale=config.rho)

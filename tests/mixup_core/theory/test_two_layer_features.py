@@ -27,13 +27,13 @@ def accuracy(weights: Floats) -> tuple[Floats, Floats]:
     return feature_accuracy(PatchOutputs(points, CONFIG), points, weights)
 
 
-def test_a_feature_is_learned_where_it_alone_gives_the_class() -> None:
+def test_a_feature_counts_as_learned_when_it_alone_gives_the_class() -> None:
     alone, both = accuracy(knowing([(1, 1), (2, 2), (3, 1), (3, 2)]))
     assert alone.tolist() == [[0, 0], [1, 0], [0, 1], [1, 1]]
     assert both.tolist() == [0, 1, 1, 1]
 
 
-def test_a_tie_is_no_answer() -> None:
+def test_a_tie_between_outputs_counts_as_wrong() -> None:
     outputs = np.array([[0.0, 1.0, 1.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 2.0]])
     assert is_right(outputs, np.array([0, 0, 0, 2])).tolist() == [False, False, True, True]
     alone, both = accuracy(np.zeros((4, 4, 8)))
@@ -41,7 +41,7 @@ def test_a_tie_is_no_answer() -> None:
     assert not both.any()
 
 
-def test_removing_a_feature_is_setting_its_patches_to_zero() -> None:
+def test_feature_accuracy_matches_setting_the_patches_of_the_other_feature_to_zero() -> None:
     points = fresh_points(CONFIG)
     weights = np.random.default_rng(5).normal(0, 0.3, (4, 4, 8))
     alone, both = feature_accuracy(PatchOutputs(points, CONFIG), points, weights)
@@ -63,7 +63,7 @@ def test_removing_a_feature_is_setting_its_patches_to_zero() -> None:
     assert alone.mean() != both.mean()
 
 
-def test_correlations_sum_the_active_neurons_of_the_class_alone() -> None:
+def test_correlations_sum_only_active_neurons_of_the_same_class() -> None:
     weights = np.zeros((4, 4, 8))
     weights[2, :, 5] = [0.49, 0.5, 1.0, -7.0]  # v_{2,2}
     weights[2, 0, 2] = 9.0  # v_{1,1}: another class
@@ -73,14 +73,14 @@ def test_correlations_sum_the_active_neurons_of_the_class_alone() -> None:
     np.testing.assert_array_equal(correlations(weights, 0.5), expected)
 
 
-def test_the_threshold_of_a_correlation_counts_as_reached() -> None:
+def test_a_correlation_equal_to_the_threshold_is_counted() -> None:
     weights = np.zeros((2, 2, 4))
     weights[0, 0, 0] = 0.5
     assert correlations(weights, 0.5)[0, 0] == 0.5
     assert correlations(weights, 0.5 + 1e-12)[0, 0] == pytest.approx(0)
 
 
-def test_each_of_several_features_is_tested_alone() -> None:
+def test_each_of_three_features_is_tested_alone() -> None:
     data = PatchData(classes=4, features=3, delta2=3.0, test_points_per_class=20)
     more = TwoLayerConfig(epochs=1, data=data, network=PatchNetwork(neurons=1))
     weights = np.zeros((4, 4, 12))

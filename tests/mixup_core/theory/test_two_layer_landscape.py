@@ -57,7 +57,7 @@ def in_full(points: PatchSet, features: Tensor) -> Tensor:
     [(Erm(), PatchLinear()), (Midpoint(), PatchLinear()), (Midpoint(), PatchCutMix())],
     ids=["erm", "midpoint", "cutmix"],
 )
-def test_the_reduced_network_descends_as_the_full_one_does(
+def test_the_reduced_network_trains_like_the_full_network(
     law: Law, operation: PatchOperation
 ) -> None:
     run = replace(config(law), operation=operation)
@@ -100,7 +100,7 @@ def test_the_velocity_is_minus_the_gradient_of_the_loss() -> None:
     assert (ahead - behind) / (2 * gap) == pytest.approx(slope, rel=1e-7)
 
 
-def test_the_loss_of_no_knowledge_is_that_of_a_uniform_guess() -> None:
+def test_the_loss_of_inactive_neurons_is_that_of_a_uniform_guess() -> None:
     run = config(Erm())
     landscape = Landscape(training_points(run), run)
     weights = np.full((CLASSES, NEURONS, 2 * CLASSES), -1.0)

@@ -24,13 +24,13 @@ def noise_over_signal(data: PatchData) -> float:
     return noise / (data.signal_patches * data.delta2 / data.features)
 
 
-def test_a_line_through_the_origin_separates_what_it_can() -> None:
+def test_linear_separability_is_tested_without_an_intercept() -> None:
     assert is_linearly_separable(points([[1.0, 0.2], [-1.0, 0.2]], [0, 1]))
     # Without an intercept nothing separates two points on one ray.
     assert not is_linearly_separable(points([[1.0, 1.0], [2.0, 2.0]], [0, 1]))
 
 
-def test_three_classes_need_every_margin() -> None:
+def test_three_classes_are_separable_only_when_every_margin_is_positive() -> None:
     corners = [[1.0, 0.0], [-0.5, 0.9], [-0.5, -0.9]]
     assert is_linearly_separable(points(corners, [0, 1, 2]))
     centre = np.mean(corners[:2], axis=0).tolist()
@@ -39,22 +39,20 @@ def test_three_classes_need_every_margin() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize(("classes", "ratio"), [(4, 1.02), (6, 1.249), (8, 1.4425)])
-def test_no_linear_model_is_without_error_on_the_default_data(
-    classes: int, ratio: float, seed: int
-) -> None:
+def test_the_default_data_are_not_linearly_separable(classes: int, ratio: float, seed: int) -> None:
     data = PatchData(classes=classes)
     assert noise_over_signal(data) == pytest.approx(ratio, abs=5e-4)
     assert not is_linearly_separable(draw_points(data, 20, seed, "training points"))
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_a_linear_model_is_without_error_where_noise_is_scarce(seed: int) -> None:
+def test_data_with_little_noise_are_linearly_separable(seed: int) -> None:
     data = PatchData(noise_patches=1)
     assert noise_over_signal(data) < 0.11
     assert is_linearly_separable(draw_points(data, 20, seed, "training points"))
 
 
-def test_pooled_noise_and_signal_are_compared_over_all_their_patches() -> None:
+def test_noise_over_signal_compares_all_noise_and_signal_patches() -> None:
     data = PatchData(classes=5, signal_patches=2, noise_patches=3, delta2=3.0)
     # 3 * 25 patches of noise with at least 0.0425 / 5^1.5; 2 patches of signal, 1.5 on average.
     assert noise_over_signal(data) == pytest.approx(75 * 0.0425 / 5**1.5 / 3.0)

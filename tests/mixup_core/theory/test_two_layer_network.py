@@ -52,7 +52,7 @@ def test_the_activation_and_its_slope_are_continuous_at_zero_and_rho(
 
 
 @pytest.mark.parametrize("power", [2, 5, 8])
-def test_the_slope_is_the_derivative(power: int) -> None:
+def test_the_activation_slope_matches_finite_differences(power: int) -> None:
     inputs, gap = np.linspace(-0.5, 0.5, 40), 1e-6
     numeric = (activation(inputs + gap, 0.2, power) - activation(inputs - gap, 0.2, power)) / 2e-6
     np.testing.assert_allclose(activation_slope(inputs, 0.2, power), numeric, atol=1e-8)
@@ -60,7 +60,7 @@ def test_the_slope_is_the_derivative(power: int) -> None:
 
 @pytest.mark.parametrize("power", range(2, 17))
 @pytest.mark.parametrize("block", [1, 2_000, 10**9])
-def test_outputs_and_slopes_are_the_sums_of_the_definition(
+def test_outputs_and_slopes_match_the_sums_of_the_definition(
     power: int, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(network, "BLOCK", block)
@@ -86,7 +86,7 @@ def test_outputs_and_slopes_are_the_sums_of_the_definition(
     np.testing.assert_allclose(outputs(weights), everything, rtol=1e-12)
 
 
-def test_initial_weights_have_the_standard_deviation_asked_for() -> None:
+def test_initial_weights_have_the_configured_standard_deviation() -> None:
     config = TwoLayerConfig(epochs=1, network=PatchNetwork(neurons=200, init=0.07))
     weights = initial_weights(config)
     assert weights.shape == (6, 1_200, 12)
@@ -94,7 +94,7 @@ def test_initial_weights_have_the_standard_deviation_asked_for() -> None:
     assert abs(weights.mean()) < 4 * weights.std() / np.sqrt(weights.size)
 
 
-def test_initial_weights_of_two_scales_differ_by_their_ratio() -> None:
+def test_initial_weights_are_proportional_to_init() -> None:
     small, large = (
         initial_weights(TwoLayerConfig(epochs=1, network=PatchNetwork(init=init)))
         for init in (0.05, 0.2)

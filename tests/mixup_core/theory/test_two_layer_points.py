@@ -30,13 +30,13 @@ def points() -> PatchSet:
     return draw_points(DATA, DATA.points_per_class, 0, "training points")
 
 
-def test_classes_are_balanced_and_labels_hard(points: PatchSet) -> None:
+def test_classes_are_balanced_and_targets_are_0_or_1(points: PatchSet) -> None:
     assert points.targets.shape == (5, 200)
     assert np.bincount(points.labels).tolist() == [40] * 5
     assert set(np.unique(points.targets)) == {0.0, 1.0}
 
 
-def test_a_signal_patch_and_its_partner_share_delta2_on_the_two_features_of_the_class(
+def test_signal_patches_share_delta2_between_the_two_features_of_the_class(
     points: PatchSet,
 ) -> None:
     for point, y in enumerate(points.labels):
@@ -48,7 +48,7 @@ def test_a_signal_patch_and_its_partner_share_delta2_on_the_two_features_of_the_
         assert np.count_nonzero(signal) == 4
 
 
-def test_betas_are_uniform(points: PatchSet) -> None:
+def test_signal_strengths_are_uniform(points: PatchSet) -> None:
     many = draw_points(DATA, 4_000, 0, "training points")
     beta = many.patches[:2].sum(axis=2)
     width = DATA.delta2 - 2 * DATA.delta1
@@ -56,7 +56,7 @@ def test_betas_are_uniform(points: PatchSet) -> None:
     assert beta.var() == pytest.approx(width**2 / 12, rel=0.03)
 
 
-def test_noise_has_q_other_classes_and_gamma_in_its_range(points: PatchSet) -> None:
+def test_noise_patches_have_q_other_classes_and_values_in_their_range(points: PatchSet) -> None:
     low, high = 0.0425 * 5**-1.5, 0.055 * 5**-1.5
     for point, y in enumerate(points.labels):
         noise = points.patches[-1, point].reshape(5, 2)
@@ -66,7 +66,7 @@ def test_noise_has_q_other_classes_and_gamma_in_its_range(points: PatchSet) -> N
         assert low <= others.min() <= others.max() <= high
 
 
-def test_every_other_class_is_as_likely_a_noise_class() -> None:
+def test_noise_classes_are_uniform_over_the_other_classes() -> None:
     many = draw_points(PatchData(classes=4), 3_000, 1, "training points")
     for y in range(4):
         noise = many.patches[-1, many.labels == y, ::2] > 0
@@ -75,7 +75,7 @@ def test_every_other_class_is_as_likely_a_noise_class() -> None:
         np.testing.assert_allclose(counts, 1_000, atol=4 * math.sqrt(3_000 * 2 / 9))
 
 
-def test_the_noise_patch_stands_for_all_that_are_equal_to_it(points: PatchSet) -> None:
+def test_one_stored_noise_patch_represents_all_equal_noise_patches(points: PatchSet) -> None:
     assert DATA.patches == 4 + 12 * 25
     assert points.counts.shape == (5, 200)
     assert (points.counts == np.array([[1], [1], [1], [1], [300]])).all()
@@ -84,7 +84,7 @@ def test_the_noise_patch_stands_for_all_that_are_equal_to_it(points: PatchSet) -
     np.testing.assert_allclose(points.pooled, explicit.sum(axis=0), rtol=1e-12)
 
 
-def test_mixing_is_patch_by_patch_and_on_targets_alike(points: PatchSet) -> None:
+def test_mixed_patches_and_targets_use_the_same_weights(points: PatchSet) -> None:
     pairs, lam = np.array([[0, 7, 50], [190, 7, 3]]), np.array([0.25, 0.5, 0.9])
     both = mixed(points, pairs, lam)
     for index, (i, j) in enumerate(pairs.T):
@@ -97,7 +97,7 @@ def test_mixing_is_patch_by_patch_and_on_targets_alike(points: PatchSet) -> None
         np.testing.assert_allclose(both.targets[:, index], target)
 
 
-def test_cutmix_takes_each_patch_from_either_point_and_the_label_by_their_share(
+def test_cutmix_takes_patches_from_either_point_and_targets_by_their_share(
     points: PatchSet,
 ) -> None:
     i, j, lam = 0, 190, 0.3
@@ -127,7 +127,7 @@ def test_masking_drops_patches_and_keeps_the_label(points: PatchSet) -> None:
     np.testing.assert_allclose(left.pooled, expected, rtol=1e-12)
 
 
-def test_erm_trains_on_the_points_and_mixes_no_pairs() -> None:
+def test_erm_trains_on_the_points_and_not_on_pairs() -> None:
     run = config(Erm())
     points = training_points(run)
     assert training_set(run, points) is points
@@ -164,19 +164,19 @@ def test_the_entropy_of_midpoint_targets_is_ln_2_on_pairs_of_two_classes() -> No
     assert pairs.entropy == pytest.approx(differ * math.log(2), rel=1e-12)
 
 
-def test_draws_do_not_depend_on_ranges() -> None:
+def test_noise_ranges_scale_the_noise_and_change_no_other_draw() -> None:
     plain = training_points(config(Erm()))
     louder = training_points(config(Erm(), data=PatchData(delta3=0.085, delta4=0.11)))
     np.testing.assert_array_equal(louder.patches[:2], plain.patches[:2])
     np.testing.assert_allclose(louder.patches[2], 2 * plain.patches[2], rtol=1e-12)
 
 
-def test_fresh_points_are_not_the_training_points() -> None:
+def test_fresh_points_differ_from_the_training_points() -> None:
     run = config(Erm(), data=PatchData(points_per_class=30, test_points_per_class=30))
     assert not np.array_equal(fresh_points(run).patches, training_points(run).patches)
 
 
-def test_more_features_share_delta2_alike_and_noise_has_all_of_a_class() -> None:
+def test_several_features_share_delta2_equally_and_noise_has_all_features_of_a_class() -> None:
     data = PatchData(classes=3, features=4, delta2=4.0, signal_patches=2, noise_classes=2)
     many = draw_points(data, 2_000, 0, "training points")
     assert many.patches.shape == (9, 6_000, 12)
@@ -192,7 +192,7 @@ def test_more_features_share_delta2_alike_and_noise_has_all_of_a_class() -> None
         assert (np.count_nonzero(many.patches[-1, point].reshape(3, 4), axis=1) % 4 == 0).all()
 
 
-def test_nodes_mix_each_pair_by_every_quantile() -> None:
+def test_each_pair_is_mixed_at_every_node_of_the_law() -> None:
     law, data = Beta(alpha=2.0), PatchData(classes=3, points_per_class=5)
     points = training_points(config(law, data=data))
     drawn = training_set(config(law, data=data), points)

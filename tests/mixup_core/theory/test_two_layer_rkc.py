@@ -23,7 +23,7 @@ def after_steps(num_steps: int, count: int) -> Floats:
 
 
 @pytest.mark.parametrize("count", [2, 5, 12])
-def test_a_step_is_of_second_order_on_a_linear_flow(count: int) -> None:
+def test_an_rkc_step_has_second_order_on_a_linear_flow(count: int) -> None:
     exact = np.exp(-RATES)
     steps = 64 * np.array([1, 2, 4])
     errors = np.array([np.abs(after_steps(n, count) - exact).max() for n in steps])
@@ -33,7 +33,7 @@ def test_a_step_is_of_second_order_on_a_linear_flow(count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 10, 60, 300])
-def test_a_step_is_stable_as_far_as_it_says_and_not_much_further(count: int) -> None:
+def test_an_rkc_step_is_stable_up_to_its_stated_limit(count: int) -> None:
     def factor(reach: float) -> float:
         y = np.ones(1)
         return abs(float(rkc_step(lambda y: -reach * y, y, -reach * y, 1.0, count)[0]))
@@ -45,7 +45,7 @@ def test_a_step_is_stable_as_far_as_it_says_and_not_much_further(count: int) -> 
     assert max(factor(reach) for reach in np.linspace(min(4, edge / 2), edge, 101)) < 0.97
 
 
-def test_the_stages_are_consistent() -> None:
+def test_rkc_stages_are_consistent() -> None:
     # On dy/dt = 1 every stage must stand at its own time, and the last at the end of the step.
     y = np.zeros(1)
     for count in (2, 3, 17, 150):
@@ -69,7 +69,7 @@ def test_the_solver_follows_a_stiff_linear_flow_to_its_tolerance() -> None:
     assert solver.evaluations < 10_000
 
 
-def test_the_solver_agrees_with_an_implicit_one_on_the_network() -> None:
+def test_the_solver_matches_an_implicit_solver_on_the_network() -> None:
     config, landscape = small_flow()
     start = initial_weights(config)
 
@@ -87,7 +87,7 @@ def test_the_solver_agrees_with_an_implicit_one_on_the_network() -> None:
 
 
 @pytest.mark.parametrize("end", [3.0, 30.0, 200.0])
-def test_a_solver_goes_on_from_a_state_as_if_it_had_not_stopped(end: float) -> None:
+def test_a_solver_resumed_from_a_state_continues_with_the_same_bits(end: float) -> None:
     config, landscape = small_flow()
     start = initial_weights(config)
     first, second = (RkcSolver(landscape.downhill, start, 1e-3, config.rho) for _ in range(2))
@@ -100,21 +100,21 @@ def test_a_solver_goes_on_from_a_state_as_if_it_had_not_stopped(end: float) -> N
         assert first.evaluations == second.evaluations
 
 
-def test_a_solver_at_rest_stays_there() -> None:
+def test_a_solver_with_zero_velocity_keeps_its_state() -> None:
     solver = RkcSolver(np.zeros_like, np.ones(3), 1e-3, scale=1.0)
     solver.advance(1e6)
     assert solver.time == 1e6
     assert (solver.y == 1).all()
 
 
-def test_a_flow_that_ends_in_finite_time_is_given_up() -> None:
+def test_a_flow_that_diverges_in_finite_time_raises_an_error() -> None:
     solver = RkcSolver(np.square, np.ones(1), 1e-3, scale=1.0)  # y = 1 / (1 - t)
     with pytest.raises(ArithmeticError, match="too small to change the time"):
         solver.advance(2.0)
     assert solver.time == pytest.approx(1.0, abs=1e-2)
 
 
-def test_a_flow_that_is_not_finite_is_given_up() -> None:
+def test_a_non_finite_velocity_raises_an_error() -> None:
     solver = RkcSolver(lambda y: np.full_like(y, np.nan), np.ones(3), 1e-3, scale=1.0)
     with pytest.raises(ArithmeticError, match="the velocity must be finite"):
         solver.advance(1.0)

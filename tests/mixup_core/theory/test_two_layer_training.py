@@ -35,13 +35,13 @@ SMALL = TwoLayerConfig(
 
 @pytest.mark.parametrize("law", [Erm(), Midpoint(), UNIFORM], ids=["erm", "midpoint", "uniform"])
 @pytest.mark.parametrize("integrator", [Rkc(), Descent(step=2.0)], ids=["rkc", "descent"])
-def test_a_run_that_is_interrupted_anywhere_ends_with_the_same_bits(
+def test_a_run_resumed_at_any_epoch_ends_with_the_same_bits(
     law: Law, integrator: Integrator
 ) -> None:
     assert_resumes_anywhere(replace(SMALL, law=law, integrator=integrator))
 
 
-def test_records_stand_at_the_same_flow_times_under_every_law_on_a_log_axis() -> None:
+def test_records_have_the_same_log_spaced_flow_times_under_every_law() -> None:
     times = [
         [record.metrics["flow/time"] for record in finished(replace(SMALL, law=law, epochs=5))]
         for law in (Erm(), Midpoint(), UNIFORM)
@@ -50,13 +50,13 @@ def test_records_stand_at_the_same_flow_times_under_every_law_on_a_log_axis() ->
     np.testing.assert_allclose(times[0], 10 * 10 ** np.array([0, 0.25, 0.5, 0.75, 1]))
 
 
-def test_descent_records_the_first_whole_step_at_or_after_a_time() -> None:
+def test_descent_records_at_the_first_whole_step_at_or_after_each_time() -> None:
     records = finished(replace(SMALL, integrator=Descent(step=3.0), epochs=5))
     assert [record.metrics["flow/time"] for record in records] == [12, 18, 33, 57, 102]
     assert [record.metrics["flow/evaluations"] for record in records] == [4, 6, 11, 19, 34]
 
 
-def test_a_longer_run_goes_on_where_a_shorter_one_ended() -> None:
+def test_a_longer_run_continues_from_the_state_of_a_shorter_run() -> None:
     shorter, longer = (replace(SMALL, law=Midpoint(), epochs=epochs) for epochs in (3, 6))
     assert stage_keys(longer)[:3] == stage_keys(shorter)
     first, second = start(shorter, None, "cpu"), start(longer, None, "cpu")
@@ -93,7 +93,7 @@ def test_gradient_descent_agrees_with_the_flow_at_four_classes_and_power_eight(l
     assert flow["flow/evaluations"] < descent["flow/evaluations"] / 2
 
 
-def test_features_by_class_are_those_that_the_shares_are_made_of() -> None:
+def test_feature_shares_match_the_accuracies_by_class() -> None:
     metrics = last(SMALL)
     alone = np.array([[metrics[f"accuracy/class{y}/feature{f}"] for f in (1, 2)] for y in range(3)])
     learned = (alone >= 0.95).sum(axis=1)
@@ -105,7 +105,7 @@ def test_features_by_class_are_those_that_the_shares_are_made_of() -> None:
 
 
 @pytest.mark.parametrize("integrator", [Rkc(), Descent()], ids=["rkc", "descent"])
-def test_weights_that_are_not_finite_end_the_run(integrator: Integrator) -> None:
+def test_non_finite_weights_end_the_run(integrator: Integrator) -> None:
     process = start(replace(SMALL, integrator=integrator), None, "cpu")
     process.state["y"] = np.full_like(process.state["y"], np.nan)
     with pytest.raises(DivergedError) as caught:
@@ -114,7 +114,7 @@ def test_weights_that_are_not_finite_end_the_run(integrator: Integrator) -> None
 
 
 @pytest.mark.parametrize("operation", [PatchCutMix(), PatchMask()], ids=["cutmix", "mask"])
-def test_operations_train_the_network_on_something_else_than_mixup(
+def test_cutmix_and_masking_train_differently_from_mixup(
     operation: PatchOperation,
 ) -> None:
     run = replace(SMALL, law=UNIFORM, epochs=9)
@@ -124,7 +124,7 @@ def test_operations_train_the_network_on_something_else_than_mixup(
     assert last(replace(run, law=Erm(), operation=operation)) == last(replace(run, law=Erm()))
 
 
-def test_a_config_is_built_from_its_paths_and_comes_back() -> None:
+def test_a_configuration_round_trips_through_its_flat_form() -> None:
     run = built(
         TwoLayerConfig,
         {
@@ -181,13 +181,13 @@ def test_a_step_that_is_not_positive_is_refused() -> None:
         Descent(step=0.0)
 
 
-def test_only_mixing_that_is_linear_has_a_plain_name() -> None:
+def test_only_linear_mixing_or_erm_has_a_method_name() -> None:
     assert method(replace(SMALL, law=UNIFORM)) == "uniform"
     assert method(replace(SMALL, law=UNIFORM, operation=PatchCutMix())) is None
     assert method(replace(SMALL, law=Erm(), operation=PatchCutMix())) == "erm"
 
 
-def test_records_measure_what_the_problem_names_and_each_class() -> None:
+def test_records_hold_the_metrics_of_the_problem_and_of_each_class() -> None:
     problem = problem_named("two-layer")
     metrics = last(replace(SMALL, epochs=1))
     assert set(problem.metrics) <= set(metrics)
@@ -199,7 +199,7 @@ def test_records_measure_what_the_problem_names_and_each_class() -> None:
     }
 
 
-def test_defaults_decide_no_key() -> None:
+def test_default_values_do_not_change_the_run_key() -> None:
     assert run_key(SMALL) == run_key(with_values(SMALL, {"integrator.tolerance": 0.01}))
     assert run_key(SMALL) == run_key(with_values(SMALL, {"operation": PatchLinear()}))
     assert run_key(SMALL) != run_key(with_values(SMALL, {"network.init": 0.2}))
@@ -208,7 +208,7 @@ def test_defaults_decide_no_key() -> None:
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize(("law", "one", "both"), [(Erm(), 5, 1), (Midpoint(), 0, 6)])
-def test_the_theorems_show_at_six_classes_and_power_eight(law: Law, one: int, both: int) -> None:
+def test_the_theorems_hold_at_six_classes_and_power_eight(law: Law, one: int, both: int) -> None:
     metrics = last(TwoLayerConfig(law=law))
     assert metrics["train/error"] == 0
     assert metrics["linear/separable"] == 0

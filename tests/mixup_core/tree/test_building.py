@@ -26,7 +26,7 @@ STARTS: Mapping[str, Any] = {
 
 @pytest.mark.parametrize("start", STARTS.values(), ids=STARTS)
 @given(data=st.data())
-def test_a_tree_is_built_again_from_its_flat_form(start: Any, data: st.DataObject) -> None:
+def test_a_tree_round_trips_through_its_flat_form(start: Any, data: st.DataObject) -> None:
     one, other = data.draw(trees(start)), data.draw(trees(start))
     assert with_values(one, flatten(one)) == one
     assert with_values(one, flatten(other)) == other
@@ -39,7 +39,7 @@ def test_a_tree_is_built_again_from_its_flat_form(start: Any, data: st.DataObjec
     [part.hint for part in parts(Journey)] + [Law, tuple[Leg, ...], tuple[Law, ...] | None],
     ids=str,
 )
-def test_a_value_is_spelled_and_parsed_alike(hint: Any, data: st.DataObject) -> None:
+def test_a_value_round_trips_through_its_spelling(hint: Any, data: st.DataObject) -> None:
     written = data.draw(spellings(hint))
     try:
         value = parsed(hint, written)
@@ -49,7 +49,7 @@ def test_a_value_is_spelled_and_parsed_alike(hint: Any, data: st.DataObject) -> 
     assert parsed(hint, value) == value
 
 
-def test_a_choice_is_changed_whole_by_its_kind_or_by_a_field() -> None:
+def test_a_choice_is_changed_by_its_kind_or_by_one_field() -> None:
     ramp = with_values(JOURNEY, {"road": "ramp", "road.shape": "down"})
     assert ramp.road == Ramp(shape="down")
     assert with_values(ramp, {"road.law.alpha": 2.0, "road.law": "beta"}).road == Ramp(
@@ -61,7 +61,7 @@ def test_a_choice_is_changed_whole_by_its_kind_or_by_a_field() -> None:
     assert with_values(ramp, {"road": "ramp"}).road == Ramp(shape="down")
 
 
-def test_an_optional_choice_comes_and_goes() -> None:
+def test_an_optional_choice_can_be_set_and_unset() -> None:
     spared = with_values(JOURNEY, {"spare.name": "bike", "detour": "straight"})
     assert (spared.spare, spared.detour) == (Bike(), Straight())
     assert with_values(spared, {"spare": None, "detour": None}) == JOURNEY
@@ -86,7 +86,7 @@ def test_an_optional_choice_comes_and_goes() -> None:
          ("detour", "detour.shape")),
     ],
 )  # fmt: skip
-def test_a_broken_rule_names_its_fields_by_their_paths(
+def test_a_rule_error_names_the_paths_of_its_fields(
     values: dict[str, Any], rule: str, fields: tuple[str, ...]
 ) -> None:
     for make in (
@@ -100,7 +100,7 @@ def test_a_broken_rule_names_its_fields_by_their_paths(
         assert rule in str(caught.value)
 
 
-def test_a_required_value_that_is_missing_is_named() -> None:
+def test_a_missing_required_value_is_refused_by_name() -> None:
     with pytest.raises(RuleError) as caught:
         built(Journey, {})
     assert (caught.value.rule, caught.value.fields) == ("days must be given", ("days",))
@@ -132,7 +132,7 @@ def test_a_required_value_that_is_missing_is_named() -> None:
         ({"fleet": "bus"}, r"fleet: expected a list of .* or null, got text 'bus'"),
     ],
 )  # fmt: skip
-def test_a_value_of_the_wrong_type_is_named_with_its_path(
+def test_a_value_of_the_wrong_type_is_refused_with_its_path(
     values: dict[str, Any], message: str
 ) -> None:
     for make in (
@@ -149,7 +149,7 @@ def test_a_path_that_names_no_field_is_refused(path: str) -> None:
         with_values(with_values(JOURNEY, {"road": {"winding": []}}), {path: 1})
 
 
-def test_a_path_that_names_no_field_is_told_which_there_are() -> None:
+def test_an_unknown_path_is_refused_with_the_existing_fields() -> None:
     with pytest.raises(KeyError, match="Stay has place, is_paid"):
         with_values(JOURNEY, {"stay.floor": 1})
     with pytest.raises(KeyError, match="Straight has no fields"):
@@ -158,7 +158,9 @@ def test_a_path_that_names_no_field_is_told_which_there_are() -> None:
 
 @pytest.mark.parametrize("name", PROBLEMS)
 @given(data=st.data())
-def test_every_configuration_is_spelled_and_parsed_alike(name: str, data: st.DataObject) -> None:
+def test_every_configuration_round_trips_through_its_spelling(
+    name: str, data: st.DataObject
+) -> None:
     """Configurations of every problem: defaults with required fields, then random changes."""
     kind = problem_named(name).config
     required = {

@@ -62,7 +62,7 @@ def test_a_value_beyond_its_limit_is_refused_by_its_rule(
         assert (error.rule, error.values, error.fields) == (rule, {name: got}, (name,))
 
 
-def test_values_within_their_limits_are_taken() -> None:
+def test_values_within_their_limits_are_accepted() -> None:
     crate = Crate(bottles=1, full=1.0, label="a", kind="wire", rows=(3, 1), weight=0.9)
     assert (crate.rows, Crate().full) == ((3, 1), None)
     assert Pallet(crates=2).bottles == 6
@@ -73,7 +73,7 @@ def test_the_hint_of_a_limit_ends_its_message() -> None:
     assert str(broken(weight=2)) == message
 
 
-def test_limits_come_before_rules_that_may_rely_on_them() -> None:
+def test_limits_are_checked_before_other_rules() -> None:
     assert broken(bottles=0, rows=7).fields == ("bottles",)
 
 
@@ -82,13 +82,13 @@ def test_a_subclass_is_checked_by_all_inherited_limits() -> None:
     assert broken(Pallet, rows=7).rule == "rows != 7"
 
 
-def test_a_copy_is_checked_again_and_holds_nothing_beside_its_fields() -> None:
+def test_replace_checks_limits_again_and_instances_have_no_dict() -> None:
     with pytest.raises(RuleError, match="bottles >= 1"):
         replace(Crate(), bottles=-1)
     assert not hasattr(Crate(), "__dict__")
 
 
-def test_only_what_may_be_none_is() -> None:
+def test_only_optional_fields_accept_none() -> None:
     assert Crate(full=None) == Crate()
     with pytest.raises(TypeError):
         Crate(bottles=None)  # type: ignore[arg-type]
@@ -100,12 +100,12 @@ class Rack(Checked):
 
 
 @pytest.mark.parametrize(("holes", "rule"), [([0], "each of holes >= 1"), ([1, 1], "items of")])
-def test_a_python_list_is_checked_as_a_tuple(holes: list[int], rule: str) -> None:
+def test_a_list_is_checked_like_a_tuple(holes: list[int], rule: str) -> None:
     assert broken(Rack, holes=holes).rule.startswith(rule)
     assert broken(Rack, holes=tuple(holes)).rule.startswith(rule)
 
 
-def test_a_value_of_another_shape_is_a_wrong_type_and_never_taken() -> None:
+def test_a_value_of_another_shape_raises_a_type_error() -> None:
     for of, values in ((Rack, {"holes": 3}), (Crate, {"bottles": (0,)}), (Crate, {"weight": "1"})):
         with pytest.raises(TypeError):
             of(**values)
@@ -121,14 +121,14 @@ class Automatic(Checked):
     share: Share | Literal["auto"] | None = None
 
 
-def test_a_word_beside_a_limited_number_is_not_compared_with_its_limits() -> None:
+def test_number_limits_do_not_apply_to_an_allowed_word() -> None:
     for share in (0, 1.0, "auto", None):
         assert Automatic(share=share).share == share
     assert broken(Automatic, share=1.5).rule == "0 <= share <= 1"
     assert built(Automatic, {"share": "auto"}) == Automatic(share="auto")
 
 
-def test_text_and_numbers_of_one_field_have_limits_of_their_own() -> None:
+def test_text_and_numbers_of_one_field_have_separate_limits() -> None:
     assert (Label(text=1).text, Label(text="a").text) == (1, "a")
     assert broken(Label, text=0).rule == "text >= 1"
     assert broken(Label, text="1").rule == "text must be a to z"

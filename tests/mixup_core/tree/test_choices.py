@@ -18,19 +18,19 @@ def test_a_kind_is_chosen_by_its_tag_or_name() -> None:
 
 
 @pytest.mark.parametrize("unknown", ["car", None, ["bus"]])
-def test_a_kind_that_is_unknown_is_refused_with_those_known(unknown: object) -> None:
+def test_an_unknown_kind_is_refused_with_the_known_kinds(unknown: object) -> None:
     with pytest.raises(SpellingError, match=r"^vehicle\.name: expected one of bus, bike") as caught:
         chosen_kind(PARTS["vehicle"], unknown, "vehicle.name")
     assert (caught.value.names, caught.value.path) == (("bus", "bike"), "vehicle.name")
 
 
-def test_no_value_is_carried_over_from_none_or_if_more_is_required() -> None:
+def test_no_values_are_carried_from_none_or_to_a_kind_with_required_fields() -> None:
     assert carried(Bus(seats=3, speed=0.7), Bike) == {"speed": 0.7}
     assert carried(None, Bike) == {}
     assert carried(Straight(), Winding) == {}
 
 
-def test_a_field_belongs_to_the_kinds_that_have_it() -> None:
+def test_a_field_is_accepted_only_for_kinds_that_have_the_field() -> None:
     check_owner(PARTS["road"], Ramp, "shape", "road", "up")
     check_owner(PARTS["vehicle"], Bike, "speed", "vehicle", 1.0)
     check_owner(PARTS["road"], Straight, "width", "road", 1)  # nobody's: no path names it
@@ -41,7 +41,7 @@ def test_a_field_belongs_to_the_kinds_that_have_it() -> None:
     assert "trip.spare.name='bike', trip.spare.seats=3" in str(caught.value)
 
 
-def test_a_named_choice_keeps_what_its_kinds_share() -> None:
+def test_changing_the_kind_keeps_the_fields_that_both_kinds_share() -> None:
     fast = with_values(JOURNEY, {"vehicle.speed": 1.5})
     assert with_values(fast, {"vehicle.name": "bike"}).vehicle == Bike(speed=1.5)
     with pytest.raises(RuleError) as caught:
@@ -49,7 +49,7 @@ def test_a_named_choice_keeps_what_its_kinds_share() -> None:
     assert caught.value.fields == ("vehicle.speed",)
 
 
-def test_a_value_invalid_for_another_kind_is_accepted_if_it_is_set_again() -> None:
+def test_a_field_invalid_for_a_new_kind_can_be_set_together_with_the_kind() -> None:
     fast = with_values(JOURNEY, {"vehicle.speed": 20.0})
     slowed = with_values(fast, {"vehicle.name": "bike", "vehicle.speed": 0.7})
     assert slowed.vehicle == Bike(speed=0.7)

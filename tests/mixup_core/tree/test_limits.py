@@ -44,7 +44,7 @@ RANGES: dict[str, tuple[Range, str, tuple[float, ...], tuple[float, ...]]] = {
 
 
 @pytest.mark.parametrize("name", RANGES)
-def test_a_range_holds_what_its_rule_says(name: str) -> None:
+def test_a_range_accepts_exactly_the_values_of_its_rule(name: str) -> None:
     limit, rule, inside, outside = RANGES[name]
     assert limit.rule("x") == rule
     assert [limit.holds(value) for value in inside] == [True] * len(inside)
@@ -52,7 +52,7 @@ def test_a_range_holds_what_its_rule_says(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RANGES)
-def test_json_schema_refuses_what_a_range_does_among_finite_numbers(name: str) -> None:
+def test_json_schema_agrees_with_every_range_on_finite_numbers(name: str) -> None:
     limit, _, inside, outside = RANGES[name]
     json.dumps(limit.keywords, allow_nan=False)
     assert limit.holds(limit.inside)
@@ -65,7 +65,7 @@ def test_json_schema_refuses_what_a_range_does_among_finite_numbers(name: str) -
 @example(0)
 @example(1)
 @example(MAX_SEED)
-def test_the_named_ranges_are_what_they_are_called(value: float) -> None:
+def test_named_ranges_accept_the_numbers_of_their_names(value: float) -> None:
     named: list[tuple[Any, bool]] = [
         (Count, value >= 1),
         (Whole, value >= 0),
@@ -79,7 +79,7 @@ def test_the_named_ranges_are_what_they_are_called(value: float) -> None:
         assert limit.holds(value) == is_held
 
 
-def test_a_distinct_list_has_no_item_twice_and_one_if_it_must() -> None:
+def test_a_distinct_list_has_no_duplicates_and_is_not_empty_when_required() -> None:
     some = Distinct(may_be_empty=False)
     assert [Distinct().holds(items) for items in ((), (1, 2), (1, 2, 1))] == [True, True, False]
     assert [some.holds(items) for items in ((), (1,), (1, 1))] == [False, True, False]
@@ -91,7 +91,7 @@ def test_a_distinct_list_has_no_item_twice_and_one_if_it_must() -> None:
             assert schema.is_valid(items) == limit.holds(items)
 
 
-def test_a_pattern_is_of_the_whole_text() -> None:
+def test_a_pattern_must_match_the_whole_text() -> None:
     limit = Matching("[a-z]+|A", "be a-z")
     assert limit.rule("name") == "name must be a-z"
     assert [limit.holds(text) for text in ("ab", "", "a1", "a\n", "1a")] == [True] + [False] * 4
@@ -100,14 +100,14 @@ def test_a_pattern_is_of_the_whole_text() -> None:
         assert schema.is_valid(text) == limit.holds(text)
 
 
-def test_plain_text_may_have_lines_and_any_letter_that_leaves_others_as_they_are() -> None:
+def test_plain_text_accepts_lines_and_letters_and_refuses_control_characters() -> None:
     (limit,) = limits(PlainText)
     assert all(map(limit.holds, ("", "two\n\tlines", "\xa0é\u2027\u202f\u200d\u65e5")))
     assert not any(map(limit.holds, "\0\r\x1b\x7f\x9f\u061c\u200e\u2028\u202e\u2069\ufeff"))
 
 
 @pytest.mark.parametrize("limit", [Range(1), Distinct(), Matching("a", "is a"), Among(("a",))])
-def test_limits_are_told_from_other_marks(limit: Limit) -> None:
+def test_annotations_that_are_not_limits_are_ignored(limit: Limit) -> None:
     assert limits(Annotated[Any, "a remark", limit]) == (limit,)
     assert limits(int) == ()
     assert limit.hint == ""
@@ -122,7 +122,7 @@ def test_every_range_contains_a_number(limit: Range, value: float) -> None:
     assert limit.inside == value
 
 
-def test_names_are_a_limit_too() -> None:
+def test_a_set_of_names_is_a_limit() -> None:
     limit = Among(("inn", "tent"))
     assert (limit.holds("inn"), limit.holds("hut")) == (True, False)
     assert limit.rule("place") == "place must be one of inn, tent"

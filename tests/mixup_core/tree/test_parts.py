@@ -41,7 +41,7 @@ def test_parts_are_the_fields_in_their_order() -> None:
         ("stops", False, False, False, False),
     ],
 )
-def test_a_part_is_a_choice_a_group_or_plain(
+def test_a_part_is_classified_as_choice_group_or_plain(
     name: str, is_choice: bool, is_named: bool, is_optional: bool, is_group: bool
 ) -> None:
     part = PARTS[name]
@@ -49,24 +49,24 @@ def test_a_part_is_a_choice_a_group_or_plain(
     assert (part.is_optional, part.is_group) == (is_optional, is_group)
 
 
-def test_the_kind_of_a_choice_is_its_tag_or_its_name() -> None:
+def test_the_kind_name_is_the_tag_or_the_name_of_the_kind() -> None:
     assert [kind_name(kind) for kind in (Erm, Bike, Leg)] == ["erm", "bike", ""]
     assert (PARTS["road"].kind_path, PARTS["vehicle"].kind_path) == ("road", "vehicle.name")
 
 
-def test_a_union_has_members_and_any_other_type_is_its_own() -> None:
+def test_members_are_the_types_of_a_union_or_the_type_itself() -> None:
     assert members(int | None) == (int, type(None))
     assert members(tuple[int, ...]) == (tuple[int, ...],)
 
 
-def test_a_type_is_told_from_its_limits() -> None:
+def test_types_are_separated_from_their_limits() -> None:
     assert unmarked(Annotated[int, Range(1)]) is int
     assert (unmarked(int), unmarked(tuple[int, ...])) == (int, tuple[int, ...])
     assert limits(Annotated[int, Range(1), "a remark", Range(2)]) == (Range(1), Range(2))
     assert limits(int) == limits(int | None) == limits(Annotated[Range, "of no number"]) == ()
 
 
-def test_words_are_those_of_literals_and_names() -> None:
+def test_words_are_the_values_of_literals_and_the_names_of_limits() -> None:
     assert words(Literal["up", 2]) == ("up", 2)
     assert words(Annotated[str, Among({"inn": 1, "tent": 2})]) == ("inn", "tent")
     assert words(Annotated[int, Range(1)]) == words(int) == words(tuple[str, ...]) == ()
@@ -90,7 +90,7 @@ class Walk:
     rests: Annotated[int, Range(0)] = 0
 
 
-def test_a_leaf_that_kinds_share_may_be_what_any_of_them_takes() -> None:
+def test_a_leaf_shared_by_several_kinds_accepts_the_values_of_each_kind() -> None:
     found = leaves(Walk)
     assert list(found) == ["way", "way.miles", "rests"]
     assert members(found["way.miles"].part.hint) == (
@@ -100,7 +100,7 @@ def test_a_leaf_that_kinds_share_may_be_what_any_of_them_takes() -> None:
     assert found["rests"].part.hint == Annotated[int, Range(0)]
 
 
-def test_each_leaf_is_there_once_and_says_what_it_holds() -> None:
+def test_leaves_list_each_path_once_with_its_part_and_owner() -> None:
     found = leaves(Journey)
     assert found["vehicle.name"].part.is_named
     assert set(found["road"].part.options) == {"straight", "winding", "ramp", "wrapped"}

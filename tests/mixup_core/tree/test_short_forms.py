@@ -9,12 +9,12 @@ NAMES = ("a", "b")
 
 
 @pytest.mark.parametrize("value", [{"beta": 1}, {"beta": {}}, {"beta": {"c": 1}}, "beta", {}, [1]])
-def test_another_form_under_the_tag_has_no_fields(value: Any) -> None:
+def test_the_under_form_reads_no_fields_from_another_form(value: Any) -> None:
     assert Under("beta").fields(value, NAMES) is None
 
 
 @pytest.mark.parametrize("value", [{}, {"a": 1}, {None: 1}, {(): 1}, [1], "1", 1.0])
-def test_a_value_without_number_keys_has_no_pairs(value: Any) -> None:
+def test_the_pairs_form_reads_no_fields_from_a_value_without_number_keys(value: Any) -> None:
     assert Pairs("a", "b").fields(value, NAMES) is None
 
 
@@ -28,7 +28,7 @@ def test_a_written_short_form_is_read_back(form: Any, fields: dict[str, Any]) ->
     assert form.fields(form.written(fields), NAMES) == fields
 
 
-def test_an_entry_names_the_law_whose_fields_it_gives() -> None:
+def test_tag_meant_finds_the_kind_from_the_names_of_its_fields() -> None:
     kinds, names = {"beta": Beta, "beta-ab": BetaAb}, {"beta": ["alpha"], "beta-ab": ["a", "b"]}
     assert tag_meant(kinds, {"beta": {"a": {}, "b": {}}}, names) == "beta-ab"
     assert tag_meant(kinds, {"beta": {"alpha": {}}}, names) == "beta"

@@ -35,11 +35,11 @@ from tests.mixup_core.tree.journeys import JOURNEY, Bike, Leg, Ramp
     ],
     ids=str,
 )
-def test_the_expected_value_is_shown_as_it_is_written(hint: Any, text: str) -> None:
+def test_the_description_of_an_expected_type_shows_its_written_form(hint: Any, text: str) -> None:
     assert expected(hint) == text
 
 
-def test_a_spelling_error_says_where_it_is_below_what_was_given() -> None:
+def test_adding_a_path_to_a_spelling_error_changes_its_message() -> None:
     error = SpellingError("an integer", "3")
     assert (str(error), error.path) == ("expected an integer, got text '3'", "")
     inside = error.within("days").within("journey")
@@ -48,7 +48,7 @@ def test_a_spelling_error_says_where_it_is_below_what_was_given() -> None:
     )  # fmt: skip
 
 
-def test_a_name_that_is_unknown_comes_with_those_known() -> None:
+def test_an_unknown_name_is_refused_with_the_known_names() -> None:
     with pytest.raises(SpellingError) as caught:
         with_values(JOURNEY, {"stay": {"place": "hotel"}})
     assert caught.value.names == ("inn", "tent")

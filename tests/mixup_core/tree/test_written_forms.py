@@ -15,7 +15,7 @@ from tests.mixup_core.random_trees import spellings
 from tests.mixup_core.tree.journeys import JOURNEY, Bike, Journey, Leg, Ramp, Road, Winding, Wrapped
 
 
-def test_the_paths_of_a_flat_tree_are_leaves_of_its_type() -> None:
+def test_the_paths_of_flatten_are_leaves_of_the_type() -> None:
     winding = Winding(legs=(Leg(law=Erm(), until=2),))
     flat = flatten(Journey(days=1, road=winding, spare=Bike()))
     assert set(flat) <= set(leaves(Journey))
@@ -24,7 +24,7 @@ def test_the_paths_of_a_flat_tree_are_leaves_of_its_type() -> None:
     assert (flat["detour"], flat["spare.name"], flat["spare.speed"]) == (None, "bike", 0.5)
 
 
-def test_a_default_is_that_of_the_kind_that_is_chosen() -> None:
+def test_defaults_are_those_of_the_chosen_kind() -> None:
     journey = with_values(JOURNEY, {"road": "ramp", "vehicle.name": "bike"})
     assert defaults(journey) == {
         "road": "straight", "road.shape": "up", "road.steps": (0.5, 1.0), "road.law": "midpoint",
@@ -47,7 +47,7 @@ def test_a_default_is_that_of_the_kind_that_is_chosen() -> None:
         (Wrapped(until=Leg(law=Erm())), {"wrapped": {"law": "erm", "until": None}}),
     ],
 )
-def test_a_choice_is_written_as_short_as_it_is_read(value: Any, spelling: Any) -> None:
+def test_a_choice_is_written_in_its_shortest_form(value: Any, spelling: Any) -> None:
     assert spelled(value) == spelling
 
 
@@ -65,14 +65,14 @@ class Marked:
     miles: Stone
 
 
-def test_a_field_that_looks_like_the_fields_is_not_written_alone() -> None:
+def test_a_field_that_could_be_read_as_all_fields_is_written_with_its_name() -> None:
     value = Marked(miles=Stone(miles=3))
     assert spelled(value) == {"marked": {"miles": {"miles": 3}}}
     assert parsed(Marked, spelled(value)) == value
 
 
 @given(one=spellings(Road), other=spellings(Road))
-def test_brief_spellings_differ_wherever_values_do(one: Any, other: Any) -> None:
+def test_brief_spellings_are_equal_only_for_equal_values(one: Any, other: Any) -> None:
     try:
         first, second = parsed(Road, one), parsed(Road, other)
     except RuleError:
@@ -80,7 +80,7 @@ def test_brief_spellings_differ_wherever_values_do(one: Any, other: Any) -> None
     assert (first == second) == (spelled(first, brief=True) == spelled(second, brief=True))
 
 
-def test_a_brief_spelling_leaves_out_defaults_and_names_what_it_keeps() -> None:
+def test_a_brief_spelling_leaves_out_defaults_and_names_the_other_fields() -> None:
     assert spelled(Ramp(), brief=True) == "ramp"
     assert spelled(Ramp(shape="down"), brief=True) == {"ramp": "down"}
     assert spelled(Ramp(law=Erm()), brief=True) == {"ramp": {"law": "erm"}}

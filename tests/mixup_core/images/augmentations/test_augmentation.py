@@ -33,7 +33,9 @@ def _seen(tag: str, pixels: Tensor, seed: int = 0) -> Tensor:
 
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("tag", AUGMENTATIONS)
-def test_images_keep_their_shape_and_unit_and_the_pixels_stay(tag: str, channels: int) -> None:
+def test_augmentation_keeps_the_shape_and_does_not_change_its_input(
+    tag: str, channels: int
+) -> None:
     pixels = _pixels(channels=channels)
     copy = pixels.clone()
     seen = _seen(tag, pixels)
@@ -44,7 +46,7 @@ def test_images_keep_their_shape_and_unit_and_the_pixels_stay(tag: str, channels
 
 
 @pytest.mark.parametrize("tag", AUGMENTATIONS)
-def test_draws_are_named_by_their_generator_and_read_nothing_else(tag: str) -> None:
+def test_augmentation_draws_depend_only_on_their_generator(tag: str) -> None:
     before = torch.get_rng_state()
     pixels = _pixels()
     assert torch.equal(_seen(tag, pixels), _seen(tag, pixels))
@@ -53,7 +55,7 @@ def test_draws_are_named_by_their_generator_and_read_nothing_else(tag: str) -> N
 
 
 @pytest.mark.parametrize("tag", AUGMENTATIONS)
-def test_an_image_is_changed_by_its_own_draws_whatever_the_batch(tag: str) -> None:
+def test_augmenting_an_image_does_not_depend_on_its_batch(tag: str) -> None:
     augmentation = parsed(Augmentation, tag)
     pixels = _pixels()
     drawn = augmentation.draw((len(pixels),), SIZE, np.random.default_rng(0))
@@ -68,7 +70,7 @@ def test_an_image_is_changed_by_its_own_draws_whatever_the_batch(tag: str) -> No
 
 
 @pytest.mark.parametrize("tag", AUGMENTATIONS)
-def test_draws_come_in_the_shape_of_the_accesses(tag: str) -> None:
+def test_augmentation_draws_have_the_requested_leading_shape(tag: str) -> None:
     drawn = parsed(Augmentation, tag).draw((2, 5), SIZE, np.random.default_rng(0))
     assert drawn is None or drawn.shape[:2] == (2, 5)
 

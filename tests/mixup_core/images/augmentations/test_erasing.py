@@ -7,7 +7,7 @@ from mixup_core.images.augmentations.moves import PADDING
 from mixup_core.rules import RuleError
 
 
-def test_a_window_becomes_the_mean_pixel() -> None:
+def test_the_erased_window_becomes_the_mean_pixel() -> None:
     images = torch.ones(2, 3, 5, 6)
     still = [PADDING, PADDING, 0]
     drawn = torch.tensor([[*still, 1, 3, 2, 6], [*still, 0, 0, 0, 0]])
@@ -18,7 +18,7 @@ def test_a_window_becomes_the_mean_pixel() -> None:
 
 
 @pytest.mark.parametrize("probability", [0.0, 0.25, 1.0])
-def test_a_share_of_images_loses_a_window(probability: float) -> None:
+def test_windows_are_erased_with_the_given_probability_and_mean_area(probability: float) -> None:
     erasing = Erasing(probability=probability)
     drawn = erasing.draw((4000,), (32, 32), np.random.default_rng(0))
     assert drawn is not None
@@ -29,7 +29,7 @@ def test_a_share_of_images_loses_a_window(probability: float) -> None:
     assert probability == 0 or area.mean() == pytest.approx((0.02 + 0.33) / 2, abs=0.02)
 
 
-def test_the_crop_before_it_is_a_choice() -> None:
+def test_the_crop_before_erasing_is_optional() -> None:
     pixels = torch.arange(60, dtype=torch.uint8).view(1, 1, 6, 10)
     drawn = torch.tensor([[0, 0, 1, 0, 0, 0, 0]])
     assert torch.equal(Erasing(before="none").on_pixels(pixels, drawn), pixels)

@@ -7,7 +7,7 @@ from mixup_core.images.augmentations.moves import PADDING, draw_moves, moved
 
 @pytest.mark.parametrize("mode", ["constant", "reflect"])
 @pytest.mark.parametrize("size", [(9, 7), (28, 28), (5, 6)])
-def test_crops_are_those_of_a_padded_image(mode: str, size: tuple[int, int]) -> None:
+def test_moved_crops_equal_crops_of_the_padded_image(mode: str, size: tuple[int, int]) -> None:
     rng = torch.Generator().manual_seed(0)
     pixels = torch.randint(0, 256, (30, 2, *size), dtype=torch.uint8, generator=rng)
     moves = torch.from_numpy(draw_moves((30,), np.random.default_rng(0), mirrors=True))
@@ -19,7 +19,7 @@ def test_crops_are_those_of_a_padded_image(mode: str, size: tuple[int, int]) -> 
         assert torch.equal(image.float(), expected.flip(-1) if mirrored else expected)
 
 
-def test_sides_shorter_than_the_padding_are_reflected_again() -> None:
+def test_reflection_repeats_when_a_side_is_shorter_than_the_padding() -> None:
     column = torch.tensor([[0], [1], [2]], dtype=torch.uint8).view(1, 1, 3, 1)
     first = moved(column, torch.tensor([[0, PADDING, 0]]), "reflect")
     assert first.flatten().tolist() == [0, 1, 2], "rows -4, -3, -2 of 0 1 2 1 0 1 2"
@@ -27,7 +27,7 @@ def test_sides_shorter_than_the_padding_are_reflected_again() -> None:
     assert last.flatten().tolist() == [2, 1, 0], "rows 2, 3, 4"
 
 
-def test_mirror_images_change_no_crop() -> None:
+def test_drawing_mirror_flips_does_not_change_the_crops() -> None:
     with_them, without = (
         draw_moves((50,), np.random.default_rng(0), mirrors=mirrors) for mirrors in (True, False)
     )

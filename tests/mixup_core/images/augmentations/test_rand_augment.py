@@ -13,7 +13,9 @@ from mixup_core.images.augmentations.rand_augment import (
 
 @pytest.mark.parametrize("magnitude", [0, 9, 15, 30])
 @pytest.mark.parametrize("channels", [1, 3])
-def test_torchvisions_transformations_are_among_ours(magnitude: int, channels: int) -> None:
+def test_every_result_of_torchvision_randaugment_equals_one_of_our_transformations(
+    magnitude: int, channels: int
+) -> None:
     """v2.RandAugment does not report its choice, so each of its results must equal one of ours."""
     rng = torch.Generator().manual_seed(0)
     image = torch.randint(0, 256, (channels, 20, 24), dtype=torch.uint8, generator=rng)
@@ -36,7 +38,7 @@ def test_torchvisions_transformations_are_among_ours(magnitude: int, channels: i
     assert met == distinct
 
 
-def test_transformations_follow_one_another_by_their_draws() -> None:
+def test_transformations_are_applied_in_the_order_drawn() -> None:
     rng = torch.Generator().manual_seed(0)
     pixels = torch.randint(0, 256, (3, 3, 16, 16), dtype=torch.uint8, generator=rng)
     rotate, solarise = TRANSFORMATIONS.index("rotate"), TRANSFORMATIONS.index("solarise")

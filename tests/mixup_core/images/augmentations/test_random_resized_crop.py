@@ -8,7 +8,7 @@ from mixup_core.rules import RuleError
 
 
 @pytest.mark.parametrize("size", [(32, 32), (10, 17)])
-def test_the_crop_equals_that_of_torchvision(size: tuple[int, int]) -> None:
+def test_random_resized_crop_matches_torchvision(size: tuple[int, int]) -> None:
     rng = torch.Generator().manual_seed(0)
     pixels = torch.randint(0, 256, (40, 3, *size), dtype=torch.uint8, generator=rng)
     drawn = RandomResizedCrop().draw((40,), size, np.random.default_rng(0))

@@ -17,7 +17,7 @@ from mixup_core.images.data.sets.corrupted import CORRUPTED
 NUM_DIGITS = {"md5": 32, "sha256": 64}
 
 
-def test_every_data_set_that_is_written_is_published_under_its_name() -> None:
+def test_every_dataset_defined_in_a_module_is_published_under_its_name() -> None:
     modules = [
         importlib.import_module(f"{sets.__name__}.{module.name}")
         for module in pkgutil.iter_modules(sets.__path__)
@@ -33,7 +33,7 @@ def test_every_data_set_that_is_written_is_published_under_its_name() -> None:
     assert [dataset.name for dataset in PUBLISHED.values()] == list(PUBLISHED)
 
 
-def test_the_catalogue_has_the_facts_of_each_and_names_end_with_folders() -> None:
+def test_the_catalogue_has_every_published_dataset_and_names_end_with_image_folder() -> None:
     assert list(CATALOG) == list(PUBLISHED)
     assert all(CATALOG[name] is PUBLISHED[name].info for name in PUBLISHED)
     assert list(DATA_NAMES) == [*PUBLISHED, "image-folder"]
@@ -44,7 +44,7 @@ def test_the_catalogue_has_the_facts_of_each_and_names_end_with_folders() -> Non
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_the_facts_of_a_data_set_agree_with_each_other(name: str) -> None:
+def test_the_facts_of_each_dataset_are_consistent(name: str) -> None:
     info = CATALOG[name]
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
     assert info.channels in {1, 3}
@@ -58,7 +58,7 @@ def test_the_facts_of_a_data_set_agree_with_each_other(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_the_files_of_a_data_set_lie_below_its_root_and_state_digests(name: str) -> None:
+def test_dataset_files_have_relative_paths_and_valid_digests(name: str) -> None:
     files = PUBLISHED[name].files
     if not files:
         assert PUBLISHED[name].bundle is not None, "it comes with a package"
@@ -85,7 +85,7 @@ def test_the_files_of_a_data_set_lie_below_its_root_and_state_digests(name: str)
         ("tiny-imagenet", (100_000, 10_000, 200, 500, 64)),
     ],
 )
-def test_counts_classes_and_sizes_are_the_published_ones(
+def test_counts_classes_and_sizes_match_the_published_values(
     name: str, counts: tuple[int, ...]
 ) -> None:
     info = CATALOG[name]

@@ -31,7 +31,7 @@ def archive(tmp_path: Path) -> Path:
     return file
 
 
-def test_the_next_reader_deletes_files_that_a_killed_one_unpacked(
+def test_files_unpacked_by_a_killed_process_are_deleted_by_the_next_reader(
     tmp_path: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "temporary"

@@ -34,7 +34,7 @@ def test_every_name_a_config_accepts_has_a_loader() -> None:
     assert set(DATASETS) == set(DATA_NAMES)
 
 
-def test_fashion_mnist_comes_out_as_written(fashion: FashionMnist) -> None:
+def test_fashion_mnist_images_and_labels_are_read_as_written(fashion: FashionMnist) -> None:
     splits = load(DataConfig(), fashion.root)
     assert splits.info == CATALOG["fashion-mnist"]
     assert splits.val is None
@@ -48,7 +48,7 @@ def test_fashion_mnist_comes_out_as_written(fashion: FashionMnist) -> None:
         assert torch.equal(images.pixels.float().mean((1, 2, 3)), torch.arange(count).float())
 
 
-def test_the_data_root_of_the_environment_is_the_default(
+def test_the_data_root_defaults_to_the_environment_variable(
     fashion: FashionMnist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MIXSWEEP_DATA", str(fashion.root))
@@ -70,7 +70,7 @@ def test_cifar_images_keep_their_channels_rows_and_columns(
 
 
 @pytest.mark.parametrize("name", ["fashion-mnist", "cifar10"])
-def test_without_test_its_files_need_not_exist(
+def test_test_files_are_not_needed_when_test_is_false(
     name: str, fashion: FashionMnist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_cifar10(fashion.root, monkeypatch)
@@ -150,7 +150,7 @@ def test_a_class_without_images_is_refused(fashion: FashionMnist) -> None:
     ("file", "shape"),
     [("train-images-idx3-ubyte", (NUM_TRAIN - 1, 28, 28)), ("train-labels-idx1-ubyte", (21,))],
 )
-def test_a_count_other_than_the_catalogues_is_refused(
+def test_a_number_of_images_that_differs_from_the_catalogue_is_refused(
     file: str, shape: tuple[int, ...], fashion: FashionMnist
 ) -> None:
     fashion.write(file, idx(np.zeros(shape)))
@@ -158,7 +158,7 @@ def test_a_count_other_than_the_catalogues_is_refused(
         load(DataConfig(), fashion.root)
 
 
-def test_validation_images_are_cut_from_training_and_stay_the_same(fashion: FashionMnist) -> None:
+def test_validation_images_are_cut_from_training_images_reproducibly(fashion: FashionMnist) -> None:
     def cut(val_size: int) -> tuple[list[int], list[int]]:
         splits = load(DataConfig(val_size=val_size), fashion.root)
         assert splits.val is not None
@@ -182,7 +182,7 @@ def test_validation_cannot_take_every_training_image(val_size: int, fashion: Fas
         load(DataConfig(val_size=val_size), fashion.root)
 
 
-def test_digits_are_scikit_learns_times_fifteen_each_once(tmp_path: Path) -> None:
+def test_digits_are_the_scikit_learn_images_scaled_by_fifteen(tmp_path: Path) -> None:
     splits = load(DataConfig(name="digits"), tmp_path)
     assert int(torch.bincount(splits.train.labels).min()) == splits.info.smallest_class
     assert splits.test is not None
@@ -196,7 +196,7 @@ def test_digits_are_scikit_learns_times_fifteen_each_once(tmp_path: Path) -> Non
     assert torch.equal(load(DataConfig(name="digits"), tmp_path).train.pixels, splits.train.pixels)
 
 
-def test_digits_without_scikit_learn_are_a_data_error(
+def test_loading_digits_without_scikit_learn_raises_a_data_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
@@ -223,7 +223,7 @@ def test_folder_images_are_resized_cropped_and_labelled_by_sorted_class(tmp_path
     assert np.array_equal(of_wide.permute(1, 2, 0).numpy(), np.asarray(resized)[:, 6:14])
 
 
-def test_a_folder_without_test_loads_when_test_is_not_asked_for(tmp_path: Path) -> None:
+def test_a_folder_without_test_images_loads_when_test_is_false(tmp_path: Path) -> None:
     write_images(tmp_path, "train", a=Image.new("L", (8, 8)), b=Image.new("L", (8, 8)))
     splits = load(
         folder_config(tmp_path, test=False, digest=folder_digest(tmp_path, tmp_path / ".data"))
@@ -233,7 +233,9 @@ def test_a_folder_without_test_loads_when_test_is_not_asked_for(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("kept_bytes", [0, 20, 150])
-def test_a_broken_image_is_named(kept_bytes: int, tmp_path: Path) -> None:
+def test_an_image_that_cannot_be_decoded_is_refused_by_name(
+    kept_bytes: int, tmp_path: Path
+) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (8, 8, 3), dtype=np.uint8)
     write_images(tmp_path, "train", a=Image.fromarray(noise), b=Image.fromarray(noise))
     broken = tmp_path / "train" / "b" / "0.png"
@@ -251,7 +253,7 @@ def test_images_of_more_than_8_bits_are_refused_not_clipped(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("size", [(1, 3_000_000), (8000, 7501)])
-def test_an_image_that_would_take_the_memory_is_refused_before_it_is_decoded(
+def test_an_image_with_too_many_pixels_is_refused_before_decoding(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
     write_images(tmp_path, "train", a=Image.new("1", (8, 8)), b=Image.new("1", size))
@@ -263,7 +265,7 @@ def test_an_image_that_would_take_the_memory_is_refused_before_it_is_decoded(
         load(folder_config(tmp_path, test=False))
 
 
-def test_a_long_image_that_takes_little_is_cropped_as_ever(tmp_path: Path) -> None:
+def test_a_long_image_below_the_pixel_limit_is_cropped(tmp_path: Path) -> None:
     long = np.zeros((3000, 8), dtype=np.uint8)
     long[1496:1504] = 200
     write_images(tmp_path, "train", a=Image.fromarray(long), b=Image.new("L", (8, 8)))
@@ -281,7 +283,7 @@ def test_an_image_of_several_pictures_is_refused(tmp_path: Path, suffix: str) ->
         load(folder_config(tmp_path, test=False))
 
 
-def test_a_photo_with_a_preview_beside_it_is_the_photo(tmp_path: Path) -> None:
+def test_a_photo_with_an_embedded_preview_loads_as_the_photo(tmp_path: Path) -> None:
     write_images(tmp_path, "train", a=Image.new("L", (8, 8)), b=Image.new("L", (8, 8)))
     photo, preview = (Image.new("RGB", (8, 8), (level,) * 3) for level in (200, 0))
     photo.save(tmp_path / "train" / "b" / "1.jpg", "MPO", save_all=True, append_images=[preview])
@@ -289,7 +291,7 @@ def test_a_photo_with_a_preview_beside_it_is_the_photo(tmp_path: Path) -> None:
     assert pixels[2].unique().tolist() == [200]
 
 
-def test_a_still_gif_is_an_image(tmp_path: Path) -> None:
+def test_a_gif_of_one_frame_loads_as_an_image(tmp_path: Path) -> None:
     write_images(tmp_path, "train", a=Image.new("L", (8, 8)), b=Image.new("L", (8, 8)))
     Image.new("L", (8, 8), 200).save(tmp_path / "train" / "b" / "1.gif")
     assert load(folder_config(tmp_path, test=False)).train.pixels[2].unique().tolist() == [200]

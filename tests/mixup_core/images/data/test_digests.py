@@ -64,7 +64,7 @@ def forge(kept: Path, **changes: Any) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"abc", bytes(range(256)) * 4096])
 @pytest.mark.parametrize("algorithm", ["sha256", "md5"])
-def test_a_digest_is_that_of_the_whole_content(
+def test_file_digest_hashes_the_whole_content(
     tmp_path: Path, content: bytes, algorithm: str
 ) -> None:
     file = tmp_path / "file"
@@ -86,7 +86,9 @@ def test_a_digest_is_that_of_the_whole_content(
         ("missing", "No such file or directory"),
     ],
 )
-def test_an_unreadable_file_is_a_data_error_with_name_and_reason(damage: str, reason: str) -> None:
+def test_an_unreadable_file_raises_a_data_error_with_name_and_reason(
+    damage: str, reason: str
+) -> None:
     with bound_by_modes() as folder:
         file = folder / "file"
         file.touch()
@@ -96,7 +98,7 @@ def test_an_unreadable_file_is_a_data_error_with_name_and_reason(damage: str, re
         assert str(caught.value) == f"{file}: {reason}."
 
 
-def test_a_name_that_commands_a_terminal_is_shown_escaped(tmp_path: Path) -> None:
+def test_control_characters_in_file_names_are_escaped_in_errors(tmp_path: Path) -> None:
     file = tmp_path / "\x1b[2Jimage\n.png"
     shown = rf"{tmp_path}/\x1b[2Jimage\n.png"
     with pytest.raises(DataError) as caught:
@@ -115,7 +117,7 @@ def test_a_name_that_commands_a_terminal_is_shown_escaped(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("later")
-def test_files_that_have_not_changed_are_not_read_again(folder: Path, kept: Path) -> None:
+def test_unchanged_files_are_not_read_again(folder: Path, kept: Path) -> None:
     assert told(folder, kept) == true_digests(folder)
     assert set(json.loads(kept.read_text())) == {str(file) for file in folder.iterdir()}
     forge(kept)
@@ -156,7 +158,7 @@ def test_a_file_that_was_just_written_is_read_again(folder: Path, kept: Path) ->
 
 
 @pytest.mark.parametrize(("age", "is_kept"), [(2 * SECOND_NS, False), (2 * SECOND_NS + 1, True)])
-def test_a_file_is_known_that_is_older_than_two_seconds_by_both_of_its_times(
+def test_a_digest_is_cached_only_when_the_file_is_older_than_two_seconds(
     folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch, age: int, is_kept: bool
 ) -> None:
     file = folder / "0.png"
@@ -174,16 +176,14 @@ def test_a_file_is_known_that_is_older_than_two_seconds_by_both_of_its_times(
 @pytest.mark.parametrize(
     "entry", [None, 3, [], "text", {}, [1, 2, 3], [1, 2, 3, 4], [[1], 2, 3, FORGED]]
 )
-def test_an_entry_that_is_none_is_no_memory(folder: Path, kept: Path, entry: Any) -> None:
+def test_a_malformed_cache_entry_is_ignored(folder: Path, kept: Path, entry: Any) -> None:
     told(folder, kept)
     forge(kept, **{"1": entry})
     assert told(folder, kept)["1.png"] == true_digests(folder)["1.png"]
 
 
 @pytest.mark.usefixtures("later")
-def test_an_entry_without_a_text_in_the_place_of_its_digest_is_no_memory(
-    folder: Path, kept: Path
-) -> None:
+def test_a_cache_entry_whose_digest_is_not_text_is_ignored(folder: Path, kept: Path) -> None:
     told(folder, kept)
     mark = json.loads(kept.read_text())[str(folder / "1.png")][:-1]
     forge(kept, **{"1": [*mark, 7]})
@@ -192,7 +192,9 @@ def test_an_entry_without_a_text_in_the_place_of_its_digest_is_no_memory(
 
 @pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("content", [b"", b"[1]", b'{"a": 3}', b"\xff", b"null", b"[" * 100_000])
-def test_damaged_memory_is_no_memory(folder: Path, kept: Path, content: bytes) -> None:
+def test_a_cache_of_invalid_json_is_ignored_and_written_again(
+    folder: Path, kept: Path, content: bytes
+) -> None:
     told(folder, kept)
     kept.write_bytes(content)
     assert told(folder, kept) == true_digests(folder)
@@ -202,9 +204,7 @@ def test_damaged_memory_is_no_memory(folder: Path, kept: Path, content: bytes) -
 
 @pytest.mark.usefixtures("later")
 @pytest.mark.parametrize("damage", sorted(DAMAGES))
-def test_anything_else_in_the_place_of_the_cache_is_ignored(
-    folder: Path, kept: Path, damage: str
-) -> None:
+def test_a_damaged_or_replaced_cache_file_is_ignored(folder: Path, kept: Path, damage: str) -> None:
     told(folder, kept)
     DAMAGES[damage](kept)
     assert told(folder, kept) == true_digests(folder)
@@ -212,7 +212,7 @@ def test_anything_else_in_the_place_of_the_cache_is_ignored(
 
 
 @pytest.mark.usefixtures("later")
-def test_files_that_were_not_asked_for_are_forgotten(folder: Path, kept: Path) -> None:
+def test_entries_of_deleted_files_are_removed_from_the_cache(folder: Path, kept: Path) -> None:
     told(folder, kept)
     (folder / "1.png").unlink()
     assert told(folder, kept).keys() == {"0.png", "2.png"}
@@ -220,7 +220,7 @@ def test_files_that_were_not_asked_for_are_forgotten(folder: Path, kept: Path) -
 
 
 @pytest.mark.usefixtures("later")
-def test_memory_to_which_nothing_came_is_not_written_again(folder: Path, kept: Path) -> None:
+def test_the_cache_is_not_written_again_when_no_entry_changed(folder: Path, kept: Path) -> None:
     told(folder, kept)
     before = kept.stat()
     told(folder, kept)
@@ -240,7 +240,9 @@ def test_leftovers_of_a_killed_process_beside_the_cache_are_deleted(
 
 
 @pytest.mark.usefixtures("later")
-def test_digests_are_the_same_if_the_cache_cannot_be_written(folder: Path, tmp_path: Path) -> None:
+def test_digests_are_computed_when_the_cache_cannot_be_written(
+    folder: Path, tmp_path: Path
+) -> None:
     (tmp_path / "file").touch()
     assert told(folder, tmp_path / "file" / "kept.json") == true_digests(folder)
     assert (tmp_path / "file").is_file()
@@ -253,7 +255,7 @@ def test_digests_are_the_same_if_the_cache_cannot_be_written(folder: Path, tmp_p
         assert list((modest / "data").iterdir()) == []
 
 
-def test_a_file_that_goes_while_it_is_listed_is_a_data_error(folder: Path, kept: Path) -> None:
+def test_a_file_deleted_during_listing_raises_a_data_error(folder: Path, kept: Path) -> None:
     known = KnownDigests(kept)
     with os.scandir(folder) as entries:
         (entry,) = (entry for entry in entries if entry.name == "1.png")

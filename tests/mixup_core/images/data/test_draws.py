@@ -18,7 +18,7 @@ def noisy(labels: np.ndarray, seed: int, **noise: object) -> np.ndarray:
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 1.0])
-def test_noise_makes_its_share_of_labels_wrong_each_other_class_as_likely(rate: float) -> None:
+def test_label_noise_replaces_its_share_of_labels_by_uniform_other_classes(rate: float) -> None:
     labels = np.tile(np.arange(10), 2000)
     drawn = noisy(labels, 3, label_noise=rate)
     is_wrong = drawn != labels
@@ -32,13 +32,13 @@ def test_noise_makes_its_share_of_labels_wrong_each_other_class_as_likely(rate: 
 
 
 @pytest.mark.parametrize("to", ["any", "one"])
-def test_more_noise_keeps_the_labels_that_less_made_wrong(to: str) -> None:
+def test_a_higher_noise_rate_keeps_the_wrong_labels_of_a_lower_rate(to: str) -> None:
     labels = np.tile(np.arange(10), 100)
     less, more = (noisy(labels, 0, label_noise=rate, noise_to=to) for rate in (0.2, 0.4))
     assert np.array_equal(more[less != labels], less[less != labels])
 
 
-def test_noise_to_one_class_moves_each_class_to_the_same_one_at_every_seed() -> None:
+def test_noise_to_one_class_uses_the_same_class_pairs_at_every_seed() -> None:
     labels = np.tile(np.arange(10), 2000)
     found = set()
     for seed in (3, 4):
@@ -50,7 +50,7 @@ def test_noise_to_one_class_moves_each_class_to_the_same_one_at_every_seed() -> 
     assert len(found.pop()) == 10
 
 
-def test_noise_of_the_distribution_is_in_validation_labels_and_not_in_test_labels() -> None:
+def test_noise_in_val_changes_validation_labels_and_not_test_labels() -> None:
     data = DataConfig(name="digits", val_size=200, label_noise=0.5, noise_to="one")
     splits = load(data)
     clean, dirty = (
@@ -62,9 +62,7 @@ def test_noise_of_the_distribution_is_in_validation_labels_and_not_in_test_label
     assert share == pytest.approx(0.5, abs=0.15)
 
 
-def test_noise_in_test_labels_is_that_of_the_distribution_and_not_of_the_validation_labels() -> (
-    None
-):
+def test_noise_in_test_changes_test_labels_and_not_validation_labels() -> None:
     data = DataConfig(
         name="digits", val_size=200, label_noise=0.5, noise_to="one", noise_in_val=True
     )
@@ -80,6 +78,6 @@ def test_noise_in_test_labels_is_that_of_the_distribution_and_not_of_the_validat
     assert len({(int(before), int(after)) for before, after in moves}) <= 10
 
 
-def test_noise_in_test_labels_is_refused_beside_corruptions() -> None:
+def test_noise_in_test_labels_is_refused_with_corruptions() -> None:
     with pytest.raises(RuleError, match="noise_in_test"):
         DataConfig(name="cifar10", noise_in_test=True, label_noise=0.1, corruptions=("fog",))

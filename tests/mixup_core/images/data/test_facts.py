@@ -21,7 +21,7 @@ INFO = DatasetInfo(
     "changes",
     [{}, {"num_train": 0}, {"num_test": 0}, {"channels": 1}, {"image_size": 1}, {"image_size": 9}],
 )
-def test_a_data_set_takes_the_bytes_of_its_images_as_they_are_held(changes: Any) -> None:
+def test_num_bytes_of_a_dataset_equals_the_bytes_of_its_pixels(changes: Any) -> None:
     info = dataclasses.replace(INFO, **changes)
     side = info.image_size
     splits = [
@@ -34,12 +34,12 @@ def test_a_data_set_takes_the_bytes_of_its_images_as_they_are_held(changes: Any)
     assert info.num_bytes == sum(images.pixels.nbytes for images in splits)
 
 
-def test_the_published_bytes_of_cifar10_are_those_of_its_counts() -> None:
+def test_num_bytes_of_cifar10_follows_from_its_counts() -> None:
     cifar10 = dataclasses.replace(INFO, num_train=50_000, num_test=10_000, image_size=32)
     assert cifar10.num_bytes == 184_320_000
 
 
-def test_facts_are_named_where_they_are_given_and_do_not_change() -> None:
+def test_dataset_info_is_keyword_only_and_immutable() -> None:
     with pytest.raises(TypeError, match="positional"):
         DatasetInfo(*dataclasses.astuple(INFO))
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -48,7 +48,7 @@ def test_facts_are_named_where_they_are_given_and_do_not_change() -> None:
     assert hash(dataclasses.replace(INFO)) == hash(INFO)
 
 
-def test_a_data_set_is_what_reads_it_and_what_brings_it(tmp_path: Path) -> None:
+def test_a_dataset_holds_its_reader_and_its_sources(tmp_path: Path) -> None:
     images = Images(pixels=torch.zeros(1, 3, 4, 4, dtype=torch.uint8), labels=torch.tensor([0]))
     dataset = Dataset(
         name="patterns",
@@ -61,5 +61,5 @@ def test_a_data_set_is_what_reads_it_and_what_brings_it(tmp_path: Path) -> None:
     assert list(dataset.sources(tmp_path)[0]) == [str(tmp_path)]
 
 
-def test_an_error_about_data_is_the_one_that_every_problem_may_raise() -> None:
+def test_the_data_error_of_images_is_the_data_error_of_problems() -> None:
     assert DataError is problem.DataError

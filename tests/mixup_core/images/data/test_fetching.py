@@ -94,7 +94,7 @@ def test_fetching_and_describing_load_no_torch() -> None:
 
 
 @pytest.mark.parametrize("published", [CIFAR10, CIFAR100])
-def test_the_cifar_files_and_digests_are_torchvisions(published: Any) -> None:
+def test_cifar_files_and_digests_match_torchvision(published: Any) -> None:
     ours = FILES[published.__name__.lower()]
     meta = [published.meta["filename"], published.meta["md5"]]
     for split, files in (("train", published.train_list), ("test", published.test_list)):
@@ -102,7 +102,9 @@ def test_the_cifar_files_and_digests_are_torchvisions(published: Any) -> None:
         assert ours[split] == expected  # type: ignore[index]
 
 
-def test_the_root_is_our_variable_else_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_data_root_is_the_environment_variable_or_the_user_cache(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("HOME", "/h")
     monkeypatch.delenv("MIXSWEEP_DATA", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
@@ -115,14 +117,16 @@ def test_the_root_is_our_variable_else_the_cache(monkeypatch: pytest.MonkeyPatch
     assert data_root() == Path.cwd() / "here"
 
 
-def test_a_refusing_mirror_gives_way_to_the_next(sources: Sources, root: Path) -> None:
+def test_the_next_mirror_is_used_when_the_first_refuses(sources: Sources, root: Path) -> None:
     sources.publish(sources.mirror)
     sources.publish(sources.debian)
     assert fetch("fashion-mnist", root) == sources.mirror.as_uri() + "/"
     assert fetched(root) == sources.contents
 
 
-def test_without_mirrors_the_installed_package_serves(sources: Sources, root: Path) -> None:
+def test_the_installed_package_is_used_when_every_mirror_fails(
+    sources: Sources, root: Path
+) -> None:
     sources.publish(sources.debian)
     assert fetch("fashion-mnist", root) == "Debian package dataset-fashion-mnist, installed"
     assert fetched(root) == sources.contents
@@ -146,7 +150,7 @@ def test_the_package_is_downloaded_and_unpacked_without_installing(
     assert fetched(root) == sources.contents
 
 
-def test_when_every_source_fails_each_reason_and_the_way_by_hand_are_named(
+def test_when_every_source_fails_the_error_lists_each_reason_and_the_manual_steps(
     sources: Sources, root: Path, tmp_path: Path
 ) -> None:
     complaint = "E: Unable to locate package dataset-fashion-mnist"
@@ -165,12 +169,12 @@ def test_when_every_source_fails_each_reason_and_the_way_by_hand_are_named(
     assert not visible(root)
 
 
-def test_a_machine_without_apt_is_told_so(sources: Sources, root: Path) -> None:
+def test_a_missing_apt_get_is_reported(sources: Sources, root: Path) -> None:
     with pytest.raises(DataError, match="downloaded: the program apt-get is not installed"):
         fetch("fashion-mnist", root)
 
 
-def test_a_hanging_mirror_is_given_up_at_once(
+def test_a_mirror_that_does_not_answer_times_out(
     sources: Sources, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sources.publish(sources.debian)
@@ -184,9 +188,7 @@ def test_a_hanging_mirror_is_given_up_at_once(
 
 
 @pytest.mark.parametrize("damage", ["cut short", "other content", "not gzip", "absent"])
-def test_a_damaged_download_is_never_put_in_place(
-    damage: str, sources: Sources, root: Path
-) -> None:
+def test_a_damaged_download_is_not_installed(damage: str, sources: Sources, root: Path) -> None:
     sources.publish(sources.mirror)
     archive = sources.mirror / "t10k-labels-idx1-ubyte.gz"
     whole = archive.read_bytes()
@@ -223,9 +225,7 @@ def test_intact_files_are_kept_and_damaged_ones_replaced(sources: Sources, root:
     assert fetched(root) == sources.contents
 
 
-def test_a_partial_download_of_a_killed_process_does_not_count_as_complete(
-    sources: Sources, root: Path
-) -> None:
+def test_a_partial_download_of_a_killed_process_is_replaced(sources: Sources, root: Path) -> None:
     leftover = root / ".fashion-mnist.partial" / "FashionMNIST" / "raw"
     leftover.mkdir(parents=True)
     for name in sources.contents:
@@ -237,7 +237,7 @@ def test_a_partial_download_of_a_killed_process_does_not_count_as_complete(
     assert not (root / ".fashion-mnist.partial").exists()
 
 
-def test_two_at_once_fetch_once(sources: Sources, root: Path) -> None:
+def test_two_concurrent_fetches_download_once(sources: Sources, root: Path) -> None:
     sources.publish(sources.mirror)
     with ThreadPoolExecutor(2) as pool:
         came_from = sorted(pool.map(lambda _: fetch("fashion-mnist", root), range(2)))
@@ -322,7 +322,7 @@ def test_cifar_is_downloaded_checked_and_unpacked(
     }
 
 
-def test_a_cifar_archive_put_there_by_hand_is_taken(
+def test_a_cifar_archive_placed_by_hand_is_used(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive = root / "cifar-100-python.tar.gz"
@@ -334,7 +334,7 @@ def test_a_cifar_archive_put_there_by_hand_is_taken(
     assert is_present("cifar100", root)
 
 
-def test_a_tampered_cifar_archive_is_not_even_unpacked(
+def test_a_tampered_cifar_archive_is_not_unpacked(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive = root / "cifar-100-python.tar.gz"
@@ -359,7 +359,9 @@ def test_a_member_outside_the_archive_is_refused(
     assert visible(root) == [archive]
 
 
-def test_digits_come_with_scikit_learn(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_digits_are_present_only_when_scikit_learn_is_installed(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert fetch("digits", root) == "scikit-learn"
     assert is_present("digits", root)
     (name, digest), *others = checksums(DataConfig(name="digits"), root).items()
@@ -381,13 +383,15 @@ def test_an_unknown_dataset_is_refused_with_a_list_of_known_ones(name: str, root
         fetch(name, root)
 
 
-def test_a_root_that_cannot_be_made_is_a_data_error(sources: Sources, tmp_path: Path) -> None:
+def test_a_data_root_that_cannot_be_created_raises_a_data_error(
+    sources: Sources, tmp_path: Path
+) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DataError, match="Not a directory; fashion-mnist cannot be stored in this"):
         fetch("fashion-mnist", tmp_path / "file" / "root")
 
 
-def test_an_absent_an_empty_and_a_folder_for_a_file_are_told_apart(
+def test_missing_empty_and_folder_data_files_have_different_error_messages(
     sources: Sources, root: Path
 ) -> None:
     sources.publish(sources.mirror)
@@ -408,7 +412,7 @@ def test_an_absent_an_empty_and_a_folder_for_a_file_are_told_apart(
 
 
 @pytest.mark.parametrize("damage", ["a FIFO", "a folder", "a dangling link", "a socket"])
-def test_anything_but_a_file_in_the_place_of_the_lock_is_named(
+def test_a_lock_that_is_not_a_regular_file_is_refused_by_name(
     sources: Sources, root: Path, damage: str
 ) -> None:
     sources.publish(sources.mirror)
@@ -423,7 +427,7 @@ def test_anything_but_a_file_in_the_place_of_the_lock_is_named(
 
 
 @pytest.mark.parametrize("damage", ["a FIFO", "a folder", "a dangling link", "empty"])
-def test_anything_in_the_place_of_a_partial_download_is_removed(
+def test_anything_at_the_path_of_a_partial_download_is_removed(
     sources: Sources, root: Path, damage: str
 ) -> None:
     sources.publish(sources.mirror)
@@ -436,7 +440,7 @@ def test_anything_in_the_place_of_a_partial_download_is_removed(
     assert not os.path.lexists(staging)
 
 
-def test_a_pipe_for_a_file_is_named(sources: Sources, root: Path) -> None:
+def test_a_fifo_in_place_of_a_data_file_is_refused_by_name(sources: Sources, root: Path) -> None:
     sources.publish(sources.mirror)
     fetch("fashion-mnist", root)
     labels = root / "FashionMNIST" / "raw" / "train-labels-idx1-ubyte"
@@ -447,7 +451,7 @@ def test_a_pipe_for_a_file_is_named(sources: Sources, root: Path) -> None:
         checksums(DataConfig(name="fashion-mnist"), root)
 
 
-def test_the_list_shows_every_data_set_and_its_place(sources: Sources, root: Path) -> None:
+def test_statuses_list_every_dataset_with_presence_and_place(sources: Sources, root: Path) -> None:
     sources.publish(sources.mirror)
     fetch("fashion-mnist", root)
     shown = {status.name: (status.is_present, status.place) for status in statuses(root)}
@@ -457,7 +461,7 @@ def test_the_list_shows_every_data_set_and_its_place(sources: Sources, root: Pat
     assert shown["digits"] == (True, "scikit-learn")
 
 
-def test_checksums_cover_the_files_a_run_loads(sources: Sources, root: Path) -> None:
+def test_checksums_cover_only_the_files_that_a_run_loads(sources: Sources, root: Path) -> None:
     sources.publish(sources.mirror)
     fetch("fashion-mnist", root)
     every = {
@@ -469,7 +473,7 @@ def test_checksums_cover_the_files_a_run_loads(sources: Sources, root: Path) -> 
     assert checksums(DataConfig(test=False), root) == without_test
 
 
-def test_a_file_that_has_not_changed_is_read_once_for_its_checksum(
+def test_unchanged_files_are_read_once_for_their_checksums(
     sources: Sources, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sources.publish(sources.mirror)
@@ -495,7 +499,7 @@ def test_a_file_that_has_not_changed_is_read_once_for_its_checksum(
     assert read == [labels.name]
 
 
-def test_an_image_folder_is_present_and_its_checksum_is_its_digest(tmp_path: Path) -> None:
+def test_an_image_folder_is_present_and_its_checksum_is_the_folder_digest(tmp_path: Path) -> None:
     file = tmp_path / "pets" / "train" / "cat" / "0.png"
     file.parent.mkdir(parents=True)
     file.write_bytes(b"x")

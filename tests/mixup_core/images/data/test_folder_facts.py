@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
-def test_a_folder_is_known_by_names_shared_transparent_and_unreadable_images(
+def test_scan_folder_finds_shared_transparent_and_unreadable_images(
     folder: Path, tmp_path: Path
 ) -> None:
     facts = scan_folder(folder, tmp_path / "data")
@@ -49,7 +49,7 @@ def test_a_folder_is_known_by_names_shared_transparent_and_unreadable_images(
     assert "cannot be decoded" in facts.unreadable["test/dog/z.png"]
 
 
-def test_a_folder_is_looked_at_again_only_once_a_file_or_the_decoder_changed(
+def test_a_folder_is_scanned_again_only_when_a_file_or_the_decoder_changed(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[str] = []

@@ -41,7 +41,7 @@ def config(folder: Path, **fields: Any) -> DataConfig:
     return DataConfig(name="image-folder", folder=str(folder), image_size=12, **fields)
 
 
-def test_a_folder_describes_itself(pets: Path) -> None:
+def test_describe_returns_the_facts_of_an_image_folder(pets: Path) -> None:
     assert dataclasses.asdict(describe(config(pets))) == {
         "title": "pets",
         "num_train": 3,
@@ -56,7 +56,7 @@ def test_a_folder_describes_itself(pets: Path) -> None:
     }
 
 
-def test_other_data_sets_are_described_by_the_catalogue() -> None:
+def test_describe_returns_the_catalogue_entry_of_a_published_dataset() -> None:
     assert describe(DataConfig(name="digits")) is CATALOG["digits"]
 
 
@@ -69,7 +69,7 @@ def test_classes_and_files_are_sorted_and_hidden_ones_ignored(pets: Path) -> Non
     assert [file.name for file in files["cat"]] == ["0.png", "1.JPEG"]
 
 
-def test_the_test_images_are_not_looked_at_when_not_asked_for(pets: Path) -> None:
+def test_the_test_folder_is_not_checked_when_test_is_false(pets: Path) -> None:
     (pets / "test" / "stray.txt").write_text("x")
     assert describe(config(pets, test=False)).num_test == 0
     with pytest.raises(DataError, match=r"stray\.txt"):
@@ -98,7 +98,7 @@ def test_train_and_test_must_have_the_same_classes(pets: Path) -> None:
         ),
     ],
 )
-def test_files_that_do_not_belong_in_an_image_folder_are_named(
+def test_entries_that_are_not_images_are_refused_by_name(
     place: str, make: Any, message: str, pets: Path
 ) -> None:
     make(pets / place)
@@ -106,7 +106,7 @@ def test_files_that_do_not_belong_in_an_image_folder_are_named(
         describe(config(pets))
 
 
-def test_all_faults_of_a_split_are_named_at_once(pets: Path) -> None:
+def test_all_faults_of_a_split_are_reported_together(pets: Path) -> None:
     names = [f"train/cat/{number}.txt" for number in range(23)] + ["train/a.csv"]
     for name in names:
         (pets / name).touch()
@@ -123,26 +123,28 @@ def test_all_faults_of_a_split_are_named_at_once(pets: Path) -> None:
     ]
 
 
-def test_a_folder_without_train_is_told_what_it_holds(pets: Path) -> None:
+def test_a_missing_train_folder_is_reported_with_the_folders_found(pets: Path) -> None:
     (pets / "train").rename(pets / "Train")
     with pytest.raises(DataError, match=r"train: not found; .* this one contains Train/, test/"):
         describe(config(pets))
 
 
-def test_class_folders_without_train_are_told_where_they_belong(tmp_path: Path) -> None:
+def test_class_folders_outside_train_are_reported_with_the_place_to_move_them(
+    tmp_path: Path,
+) -> None:
     for kind in ("cat", "dog"):
         save(tmp_path / kind / "0.png")
     with pytest.raises(DataError, match=r"contains cat/, dog/\. If these are the classes, move"):
         class_files(tmp_path, "train")
 
 
-def test_missing_test_images_are_told_the_ways_to_do_without(pets: Path) -> None:
+def test_a_missing_test_folder_is_reported_with_the_settings_that_avoid_it(pets: Path) -> None:
     shutil.rmtree(pets / "test")
     with pytest.raises(DataError, match=r"test: not found; .*data\.test_fraction: 0\.2.*test: fal"):
         describe(config(pets))
 
 
-def test_classes_that_differ_only_in_capitals_are_pointed_out(pets: Path) -> None:
+def test_classes_that_differ_only_in_capital_letters_are_reported(pets: Path) -> None:
     (pets / "test" / "cat").rename(pets / "test" / "Cat")
     with pytest.raises(DataError, match=r"in test/: Cat\. Cat and cat differ only in capital"):
         describe(config(pets))
@@ -174,7 +176,9 @@ def test_the_digest_is_the_sha256_of_a_sorted_sha256sum_listing(tmp_path: Path) 
     assert folder_digest(tmp_path, tmp_path.parent / "data") == hashlib.sha256(listing).hexdigest()
 
 
-def test_the_digest_follows_names_and_contents_not_the_place_or_hidden_files(pets: Path) -> None:
+def test_the_digest_depends_on_names_and_contents_not_on_location_or_hidden_files(
+    pets: Path,
+) -> None:
     digest = folder_digest(pets, pets.parent / "data")
     (pets / "train" / ".DS_Store").touch()
     (pets / "readme.txt").touch()
@@ -213,7 +217,7 @@ def _age(folder: Path) -> None:
         os.utime(file, (1_000_000_000, 1_000_000_000))
 
 
-def test_files_that_have_not_changed_are_read_once(
+def test_unchanged_files_are_read_once_for_the_folder_digest(
     pets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _age(pets)
@@ -234,7 +238,7 @@ def test_files_that_have_not_changed_are_read_once(
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
-def test_a_pipe_among_the_images_is_named_by_the_digest_too(
+def test_a_fifo_among_the_images_is_refused_by_the_folder_digest(
     pets: Path, tmp_path: Path, split: str
 ) -> None:
     """The hash covers test images too, even if the study does not use them."""
@@ -243,7 +247,7 @@ def test_a_pipe_among_the_images_is_named_by_the_digest_too(
         folder_digest(pets, tmp_path / "data")
 
 
-def test_files_that_windows_adds_are_no_images_and_change_no_digest(
+def test_thumbs_db_and_desktop_ini_are_neither_images_nor_digested(
     pets: Path, tmp_path: Path
 ) -> None:
     before = folder_digest(pets, tmp_path / "data")

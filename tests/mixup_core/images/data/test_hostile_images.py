@@ -25,13 +25,13 @@ def _load(folder: Path, background: Literal["white"] | None = None) -> torch.Ten
     return load(data, folder.parent / "data").train.pixels
 
 
-def test_there_are_a_hundred_of_them() -> None:
+def test_there_are_at_least_100_hostile_images_with_distinct_names() -> None:
     assert len({hostile.name for hostile in FILES}) == len(FILES) >= 100
     assert sum(hostile.is_taken for hostile in FILES) >= 30
 
 
 @pytest.mark.parametrize("hostile", FILES, ids=str)
-def test_an_image_is_taken_or_refused_in_one_line_that_names_it(
+def test_a_hostile_image_loads_or_is_refused_in_one_line_with_its_name(
     hostile: Hostile, tmp_path: Path
 ) -> None:
     file = put(tmp_path / "photos", hostile)
@@ -51,7 +51,7 @@ def test_an_image_is_taken_or_refused_in_one_line_that_names_it(
 
 
 @pytest.mark.parametrize("turn", range(1, 9))
-def test_a_turned_photo_is_turned_back(turn: int, tmp_path: Path) -> None:
+def test_exif_orientation_is_applied(turn: int, tmp_path: Path) -> None:
     """The expected images come from Pillow's transpositions, as TIFF 6.0 (tag Orientation) says."""
     ways: dict[int, list[Image.Transpose]] = {
         1: [], 2: [Image.Transpose.FLIP_LEFT_RIGHT], 3: [Image.Transpose.ROTATE_180],
@@ -76,7 +76,7 @@ def test_a_turned_photo_is_turned_back(turn: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a\nb", "\x1b[2J", "one\u202etwo"])
-def test_a_name_that_commands_a_terminal_is_shown_on_one_line(name: str, tmp_path: Path) -> None:
+def test_control_characters_in_image_names_are_escaped_in_errors(name: str, tmp_path: Path) -> None:
     for content in (b"no image", b""):
         hostile = Hostile(name="named", suffix="png", content=content, is_taken=False)
         put(tmp_path / "photos", hostile, name)
@@ -89,7 +89,7 @@ def test_a_name_that_commands_a_terminal_is_shown_on_one_line(name: str, tmp_pat
 
 
 @pytest.mark.long
-def test_no_image_takes_the_memory_of_the_process_that_looks_at_it(tmp_path: Path) -> None:
+def test_loading_all_hostile_images_adds_less_than_500_mb_of_peak_memory(tmp_path: Path) -> None:
     """Compares the peak memory of a process that reads all of them with one that reads none."""
     for number, hostile in enumerate(FILES):
         put(tmp_path / f"{number}" / "photos", hostile)
@@ -119,7 +119,7 @@ def test_no_image_takes_the_memory_of_the_process_that_looks_at_it(tmp_path: Pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["square bomb", "half of jpg", "gif of two", "16 bits"])
-def test_a_launch_ends_before_any_run_in_one_line(
+def test_the_run_command_refuses_a_hostile_image_before_training(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from sweeps.cli import main

@@ -49,7 +49,7 @@ def reds(config: TrainConfig) -> tuple[set[int], set[int]]:
     return train, test
 
 
-def test_a_fraction_of_each_class_is_held_out_as_test_images_the_same_when_more_come(
+def test_test_fraction_holds_out_images_of_each_class_that_stay_when_images_are_added(
     pets: Path,
 ) -> None:
     config = config_of(pets, test_fraction=0.2)
@@ -71,7 +71,7 @@ def test_a_fraction_of_each_class_is_held_out_as_test_images_the_same_when_more_
     assert set(names) < set(more)
 
 
-def test_a_fraction_needs_two_images_of_a_class_and_no_test_folder(pets: Path) -> None:
+def test_test_fraction_needs_two_images_of_each_class_and_no_test_folder(pets: Path) -> None:
     fill(pets / "train", first=50, owl=1)
     with pytest.raises(
         DataError, match="needs two images of each class in train/; only one in owl"
@@ -89,7 +89,7 @@ def test_a_fraction_needs_two_images_of_a_class_and_no_test_folder(pets: Path) -
 
 
 @pytest.mark.parametrize("name", ["val", "valid", "validation"])
-def test_a_folder_of_another_name_holds_the_test_images_where_there_is_no_test(
+def test_a_val_folder_holds_the_test_images_when_there_is_no_test_folder(
     name: str, pets: Path
 ) -> None:
     untested = config_of(pets, test=False)
@@ -103,7 +103,7 @@ def test_a_folder_of_another_name_holds_the_test_images_where_there_is_no_test(
     assert reds(config_of(pets, test_folder=name))[1] == {41, 42, 43}
 
 
-def test_files_that_are_skipped_are_as_if_they_were_not_there(pets: Path) -> None:
+def test_skipped_files_change_neither_the_digest_nor_the_run_key(pets: Path) -> None:
     plain = config_of(pets, test=False)
     (pets / "train" / "cat" / "notes.txt").write_text("x")
     (pets / "train" / "dog" / "bad.png").write_bytes(b"no image")
@@ -126,7 +126,7 @@ def test_files_that_are_skipped_are_as_if_they_were_not_there(pets: Path) -> Non
     "skip",
     [("train/owl/*", "test/owl/*"), ("train/owl", "test/owl"), ("*/owl/",), ("*/owl/**",)],
 )
-def test_a_class_that_is_skipped_is_as_if_it_were_not_there(
+def test_a_skipped_class_changes_neither_the_classes_nor_the_run_key(
     skip: tuple[str, ...], pets: Path
 ) -> None:
     fill(pets / "test", first=60, cat=2, dog=1)
@@ -151,7 +151,7 @@ def test_a_class_that_is_skipped_is_as_if_it_were_not_there(
         config_of(pets, skip=("train/ow",))
 
 
-def test_faults_of_the_layout_and_of_files_in_both_folders_are_named_together(pets: Path) -> None:
+def test_faults_in_the_train_and_test_folders_are_reported_together(pets: Path) -> None:
     fill(pets / "test", cat=1, dog=1)
     for name in ("train/cat/notes.txt", "train/dog/bad.png", "test/dog/worse.png"):
         (pets / name).write_text("x")
@@ -176,20 +176,22 @@ def test_faults_of_the_layout_and_of_files_in_both_folders_are_named_together(pe
         ("", "the file is empty"),
     ],
 )
-def test_a_file_that_is_no_image_is_called_what_it_is(start: str, what: str, pets: Path) -> None:
+def test_a_file_that_is_not_an_image_is_reported_with_its_actual_kind(
+    start: str, what: str, pets: Path
+) -> None:
     (pets / "train" / "cat" / "0.png").write_text(start)
     with pytest.raises(DataError, match=what):
         ImageData().check(config_of(pets, test=False))
 
 
-def test_a_folder_is_looked_at_before_its_folds_are_chosen(pets: Path) -> None:
+def test_opening_a_folder_with_folds_checks_every_image(pets: Path) -> None:
     ImageData().open(config_of(pets, folds=4, test=False))
     (pets / "train" / "cat" / "3.png").write_bytes(b"no image")
     with pytest.raises(DataError, match=r"cat/3\.png: cannot be decoded"):
         ImageData().open(config_of(pets, folds=4, test=False))
 
 
-def test_copies_among_held_out_images_are_said(pets: Path) -> None:
+def test_training_images_equal_to_held_out_images_are_warned_of(pets: Path) -> None:
     for index in range(10):
         content = (pets / "train" / "cat" / "0.png").read_bytes()
         (pets / "train" / "cat" / f"{index}.png").write_bytes(content)
@@ -203,7 +205,7 @@ def test_copies_among_held_out_images_are_said(pets: Path) -> None:
     assert f"10 of the {num_trained} validation images are among the training images" in said
 
 
-def test_equal_images_of_two_classes_are_said(pets: Path) -> None:
+def test_equal_images_in_two_classes_are_warned_of(pets: Path) -> None:
     fill(pets / "val", first=60, cat=2, dog=2)
     (pets / "val" / "dog" / "1.png").write_bytes((pets / "val" / "cat" / "0.png").read_bytes())
     usual = "the test images are those in val/"
@@ -222,7 +224,7 @@ def test_equal_images_of_two_classes_are_said(pets: Path) -> None:
     assert "2 images are in two classes of train/" in said
 
 
-def test_folders_that_no_run_reads_are_noted(pets: Path) -> None:
+def test_unused_folders_are_noted(pets: Path) -> None:
     fill(pets / "val", first=60, cat=1, dog=1)
     (pets / ".hidden").mkdir()
     needs = ImageData()
@@ -236,7 +238,7 @@ def test_folders_that_no_run_reads_are_noted(pets: Path) -> None:
 
 
 @pytest.mark.parametrize("pool", [1, 2])
-def test_measured_normalisation_gives_training_images_mean_0_and_deviation_1(
+def test_measured_normalisation_gives_training_images_mean_0_and_standard_deviation_1(
     pets: Path, pool: int
 ) -> None:
     rng = np.random.default_rng(0)
@@ -252,7 +254,7 @@ def test_measured_normalisation_gives_training_images_mean_0_and_deviation_1(
         torch.testing.assert_close(deviation, torch.ones(3), atol=1e-5, rtol=0)
 
 
-def test_given_normalisation_is_taken_and_needs_a_value_for_each_channel(pets: Path) -> None:
+def test_given_normalisation_is_used_and_needs_one_value_per_channel(pets: Path) -> None:
     config = config_of(pets, test=False, pixel_mean=(0.1, 0.2, 0.3), pixel_std=(0.4, 0.5, 0.6))
     assert list(infeasible(config)) == []
     info = load(config.data).info
@@ -266,7 +268,7 @@ def test_given_normalisation_is_taken_and_needs_a_value_for_each_channel(pets: P
         DataConfig(name="digits", pixel_mean=(0.1,), normalise="measured")
 
 
-def test_all_images_that_only_decoding_finds_damaged_are_named_together(pets: Path) -> None:
+def test_all_images_found_damaged_on_decoding_are_reported_together(pets: Path) -> None:
     config = config_of(pets, test=False)
     for name in ("train/cat/0.png", "train/dog/1.png"):
         noise = Image.effect_noise((8, 8), 50).convert("RGB")

@@ -54,7 +54,7 @@ def decoded(root: Path) -> list[Path]:
 
 @pytest.mark.parametrize("val_size", [0, 100])
 @pytest.mark.parametrize("test", [True, False])
-def test_mapped_images_are_those_that_load_returns(
+def test_load_mapped_returns_the_same_images_as_load(
     tmp_path: Path, val_size: int, test: bool
 ) -> None:
     data = DataConfig(name="digits", val_size=val_size, test=test)
@@ -72,13 +72,13 @@ def test_decoded_images_are_not_decoded_again(
     assert len(decoded(tmp_path)) == 1
 
 
-def test_another_cut_for_validation_is_another_file(tmp_path: Path) -> None:
+def test_another_validation_size_is_stored_in_another_file(tmp_path: Path) -> None:
     load_mapped(DIGITS, tmp_path)
     assert load_mapped(DataConfig(name="digits"), tmp_path).val is None
     assert len(decoded(tmp_path)) == 2
 
 
-def test_pooled_images_are_mapped_pooled(tmp_path: Path) -> None:
+def test_pooled_images_are_stored_and_mapped_pooled(tmp_path: Path) -> None:
     """Otherwise each run would have its own pooled copy in memory."""
     data = DataConfig(name="digits", val_size=100, pool=2)
     for _ in ("decoded", "found"):
@@ -100,7 +100,7 @@ def test_writing_to_the_images_changes_neither_the_file_nor_another_process(
 
 
 @pytest.mark.parametrize("damage", ["a byte", "cut short", "empty"])
-def test_a_damaged_file_is_made_again(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_decoded_file_is_written_again(tmp_path: Path, damage: str) -> None:
     load_mapped(DIGITS, tmp_path)
     (file,) = decoded(tmp_path)
     whole = file.read_bytes()
@@ -117,7 +117,9 @@ def test_a_damaged_file_is_made_again(tmp_path: Path, damage: str) -> None:
 
 
 @pytest.mark.parametrize("signed_with", ["nothing", "the file's own sha256", "another key"])
-def test_a_file_that_was_not_decoded_here_is_not_used(tmp_path: Path, signed_with: str) -> None:
+def test_a_decoded_file_with_a_wrong_signature_is_not_used(
+    tmp_path: Path, signed_with: str
+) -> None:
     load_mapped(DIGITS, tmp_path)
     (file,) = decoded(tmp_path)
     parts = torch.load(file, weights_only=True)
@@ -137,9 +139,7 @@ def test_a_file_that_was_not_decoded_here_is_not_used(tmp_path: Path, signed_wit
 
 
 @pytest.mark.parametrize("damage", ["open to others", "short", "a folder", "a FIFO", "a link"])
-def test_a_key_that_others_may_know_is_replaced_or_done_without(
-    tmp_path: Path, damage: str
-) -> None:
+def test_an_insecure_signing_key_is_replaced_or_not_used(tmp_path: Path, damage: str) -> None:
     load_mapped(DIGITS, tmp_path)
     (key,) = tmp_path.glob(".decoded-*.key")
     before = key.read_bytes()
@@ -171,7 +171,7 @@ def test_a_partial_file_of_a_killed_process_is_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["a FIFO", "a folder", "a dangling link", "a link to itself"])
-def test_anything_in_the_place_of_the_partial_file_does_not_block(
+def test_anything_at_the_path_of_the_partial_file_does_not_block_loading(
     tmp_path: Path, damage: str
 ) -> None:
     load_mapped(DIGITS, tmp_path)
@@ -183,7 +183,7 @@ def test_anything_in_the_place_of_the_partial_file_does_not_block(
     assert decoded(tmp_path) == [partial if damage == "a folder" else file]
 
 
-def test_a_pipe_in_the_place_of_the_lock_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_fifo_in_place_of_the_lock_does_not_block_loading(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".digits.lock")
     assert_equal(load_mapped(DIGITS, tmp_path), load(DIGITS, tmp_path))
 
@@ -199,13 +199,13 @@ def test_partial_files_of_killed_processes_are_deleted_and_those_of_other_datase
     assert left == {"mnist-0123456789abcdef.partial"}
 
 
-def test_a_root_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+def test_images_load_when_the_data_root_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     root = tmp_path / "file" / "root"
     assert_equal(load_mapped(DIGITS, root), load(DIGITS, tmp_path))
 
 
-def test_a_full_disk_is_done_without(tmp_path: Path) -> None:
+def test_images_load_when_the_disk_is_full(tmp_path: Path) -> None:
     load(DIGITS, tmp_path)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))  # less than the digits need
@@ -217,7 +217,9 @@ def test_a_full_disk_is_done_without(tmp_path: Path) -> None:
     assert decoded(tmp_path) == []
 
 
-def test_a_source_that_changed_is_refused_though_it_was_decoded(fashion: FashionMnist) -> None:
+def test_a_changed_source_file_is_refused_although_a_decoded_file_exists(
+    fashion: FashionMnist,
+) -> None:
     load_mapped(DataConfig(), fashion.root)
     images = fashion.root / "FashionMNIST" / "raw" / "train-images-idx3-ubyte"
     images.write_bytes(images.read_bytes()[:-1] + b"\0")
@@ -228,7 +230,7 @@ def test_a_source_that_changed_is_refused_though_it_was_decoded(fashion: Fashion
         load_mapped(DataConfig(), fashion.root)
 
 
-def test_an_image_folder_that_changed_is_decoded_anew_or_refused(tmp_path: Path) -> None:
+def test_a_changed_image_folder_is_decoded_again_or_refused_by_its_digest(tmp_path: Path) -> None:
     folder = tmp_path / "pets"
     noise = np.random.default_rng(0).integers(0, 256, (2, 8, 8, 3), dtype=np.uint8)
     write_images(folder, "train", a=Image.fromarray(noise[0]), b=Image.fromarray(noise[1]))

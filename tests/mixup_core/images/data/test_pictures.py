@@ -45,7 +45,7 @@ MODES = ("RGBA", "LA", "PA", "P tRNS", "P tRNS in bytes", "L tRNS", "RGB tRNS")
 
 @pytest.mark.parametrize("background", BACKGROUNDS)
 @pytest.mark.parametrize("mode", MODES)
-def test_transparent_pixels_show_the_background_and_opaque_ones_their_colour(
+def test_transparent_pixels_take_the_background_colour(
     mode: str, background: str, tmp_path: Path
 ) -> None:
     image, options = _half_clear(mode)
@@ -72,9 +72,7 @@ def test_a_half_transparent_pixel_is_a_weighted_mean_of_its_colour_and_the_backg
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "L", "RGB", "1", "CMYK"])
-def test_an_opaque_image_is_converted_as_ever_whatever_the_background(
-    mode: str, tmp_path: Path
-) -> None:
+def test_the_background_does_not_change_an_opaque_image(mode: str, tmp_path: Path) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (SIDE, SIDE, 3), dtype=np.uint8)
     file = tmp_path / ("image.tiff" if mode == "CMYK" else "image.png")
     Image.fromarray(noise).convert(mode).save(file)
@@ -85,7 +83,7 @@ def test_an_opaque_image_is_converted_as_ever_whatever_the_background(
         assert np.array_equal(np.asarray(rgb_picture(file, SIDE, background)), wanted)
 
 
-def test_colours_of_16_bits_keep_the_upper_8_and_grey_of_16_bits_is_refused(
+def test_16_bit_colour_keeps_its_upper_8_bits_and_16_bit_grey_is_refused(
     tmp_path: Path,
 ) -> None:
     deep = np.full((SIDE, SIDE), 0x1234, dtype=np.uint16)
@@ -98,7 +96,7 @@ def test_colours_of_16_bits_keep_the_upper_8_and_grey_of_16_bits_is_refused(
 
 
 @pytest.mark.parametrize("bits", [1, 2, 4, 8])
-def test_the_transparent_grey_of_a_png_is_found_at_every_number_of_bits(
+def test_the_transparent_grey_of_a_png_is_detected_at_every_bit_depth(
     bits: int, tmp_path: Path
 ) -> None:
     most = 2**bits - 1
@@ -123,7 +121,9 @@ def test_a_transparent_colour_of_16_bits_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["png", "tiff"])
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK"])
-def test_pictures_are_turned_upright_in_every_mode(mode: str, suffix: str, tmp_path: Path) -> None:
+def test_exif_orientation_is_applied_in_every_image_mode(
+    mode: str, suffix: str, tmp_path: Path
+) -> None:
     if (mode, suffix) == ("CMYK", "png"):
         return
     stored = Image.fromarray(np.arange(24, dtype=np.uint8).reshape(4, 6) * 10).convert(mode)

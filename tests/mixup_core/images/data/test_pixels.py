@@ -21,7 +21,7 @@ def of_noise(num: int, channels: int, height: int, width: int) -> Images:
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.int32, np.uint64, list])
-def test_arrays_become_images_with_their_values_and_labels_of_64_bits(kind: Any) -> None:
+def test_images_of_arrays_keep_the_pixel_values_and_store_labels_as_int64(kind: Any) -> None:
     columns_first = noise(4, 5, 6, 3)
     pixels, labels = columns_first.transpose(0, 3, 2, 1), [3, 0, 7, 7]
     given = labels if kind is list else np.array(labels, dtype=kind)
@@ -34,7 +34,7 @@ def test_arrays_become_images_with_their_values_and_labels_of_64_bits(kind: Any)
     assert (len(images), images.pool) == (4, 1)
 
 
-def test_pixels_that_are_contiguous_already_are_not_copied() -> None:
+def test_images_of_arrays_share_contiguous_pixels() -> None:
     pixels = noise(2, 1, 4, 4)
     images = Images.of_arrays(pixels, [0, 1])
     pixels[1] = 7
@@ -44,7 +44,7 @@ def test_pixels_that_are_contiguous_already_are_not_copied() -> None:
 @pytest.mark.parametrize(
     ("width", "height"), [(8, 8), (40, 16), (16, 40), (9, 8), (11, 8), (8, 13), (5, 5), (3, 4)]
 )
-def test_a_picture_has_its_shorter_side_at_the_size_and_its_middle_is_kept(
+def test_pictures_are_resized_by_their_shorter_side_and_cropped_at_the_centre(
     width: int, height: int
 ) -> None:
     picture = Image.fromarray(noise(height, width, 3))
@@ -58,7 +58,7 @@ def test_a_picture_has_its_shorter_side_at_the_size_and_its_middle_is_kept(
     np.testing.assert_array_equal(found.permute(1, 2, 0).numpy(), expected)
 
 
-def test_pictures_of_any_mode_and_size_become_squares_of_three_channels() -> None:
+def test_images_of_pictures_are_rgb_squares_for_any_mode_and_size() -> None:
     pictures = [
         (Image.new("L", (12, 8), 77), 4),
         (Image.new("RGBA", (5, 9), (10, 20, 30, 0)), 0),
@@ -77,7 +77,7 @@ def test_pictures_of_any_mode_and_size_become_squares_of_three_channels() -> Non
     assert torch.equal(found, squared(picture, 8))
 
 
-def test_a_picture_is_asked_for_once_the_one_before_it_is_done() -> None:
+def test_each_picture_is_requested_after_the_previous_picture_is_converted() -> None:
     asked: list[int] = []
 
     class Picture:
@@ -112,7 +112,7 @@ def bilinear(size: int, new: int) -> NDArray[np.float64]:
 
 
 @pytest.mark.parametrize("size", [4, 7, 12, 24])
-def test_images_are_resized_as_the_formula_says_to_a_level(size: int) -> None:
+def test_resized_images_match_the_bilinear_formula(size: int) -> None:
     images = of_noise(6, 3, 12, 12)
     found = images.resized(size)
     weights = bilinear(12, size)
@@ -123,12 +123,12 @@ def test_images_are_resized_as_the_formula_says_to_a_level(size: int) -> None:
     assert torch.equal(found.labels, images.labels)
 
 
-def test_images_of_the_size_wanted_are_the_same_images() -> None:
+def test_resizing_to_the_same_size_returns_the_same_object() -> None:
     images = of_noise(3, 1, 8, 8)
     assert images.resized(8) is images
 
 
-def test_many_images_are_resized_in_their_order() -> None:
+def test_resizing_many_images_keeps_their_order() -> None:
     images = of_noise(2001, 1, 4, 4)
     found = images.resized(2)
     assert len(found.pixels) == len(found) == 2001
@@ -138,7 +138,7 @@ def test_many_images_are_resized_in_their_order() -> None:
 
 
 @pytest.mark.parametrize("pool", [2, 3, 6])
-def test_a_pooled_pixel_is_the_sum_of_its_square(pool: int) -> None:
+def test_a_pooled_pixel_is_the_sum_of_its_block(pool: int) -> None:
     images = of_noise(4, 3, 12, 18)
     found = images.pooled(pool)
     assert found.pixels.shape == (4, 3, 12 // pool, 18 // pool)
@@ -153,14 +153,14 @@ def test_a_pooled_pixel_is_the_sum_of_its_square(pool: int) -> None:
 
 @pytest.mark.parametrize(("pool", "dtype"), [(2, torch.int16), (11, torch.int16),
                                              (12, torch.int32)])  # fmt: skip
-def test_sums_of_white_squares_overflow_nothing(pool: int, dtype: torch.dtype) -> None:
+def test_pooling_white_pixels_does_not_overflow(pool: int, dtype: torch.dtype) -> None:
     white = torch.full((1, 1, 2 * pool, pool), 255, dtype=torch.uint8)
     found = Images(pixels=white, labels=torch.tensor([0])).pooled(pool).pixels
     assert found.dtype == dtype
     assert found.tolist() == [[[[255 * pool**2]] * 2]]
 
 
-def test_images_are_pooled_once() -> None:
+def test_pooling_again_by_another_factor_is_refused() -> None:
     images = of_noise(2, 1, 8, 8)
     assert images.pooled(1) is images
     pooled = images.pooled(2)

@@ -229,13 +229,13 @@ WRITERS: Mapping[str, Callable[[Path, Patch], Written]] = {
 TESTED_ELSEWHERE = {"fashion-mnist", "cifar10", "cifar100", "digits"}
 
 
-def test_every_published_data_set_is_read_from_its_true_format_by_a_test() -> None:
+def test_every_published_dataset_has_a_test_that_reads_its_original_format() -> None:
     assert set(WRITERS) | TESTED_ELSEWHERE == set(PUBLISHED)
 
 
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize("size", [None, 8])
-def test_images_come_out_as_they_were_written(
+def test_images_and_labels_are_read_as_written(
     name: str, size: int | None, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     written = WRITERS[name](tmp_path, monkeypatch)
@@ -253,7 +253,7 @@ def test_images_come_out_as_they_were_written(
         assert (seen - expected).abs().max() <= 4, "JPEG keeps a flat colour to a few levels"
 
 
-def test_stl10_is_stored_by_columns(tmp_path: Path, monkeypatch: Patch) -> None:
+def test_stl10_pixels_are_read_in_column_order(tmp_path: Path, monkeypatch: Patch) -> None:
     write_stl10(tmp_path, monkeypatch)
     image = load(DataConfig(name="stl10"), tmp_path).train.pixels[0]
     assert image[0, 0, 95] == 255
@@ -261,7 +261,7 @@ def test_stl10_is_stored_by_columns(tmp_path: Path, monkeypatch: Patch) -> None:
 
 
 @pytest.mark.parametrize("name", ["svhn", "stl10", "mnist"])
-def test_without_test_the_files_of_the_test_split_need_not_exist(
+def test_test_files_are_not_needed_when_test_is_false(
     name: str, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     WRITERS[name](tmp_path, monkeypatch)
@@ -288,7 +288,7 @@ def test_a_file_with_another_digest_is_refused_before_it_is_read(
     [("dtd", torchvision.datasets.DTD, "_MD5"), ("svhn", torchvision.datasets.SVHN, "split_list"),
      ("stl10", torchvision.datasets.STL10, "train_list")],
 )  # fmt: skip
-def test_digests_are_torchvisions(name: str, published: Any, attribute: str) -> None:
+def test_digests_match_torchvision(name: str, published: Any, attribute: str) -> None:
     ours = {
         digest.removeprefix("md5:") for split in FILES[name].values() for digest in split.values()
     }
@@ -297,7 +297,9 @@ def test_digests_are_torchvisions(name: str, published: Any, attribute: str) -> 
     assert all(digest in theirs for digest in ours)
 
 
-def test_an_archive_is_fetched_and_checked(tmp_path: Path, monkeypatch: Patch) -> None:
+def test_an_archive_is_downloaded_and_its_digest_checked(
+    tmp_path: Path, monkeypatch: Patch
+) -> None:
     server, root = tmp_path / "server", tmp_path / "root"
     write_dtd(server, monkeypatch)
     archive = server / "dtd" / "dtd-r1.0.1.tar.gz"
@@ -322,7 +324,7 @@ def test_mnist_is_unpacked_from_its_mirrors(tmp_path: Path, monkeypatch: Patch) 
     assert len(load(DataConfig(name="mnist"), root).train) == 4
 
 
-def test_corrupted_images_are_those_of_their_severity(cifar_c: Path) -> None:
+def test_corrupted_images_are_selected_by_name_and_severity(cifar_c: Path) -> None:
     names = ("fog", "snow")
     data = DataConfig(name="cifar10", corruptions=names, severity=3)
     splits = load(data, cifar_c)
@@ -340,7 +342,7 @@ def test_corrupted_images_are_those_of_their_severity(cifar_c: Path) -> None:
     assert small.corrupted["fog"].pixels.shape == (20, 3, 8, 8)
 
 
-def test_corrupted_images_are_mapped_like_the_others(cifar_c: Path) -> None:
+def test_load_mapped_returns_the_same_corrupted_images_as_load(cifar_c: Path) -> None:
     data = DataConfig(name="cifar10", corruptions=("fog",), severity=5)
     for _ in ("decoded", "found"):
         mapped = load_mapped(data, cifar_c)
@@ -350,7 +352,7 @@ def test_corrupted_images_are_mapped_like_the_others(cifar_c: Path) -> None:
         )
 
 
-def test_without_test_no_corrupted_image_is_opened(cifar_c: Path) -> None:
+def test_corrupted_images_are_not_opened_when_test_is_false(cifar_c: Path) -> None:
     (cifar_c / "CIFAR-10-C" / "fog.npy").unlink()
     blind = DataConfig(name="cifar10", corruptions=("fog",), test=False)
     assert load(blind, cifar_c).corrupted == {}

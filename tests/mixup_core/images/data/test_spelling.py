@@ -5,13 +5,13 @@ import unicodedata
 from mixup_core.images.data.spelling import spelled_alike, spelling_hint
 
 
-def test_names_that_differ_in_capitals_or_in_the_form_of_an_accent_are_alike() -> None:
+def test_names_that_differ_in_capitals_or_accent_form_are_grouped() -> None:
     composed, split = (unicodedata.normalize(form, "Café.jpg") for form in ("NFC", "NFD"))
     assert spelled_alike([split, "a", composed, "A", "b", "b"]) == [["A", "a"], [split, composed]]
     assert spelled_alike(["STRASSE", "Straße", "Gasse"]) == [["STRASSE", "Straße"]]
 
 
-def test_a_hint_names_what_differs_and_is_empty_for_other_names() -> None:
+def test_spelling_hint_names_similar_names_and_is_empty_for_others() -> None:
     assert spelling_hint(["cat", "dog"]) == ""
     assert spelling_hint(["cat", "dog", "Cat"]) == (
         " Cat and cat differ only in capital letters; give both folders the same name."
