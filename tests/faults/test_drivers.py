@@ -61,7 +61,7 @@ def killed(command_line: Callable[..., CommandLine]) -> tuple[CommandLine, Facts
     return mixsweep, acknowledged
 
 
-def test_the_workers_of_a_killed_driver_do_not_outlive_it(
+def test_workers_end_after_their_driver_is_killed(
     killed: tuple[CommandLine, Facts],
 ) -> None:
     wait_for(lambda: not ray_workers(), timeout=30)

@@ -82,7 +82,7 @@ def test_a_point_with_diverging_seeds_fails_and_the_search_continues(
 
 
 @pytest.mark.long
-def test_a_full_disk_is_reported_and_a_launch_with_free_space_loses_nothing(
+def test_a_full_disk_is_reported_and_a_launch_with_free_space_loses_no_results(
     command_line: Callable[..., CommandLine], undisturbed: CommandLine, disk: Path
 ) -> None:
     mixsweep = command_line()

@@ -163,7 +163,7 @@ def test_a_map_has_the_arms_that_never_switch_and_frames_the_best() -> None:
     assert len(framed) == 1
 
 
-def test_a_map_of_two_by_three_is_drawn_and_one_of_two_by_two_is_not(decay: None) -> None:
+def test_a_map_of_two_by_three_is_drawn_but_not_a_map_of_two_by_two(decay: None) -> None:
     study = decay_study(rates=(1.0, 2.0))
     for lengths, names in (((2, 3), []), ((2, 3, 4), ["response", "phase_map"])):
         arms = {

@@ -12,7 +12,7 @@ def test_seeds_to_find_is_the_inverse_of_the_detectable_difference(n: int, tests
     assert seeds_to_find(detectable_difference(n, tests) * 1.0001, tests) == n
 
 
-def test_seeds_to_find_is_none_above_the_largest_number() -> None:
+def test_seeds_to_find_returns_none_above_the_largest_number() -> None:
     assert seeds_to_find(1e-4) is None
     assert seeds_to_find(1e6) == 2
 

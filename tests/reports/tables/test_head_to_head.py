@@ -117,7 +117,7 @@ def test_the_listing_spells_both_arms_and_their_difference_in_points(
 
 
 @pytest.mark.parametrize("num", [5, 6, 8])
-def test_from_six_seeds_on_the_sign_flip_test_is_beside_the_t_test(num: int) -> None:
+def test_the_sign_flip_test_is_shown_with_the_t_test_for_six_or_more_seeds(num: int) -> None:
     study, results = many_seeds(num)
     found = against(study, results, arms="midpoint uniform")
     comparison, _ = found.listings()

@@ -17,7 +17,7 @@ ODD = ["a::b", "h?1", "what?mode=ro", "w%201", "a#b", "results[2026]", "a\\b", "
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_sqlite_creates_the_file_that_its_url_was_made_from(tmp_path: Path, name: str) -> None:
+def test_sqlite_creates_its_file_at_the_path_in_the_url(tmp_path: Path, name: str) -> None:
     file = tmp_path / name / "x.db"
     file.parent.mkdir()
     engine = create_engine(sqlite_url(file))

@@ -22,7 +22,7 @@ def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_free_memory_without_a_limit_is_that_of_the_machine(groups: Path) -> None:
+def test_free_memory_without_a_limit_follows_the_memory_of_the_machine(groups: Path) -> None:
     (groups / "jobs" / "memory.max").write_text("max\n")
     machine = psutil.virtual_memory()
     assert free_bytes() == pytest.approx(

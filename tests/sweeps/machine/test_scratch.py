@@ -54,7 +54,7 @@ ORPHANED = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', *sys
 AGAIN = "import os, sys\nwhile True: os.makedirs(sys.argv[1], exist_ok=True)"
 
 
-def test_a_process_whose_parent_died_during_a_launch_does_not_outlive_it(place: Path) -> None:
+def test_a_process_with_a_dead_parent_ends_with_its_launch(place: Path) -> None:
     before = psutil.Process().children()
     with scratch() as folder:
         subprocess.run([sys.executable, "-c", ORPHANED, AGAIN, f"{folder}/ray"], check=True)

@@ -23,7 +23,7 @@ def test_the_time_estimate_places_runs_on_slots_one_after_another() -> None:
     assert pace.seconds_left([], 100, 10_000.0, 2) == 500.0
 
 
-def test_time_beside_training_counts_for_future_runs() -> None:
+def test_time_outside_training_counts_for_future_runs() -> None:
     pace = Pace()
     pace.begin("a", 10.0)
     pace.train("a", 50.0, 5.0)
