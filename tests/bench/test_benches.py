@@ -8,7 +8,7 @@ import pytest
 from tests.bench import __main__ as benches
 
 
-def test_every_bench_that_publishes_is_run() -> None:
+def test_every_bench_that_publishes_results_is_in_the_list_to_run() -> None:
     publishing = {
         file.stem
         for file in Path(__file__).parent.glob("*.py")

@@ -5,12 +5,12 @@ import pytest
 from tests.bench.blocked import busy_share, main
 
 
-def test_one_gpu_waits_for_the_end_of_each_of_its_runs() -> None:
+def test_one_gpu_is_idle_while_the_driver_handles_the_end_of_each_run() -> None:
     share = busy_share(1, 3.0, ends_per_second=1.0, runs=2_000)
     assert share == pytest.approx(3 / 4, abs=0.005)
 
 
-def test_a_driver_that_is_too_slow_decides_the_share_alone() -> None:
+def test_the_busy_share_is_limited_by_a_driver_that_is_too_slow() -> None:
     share = busy_share(100, 5.0, ends_per_second=2.0, runs=50)
     assert share == pytest.approx(2 * 5 / 100, rel=0.02)
 

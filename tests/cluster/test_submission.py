@@ -84,7 +84,7 @@ def test_a_wrong_or_missing_token_is_refused_in_one_message(
         ("s3://bucket/store", "s3://bucket/store"),
     ],
 )
-def test_no_place_of_a_job_depends_on_its_folder(place: str, absolute: str) -> None:
+def test_paths_of_a_job_are_made_absolute(place: str, absolute: str) -> None:
     assert submission._absolute(place) == absolute.format(here=Path.cwd())
 
 
@@ -153,7 +153,7 @@ def test_a_job_that_is_stopped_and_submitted_again_ends_like_a_local_run(
 
 
 @pytest.mark.long
-def test_a_folder_with_nothing_but_a_study_file_is_enough(
+def test_a_job_needs_only_a_study_file_in_its_folder(
     command_line: Callable[..., CommandLine],
     head: Head,
     tmp_path: Path,
@@ -216,7 +216,7 @@ def test_credentials_are_refused_listed_and_never_uploaded(
 
 
 @pytest.mark.long
-def test_the_plain_road_of_ray_does_the_same(
+def test_ray_job_submit_gives_the_same_results_as_a_local_run(
     command_line: Callable[..., CommandLine], head: Head
 ) -> None:
     mixsweep = command_line(**head.environment())
@@ -238,7 +238,7 @@ def test_the_plain_road_of_ray_does_the_same(
 
 
 @pytest.mark.long
-def test_no_secret_of_client_or_cluster_is_written_anywhere(
+def test_no_secret_of_client_or_cluster_is_written_to_a_file(
     command_line: Callable[..., CommandLine],
     head: Head,
     tmp_path: Path,

@@ -1,4 +1,4 @@
-"""Plain English: docstrings and messages do not use patterns that readers found unclear."""
+"""Plain English: docstrings, messages and test names avoid patterns that readers found unclear."""
 
 import ast
 import re
@@ -36,6 +36,20 @@ ELLIPSIS = re.compile(
 """Words used instead of a noun, anywhere in the first paragraph of a docstring."""
 FORMULA = re.compile(r"[<>=]| in [\[{]")
 FRAMED = re.compile(r"`([^`]*)` must hold")
+TEST_NAME = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
+VAGUE_NAME = re.compile(
+    r"^test_(?:it|its|they|their|this|that|these|those)_|"
+    r"_(?:what|whatever|whoever|whom|who|whichever|wherever|(?:no|some|any)bodys?)(?:_|$)|"
+    r"_(?:told|said|says?|tells?|hears?|heard|wish|wishes|knows?|in_vain)(?:_|$)|"
+    r"_(?:ones_own|of_ours|strangers?|(?:nothing|something)_else|any_more|all_the_same)(?:_|$)|"
+    r"_(?:goes?_on|gives?_way|left_alone|in_the_place_of|look(?:s|ed)?_at|stands?_for)(?:_|$)|"
+    r"_(?:is|are)_(?:none|there|gone|that_of|those_of)(?:_|$)|"
+    r"_(?:is|are|was|were|be|has|have|had|does|do|did|can|may|must|so|too|either|there|here)$|"
+    r"_(?:(?<!fan_)in|on|at|of|to|for|from|by|with|as|than|about)$"
+)
+"""Parts of test names that readers found unclear: pronouns without a noun, figures of speech, and
+last words that leave the sentence unfinished.
+"""
 
 
 @pytest.mark.parametrize(
@@ -67,6 +81,32 @@ def test_rules_in_code_marks_are_formulas_and_not_prose(path: Path) -> None:
     ]
     unclear = [rule for rule in framed + stated if rule != "{}" and not FORMULA.search(rule)]
     assert not unclear
+
+
+@pytest.mark.parametrize(
+    ("name", "is_vague"),
+    [
+        ("test_scalars_mean_what_they_look_like", True),
+        ("test_only_names_that_may_be_empty_are", True),
+        ("test_a_law_is_said_once", True),
+        ("test_they_are_equal", True),
+        ("test_the_mean_is_that_of_its_runs", True),
+        ("test_the_scale_follows_the_fan_in", False),
+        ("test_a_run_without_a_stored_stage_is_missing", False),
+    ],
+)
+def test_vague_test_names_are_recognised(name: str, is_vague: bool) -> None:
+    assert bool(VAGUE_NAME.search(name)) == is_vague
+
+
+def test_test_names_are_not_vague() -> None:
+    vague = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for name in TEST_NAME.findall(path.read_text())
+        if VAGUE_NAME.search(name)
+    ]
+    assert not vague
 
 
 def _docstrings(tree: ast.AST) -> Iterator[str]:

@@ -69,7 +69,7 @@ TEXTS = [*_pages(), *sorted(ROOT.glob("*.md")), ROOT / "llms.txt"]
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.stem)
-def test_every_file_that_a_text_names_or_links_to_is_there(page: Path) -> None:
+def test_files_named_or_linked_in_a_page_exist(page: Path) -> None:
     text = page.read_text()
     links = re.findall(r"\]\((?!https?:|mailto:|#)([^)#]+)[^)]*\)", text)
     rooms = "mixup_core|sweeps|reports|tests|docs|examples"
@@ -82,7 +82,7 @@ def test_every_file_that_a_text_names_or_links_to_is_there(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", _pages(), ids=lambda page: page.stem)
-def test_every_block_has_a_language_that_a_test_knows(page: Path) -> None:
+def test_every_code_block_has_a_language_that_a_test_covers(page: Path) -> None:
     text = page.read_text()
     assert text.count("```") % 2 == 0
     assert {language for language, _ in _blocks(page)} <= LANGUAGES
@@ -90,7 +90,7 @@ def test_every_block_has_a_language_that_a_test_knows(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", _pages(), ids=lambda page: page.stem)
-def test_every_study_file_is_read(page: Path, tmp_path: Path) -> None:
+def test_every_study_file_in_a_page_can_be_read(page: Path, tmp_path: Path) -> None:
     _make_photos(tmp_path)
     for language, text in _blocks(page):
         if language == "yaml" and text.startswith("study:"):

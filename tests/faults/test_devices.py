@@ -66,7 +66,7 @@ def _fails_alone(results: list[RunResult], store: Path) -> str:
     return failure.message
 
 
-def test_the_runs_of_a_sick_gpu_finish_on_the_other_and_it_is_named(
+def test_runs_of_a_faulty_gpu_finish_on_the_other_and_the_faulty_one_is_reported(
     command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
 ) -> None:
     is_sick = "os.environ.get('CUDA_VISIBLE_DEVICES') == '1'"
@@ -82,7 +82,7 @@ def test_the_runs_of_a_sick_gpu_finish_on_the_other_and_it_is_named(
     assert "Traceback" not in said
 
 
-def test_a_run_that_fails_on_every_gpu_fails_alone(
+def test_a_run_that_fails_on_every_gpu_fails_without_blaming_a_gpu(
     command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
 ) -> None:
     nodes.add(cpus=2, gpus=2, environment=_sabotaged(tmp_path / "node", IS_ONE_RUN, ILLEGAL))
@@ -122,7 +122,7 @@ def test_the_runs_of_a_node_without_a_driver_finish_on_another_node(
 
 
 @pytest.mark.long
-def test_a_launch_whose_gpus_are_all_sick_ends_and_says_so(
+def test_a_launch_with_only_faulty_gpus_ends_with_the_error_of_the_driver(
     command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path
 ) -> None:
     no_driver = _sabotaged(tmp_path / "node", "True", "Found no NVIDIA driver on your system.")
@@ -136,7 +136,7 @@ def test_a_launch_whose_gpus_are_all_sick_ends_and_says_so(
 
 
 @pytest.mark.long
-def test_a_run_that_loses_its_node_four_times_has_not_failed(
+def test_a_run_that_loses_its_node_four_times_is_retried_and_finishes(
     command_line: Callable[..., CommandLine], nodes: Nodes
 ) -> None:
     node = nodes.add(cpus=1)
@@ -156,7 +156,7 @@ def test_a_run_that_loses_its_node_four_times_has_not_failed(
     assert "failed" not in said.replace("0 failed", "")
 
 
-def test_a_node_that_is_short_of_memory_fails_each_run_in_one_line(
+def test_a_node_with_too_little_memory_fails_each_run_with_advice(
     command_line: Callable[..., CommandLine],
 ) -> None:
     mixsweep = command_line(RAY_memory_usage_threshold="0.001")

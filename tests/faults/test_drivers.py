@@ -20,7 +20,7 @@ from tests.faults.launches import TWO_LAWS, Launch, ray_workers, wait_for
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
 
-def test_an_interrupted_launch_exits_130_and_the_next_goes_on(
+def test_an_interrupted_launch_exits_130_and_the_next_launch_resumes(
     command_line: Callable[..., CommandLine], undisturbed: CommandLine
 ) -> None:
     mixsweep = command_line()
@@ -61,13 +61,13 @@ def killed(command_line: Callable[..., CommandLine]) -> tuple[CommandLine, Facts
     return mixsweep, acknowledged
 
 
-def test_the_workers_of_a_killed_driver_do_not_outlive_it(
+def test_workers_end_after_their_driver_is_killed(
     killed: tuple[CommandLine, Facts],
 ) -> None:
     wait_for(lambda: not ray_workers(), timeout=30)
 
 
-def test_after_a_killed_driver_the_same_command_finishes_though_it_is_stopped_and_started_twice(
+def test_the_launch_after_a_killed_driver_finishes_despite_a_pause_and_second_start(
     command_line: Callable[..., CommandLine],
     killed: tuple[CommandLine, Facts],
     undisturbed: CommandLine,
@@ -87,7 +87,7 @@ def test_after_a_killed_driver_the_same_command_finishes_though_it_is_stopped_an
 
 
 @pytest.mark.long
-def test_damaged_and_hostile_checkpoints_are_named_and_the_epochs_trained_again(
+def test_damaged_and_hostile_checkpoints_are_reported_and_their_epochs_retrained(
     command_line: Callable[..., CommandLine],
     killed: tuple[CommandLine, Facts],
     undisturbed: CommandLine,

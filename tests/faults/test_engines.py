@@ -14,7 +14,7 @@ from tests.faults.launches import TWO_LAWS, Launch
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
 
-def test_an_inline_launch_without_ray_mlflow_and_optuna_ends_with_the_bits_of_ray_after_a_kill(
+def test_a_killed_inline_launch_without_ray_mlflow_and_optuna_gives_the_results_of_ray(
     command_line: Callable[..., CommandLine], undisturbed: CommandLine, tmp_path: Path
 ) -> None:
     for module in ("ray", "mlflow", "optuna"):

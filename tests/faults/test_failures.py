@@ -41,7 +41,7 @@ search:
 """
 
 
-def test_a_run_that_diverges_is_named_and_never_tried_again(
+def test_a_run_that_diverges_is_reported_and_never_retried(
     command_line: Callable[..., CommandLine],
 ) -> None:
     mixsweep = command_line()
@@ -60,7 +60,7 @@ def test_a_run_that_diverges_is_named_and_never_tried_again(
     assert Store(str(launch.store)).failures.read_all() == failures
 
 
-def test_a_point_whose_seeds_diverge_fails_and_the_search_goes_on(
+def test_a_point_with_diverging_seeds_fails_and_the_search_continues(
     command_line: Callable[..., CommandLine], tmp_path: Path
 ) -> None:
     file = tmp_path / "search.yaml"
@@ -82,7 +82,7 @@ def test_a_point_whose_seeds_diverge_fails_and_the_search_goes_on(
 
 
 @pytest.mark.long
-def test_a_full_disk_is_named_and_the_launch_with_space_ends_the_same(
+def test_a_full_disk_is_reported_and_a_launch_with_free_space_loses_no_results(
     command_line: Callable[..., CommandLine], undisturbed: CommandLine, disk: Path
 ) -> None:
     mixsweep = command_line()
@@ -98,7 +98,7 @@ def test_a_full_disk_is_named_and_the_launch_with_space_ends_the_same(
     assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged, store=disk)
 
 
-def test_a_disk_without_inodes_is_full_and_what_is_stored_stays(disk: Path) -> None:
+def test_a_disk_without_inodes_is_reported_as_full_and_stored_stages_remain(disk: Path) -> None:
     _mount(disk, "nr_inodes=24")
     store, content = Store(str(disk / "store")), bytes(100)
     written = []

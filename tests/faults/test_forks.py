@@ -23,7 +23,7 @@ TRIES = 4
 
 
 @pytest.mark.long
-def test_forks_of_a_trunk_that_is_killed_equal_runs_trained_alone(
+def test_forks_of_a_killed_trunk_equal_runs_trained_separately(
     command_line: Callable[..., CommandLine],
 ) -> None:
     mixsweep = command_line()

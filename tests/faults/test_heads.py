@@ -25,7 +25,7 @@ def undisturbed(command_line: Callable[..., CommandLine]) -> CommandLine:
 
 
 @pytest.mark.parametrize("name", ["gcs_server", "raylet"])
-def test_a_launch_whose_cluster_is_gone_says_so_and_the_next_goes_on(
+def test_a_launch_that_loses_its_cluster_reports_the_loss_and_the_next_launch_resumes(
     command_line: Callable[..., CommandLine],
     undisturbed: CommandLine,
     name: str,
@@ -52,7 +52,7 @@ def test_a_launch_whose_cluster_is_gone_says_so_and_the_next_goes_on(
 
 
 @pytest.mark.parametrize("name", ["gcs_server", "raylet"])
-def test_a_launch_whose_cluster_is_gone_while_it_starts_says_so_or_starts_it_again(
+def test_a_launch_that_loses_its_cluster_at_the_start_reports_the_loss_or_restarts(
     command_line: Callable[..., CommandLine], undisturbed: CommandLine, name: str
 ) -> None:
     mixsweep = command_line()

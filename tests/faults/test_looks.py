@@ -23,7 +23,7 @@ def finished(home: Path) -> int:
     return sum(result.outcome == "complete" for result in results)
 
 
-def test_drivers_killed_between_and_within_looks_leave_the_bytes_of_one_that_was_not(
+def test_drivers_killed_between_and_within_looks_give_the_report_of_an_unbroken_launch(
     command_line: Callable[..., CommandLine],
 ) -> None:
     whole, killed = command_line(), command_line()

@@ -45,7 +45,7 @@ HOSTILE: Mapping[str, dict[str, str]] = {
 }
 
 
-def test_the_variables_of_ray_are_found() -> None:
+def test_environment_variables_of_ray_are_listed() -> None:
     assert {"RAY_AUTH_MODE", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "RAY_TMPDIR"} <= ray_variables()
     assert len(ray_variables()) > 100
 
@@ -61,7 +61,7 @@ ALONE = {"an empty address", "a local address"}
         for name, variables in HOSTILE.items()
     ],
 )
-def test_a_launch_listens_on_the_loopback_alone_and_leaves_the_things_of_others(
+def test_a_launch_listens_on_the_loopback_only_and_changes_no_file_of_other_programs(
     command_line: Callable[..., CommandLine], tmp_path: Path, variables: dict[str, str]
 ) -> None:
     place = Path(os.environ["TMPDIR"]) / "n"
@@ -94,7 +94,7 @@ NO_CLUSTER = (
 
 
 @pytest.mark.parametrize(("address", "is_option"), covering(NO_CLUSTER, [True, False], together=1))
-def test_an_address_where_no_cluster_is_ends_a_launch_within_seconds(
+def test_an_address_without_a_cluster_ends_a_launch_within_seconds(
     command_line: Callable[..., CommandLine], tmp_path: Path, address: str, is_option: bool
 ) -> None:
     option = ("--address", address) if is_option else ()

@@ -88,7 +88,7 @@ def test_runs_fill_the_gpus_of_every_node_evenly(
 
 
 @pytest.mark.long
-def test_unlike_nodes_hold_what_their_gpus_and_cpus_allow(
+def test_nodes_of_different_sizes_run_as_many_runs_as_their_gpus_and_cpus_allow(
     command_line: Callable[..., CommandLine], nodes: Nodes
 ) -> None:
     two, four, none = (nodes.add(cpus=4, gpus=gpus).node_id for gpus in (2, 4, 0))
@@ -106,7 +106,7 @@ def test_unlike_nodes_hold_what_their_gpus_and_cpus_allow(
 
 
 @pytest.mark.long
-def test_a_node_that_joins_later_is_used_as_far_as_its_cpus_go(
+def test_a_node_that_joins_later_uses_as_many_gpus_as_it_has_cpus(
     command_line: Callable[..., CommandLine], nodes: Nodes
 ) -> None:
     nodes.add(cpus=2, gpus=1)

@@ -17,7 +17,7 @@ LINE = Task(str(Path(__file__).with_name("line.yaml")))
 
 @pytest.mark.long
 @pytest.mark.parametrize(("task", "epochs"), [(CLOSED_FORM, 1), (LINE, 50)], ids=["exact", "line"])
-def test_any_problem_ends_as_if_its_driver_and_a_worker_had_not_been_killed(
+def test_a_killed_driver_and_worker_do_not_change_the_results_of_other_problems(
     command_line: Callable[..., CommandLine], task: Task, epochs: int
 ) -> None:
     undisturbed = command_line()

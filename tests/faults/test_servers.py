@@ -31,7 +31,7 @@ def tracking(
         server.kill()
 
 
-def test_killed_workers_and_a_killed_driver_lose_nothing_on_servers(
+def test_killed_workers_and_a_killed_driver_lose_no_results_on_remote_servers(
     command_line: Callable[..., CommandLine], tracking: TrackingServer, tmp_path: Path
 ) -> None:
     # Long enough for commands that ask a server to find it under way.

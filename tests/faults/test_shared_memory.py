@@ -21,7 +21,7 @@ def _read_only() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_read_only")
-def test_a_launch_names_a_read_only_shared_memory_and_starts_nothing(
+def test_a_launch_with_read_only_shared_memory_is_refused_before_ray_starts(
     command_line: Callable[..., CommandLine],
 ) -> None:
     mixsweep, began = command_line(), time.monotonic()

@@ -29,7 +29,7 @@ switches.
 """
 
 
-def test_two_launches_on_ray_train_what_they_share_once(
+def test_two_launches_on_ray_train_each_shared_epoch_once(
     tmp_path: Path, command_line: Callable[..., CommandLine]
 ) -> None:
     log, launches = EpochsLog(folder=tmp_path), []

@@ -36,7 +36,7 @@ def place() -> Iterator[Path]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("umask", [0o000, 0o002, 0o022, 0o077], ids="{:03o}".format)
-def test_another_user_can_write_to_nothing_and_connect_to_nothing_during_a_launch(
+def test_another_user_can_neither_write_files_nor_connect_during_a_launch(
     command_line: Callable[..., CommandLine], place: Path, umask: int
 ) -> None:
     under = ("sh", "-c", f'umask {umask:03o} && exec "$@"', "sh")
@@ -55,7 +55,7 @@ def test_another_user_can_write_to_nothing_and_connect_to_nothing_during_a_launc
     assert _writable_for_a_stranger(*roots) == left_by_others
 
 
-def test_the_sweep_finds_what_is_open(place: Path) -> None:
+def test_the_scan_finds_files_that_another_user_can_write(place: Path) -> None:
     shown, hidden = place / "shown", place / "hidden"
     shown.touch()
     hidden.mkdir(mode=0o700)

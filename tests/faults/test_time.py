@@ -47,7 +47,7 @@ def interposed(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(library)
 
 
-def test_a_clock_set_back_and_forward_by_a_day_changes_nothing(
+def test_a_clock_set_back_and_forward_by_a_day_changes_no_result(
     command_line: Callable[..., CommandLine],
     undisturbed: CommandLine,
     interposed: str,
@@ -70,7 +70,7 @@ def test_a_clock_set_back_and_forward_by_a_day_changes_nothing(
     assert mixsweep.json("status", *QUICK.arguments)["driver"] is None
 
 
-def test_a_store_that_takes_five_seconds_to_write_costs_time_alone(
+def test_a_store_that_takes_five_seconds_to_write_loses_no_results(
     command_line: Callable[..., CommandLine], undisturbed: CommandLine, interposed: str
 ) -> None:
     """Each stage has a state and a manifest, each a file and its folder: four slow writes."""

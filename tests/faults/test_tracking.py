@@ -17,7 +17,7 @@ INCOMPLETE = "tracking is incomplete; when the server is back, run: mixsweep syn
 
 
 @pytest.mark.long
-def test_a_server_that_hangs_stops_no_training(
+def test_a_hanging_tracking_server_does_not_stop_training(
     command_line: Callable[..., CommandLine], undisturbed: CommandLine
 ) -> None:
     mixsweep = command_line(MLFLOW_HTTP_REQUEST_TIMEOUT="2")
@@ -30,7 +30,7 @@ def test_a_server_that_hangs_stops_no_training(
 
 
 @pytest.mark.long
-def test_a_server_killed_in_the_middle_is_brought_up_to_date_by_sync(
+def test_sync_updates_a_tracking_server_that_was_killed_during_a_launch(
     command_line: Callable[..., CommandLine], undisturbed: CommandLine, tmp_path: Path
 ) -> None:
     mixsweep = command_line()

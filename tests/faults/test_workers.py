@@ -42,7 +42,7 @@ def begun_workers() -> Iterator[Path]:
 
 
 @pytest.mark.long
-def test_a_worker_out_of_memory_costs_one_try_and_no_result(
+def test_a_worker_out_of_memory_is_retried_with_unchanged_results(
     command_line: Callable[..., CommandLine],
 ) -> None:
     mixsweep = command_line()
@@ -62,7 +62,7 @@ def test_a_worker_out_of_memory_costs_one_try_and_no_result(
 
 
 @pytest.mark.long
-def test_a_run_that_ray_kills_for_its_memory_fails_and_the_others_end(
+def test_a_run_that_ray_kills_for_its_memory_fails_and_the_other_runs_finish(
     command_line: Callable[..., CommandLine],
 ) -> None:
     memory = psutil.virtual_memory()

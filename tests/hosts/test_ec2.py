@@ -55,7 +55,7 @@ def operator(tmp_path: Path, hosts: Path, monkeypatch: pytest.MonkeyPatch) -> It
     os.kill(moto, signal.SIGTERM)
 
 
-def test_the_head_of_the_file_starts_and_ends_with_the_cluster(
+def test_ray_up_starts_the_head_on_ec2_and_ray_down_ends_every_machine(
     operator: Operator, record: Record
 ) -> None:
     began, ec2, iam = time.monotonic(), boto3.client("ec2"), boto3.client("iam")

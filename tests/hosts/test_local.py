@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(1800, func
 BORDER = "Everything of it ran, on one machine."
 
 
-def test_a_head_of_this_machine_takes_a_study_and_ends_by_a_signal(
+def test_a_local_head_trains_a_submitted_study_and_ends_on_a_signal(
     tmp_path: Path, hosts: Path, record: Record
 ) -> None:
     del hosts  # it gives the test a namespace

@@ -94,7 +94,7 @@ def _on_hosts(spec: dict[str, Any], cloud: str, folder: Path) -> dict[str, Any]:
     return spec
 
 
-def test_a_cluster_grows_from_nothing_loses_a_spot_node_and_shrinks_to_nothing(
+def test_a_cluster_grows_from_zero_survives_a_lost_spot_node_and_shrinks_to_zero(
     cluster: Cluster, record: Record
 ) -> None:
     operator, began = cluster.operator, time.monotonic()

@@ -98,7 +98,7 @@ def _start(group: dict[str, Any], tracking: str, options: str) -> str:
     )
 
 
-def test_the_entry_point_trains_on_pods_that_join_and_goes_on_when_one_is_lost(
+def test_the_entry_point_trains_on_pods_that_join_and_continues_after_a_lost_pod(
     spec: dict[str, Any], operator: Operator, hosts: Path, tmp_path: Path, record: Record
 ) -> None:
     began = time.monotonic()

@@ -147,7 +147,7 @@ exit 3
 """
 
 
-def test_slurm_accepts_the_file_and_frees_both_nodes_with_the_code_of_the_study(
+def test_slurm_runs_the_file_and_ends_the_job_with_the_exit_code_of_the_study(
     site: Site, tmp_path: Path
 ) -> None:
     """A quick test without Ray; long tests start what the file starts."""
@@ -170,7 +170,7 @@ def test_slurm_accepts_the_file_and_frees_both_nodes_with_the_code_of_the_study(
 
 
 @pytest.mark.long
-def test_a_job_fills_the_gpus_it_asked_for_and_holds_no_node_afterwards(
+def test_a_job_uses_all_requested_gpus_and_frees_its_nodes_at_the_end(
     site: Site, record: Record
 ) -> None:
     began = time.monotonic()
@@ -213,9 +213,7 @@ def test_a_job_fills_the_gpus_it_asked_for_and_holds_no_node_afterwards(
 
 
 @pytest.mark.long
-def test_a_job_whose_time_is_nearly_up_is_queued_again_and_goes_on(
-    site: Site, record: Record
-) -> None:
+def test_a_job_near_its_time_limit_is_requeued_and_resumes(site: Site, record: Record) -> None:
     began, longer = time.monotonic(), "base.epochs=60"
     site.operator.hold()
     number = site.send(f"{TWO_OF_FOUR} --time=4", f"{RUNS} --set {longer} --set seeds=2")
@@ -250,7 +248,7 @@ def test_a_job_whose_time_is_nearly_up_is_queued_again_and_goes_on(
 
 @pytest.mark.long
 @pytest.mark.parametrize("site", [3], indirect=True)
-def test_a_job_that_loses_a_node_goes_on_with_another(site: Site, record: Record) -> None:
+def test_a_job_that_loses_a_node_continues_on_another_node(site: Site, record: Record) -> None:
     began, few = time.monotonic(), (SHORT.replace("20", "60"), "seeds=2")
     study = f"{RUNS} --set {few[0]} --set {few[1]}"
     site.operator.hold()
@@ -281,7 +279,7 @@ def test_a_job_that_loses_a_node_goes_on_with_another(site: Site, record: Record
 
 
 @pytest.mark.long
-def test_a_job_that_was_cancelled_leaves_nothing_and_goes_on_when_sent_again(
+def test_a_cancelled_job_frees_its_nodes_and_resumes_when_submitted_again(
     site: Site, record: Record
 ) -> None:
     began, few = time.monotonic(), (SHORT, "seeds=2")
@@ -313,7 +311,7 @@ def test_a_job_that_was_cancelled_leaves_nothing_and_goes_on_when_sent_again(
 
 
 @pytest.mark.long
-def test_an_array_trains_a_study_in_each_job(site: Site, record: Record) -> None:
+def test_a_job_array_trains_one_study_in_each_job(site: Site, record: Record) -> None:
     began, work = time.monotonic(), site.operator.folder / "work"
     text = (work / "paced.yaml").read_text()
     for name in ("one", "two", "three"):
@@ -345,7 +343,7 @@ def test_an_array_trains_a_study_in_each_job(site: Site, record: Record) -> None
 
 
 @pytest.mark.long
-def test_a_study_that_cannot_be_read_ends_the_job_with_its_code(site: Site) -> None:
+def test_an_unreadable_study_ends_the_job_with_exit_code_2(site: Site) -> None:
     number = site.send(TWO_OF_FOUR, "nowhere.yaml")
     state = site.wait_for_end(number)
     assert (state["JobState"], state["ExitCode"]) == ("FAILED", "2:0"), site.output(number)

@@ -64,7 +64,7 @@ def _num_runs(operator: Operator, tracking: str) -> int:
     return int(said.split()[-1])
 
 
-def test_the_mlflow_service_starts_takes_runs_and_refuses_foreign_host_names(
+def test_the_mlflow_service_starts_stores_runs_and_refuses_foreign_host_names(
     tmp_path: Path, hosts: Path, record: Record
 ) -> None:
     unit = configparser.RawConfigParser(strict=False)

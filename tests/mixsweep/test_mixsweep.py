@@ -29,7 +29,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def test_the_frames_are_the_files_of_the_report(home: Path, tmp_path: Path) -> None:
+def test_frames_and_figures_equal_the_files_of_the_report(home: Path, tmp_path: Path) -> None:
     arguments = ["report", "digits", "--home", str(home), "--out", str(tmp_path)]
     assert CliRunner().invoke(commands, arguments, standalone_mode=False).return_value == 1
     results = mixsweep.load("digits", home=home)
@@ -45,7 +45,7 @@ def test_the_frames_are_the_files_of_the_report(home: Path, tmp_path: Path) -> N
         )
 
 
-def test_epochs_are_what_each_run_measured(home: Path) -> None:
+def test_the_last_row_of_epochs_has_the_final_error_of_each_run(home: Path) -> None:
     results = mixsweep.load("digits", home=home)
     assert len(results.epochs) == 5 * 3
     last = results.epochs.query("epoch == 3").set_index("run_key")["test/error"]
@@ -53,7 +53,7 @@ def test_epochs_are_what_each_run_measured(home: Path) -> None:
     np.testing.assert_array_equal(last.loc[runs.index], runs)
 
 
-def test_a_home_that_holds_nothing_of_a_study_is_refused(home: Path, tmp_path: Path) -> None:
+def test_a_home_without_results_of_the_study_is_refused(home: Path, tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="none/store: this store does not exist"):
         mixsweep.load("digits", home=tmp_path / "none")
     assert not (tmp_path / "none").exists()
@@ -65,7 +65,7 @@ def test_a_home_that_holds_nothing_of_a_study_is_refused(home: Path, tmp_path: P
         mixsweep.load("digits", "base.epochs=7", "base.eval_every=7", home=home)
 
 
-def test_a_study_that_was_launched_and_has_no_epoch_yet_gives_empty_runs(tmp_path: Path) -> None:
+def test_a_launched_study_without_epochs_loads_as_empty_frames(tmp_path: Path) -> None:
     study = mixsweep.read_study("digits", "seeds=1")
     enter(study, Store(str(tmp_path / "store")), "mixsweep run digits --set seeds=1")
     results = mixsweep.load("digits", "seeds=1", home=tmp_path)
@@ -86,7 +86,7 @@ STUDY = {
 }  # fmt: skip
 
 
-def test_a_mapping_is_a_study() -> None:
+def test_a_study_can_be_read_from_a_mapping() -> None:
     study = mixsweep.read_study(STUDY, "seeds=2")
     assert (study.name, list(study.arms), study.seeds) == (
         "from-a-mapping", ["erm", "uniform"], (0, 1),
@@ -96,7 +96,7 @@ def test_a_mapping_is_a_study() -> None:
 
 
 @pytest.mark.timeout(300)
-def test_a_study_is_run_in_this_process_once(
+def test_a_study_runs_in_this_process_and_is_not_trained_twice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = mixsweep.run(STUDY, home=tmp_path)
@@ -130,12 +130,12 @@ def test_a_figure_prints_in_one_short_line_and_the_table_as_latex(home: Path) ->
     assert results.to_latex().count("\\end{table}") == 2
 
 
-def test_a_wrong_study_is_refused() -> None:
+def test_a_study_with_an_unknown_key_is_refused() -> None:
     with pytest.raises(StudyError, match="seedz"):
         mixsweep.read_study("digits", "seedz=3")
 
 
-def test_a_device_of_another_kind_is_refused() -> None:
+def test_a_device_other_than_cpu_or_cuda_is_refused() -> None:
     run = mixsweep.read_study("digits").runs()[0]
     with pytest.raises(ValueError, match="device must be cpu, cuda or cuda:NUMBER"):
         mixsweep.train(run, device="tpu")

@@ -43,7 +43,7 @@ def told(study: Study, run: Run, place: int) -> RunResult:
 
 
 @pytest.mark.parametrize("name", bundled_names())
-def test_arms_stand_at_the_numbers_that_they_have(name: str) -> None:
+def test_arms_are_drawn_at_the_values_of_their_settings(name: str) -> None:
     study = bundled(name)
     flats = {arm: flatten(config) for arm, config in study.arms.items()}
     response, plane = response_of(study, tuple(flats)), plane_of(study, tuple(flats))
@@ -57,7 +57,7 @@ def test_arms_stand_at_the_numbers_that_they_have(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", bundled_names())
-def test_frames_are_written_as_parquet_and_read_again(name: str, tmp_path: Path) -> None:
+def test_frames_survive_a_round_trip_through_parquet(name: str, tmp_path: Path) -> None:
     study = bundled(name)
     study = replace(study, seeds=study.seeds[:1])  # columns are those of the arms
     results = [told(study, run, place) for place, run in enumerate(study.runs())]
@@ -71,7 +71,7 @@ def test_frames_are_written_as_parquet_and_read_again(name: str, tmp_path: Path)
 @pytest.mark.long
 @pytest.mark.parametrize("done", [0, 1, None])
 @pytest.mark.parametrize("name", bundled_names())
-def test_a_report_is_made_of_any_numbers(name: str, done: int | None, tmp_path: Path) -> None:
+def test_a_report_can_be_made_from_any_numbers(name: str, done: int | None, tmp_path: Path) -> None:
     study = two_seeds(name)
     results = [told(study, run, place) for place, run in enumerate(study.runs())][:done]
     report = draft_report(study, results, data_checksums={}, command=f"report {name}").write(
@@ -82,7 +82,7 @@ def test_a_report_is_made_of_any_numbers(name: str, done: int | None, tmp_path: 
 
 
 @pytest.mark.parametrize("name", bundled_names())
-def test_a_bundled_study_has_claims_and_seeds_to_decide_them_or_says_why_not(name: str) -> None:
+def test_a_bundled_study_has_claims_and_three_seeds_or_states_no_claim(name: str) -> None:
     study = bundled(name)
     says_why_not = "makes no claim" in " ".join(study.description.split())
     assert bool(study.claims) != says_why_not

@@ -153,7 +153,7 @@ NOT_OF_RUNS = {"figures/reliability.csv"}
 """Files whose columns `low` and `high` are ends of bins."""
 
 
-def test_no_interval_is_empty_and_none_leaves_the_bounds(contents: Mapping[str, str]) -> None:
+def test_intervals_have_a_width_and_stay_within_the_bounds(contents: Mapping[str, str]) -> None:
     for name, rows in tables(contents):
         if name in NOT_OF_RUNS:
             continue
@@ -173,7 +173,7 @@ def test_no_interval_is_empty_and_none_leaves_the_bounds(contents: Mapping[str, 
                 assert float(low) >= 0, (name, pair, row)
 
 
-def test_no_p_comes_from_a_spread_that_nobody_knows(contents: Mapping[str, str]) -> None:
+def test_no_p_value_is_computed_from_an_unknown_spread(contents: Mapping[str, str]) -> None:
     for name, rows in tables(contents):
         for row in rows:
             ps = {key: float(p) for key, p in row.items() if re.search(r"(^|_)p(_|$)", key) and p}
@@ -187,7 +187,9 @@ def test_no_p_comes_from_a_spread_that_nobody_knows(contents: Mapping[str, str])
                 raise AssertionError((name, row))
 
 
-def test_the_interval_of_a_decided_claim_lies_on_one_side(contents: Mapping[str, str]) -> None:
+def test_a_decided_claim_has_two_seeds_a_width_and_p_of_at_most_5_percent(
+    contents: Mapping[str, str],
+) -> None:
     for row in rows_of(contents["verdicts.csv"]):
         assert row["verdict"] in {"holds", "fails", "undecided", "unfinished"}
         if row["verdict"] in {"holds", "fails"}:
@@ -198,7 +200,7 @@ def test_the_interval_of_a_decided_claim_lies_on_one_side(contents: Mapping[str,
             assert not row["p"] or float(row["p"]) > 0.05
 
 
-def test_an_arm_that_lacks_seeds_is_no_best_arm(contents: Mapping[str, str]) -> None:
+def test_an_arm_that_lacks_seeds_is_not_the_best_arm(contents: Mapping[str, str]) -> None:
     rows = {row["arm"]: row for row in rows_of(contents["table.csv"])}
     lines = [line for line in contents["table.md"].splitlines() if line.startswith("| **")]
     for line in lines:

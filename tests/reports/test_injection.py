@@ -76,7 +76,7 @@ class _Tags(HTMLParser):
         self.words += data
 
 
-def test_the_page_has_the_tags_of_one_with_harmless_texts(folders: tuple[Path, Path]) -> None:
+def test_hostile_texts_do_not_change_the_tags_of_the_page(folders: tuple[Path, Path]) -> None:
     harmless, hostile = (_Tags((folder / "report.html").read_text()) for folder in folders)
     assert hostile.found == harmless.found
     assert all(address.startswith(("data:", "#")) for address in hostile.addresses)
@@ -84,7 +84,7 @@ def test_the_page_has_the_tags_of_one_with_harmless_texts(folders: tuple[Path, P
         assert " ".join(text.split()) in " ".join(hostile.words.split()), text
 
 
-def test_the_figures_run_nothing_and_load_nothing(folders: tuple[Path, Path]) -> None:
+def test_figures_contain_no_scripts_and_no_external_references(folders: tuple[Path, Path]) -> None:
     drawn = list((folders[1] / "figures").glob("*.svg"))
     assert drawn
     for file in drawn:
@@ -100,7 +100,7 @@ def _rows(file: Path) -> list[list[str]]:
         return list(csv.reader(lines))
 
 
-def test_no_cell_of_an_export_is_a_formula(folders: tuple[Path, Path]) -> None:
+def test_no_cell_of_an_export_starts_a_formula(folders: tuple[Path, Path]) -> None:
     for file in sorted(folders[1].rglob("*.csv")):
         rows = _rows(file)
         before = _rows(folders[0] / file.relative_to(folders[1]))
@@ -111,7 +111,7 @@ def test_no_cell_of_an_export_is_a_formula(folders: tuple[Path, Path]) -> None:
                 assert not cell.startswith(("\t", "\r")), (file, cell)
 
 
-def test_the_latex_table_has_the_commands_of_one_with_harmless_texts(
+def test_hostile_texts_do_not_change_the_commands_of_the_latex_table(
     folders: tuple[Path, Path],
 ) -> None:
     harmless, hostile = ((folder / "table.tex").read_text() for folder in folders)
@@ -128,7 +128,7 @@ def test_the_latex_table_has_the_commands_of_one_with_harmless_texts(
 
 
 @pytest.mark.parametrize("name", ["table.md", "sensitivity.md"])
-def test_markdown_has_the_cells_of_one_with_harmless_texts(
+def test_hostile_texts_do_not_change_the_cells_of_markdown(
     folders: tuple[Path, Path], name: str
 ) -> None:
     harmless, hostile = ((folder / name).read_text().splitlines() for folder in folders)

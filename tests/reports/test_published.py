@@ -33,7 +33,7 @@ def test_a_published_table_follows_from_its_runs(folder: Path) -> None:
         assert repr(summary.sd) == row[f"{metric}_sd"]
 
 
-def test_every_number_of_a_published_joined_table_is_scipy_s_of_its_runs() -> None:
+def test_every_number_of_a_published_joined_table_agrees_with_scipy() -> None:
     for file in sorted((ROOT / "reports" / "published").glob("*/joined.csv")):
         arms, runs = _rows(file), _rows(file.with_name("joined_runs.csv"))
         heads = dict.fromkeys(row["column"] for row in arms)
@@ -119,7 +119,7 @@ significant).
 
 
 @pytest.mark.parametrize("sentence", RESULTS)
-def test_a_result_of_the_readme_is_that_of_the_runs_by_scipy(sentence: str) -> None:
+def test_a_result_in_the_readme_agrees_with_scipy_on_the_runs(sentence: str) -> None:
     study, arm, against, sign = RESULTS[sentence]
     assert sentence in " ".join((ROOT / "README.md").read_text().split())
     (folder,) = (f for f in PUBLISHED if f.name == study)
@@ -149,7 +149,7 @@ PAGES = sorted((ROOT / "reports" / "published").glob("*/README.md"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.parent.name)
-def test_a_published_page_leads_to_files_and_prints_their_verdicts(page: Path) -> None:
+def test_a_published_page_links_to_existing_files_and_prints_their_verdicts(page: Path) -> None:
     text = page.read_text()
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", text):
         assert (page.parent / target).is_file()
@@ -183,7 +183,7 @@ def _rows(file: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(lines))
 
 
-def test_the_tuned_arms_of_equal_budget_are_the_winners_of_searches_of_equal_size() -> None:
+def test_tuned_arms_with_equal_budget_are_winners_of_searches_of_equal_size() -> None:
     study, paths = load_study("equal-budget"), ("optimizer.lr", "optimizer.weight_decay")
     tried = {}
     for method in ("erm", "uniform"):
@@ -201,7 +201,7 @@ ENSEMBLES = sorted((ROOT / "reports" / "published").glob("*/ensemble_sizes.csv")
 
 
 @pytest.mark.parametrize("file", ENSEMBLES, ids=lambda file: file.parent.name)
-def test_published_ensembles_of_one_and_of_all_networks_have_the_errors_of_the_runs(
+def test_published_ensembles_of_one_and_all_networks_match_errors_of_the_runs(
     file: Path,
 ) -> None:
     runs, all_n = (_rows(file.with_name(name)) for name in ("runs.csv", "ensembles.csv"))

@@ -304,7 +304,9 @@ def source_of(folder: Path) -> Mapping[str, Any]:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: str(f.relative_to(PUBLISHED)))
-def test_every_mean_sd_and_interval_of_a_published_table_is_that_of_its_runs(folder: Path) -> None:
+def test_every_mean_sd_and_interval_of_a_published_table_follows_from_its_runs(
+    folder: Path,
+) -> None:
     runs, arms = rows_of(folder / "runs.csv"), rows_of(folder / "table.csv")
     study = study_of(source_of(folder))
     is_older = "p_unadjusted" not in arms[0]
@@ -347,7 +349,7 @@ def _is_interval(
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: str(f.relative_to(PUBLISHED)))
-def test_every_difference_of_a_published_table_is_that_of_its_runs(folder: Path) -> None:
+def test_every_difference_of_a_published_table_follows_from_its_runs(folder: Path) -> None:
     runs, arms = rows_of(folder / "runs.csv"), rows_of(folder / "table.csv")
     study = study_of(source_of(folder))
     metric = "test/error" if study.problem.name == "images" else study.headline
@@ -391,7 +393,7 @@ JUDGED = [
 
 
 @pytest.mark.parametrize("folder", JUDGED, ids=lambda f: str(f.relative_to(PUBLISHED)))
-def test_every_published_verdict_is_that_of_its_runs(folder: Path) -> None:
+def test_every_published_verdict_follows_from_its_runs(folder: Path) -> None:
     runs, rows = rows_of(folder / "runs.csv"), rows_of(folder / "verdicts.csv")
     source = source_of(folder)
     study, claims = study_of(source), source.get("claims") or []
@@ -420,7 +422,7 @@ LOOKED = [folder for folder in FOLDERS if (folder / "looks.csv").exists()]
 
 
 @pytest.mark.parametrize("folder", LOOKED, ids=lambda f: str(f.relative_to(PUBLISHED)))
-def test_every_published_look_is_that_of_its_runs(folder: Path) -> None:
+def test_every_published_look_follows_from_its_runs(folder: Path) -> None:
     """The levels of the looks have their own tests; here they are read from the file."""
     runs, rows = rows_of(folder / "runs.csv"), rows_of(folder / "looks.csv")
     source = source_of(folder)
@@ -467,7 +469,7 @@ def _check_older(row: Mapping[str, str], that: Mapping[str, Any], runs: Rows) ->
         assert any(tests)
 
 
-def test_every_verdict_of_today_is_that_of_the_published_runs() -> None:
+def test_every_verdict_in_the_claims_index_follows_from_the_published_runs() -> None:
     checked = 0
     for block in (PUBLISHED / "claims.md").read_text(encoding="utf-8").split("\n## ")[1:]:
         name, _, rest = block.partition("\n")

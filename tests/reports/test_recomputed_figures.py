@@ -167,11 +167,11 @@ FILES = sorted(
 
 
 @pytest.mark.parametrize("file", FILES, ids=of)
-def test_the_numbers_of_every_published_figure_are_those_of_its_runs(file: Path) -> None:
+def test_the_numbers_of_every_published_figure_follow_from_its_runs(file: Path) -> None:
     rows = rows_of(file)
     assert rows
     CHECKS[kind_of(file)](folder_of(file), rows)
 
 
-def test_every_kind_of_published_figure_is_computed_again() -> None:
+def test_every_kind_of_published_figure_is_recomputed() -> None:
     assert {kind_of(file) for file in FILES} == CHECKS.keys()

@@ -397,11 +397,11 @@ def of(file: Path) -> str:
 
 
 @pytest.mark.parametrize("file", FILES, ids=of)
-def test_every_published_table_is_that_of_its_runs(file: Path) -> None:
+def test_every_published_table_follows_from_its_runs(file: Path) -> None:
     rows = rows_of(file)
     assert rows
     CHECKS[file.stem](file.parent, rows)
 
 
-def test_every_kind_of_published_table_is_computed_again() -> None:
+def test_every_kind_of_published_table_is_recomputed() -> None:
     assert {file.stem for file in FILES} == CHECKS.keys()

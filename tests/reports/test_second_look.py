@@ -80,7 +80,7 @@ def ps_of(runs: Rows) -> dict[str, float]:
     }
 
 
-def test_means_and_intervals(folder: Path) -> None:
+def test_means_and_intervals_of_the_table_agree_with_scipy(folder: Path) -> None:
     runs, rows = read(folder, "runs.csv"), read(folder, "table.csv")
     assert [row["n"] for row in rows] == ["8", "7", "8"]
     for row in rows:
@@ -93,7 +93,7 @@ def test_means_and_intervals(folder: Path) -> None:
             assert found == pytest.approx([np.mean(values), np.std(values, ddof=1), *interval])
 
 
-def test_differences_of_one_comparison_and_of_the_family(folder: Path) -> None:
+def test_differences_alone_and_in_the_family_agree_with_scipy(folder: Path) -> None:
     runs, rows = read(folder, "runs.csv"), read(folder, "table.csv")
     ps = ps_of(runs)
     for row in rows[1:]:
@@ -115,7 +115,7 @@ def test_differences_of_one_comparison_and_of_the_family(folder: Path) -> None:
         assert {name: float(row[name]) for name in expected} == pytest.approx(expected)
 
 
-def test_effect_sizes_and_sign_flips(folder: Path) -> None:
+def test_effect_sizes_and_sign_flip_p_values_agree_with_scipy(folder: Path) -> None:
     runs, rows = read(folder, "runs.csv"), read(folder, "table.csv")
     family = {}
     for arm, against in (("midpoint", "erm"), ("uniform", "erm")):
@@ -183,7 +183,7 @@ def test_verdicts_follow_from_the_runs_by_holm_over_the_claims(folder: Path) -> 
     assert [row["verdict"] for row in rows] == ["holds", "unfinished", "holds", "unfinished"]
 
 
-def test_probabilities_of_equivalence(folder: Path) -> None:
+def test_probabilities_of_equivalence_agree_with_scipy(folder: Path) -> None:
     runs, rows = read(folder, "runs.csv"), read(folder, "equivalence.csv")
     assert [row["arm"] for row in rows] == ["midpoint", "uniform"]
     for row in rows:
@@ -196,7 +196,7 @@ def test_probabilities_of_equivalence(folder: Path) -> None:
         assert found == pytest.approx([better, 1 - better - worse, worse], abs=1e-12)
 
 
-def test_differences_from_the_paper(folder: Path) -> None:
+def test_differences_from_the_paper_follow_from_the_runs(folder: Path) -> None:
     runs, rows = read(folder, "runs.csv"), read(folder, "references.csv")
     assert [row["metric"] for row in rows] == ["test/error", "test/nll"]
     for row in rows:
@@ -204,7 +204,7 @@ def test_differences_from_the_paper(folder: Path) -> None:
         assert float(row["difference"]) == pytest.approx(np.mean(values) - float(row["paper"]))
 
 
-def test_the_primary_rows_of_the_sensitivity_table(folder: Path) -> None:
+def test_primary_rows_of_the_sensitivity_table_equal_the_main_table(folder: Path) -> None:
     """Rows of other read-outs need more than `runs.csv`."""
     table = {row["arm"]: row for row in read(folder, "table.csv")}
     rows = [row for row in read(folder, "sensitivity.csv") if row["is_primary"] == "true"]

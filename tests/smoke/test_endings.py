@@ -46,7 +46,7 @@ def ran(
         *(pytest.param(c, marks=pytest.mark.long) for c in ("plan", "status --json", "--version")),
     ],
 )
-def test_a_command_that_only_shows_something_succeeds_unless_its_output_is_lost(
+def test_a_read_only_command_exits_0_unless_its_output_is_incomplete(
     tmp_path: Path, command: str, state: str
 ) -> None:
     name, *options = command.split()
@@ -69,18 +69,22 @@ def launched(state: str, home: Path, *options: str) -> tuple[int, str, bool]:
 
 
 @pytest.mark.parametrize("state", ["both closed", "stdout full"])
-def test_a_launch_ends_as_its_study_did(tmp_path: Path, state: str) -> None:
+def test_a_launch_exits_0_and_writes_its_report_without_output_streams(
+    tmp_path: Path, state: str
+) -> None:
     assert launched(state, tmp_path / "runs") == (0, "0", True)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("state", STATES)
-def test_a_launch_ends_as_its_study_did_in_every_state(tmp_path: Path, state: str) -> None:
+def test_a_launch_exits_0_and_writes_its_report_in_every_state_of_its_streams(
+    tmp_path: Path, state: str
+) -> None:
     assert launched(state, tmp_path / "runs") == (0, "0", True)
 
 
 @pytest.mark.parametrize("state", ["stdout closed", "stderr full", "stderr to nobody"])
-def test_bad_input_is_code_2_in_every_state(tmp_path: Path, state: str) -> None:
+def test_bad_input_exits_2_in_every_state_of_the_streams(tmp_path: Path, state: str) -> None:
     told = tmp_path / "told"
     done = ran(
         state, "run", str(STUDY), "--address", "junk", "--on-finish",
@@ -103,7 +107,7 @@ cli.main()
 """
 
 
-def test_an_error_that_nobody_foresaw_is_one_line_and_the_hook_hears_of_it(tmp_path: Path) -> None:
+def test_an_unexpected_error_is_reported_in_one_line_and_passed_to_the_hook(tmp_path: Path) -> None:
     told, place = tmp_path / "told", tmp_path / "tmp"
     place.mkdir()
     done = subprocess.run(
@@ -124,7 +128,7 @@ def test_an_error_that_nobody_foresaw_is_one_line_and_the_hook_hears_of_it(tmp_p
     assert traced.stat().st_mode & 0o077 == 0
 
 
-def test_a_launch_on_ray_within_too_little_address_space_is_refused_in_one_sentence(
+def test_a_launch_on_ray_with_too_little_address_space_is_refused(
     tmp_path: Path,
 ) -> None:
     shell = f"ulimit -v 4000000; exec {sys.executable} -m sweeps.cli run {STUDY} --slots 1"
@@ -141,7 +145,7 @@ def test_a_launch_on_ray_within_too_little_address_space_is_refused_in_one_sente
     )
 
 
-def test_an_error_for_lack_of_memory_is_one_sentence_and_no_error_of_ours(tmp_path: Path) -> None:
+def test_a_memory_error_is_reported_in_one_sentence_and_not_as_a_bug(tmp_path: Path) -> None:
     lacking = MISTAKEN.replace('ZeroDivisionError("of ours")', "MemoryError")
     done = subprocess.run(
         [sys.executable, "-c", lacking, str(STUDY), "--engine", "inline"],
@@ -155,7 +159,7 @@ def test_an_error_for_lack_of_memory_is_one_sentence_and_no_error_of_ours(tmp_pa
 
 
 @pytest.mark.parametrize("command", ["run digits", "schema"])
-def test_a_deleted_working_directory_is_named(tmp_path: Path, command: str) -> None:
+def test_a_deleted_working_directory_is_reported(tmp_path: Path, command: str) -> None:
     shell = f"cd {tmp_path} && mkdir gone && cd gone && rmdir ../gone && exec $PYTHON -m sweeps.cli"
     done = subprocess.run(
         ["bash", "-c", f"{shell} {command}"],
@@ -166,7 +170,7 @@ def test_a_deleted_working_directory_is_named(tmp_path: Path, command: str) -> N
     assert done.stderr.splitlines()[-1].startswith("the working directory is gone")
 
 
-def test_a_study_file_that_is_refused_is_an_end_of_which_the_hook_hears(tmp_path: Path) -> None:
+def test_the_hook_runs_when_the_study_file_is_refused(tmp_path: Path) -> None:
     told = tmp_path / "told"
     hook = ("--on-finish", f"echo $MIXSWEEP_EXIT_CODE > {told}")
     done = ran("open", "run", str(tmp_path / "none.yaml"), *hook, home=tmp_path / "runs")
@@ -175,7 +179,7 @@ def test_a_study_file_that_is_refused_is_an_end_of_which_the_hook_hears(tmp_path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["MLFLOW_CONFIGURE_LOGGING", "MLFLOW_HTTP_REQUEST_TIMEOUT"])
-def test_a_setting_that_mlflow_refuses_is_named_before_anything_is_trained(
+def test_a_variable_that_mlflow_refuses_is_reported_before_training(
     tmp_path: Path, name: str
 ) -> None:
     study, home = (str(STUDY), "--set", "base.draws=1000"), tmp_path / "runs"
@@ -205,7 +209,7 @@ main()
 """
 
 
-def test_a_directory_that_is_deleted_during_a_launch_does_not_end_it(tmp_path: Path) -> None:
+def test_a_launch_survives_the_deletion_of_its_working_directory(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     done = subprocess.run(
@@ -222,7 +226,9 @@ def test_a_directory_that_is_deleted_during_a_launch_does_not_end_it(tmp_path: P
 
 
 @pytest.mark.parametrize("uri", ["./mlruns", "mlruns", "file:///tmp/mlruns"])
-def test_a_folder_for_mlflow_is_refused_before_anything_starts(tmp_path: Path, uri: str) -> None:
+def test_a_folder_as_tracking_uri_is_refused_before_the_launch_starts(
+    tmp_path: Path, uri: str
+) -> None:
     done = ran("open", "run", str(STUDY), "--tracking-uri", uri, home=tmp_path / "runs")
     assert done.returncode == 2
     assert "MLflow no longer stores runs in plain folders" in done.stderr

@@ -30,7 +30,9 @@ def ran(place: Path, *arguments: str, **home: str) -> "subprocess.CompletedProce
 
 
 @pytest.mark.parametrize("command", ["run digits", "doctor", "data list"])
-def test_without_a_home_a_command_says_one_line(tmp_path: Path, command: str) -> None:
+def test_a_command_without_a_home_directory_fails_with_one_line(
+    tmp_path: Path, command: str
+) -> None:
     done = ran(tmp_path, *command.split())
     assert done.returncode == 2
     said = "user 54321 has no home directory; set HOME to a folder that this user can write to\n"
@@ -38,7 +40,7 @@ def test_without_a_home_a_command_says_one_line(tmp_path: Path, command: str) ->
 
 
 @pytest.mark.parametrize("command", ["plan digits", "doctor", "list"])
-def test_with_a_home_a_command_works_for_a_user_without_a_name(
+def test_a_command_with_a_home_directory_works_for_a_user_without_a_name(
     tmp_path: Path, command: str
 ) -> None:
     done = ran(tmp_path, *command.split(), HOME=str(tmp_path))

@@ -134,14 +134,14 @@ def test_every_chart_of_the_arms_is_a_mean_over_seeds_by_epoch(
     assert "mean over seeds" in page
 
 
-def test_mlflow_answers_this_machine_only(links: dict[str, str]) -> None:
+def test_mlflow_refuses_connections_from_other_addresses(links: dict[str, str]) -> None:
     address = links["arms"].partition("/#")[0]
     port = int(address.rpartition(":")[2])
     with socket.socket() as outside, pytest.raises(OSError, match="refused"):
         outside.connect(("127.0.0.2", port))
 
 
-def test_a_study_that_was_not_run_has_no_link(finished: CommandLine) -> None:
+def test_the_ui_refuses_a_study_that_was_not_run(finished: CommandLine) -> None:
     assert "study quickstart is not in" in finished("ui", "quickstart", code=2).stderr
 
 
@@ -154,7 +154,7 @@ def test_the_report_shows_its_table_and_figures(finished: CommandLine, tmp_path:
         assert shown in page
 
 
-def test_a_figure_that_is_wider_than_a_phone_shows_that_it_can_be_scrolled(
+def test_a_figure_wider_than_the_screen_shows_a_scroll_shadow(
     finished: CommandLine, tmp_path: Path
 ) -> None:
     assert BROWSER is not None

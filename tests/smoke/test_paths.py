@@ -44,7 +44,7 @@ COMMANDS = (
     ["/".join(ODD), *(pytest.param(name, marks=pytest.mark.long) for name in ODD)],
     ids=["all", *ODD],
 )
-def test_every_command_works_on_a_home_of_any_name(
+def test_every_command_works_with_unusual_characters_in_the_home_path(
     command_line: Callable[..., CommandLine],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -68,7 +68,7 @@ def test_every_command_works_on_a_home_of_any_name(
 
 
 @pytest.mark.parametrize("name", REFUSED.values(), ids=REFUSED)
-def test_a_home_that_no_library_could_name_is_refused_before_anything_is_written(
+def test_an_unsupported_home_path_is_refused_before_writing(
     command_line: Callable[..., CommandLine], tmp_path: Path, name: str
 ) -> None:
     mixsweep = command_line(MIXSWEEP_HOME=os.fspath(tmp_path / name))

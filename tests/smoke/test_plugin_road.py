@@ -54,7 +54,7 @@ def head() -> Iterator[Head]:
         yield head
 
 
-def test_the_plugin_is_one_short_file() -> None:
+def test_the_plugin_template_has_fewer_than_100_lines() -> None:
     text = resources.files("sweeps.templates").joinpath("plugin.py").read_text()
     assert text.count("\n") < 100
 
@@ -84,7 +84,7 @@ def test_a_plugin_is_swept_killed_resumed_and_reported(
     assert len(tracked) == 9
 
 
-def test_an_edited_plugin_reuses_nothing_that_it_may_have_changed(
+def test_an_edited_plugin_retrains_only_the_runs_that_use_the_plugin(
     folder: Path, command_line: Callable[..., CommandLine]
 ) -> None:
     mixsweep = command_line()

@@ -51,7 +51,7 @@ def _inline(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("text", [README, CLUSTER], ids=["README.md", "cluster/README.md"])
-def test_every_command_that_is_named_exists_with_its_options(text: str) -> None:
+def test_every_command_in_a_readme_exists_with_its_options(text: str) -> None:
     named = [code for code in [*_typed(text), *_inline(text)] if code.startswith("mixsweep ")]
     table = re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE)
     listed = [code for cell in table for code in re.findall(r"`([^`]+)`", cell)]
@@ -67,7 +67,7 @@ def test_every_command_that_is_named_exists_with_its_options(text: str) -> None:
         assert given <= known, line
 
 
-def test_commands_for_other_machines_are_those_that_have_a_reason() -> None:
+def test_commands_for_other_machines_are_listed_with_a_reason() -> None:
     programs = {code.split()[0] for code in _inline(CLUSTER) if " " in code}
     programs = {p for p in programs if re.fullmatch(r"[a-z]+", p)} & _known_programs()
     assert programs - {"mixsweep"} <= ELSEWHERE.keys()

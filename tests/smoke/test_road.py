@@ -44,7 +44,7 @@ def _rows(mixsweep: CommandLine) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(mixsweep.report("digits", "runs.csv").decode())))
 
 
-def test_a_study_ends_with_its_report(finished: CommandLine) -> None:
+def test_a_launch_writes_the_report_of_its_study(finished: CommandLine) -> None:
     folder = finished.home / "reports" / "digits"
     assert {path.name for path in folder.iterdir()} == REPORT
     assert {path.suffix for path in (folder / "figures").iterdir()} >= {".png", ".svg", ".csv"}
@@ -56,7 +56,7 @@ def test_a_study_ends_with_its_report(finished: CommandLine) -> None:
     assert len({row["run_key"] for row in rows}) == 6
 
 
-def test_a_second_launch_trains_nothing(finished: CommandLine) -> None:
+def test_a_second_launch_trains_no_run(finished: CommandLine) -> None:
     table = finished.report("digits", "runs.csv")
     said = finished("run", "digits")
     assert "nothing to train" in said.stderr
@@ -65,7 +65,7 @@ def test_a_second_launch_trains_nothing(finished: CommandLine) -> None:
     assert (after["stored"], after["to_run"], after["epochs_planned"]) == (6, 0, 0)
 
 
-def test_mlflow_holds_what_the_store_holds(finished: CommandLine) -> None:
+def test_mlflow_holds_the_same_results_as_the_store(finished: CommandLine) -> None:
     study = load_study("digits")
     tracked = {(run.arm, run.seed): run for run in read_runs(_uri(finished), "digits")}
     results = read_results(study.runs(), Store(str(finished.home / "store")))
@@ -84,21 +84,21 @@ def test_mlflow_is_rebuilt_from_the_store_alone(finished: CommandLine) -> None:
     assert read_runs(_uri(finished), "digits") == before
 
 
-def test_status_counts_what_is_done(finished: CommandLine) -> None:
+def test_status_counts_finished_runs_and_epochs(finished: CommandLine) -> None:
     status = finished.json("status", "digits")
     assert status["arms"]["erm"] == {"expected": 2, "finished": 2, "running": 0, "failed": 0}
     assert status["driver"] is None
     assert status["epochs"] == {"done": 18, "expected": 18}
 
 
-def test_the_report_can_be_written_elsewhere(finished: CommandLine, tmp_path: Path) -> None:
+def test_the_report_can_be_written_to_another_folder(finished: CommandLine, tmp_path: Path) -> None:
     finished("report", "digits", "--out", str(tmp_path / "paper"))
     for name in ("runs.csv", "table.csv", "table.md", "table.tex"):
         assert (tmp_path / "paper" / name).read_bytes() == finished.report("digits", name), name
 
 
 @pytest.mark.long
-def test_another_home_and_one_slot_give_the_same_bytes(
+def test_a_launch_in_another_home_with_one_slot_gives_the_same_report(
     finished: CommandLine, command_line: Callable[..., CommandLine]
 ) -> None:
     other = command_line()

@@ -92,7 +92,7 @@ def test_mlflow_has_a_parent_per_point_with_its_mean_and_a_child_per_seed(
 
 
 @pytest.mark.long
-def test_a_search_killed_five_times_proposes_and_trains_the_same(
+def test_a_search_killed_five_times_gives_the_same_points_and_report(
     undisturbed: CommandLine, command_line: Callable[..., CommandLine], file: str
 ) -> None:
     mixsweep = command_line()
@@ -120,7 +120,7 @@ def test_a_search_killed_five_times_proposes_and_trains_the_same(
     assert len({run.run_key for run in tracked}) == len(tracked) == RUNS
 
 
-def test_a_bad_space_ends_with_one_line_and_exit_2(
+def test_an_invalid_search_space_is_refused_in_one_line_with_exit_code_2(
     command_line: Callable[..., CommandLine], file: str
 ) -> None:
     for override in (
@@ -152,7 +152,7 @@ def num_stages(mixsweep: CommandLine) -> int:
 
 
 @pytest.mark.long
-def test_a_budget_of_hours_ends_a_search_with_whole_points_and_the_run_says_so(
+def test_a_budget_of_hours_ends_a_search_after_whole_points_and_is_reported(
     command_line: Callable[..., CommandLine], file: str
 ) -> None:
     budget = ("--set", "search.points=1000", "--set", "search.budget={hours: 0.003}")
@@ -169,7 +169,7 @@ def test_a_budget_of_hours_ends_a_search_with_whole_points_and_the_run_says_so(
     assert told["ended"] == ended
 
 
-def test_a_storage_that_is_none_ends_with_one_line_and_exit_2(
+def test_an_invalid_optuna_storage_is_refused_in_one_line_with_exit_code_2(
     command_line: Callable[..., CommandLine], file: str
 ) -> None:
     said = command_line()("run", file, "--optuna", "foo://me:secret@host/x", code=2)

@@ -22,7 +22,7 @@ def _started(mixsweep: CommandLine, *options: str) -> "subprocess.Popen[str]":
     return process
 
 
-def test_a_stopped_launch_ends_with_whole_runs_and_now_without_waiting(
+def test_stop_lets_runs_finish_and_stop_now_interrupts_them(
     command_line: Callable[..., CommandLine], tmp_path: Path
 ) -> None:
     mixsweep, told = command_line(), tmp_path / "told"

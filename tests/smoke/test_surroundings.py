@@ -33,13 +33,13 @@ WORST = Surrounding(
 )
 
 
-def test_commands_work_where_everything_around_them_is_odd_at_once(tmp_path: Path) -> None:
+def test_commands_work_in_the_worst_combined_environment(tmp_path: Path) -> None:
     for verb, code, said in WORST.tried(tmp_path / "s"):
         assert code == 0, (verb, said)
         assert "Traceback" not in said, verb
 
 
-def test_every_surrounding_has_a_name_of_its_own_and_some_run_on_ray() -> None:
+def test_environments_have_unique_names_and_at_least_ten_use_ray() -> None:
     found = list(surroundings())
     assert len({each.name for each in found}) == len(found)
     assert sum("--slots" in " ".join(each.commands) for each in found) >= 10

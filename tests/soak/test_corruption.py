@@ -6,7 +6,7 @@ from tests.soak.corruption import cut, flip, swap
 CONTENT = bytes(range(256))
 
 
-def test_each_damage_changes_the_file_as_its_name_says(tmp_path: Path) -> None:
+def test_flip_changes_one_bit_cut_shortens_and_swap_replaces_the_file(tmp_path: Path) -> None:
     path, other = tmp_path / "a", tmp_path / "b"
     other.write_bytes(b"other")
     for seed in range(50):

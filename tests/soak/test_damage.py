@@ -29,7 +29,7 @@ def ending(
     return Ending(ended=Ended(code=code, out="", err=err), file=file, reports=reports)
 
 
-def test_a_message_on_an_image_may_say_in_a_second_line_what_to_do() -> None:
+def test_a_message_about_an_image_may_have_a_second_line_with_advice() -> None:
     of, file = cell("image", command="status"), Path("photos/train/cat/0.png")
     advice = "convert or remove these files\n"
     told = f"{file}: not an image file\n{advice}"
@@ -37,7 +37,7 @@ def test_a_message_on_an_image_may_say_in_a_second_line_what_to_do() -> None:
     assert "3 lines" in str(judge(of, ending(2, told + advice, file=file), SOUND))
 
 
-def test_every_kind_of_file_meets_every_command() -> None:
+def test_every_kind_of_damaged_file_is_tried_with_every_command() -> None:
     met = {(cell.kind, cell.command) for cell in cells()}
     assert met == {(kind, command) for kind in KINDS for command in COMMANDS}
     assert len({str(cell) for cell in cells()}) == len(list(cells())) > 5000
@@ -59,7 +59,7 @@ def test_every_kind_of_file_meets_every_command() -> None:
         (ending(2, "failures/aa01.json: cannot be read"), "can be made again"),
     ],
 )
-def test_a_launch_is_wrong_if_it_hangs_fails_or_changes_what_was_good(
+def test_a_launch_is_judged_wrong_if_it_hangs_fails_or_changes_intact_files(
     found: Ending, wrong: str | None
 ) -> None:
     told = judge(cell(), found, SOUND)
@@ -77,31 +77,33 @@ def test_a_launch_is_wrong_if_it_hangs_fails_or_changes_what_was_good(
         ("", "0 lines"),
     ],
 )
-def test_a_refusal_is_one_line_that_names_the_file(err: str, wrong: str | None) -> None:
+def test_a_refusal_is_judged_wrong_unless_it_names_the_file_in_one_line(
+    err: str, wrong: str | None
+) -> None:
     told = judge(cell(damage="newer format"), ending(2, err), SOUND)
     assert (told is None) if wrong is None else wrong in (told or "")
 
 
-def test_a_report_that_lacks_a_run_names_what_is_damaged_and_stands_beside_the_good_one() -> None:
+def test_a_report_that_lacks_a_run_must_name_the_damaged_file() -> None:
     of, lines = cell("state", command="report"), "aa01.json: damaged\nerm: 4/5 runs\nnext: run\n"
     assert judge(of, ending(1, lines), SOUND) is None
     assert "not named" in (judge(of, ending(1, "erm: 4/5 runs"), SOUND) or "")
 
 
 @pytest.mark.parametrize("command", ["plan", "sync", "report of fewer"])
-def test_commands_that_write_no_full_report_leave_it_unchanged(command: str) -> None:
+def test_commands_that_write_no_full_report_must_leave_the_report_unchanged(command: str) -> None:
     found = ending(changed={"provenance.json": "another time"})
     assert "provenance.json" in (judge(cell(command=command), found, SOUND) or "")
 
 
-def test_a_damaged_file_of_a_report_is_to_be_written_again_by_what_writes_it_alone() -> None:
+def test_only_run_and_report_must_rewrite_a_damaged_file_of_a_report() -> None:
     found = ending(file=REPORTS / GRID / "table.csv", changed={"table.csv": ""})
     for command, is_right in (("run", False), ("report", False), ("plan", True), ("sync", True)):
         of = cell("table.csv of the report", "missing", command)
         assert (judge(of, found, SOUND) is None) == is_right, command
 
 
-def test_a_report_is_not_replaced_because_its_provenance_is_damaged() -> None:
+def test_a_report_with_damaged_provenance_must_not_be_replaced() -> None:
     of = cell("provenance.json of the report", "empty", "report of fewer")
     damaged = {"provenance.json": ""}
     where = REPORTS / GRID / "provenance.json"
@@ -111,7 +113,7 @@ def test_a_report_is_not_replaced_because_its_provenance_is_damaged() -> None:
     assert "table.csv" in (judge(of, overwritten, SOUND) or "")
 
 
-def test_the_report_of_other_images_may_move_the_former_one() -> None:
+def test_a_report_on_changed_images_may_move_the_earlier_report() -> None:
     replaced = dict.fromkeys(SOUND, "of other images")
     of = cell("image", "bit flipped", "run")
     assert judge(of, ending(changed=replaced, beside=SOUND), SOUND) is None
@@ -128,7 +130,7 @@ def test_the_report_of_other_images_may_move_the_former_one() -> None:
         (0, "lease", "truncated", True),
     ],
 )
-def test_verify_finds_what_states_its_sha256(
+def test_verify_must_detect_damage_to_files_with_a_sha256(
     code: int, kind: str, damage: str, is_right: bool
 ) -> None:
     found = ending(code, "states/aa/aa01-00.bin: damaged", file=Path("states/aa/aa01-00.bin"))

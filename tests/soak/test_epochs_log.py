@@ -28,7 +28,7 @@ def _counted(folder: Path, *notes: tuple[str, str, list[str]], killed: tuple[str
     ],
     ids=["late", "together", "a state there", "a state behind", "a state elsewhere", "killed"],
 )
-def test_an_epoch_that_is_trained_again_counts_by_what_the_later_launch_could_know(
+def test_a_retrained_epoch_is_classified_by_the_states_the_later_launch_could_use(
     tmp_path: Path,
     notes: list[tuple[str, str, list[str]]],
     killed: tuple[str, ...],

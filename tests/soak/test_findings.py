@@ -39,12 +39,12 @@ def test_the_table_of_a_kind_shows_the_newest_finding_of_each_name(
     assert len(found[-1]["figures"]["pairs"]) == 78
 
 
-def test_findings_are_written_to_the_folder_that_is_given(tmp_path: Path) -> None:
+def test_findings_are_written_to_the_given_folder(tmp_path: Path) -> None:
     assert publish("kills", "no kills", {"kills": 0}, out=tmp_path / "here") == tmp_path / "here"
     assert (tmp_path / "here" / "soak.md").exists()
 
 
-def test_a_finding_names_no_place_of_this_machine(
+def test_a_finding_contains_no_path_of_this_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -34,7 +34,7 @@ def test_broken_guarantees_are_counted(
 
 
 @pytest.mark.parametrize("hostile", [TAKEN, REFUSED], ids=str)
-def test_a_folder_is_read_in_a_process_of_its_own(hostile: Hostile, tmp_path: Path) -> None:
+def test_a_folder_of_images_is_read_in_a_separate_process(hostile: Hostile, tmp_path: Path) -> None:
     file = put(tmp_path / "photos", hostile)
     seen = look(tmp_path / "photos")
     assert wrong_with(hostile, file, seen, SOUND) == []

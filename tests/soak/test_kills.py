@@ -29,13 +29,13 @@ def _kill(training: dict[str, tuple[float, int]], *, at_ms: int, gone_ms: int) -
     return Kill(kind="driver", at_ms=at_ms, stored={}, training=training, gone_ms=gone_ms)
 
 
-def test_an_epoch_stored_at_another_time_was_trained_again() -> None:
+def test_an_epoch_stored_at_another_time_counts_as_retrained() -> None:
     before: Facts = {"a": _stored_at(1, 2), "b": _stored_at(5)}
     assert trained_again(before, {"a": _stored_at(1, 2, 3), "b": _stored_at(5, 6)}) == 0
     assert trained_again(before, {"a": _stored_at(1, 9, 10), "b": _stored_at(7)}) == 2
 
 
-def test_a_stored_epoch_that_is_gone_is_lost_and_not_trained_again() -> None:
+def test_a_missing_stored_epoch_counts_as_lost_and_not_as_retrained() -> None:
     before: Facts = {"a": _stored_at(1, 2, 3), "b": _stored_at(4)}
     after: Facts = {"a": _stored_at(1), "b": _stored_at(4, 5)}
     assert lost(before, after) == 2
@@ -47,7 +47,7 @@ def test_recovery_ends_with_the_next_epoch_of_a_killed_run() -> None:
     assert seconds_to_next_epoch(_kill({"killed": (0.1, 0)}, at_ms=1000, gone_ms=1000), final) == 8
 
 
-def test_recovery_without_a_killed_run_ends_with_the_next_epoch_of_any() -> None:
+def test_recovery_without_a_killed_run_ends_with_the_next_epoch_of_any_run() -> None:
     final: Facts = {"a": _stored_at(500, 9000), "b": _stored_at(2000)}
     assert seconds_to_next_epoch(_kill({}, at_ms=1000, gone_ms=1000), final) == 1
     assert seconds_to_next_epoch(_kill({}, at_ms=9500, gone_ms=9500), final) is None
@@ -78,7 +78,7 @@ def test_a_schedule_has_its_number_of_kills_and_is_the_same_for_a_seed(served: b
         assert count["tracking server"] == served
 
 
-def test_kept_promises_of_enough_kills_are_no_finding() -> None:
+def test_enough_kills_within_the_limits_break_no_promise() -> None:
     toll = Toll(kills=Counter(worker=2), seconds_to_end=[ENDS_WITHIN], seconds_redone=[60.0])
     toll.epochs_redone = [1]  # of an epoch longer than an interval the last one may be lost
     assert broken(toll, kills=2) == []
@@ -102,5 +102,5 @@ def test_kept_promises_of_enough_kills_are_no_finding() -> None:
         ({"violations": ["sweep-0: other weights"]}, "sweep-0: other weights"),
     ],
 )
-def test_every_broken_promise_is_told(found: dict[str, Any], told: str) -> None:
+def test_every_broken_promise_is_reported(found: dict[str, Any], told: str) -> None:
     assert broken(Toll(**found), kills=0) == [told]

@@ -32,7 +32,7 @@ def test_a_mutant_differs_in_one_line() -> None:
         assert mutant.after != mutant.before
 
 
-def test_every_module_has_tests_beside_it() -> None:
+def test_every_mutated_module_has_test_files() -> None:
     assert MODULES
     for module, tests in MODULES.items():
         assert Path(module).is_file()
@@ -40,7 +40,7 @@ def test_every_module_has_tests_beside_it() -> None:
 
 
 @pytest.mark.long
-def test_tests_tell_a_mutant_from_the_module() -> None:
+def test_a_mutant_is_judged_survived_killed_or_hung() -> None:
     module = "mixup_core/seeding.py"
     source, tests = Path(module).read_text(), ["tests/mixup_core/test_seeding.py"]
     assert judge(module, source, tests, 100) == "survived"

@@ -15,25 +15,27 @@ STUDY = "study: x\nbase: {model: {name: mlp}, epochs: 4, batch_size: 8}\nseeds: 
 @pytest.mark.parametrize(
     ("text", "told"), [(STUDY, "read"), (STUDY + "sedes: 3\n", "refused"), ("\t", "refused")]
 )
-def test_a_file_is_read_or_refused_line_by_line(tmp_path: Path, text: str, told: str) -> None:
+def test_the_verdict_on_a_study_file_is_read_or_refused(
+    tmp_path: Path, text: str, told: str
+) -> None:
     file = tmp_path / "study.yaml"
     file.write_text(text)
     assert verdict(file) == (told, None)
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
-def test_each_mutation_changes_a_study(mutation: Mutation) -> None:
+def test_each_mutation_changes_the_text_of_a_study(mutation: Mutation) -> None:
     texts = {mutation(STUDY, random.Random(seed)) for seed in range(20)}
     assert texts - {STUDY}
     assert mutated("", random.Random(0)) == ""
 
 
-def test_a_text_of_one_character_is_mutated_too() -> None:
+def test_a_text_of_one_character_can_be_mutated() -> None:
     assert {mutated("x", random.Random(seed)) for seed in range(100)} >= {"", "x"}
 
 
 @pytest.mark.parametrize(("minutes", "code"), [("10", 0), ("0", 1)])
-def test_a_soak_that_did_not_read_its_files_fails(
+def test_a_soak_that_read_too_few_files_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], minutes: str, code: int
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["mutations", "--files", "2", "--minutes", minutes])

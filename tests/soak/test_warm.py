@@ -48,7 +48,7 @@ def test_a_fork_can_be_killed(warm: Warm, tmp_path: Path) -> None:
     assert forked.wait(60) == -signal.SIGKILL
 
 
-def test_a_hanging_fork_tells_its_frames(warm: Warm, tmp_path: Path) -> None:
+def test_a_killed_hanging_fork_prints_its_stack_frames(warm: Warm, tmp_path: Path) -> None:
     with tempfile.TemporaryFile() as said:
         streams = {2: said.fileno()}
         then = f"{__name__}:sleep"

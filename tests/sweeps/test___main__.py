@@ -35,7 +35,7 @@ def test_a_signal_in_the_first_moments_ends_the_process_in_one_line(
     assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", f"{GOES_ON}\n")
 
 
-def test_a_module_is_a_program_of_its_own() -> None:
+def test_the_sweeps_module_can_be_run_as_a_program() -> None:
     command = [sys.executable, "-m", "sweeps", "stop", "--help"]
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ran.stdout.startswith("Usage:")

@@ -22,7 +22,7 @@ GOLDEN = {"search-alpha-switch": "cb814f0e", "search-alpha-switch-cifar": "f416c
 """Fingerprints of the bundled searches at 6a4fe0d, by which their Optuna studies are found."""
 
 
-def test_every_file_is_a_bundled_study_with_its_description() -> None:
+def test_every_bundled_file_is_listed_with_its_description() -> None:
     studies = bundled_names()
     assert studies == [file.stem for file in FILES]
     assert {"digits", "quickstart", "table1-cifar10", "table1-cifar100", "table1-fmnist"} <= set(
@@ -31,7 +31,7 @@ def test_every_file_is_a_bundled_study_with_its_description() -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_bundled_study_is_named_for_its_file_and_says_how_to_run_it(
+def test_a_bundled_study_has_the_name_of_its_file_and_its_run_command(
     file: Path, schema_of_studies: jsonschema.Draft202012Validator
 ) -> None:
     study = bundled(file.stem)
@@ -45,7 +45,7 @@ def test_a_bundled_study_is_named_for_its_file_and_says_how_to_run_it(
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_study_for_gpus_names_the_precision_it_means(file: Path) -> None:
+def test_a_bundled_study_for_gpus_sets_its_precision(file: Path) -> None:
     read = yaml.safe_load(file.read_text())
     if "for gpus" in " ".join(read["description"].lower().split()):
         assert read["base"]["precision"] in {"float32", "tf32", "bfloat16"}
@@ -55,7 +55,7 @@ def test_a_study_for_gpus_names_the_precision_it_means(file: Path) -> None:
     "name",
     ["digits", "quickstart", "table1-cifar10", "table1-cifar100", "table1-fmnist", *GOLDEN],
 )
-def test_the_arms_of_a_study_of_images_differ_in_their_law_alone(name: str) -> None:
+def test_the_arms_of_an_image_study_differ_only_in_their_law(name: str) -> None:
     study = bundled(name)
     assert {arm: config.mix.law for arm, config in study.arms.items()} == {
         "erm": Erm(),
@@ -101,7 +101,7 @@ def test_table_1_follows_the_protocol_of_the_paper(name: str, data: str) -> None
     assert "arXiv:2210.13512" in study.description
 
 
-def test_digits_runs_in_seconds() -> None:
+def test_the_digits_study_is_a_small_study_of_two_seeds() -> None:
     study = bundled("digits")
     assert study.seeds == (0, 1)
     config = study.arms["erm"]
@@ -114,14 +114,14 @@ def test_digits_runs_in_seconds() -> None:
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_a_bundled_search_keeps_the_name_of_its_first_days(name: str) -> None:
+def test_a_bundled_search_keeps_its_recorded_fingerprint(name: str) -> None:
     study = bundled(name)
     assert study.search is not None
     assert study.search.fingerprint(study.seeds) == GOLDEN[name]
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_a_bundled_search_is_blind_to_test_images_until_it_confirms(name: str) -> None:
+def test_a_bundled_search_uses_no_test_images_before_its_confirmation(name: str) -> None:
     study = bundled(name)
     search = study.search
     assert search is not None

@@ -35,7 +35,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("arguments", BAD.values(), ids=BAD.keys())
-def test_bad_input_ends_with_one_message_and_exit_2(
+def test_bad_input_is_reported_in_one_message_with_exit_code_2(
     arguments: list[str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -55,7 +55,7 @@ def test_bad_input_ends_with_one_message_and_exit_2(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_reader_that_stops_reading_gets_no_traceback() -> None:
+def test_a_closed_output_pipe_gives_no_traceback() -> None:
     program = "import sys; sys.argv = ['mixsweep', 'schema']; from sweeps.cli import main; main()"
     command = f'{sys.executable} -c "{program}" | head -c 10'
     ran = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
@@ -63,9 +63,7 @@ def test_a_reader_that_stops_reading_gets_no_traceback() -> None:
 
 
 @pytest.mark.parametrize(("is_cut", "said"), [(False, "said, ended"), (True, "said")])
-def test_a_launch_ends_once_its_threads_have_unless_it_was_cut_short(
-    is_cut: bool, said: str
-) -> None:
+def test_a_launch_waits_for_its_threads_unless_interrupted(is_cut: bool, said: str) -> None:
     program = f"""
     import threading, time
     from sweeps.cli import _end
@@ -84,7 +82,7 @@ def test_a_launch_ends_once_its_threads_have_unless_it_was_cut_short(
     assert (ran.returncode, ran.stdout, ran.stderr) == (1, said, "")
 
 
-def test_an_interrupt_at_the_very_end_gets_no_traceback_either(tmp_path: Path) -> None:
+def test_an_interrupt_during_the_on_finish_command_gives_no_traceback(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [
             sys.executable, "-m", "sweeps.cli", "run", "digits", "--home", str(tmp_path / "runs"),
@@ -114,7 +112,7 @@ def test_other_users_cannot_write_files_of_a_command(
     assert found == after
 
 
-def test_every_command_explains_itself() -> None:
+def test_every_command_prints_its_usage_for_help() -> None:
     for command in (
         "run",
         "submit",
@@ -134,7 +132,7 @@ def test_every_command_explains_itself() -> None:
         assert ran.stdout.startswith("Usage:")
 
 
-def test_the_version_is_told_with_the_commit(
+def test_the_version_is_shown_with_the_commit(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["mixsweep", "--version"])
@@ -154,7 +152,7 @@ def _commands(group: click.Group) -> list[click.Command]:
     return found
 
 
-def test_every_command_with_a_home_knows_plugins() -> None:
+def test_every_command_with_a_home_option_has_a_plugin_option() -> None:
     options = [
         (command.name, {name for parameter in command.params for name in parameter.opts})
         for command in _commands(commands)

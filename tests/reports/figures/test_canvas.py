@@ -15,7 +15,7 @@ from tests.reports.drawn import draw
 from tests.reports.synthetic import finish, make_study
 
 
-def test_figures_have_the_same_bytes_whatever_the_order_of_results(
+def test_figures_have_the_same_bytes_for_any_order_of_results(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     first, second = draw(study, results), draw(study, results[::-1])
@@ -37,7 +37,7 @@ def test_figures_have_the_same_bytes_whatever_the_order_of_results(
     ],
     ids=lambda outside: next(iter(outside)),
 )
-def test_the_settings_of_the_user_change_no_byte(
+def test_matplotlib_settings_of_the_user_do_not_change_figures(
     study: Study, results: tuple[RunResult, ...], outside: dict[str, object]
 ) -> None:
     before = draw(study, results)
@@ -46,7 +46,9 @@ def test_the_settings_of_the_user_change_no_byte(
         assert all(mpl.rcParams[name] == value for name, value in outside.items())
 
 
-def test_pictures_are_whole_and_carry_no_date(study: Study, results: tuple[RunResult, ...]) -> None:
+def test_image_files_are_complete_and_contain_no_date(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
     for figure in draw(study, results).values():
         assert ElementTree.fromstring(figure.svg).tag.endswith("svg")
         assert b"<dc:date>" not in figure.svg
@@ -55,7 +57,7 @@ def test_pictures_are_whole_and_carry_no_date(study: Study, results: tuple[RunRe
         assert b"tEXt" not in figure.png
 
 
-def test_captions_give_n_and_the_selection_rule(
+def test_captions_state_n_and_the_selection_rule(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     for figure in draw(study, results).values():
@@ -64,7 +66,7 @@ def test_captions_give_n_and_the_selection_rule(
 
 
 @pytest.mark.parametrize("epochs", [0, 1])
-def test_an_early_study_draws_what_it_has(epochs: int) -> None:
+def test_an_unfinished_study_draws_only_learning_curves(epochs: int) -> None:
     study = make_study()
     results = tuple(finish(run, epochs=epochs) for run in study.runs())
     assert list(draw(study, results)) == (["learning_curves"] if epochs else [])
@@ -97,7 +99,7 @@ def test_a_legend_is_read_across_in_the_order_of_the_arms(count: int) -> None:
     assert read == names
 
 
-def test_an_oracle_is_named_as_one_in_every_figure() -> None:
+def test_an_oracle_is_marked_in_every_figure() -> None:
     study = make_study()
     data = replace(study.arms["uniform"].data, oracle=True)
     leaking = replace(study.arms["uniform"], data=data)
@@ -131,7 +133,7 @@ def test_an_axis_of_percent_stays_within_0_and_100() -> None:
     ],
 )
 @pytest.mark.parametrize("across", [False, True])
-def test_positive_values_of_three_decades_are_drawn_in_logarithms(
+def test_positive_values_over_three_decades_are_drawn_on_a_log_axis(
     values: tuple[float, ...], scale: str, *, across: bool
 ) -> None:
     axes = Canvas().subplots()
@@ -169,7 +171,7 @@ def labels_along(low: float, high: float, *, inches: float = 3.4) -> tuple[Axes,
         (3e2, 3e7, ["$10^{3}$", "$10^{4}$", "$10^{5}$", "$10^{6}$", "$10^{7}$"]),
     ],
 )
-def test_labels_of_logarithms_are_as_many_round_numbers_as_have_room(
+def test_labels_of_a_log_axis_are_as_many_round_numbers_as_fit(
     low: float, high: float, labels: list[str]
 ) -> None:
     assert labels_along(low, high)[1] == labels
@@ -178,9 +180,7 @@ def test_labels_of_logarithms_are_as_many_round_numbers_as_have_room(
 @pytest.mark.parametrize("inches", [1.7, 3.4, 6.8])
 @pytest.mark.parametrize("decades", [0.3, 1, 2, 3, 5, 8, 18])
 @pytest.mark.parametrize("low", [1.25, 3e-4, 2e-16])
-def test_labels_of_logarithms_never_lie_on_each_other(
-    low: float, decades: float, inches: float
-) -> None:
+def test_labels_of_a_log_axis_do_not_overlap(low: float, decades: float, inches: float) -> None:
     high = low * 10**decades
     axes, labels = labels_along(low, high, inches=inches)
     assert labels

@@ -2,9 +2,7 @@ from reports.figures.colours import arm_looks, line_looks
 from tests.reports.synthetic import make_study
 
 
-def test_a_plain_method_has_its_colour_whatever_the_arm_is_called_and_whoever_is_beside_it() -> (
-    None
-):
+def test_a_plain_method_keeps_its_colour_for_any_arm_name_and_other_arms() -> None:
     plain = arm_looks(make_study().arms)
     assert [colour for colour, _ in plain.values()] == ["#0072B2", "#E69F00", "#009E73"]
     arms = make_study(arms=("uniform", "erm")).arms
@@ -12,7 +10,7 @@ def test_a_plain_method_has_its_colour_whatever_the_arm_is_called_and_whoever_is
     assert (renamed["mine"], renamed["theirs"]) == (plain["uniform"], plain["erm"])
 
 
-def test_an_arm_named_erm_that_is_another_method_does_not_take_its_colour() -> None:
+def test_an_arm_named_erm_with_another_method_does_not_get_the_colour_of_erm() -> None:
     study = make_study(arms=("midpoint",))
     assert arm_looks({"erm": study.arms["midpoint"]})["erm"][0] == "#E69F00"
 
@@ -23,14 +21,14 @@ def test_the_second_arm_of_a_method_takes_a_free_colour() -> None:
     assert looks["erm"][0] != looks["again"][0]
 
 
-def test_thirty_arms_are_told_apart_and_stay_in_their_order() -> None:
+def test_thirty_arms_have_distinct_looks_in_their_order() -> None:
     study = make_study(arms=(*(f"beta-{index}" for index in range(29)), "erm"))
     looks = arm_looks(study.arms)
     assert len(set(looks.values())) == 30
     assert list(looks) == list(study.arms)
 
 
-def test_a_line_of_a_plain_method_has_its_colour_wherever_its_first_arm_stands() -> None:
+def test_a_line_of_a_plain_method_has_its_colour_for_any_first_arm() -> None:
     study = make_study(arms=("erm", "midpoint"))
     arms = {f"{arm} {place}": study.arms[arm] for arm in study.arms for place in range(6)}
     lines = {method: [f"{method} {place}" for place in reversed(range(6))] for method in study.arms}
@@ -39,7 +37,7 @@ def test_a_line_of_a_plain_method_has_its_colour_wherever_its_first_arm_stands()
     assert line_looks(lines, looks) == {"erm": looks["erm 0"], "midpoint": looks["midpoint 0"]}
 
 
-def test_lines_differ_in_colour_while_there_are_any_and_in_look_beyond() -> None:
+def test_lines_have_distinct_colours_until_all_are_used_and_then_distinct_looks() -> None:
     study = make_study(arms=tuple(f"beta-{index}" for index in range(40)))
     looks = arm_looks(study.arms)
     taken = [looks["beta-0"], looks["beta-1"]]

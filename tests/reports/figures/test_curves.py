@@ -14,7 +14,7 @@ from tests.reports.drawn import draw, numbers_of
 from tests.reports.synthetic import AT_A_BOUND, at_a_bound, finish, make_study
 
 
-def test_curve_numbers_are_the_summary_of_every_epoch(
+def test_numbers_of_the_curves_are_the_summary_of_every_epoch(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     lines = numbers_of(draw(study, results)["learning_curves"])
@@ -46,7 +46,7 @@ def test_the_band_of_the_last_epoch_ends_at_the_limits_of_the_table(
 
 
 @pytest.mark.parametrize("epochs", [10, 150])
-def test_curves_tell_their_means_in_strips_that_cover_each_panel_once(epochs: int) -> None:
+def test_hover_texts_with_means_cover_each_panel_once(epochs: int) -> None:
     study = make_study()
     arms = {arm: replace(config, epochs=epochs) for arm, config in study.arms.items()}
     study = replace(study, arms=arms)
@@ -80,7 +80,7 @@ def test_an_unfinished_seed_is_drawn_thin_and_left_out_of_the_mean() -> None:
     assert (lines[0]["n"], lines[0]["seed_0"] != "", lines[3]["seed_0"]) == ("4", True, "")
 
 
-def test_lines_mark_where_an_arm_changes() -> None:
+def test_the_caption_states_the_epoch_at_which_an_arm_changes() -> None:
     study = make_study(switch_epoch=6)
     captions = draw(study, tuple(map(finish, study.runs())))
     assert "in another way from epoch 6 on" in captions["learning_curves"].caption
@@ -89,14 +89,14 @@ def test_lines_mark_where_an_arm_changes() -> None:
     assert "another way" not in captions["learning_curves"].caption
 
 
-def test_a_metric_is_explained_where_its_problem_explains_it(
+def test_a_metric_with_an_explanation_is_explained_in_the_caption(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     caption = draw(study, results)["learning_curves"].caption
     assert "Excess: above the entropy of the mixed labels" in caption
 
 
-def test_another_problem_has_its_own_axis_its_own_panels_and_its_own_words(decay: None) -> None:
+def test_another_problem_has_its_axis_panels_and_labels(decay: None) -> None:
     study = decay_study()
     figures = draw(study, tuple(decayed(run) for run in study.runs()))
     lines = numbers_of(figures["learning_curves"])
@@ -106,12 +106,12 @@ def test_another_problem_has_its_own_axis_its_own_panels_and_its_own_words(decay
     assert figures["final_values"].title == "Final margin"
 
 
-def test_runs_of_one_record_have_no_curves(decay: None) -> None:
+def test_runs_with_one_record_have_no_learning_curves(decay: None) -> None:
     study = decay_study(epochs=1)
     assert list(draw(study, tuple(decayed(run) for run in study.runs()))) == ["final_values"]
 
 
-def test_an_arm_that_changes_all_the_time_has_no_lines(decay: None) -> None:
+def test_an_arm_with_many_changes_has_no_change_lines(decay: None) -> None:
     study = decay_study(epochs=6)
     arms = {arm: RampConfig(rate=1.0, epochs=epochs) for arm, epochs in (("few", 4), ("many", 6))}
     study = replace(study, arms=arms, baseline="few")
@@ -119,7 +119,7 @@ def test_an_arm_that_changes_all_the_time_has_no_lines(decay: None) -> None:
     assert "from step 1, 2, 3 on" in caption
 
 
-def test_more_arms_than_lie_together_have_a_panel_each() -> None:
+def test_more_arms_than_fit_into_one_panel_get_separate_panels() -> None:
     study = make_study(arms=("erm", *(f"beta-{index}" for index in range(9))))
     figure = draw(study, tuple(map(finish, study.runs())))["learning_curves"]
     assert "Grey: mean of erm." in figure.caption
@@ -129,13 +129,13 @@ def test_more_arms_than_lie_together_have_a_panel_each() -> None:
     assert "Grey" not in figure.caption
 
 
-def test_panels_of_arms_that_are_not_done_leave_the_others_their_scale(decay: None) -> None:
+def test_panels_of_unfinished_arms_do_not_prevent_drawing_finished_arms(decay: None) -> None:
     study = decay_study(rates=tuple(float(rate) for rate in range(1, 11)))
     done = [decayed(run) for run in study.runs() if run.arm == "rate 3"]
     assert "learning_curves" in draw(study, tuple(done))
 
 
-def test_panels_of_many_arms_have_one_scale_and_cover_none_of_each_others_words(
+def test_panels_of_many_arms_have_one_scale_and_do_not_overlap(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     long = "a long name of an arm that takes three lines above its panel, number"
@@ -158,7 +158,7 @@ def test_panels_of_many_arms_have_one_scale_and_cover_none_of_each_others_words(
 
 
 @pytest.mark.parametrize("num_arms", [2, 10])
-def test_each_metric_of_a_probe_has_a_panel_or_is_named_in_the_caption(num_arms: int) -> None:
+def test_each_metric_of_a_probe_is_drawn_in_a_panel_or_named_in_the_caption(num_arms: int) -> None:
     study = make_study(arms=("erm", *(f"arm{index}" for index in range(1, num_arms))))
     results = []
     for result in map(finish, study.runs()):
@@ -177,7 +177,7 @@ def test_each_metric_of_a_probe_has_a_panel_or_is_named_in_the_caption(num_arms:
         assert "no panel: excess training loss, weight norm, train/own" in figure.caption
 
 
-def test_an_arm_without_a_metric_of_others_is_named_in_the_caption() -> None:
+def test_an_arm_without_a_drawn_metric_is_named_in_the_caption() -> None:
     study = make_study(arms=("erm", "uniform", "late"))
     results = []
     for result in (finish(run) for run in study.runs() if run.arm != "late"):

@@ -38,7 +38,7 @@ def draw(study: Study, results: tuple[RunResult, ...]) -> Figure | None:
     return draw_decisions(arrange(study, results), tabulate(study, results))
 
 
-def test_a_place_is_given_the_class_that_most_boundaries_give_it() -> None:
+def test_class_shares_count_the_boundaries_that_assign_a_class_to_a_point() -> None:
     straight, slanted = {-1.0: 0.5, 1.0: 0.5}, {-1.0: -1.0, 0.0: 0.0, 1.0: 1.0}
     shares = class_shares(
         [straight, slanted], np.array([-2.0, -0.5, 0.0, 0.75, 2.0]), np.array([-1.0, 0.5, 1.0])
@@ -48,7 +48,7 @@ def test_a_place_is_given_the_class_that_most_boundaries_give_it() -> None:
     ]  # fmt: skip
 
 
-def test_the_map_is_made_of_the_boundaries_that_are_stored() -> None:
+def test_the_decision_map_is_drawn_from_stored_boundaries() -> None:
     results = tuple(map(trained, MOONS.runs()))
     figure = draw(MOONS, results)
     assert figure is not None
@@ -68,7 +68,7 @@ def test_the_map_is_made_of_the_boundaries_that_are_stored() -> None:
         assert said in figure.svg
 
 
-def test_the_map_lies_the_way_the_network_does() -> None:
+def test_the_decision_map_agrees_with_the_predictions_of_the_network() -> None:
     config = replace(SMALL, points=100, hidden=100, steps_per_epoch=200, lr=0.01)
     result = trained(Run(arm="erm", config=config))
     boundary = {
@@ -84,7 +84,7 @@ def test_the_map_lies_the_way_the_network_does() -> None:
     assert np.mean(np.array(said) == labels) > 0.9
 
 
-def test_no_map_without_a_finished_run_or_of_another_problem(
+def test_there_is_no_decision_map_without_a_finished_run_or_for_another_problem(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     assert draw(MOONS, ()) is None

@@ -23,6 +23,8 @@ def test_the_figure_draws_each_measure_by_the_number_of_networks(
     assert "jackknife over seeds" in figure.caption
 
 
-def test_two_runs_of_an_arm_are_too_few(study: Study, results: tuple[RunResult, ...]) -> None:
+def test_there_is_no_ensemble_figure_for_two_runs_per_arm(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
     predicted = gather_predictions(arrange(study, results), Last(), reader(without=3))
     assert draw_ensembles(predicted, arm_looks(study.arms)) is None

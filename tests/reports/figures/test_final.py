@@ -9,7 +9,7 @@ from tests.reports.drawn import draw, numbers_of
 from tests.reports.synthetic import AT_A_BOUND, at_a_bound, make_study
 
 
-def test_final_numbers_hold_every_seed_and_the_paired_differences(
+def test_final_numbers_contain_every_seed_and_the_paired_differences(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     lines = numbers_of(draw(study, results)["final_values"])
@@ -22,7 +22,7 @@ def test_final_numbers_hold_every_seed_and_the_paired_differences(
 
 
 @pytest.mark.parametrize("errors", AT_A_BOUND)
-def test_the_interval_that_is_drawn_is_that_of_the_table(errors: Sequence[float]) -> None:
+def test_the_drawn_interval_equals_the_interval_in_the_table(errors: Sequence[float]) -> None:
     study = make_study()
     results = at_a_bound(study, errors)
     lines = numbers_of(draw(study, results)["final_values"])

@@ -24,7 +24,7 @@ def _ranks(study: Study, missing: frozenset[tuple[str, int]] = frozenset()) -> F
     return draw_ranks(study, arrange(study, results), tabulate(study, results))
 
 
-def test_pairs_are_told_apart_by_holms_p_over_all_of_them() -> None:
+def test_pairs_of_arms_are_compared_with_holm_adjusted_p_values() -> None:
     figure = _ranks(make_study(ARMS))
     assert figure is not None
     lines = numbers_of(figure)
@@ -43,12 +43,12 @@ def test_pairs_are_told_apart_by_holms_p_over_all_of_them() -> None:
     assert not any({line["better"], line["worse"]} == {"b", "e"} for line in apart)
 
 
-def test_few_arms_and_unequal_seeds_have_no_such_figure() -> None:
+def test_there_is_no_rank_figure_for_few_arms_or_unequal_seeds() -> None:
     assert _ranks(make_study(ARMS[:5])) is None
     assert _ranks(make_study(ARMS), frozenset({("c", 4)})) is None
 
 
-def test_the_same_results_give_the_same_bytes() -> None:
+def test_the_same_results_give_the_same_rank_figure() -> None:
     first, again = _ranks(make_study(ARMS)), _ranks(make_study(ARMS))
     assert first is not None
     assert again is not None

@@ -12,7 +12,7 @@ from tests.reports.synthetic_predictions import NUM_IMAGES, reader
 
 
 @pytest.mark.parametrize("has_val", [True, False])
-def test_the_numbers_are_of_every_image_and_give_the_calibration_error_of_all(
+def test_reliability_numbers_cover_every_image_and_give_the_calibration_error(
     study: Study, results: tuple[RunResult, ...], has_val: bool
 ) -> None:
     predicted = gather_predictions(arrange(study, results), Last(), reader(has_val=has_val))
@@ -29,6 +29,8 @@ def test_the_numbers_are_of_every_image_and_give_the_calibration_error_of_all(
         assert 1 - right / (5 * NUM_IMAGES) == pytest.approx(predicted.arms[arm].error)
 
 
-def test_without_predictions_nothing_is_drawn(study: Study, results: tuple[RunResult, ...]) -> None:
+def test_there_is_no_reliability_figure_without_predictions(
+    study: Study, results: tuple[RunResult, ...]
+) -> None:
     predicted = gather_predictions(arrange(study, results), Last(), reader(without=9))
     assert draw_reliability(predicted, arm_looks(study.arms)) is None

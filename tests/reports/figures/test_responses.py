@@ -29,7 +29,7 @@ def rows_of(figure: Figure) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(figure.numbers)))
 
 
-def test_results_stand_along_the_number_that_arms_differ_in(decay: None) -> None:
+def test_results_are_drawn_along_the_setting_in_which_arms_differ(decay: None) -> None:
     study = decay_study(rates=(4.0, 1.0, 2.0))
     figures = draw(study, tuple(map(decayed, study.runs())))
     assert list(figures) == ["response"]
@@ -56,7 +56,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Canvas]:
     return canvases
 
 
-def test_no_two_lines_share_a_look_however_many_arms_stand_along_them(
+def test_lines_with_many_arms_have_distinct_looks(
     drawn: list[Canvas],
 ) -> None:
     plain = make_study(arms=("erm", "midpoint"), seeds=(0, 1))
@@ -73,9 +73,7 @@ def test_no_two_lines_share_a_look_however_many_arms_stand_along_them(
     assert [handle.lines[0].get_color() for handle in handles] == ["#0072B2", "#E69F00"]
 
 
-def test_names_of_values_keep_apart_and_the_ends_are_always_named(
-    decay: None, drawn: list[Canvas]
-) -> None:
+def test_tick_labels_do_not_overlap_and_include_both_ends(decay: None, drawn: list[Canvas]) -> None:
     rates = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 8.0, 16.0, 64.0)
     study = decay_study(rates=rates)
     draw(study, tuple(map(decayed, study.runs())))
@@ -86,7 +84,7 @@ def test_names_of_values_keep_apart_and_the_ends_are_always_named(
     assert max(box.count_overlaps(boxes) for box in boxes) == 1, "it overlaps itself alone"
 
 
-def test_two_numbers_are_a_map_with_a_hole_where_an_arm_is_missing(decay: None) -> None:
+def test_two_varying_settings_give_a_map_with_a_gap_for_a_missing_arm(decay: None) -> None:
     study = decay_study(rates=(1.0, 2.0, 3.0))
     arms = {
         f"{arm} long={epochs}": replace(config, epochs=epochs)
@@ -103,7 +101,7 @@ def test_two_numbers_are_a_map_with_a_hole_where_an_arm_is_missing(decay: None) 
     assert "hatched: not measured" in figures["phase_map"].caption
 
 
-def test_a_grid_of_alpha_and_switch_epoch_is_a_map_on_which_switch_0_is_erm_everywhere() -> None:
+def test_a_map_of_alpha_and_switch_epoch_shows_erm_along_switch_0() -> None:
     alphas, switches = (0.25, 1.0, 4.0), (0, 5, 10)
     plain = make_study(arms=("erm",), seeds=(0, 1))
     grid = {
@@ -165,7 +163,7 @@ def test_a_map_has_the_arms_that_never_switch_and_frames_the_best() -> None:
     assert len(framed) == 1
 
 
-def test_a_map_of_two_by_three_is_drawn_and_one_of_two_by_two_is_not(decay: None) -> None:
+def test_a_map_of_two_by_three_is_drawn_but_not_a_map_of_two_by_two(decay: None) -> None:
     study = decay_study(rates=(1.0, 2.0))
     for lengths, names in (((2, 3), []), ((2, 3, 4), ["response", "phase_map"])):
         arms = {
@@ -177,7 +175,7 @@ def test_a_map_of_two_by_three_is_drawn_and_one_of_two_by_two_is_not(decay: None
         assert list(draw(grid, tuple(map(decayed, grid.runs())))) == names
 
 
-def test_arms_that_differ_in_no_number_have_no_response(
+def test_arms_without_a_varying_number_have_no_response_figure(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     assert draw(study, results) == {}
@@ -185,7 +183,7 @@ def test_arms_that_differ_in_no_number_have_no_response(
 
 
 @pytest.mark.parametrize("errors", AT_A_BOUND)
-def test_every_interval_of_the_table_is_drawn(errors: Sequence[float], drawn: list[Canvas]) -> None:
+def test_every_interval_in_the_table_is_drawn(errors: Sequence[float], drawn: list[Canvas]) -> None:
     plain = make_study(arms=("erm",))
     arms = {
         f"erm lr={rate}": with_values(plain.arms["erm"], {"optimizer.lr": rate})

@@ -22,7 +22,7 @@ def with_schedules() -> Study:
     return replace(study, arms={**study.arms, **arms})
 
 
-def test_a_study_whose_laws_never_change_has_no_figure_of_schedules() -> None:
+def test_there_is_no_schedule_figure_for_laws_that_do_not_change() -> None:
     study = make_study()
     assert draw_schedules(study, arm_looks(study.arms)) == ()
 

@@ -23,7 +23,7 @@ def draw(study: Study, history: object = HISTORY) -> dict[str, Figure]:
     return {figure.name: figure for figure in figures}
 
 
-def test_a_search_has_its_figures_each_with_numbers_and_points_tried(grown: Study) -> None:
+def test_figures_of_a_search_have_numbers_and_state_the_points_tried(grown: Study) -> None:
     figures = draw(grown)
     assert list(figures) == [
         "search_map", "search_history", "search_slices", "search_importance",
@@ -36,7 +36,7 @@ def test_a_search_has_its_figures_each_with_numbers_and_points_tried(grown: Stud
     assert "4 points tried" in figures["search_map"].caption
 
 
-def test_the_band_is_the_arm_that_the_edge_computes_under_its_own_name() -> None:
+def test_the_band_of_the_search_map_shows_the_arm_equal_to_its_edge() -> None:
     study = search_study()
     renamed = {"plain": study.arms["erm"], "erm": study.arms["uniform"]}
     grown = replace(study, arms=renamed, baseline="plain").grown(HISTORY.points)
@@ -45,7 +45,7 @@ def test_the_band_is_the_arm_that_the_edge_computes_under_its_own_name() -> None
     assert caption.count("Band") == 1
 
 
-def test_an_arm_named_erm_that_no_edge_computes_has_no_band() -> None:
+def test_an_arm_named_erm_that_equals_no_edge_has_no_band() -> None:
     study = search_study()
     mixing = replace(study.arms["erm"], mix=replace(study.arms["erm"].mix, law=Midpoint()))
     grown = replace(study, arms={"erm": mixing, "uniform": study.arms["uniform"]}).grown(
@@ -54,7 +54,7 @@ def test_an_arm_named_erm_that_no_edge_computes_has_no_band() -> None:
     assert "Band" not in draw(grown)["search_map"].caption
 
 
-def test_the_map_is_of_any_two_numbers_and_left_out_where_there_is_one(grown: Study) -> None:
+def test_the_search_map_needs_two_varying_numbers(grown: Study) -> None:
     search = grown.search
     assert search is not None
     rate = Parameter(path="optimizer.lr", distribution=Real(low=1e-4, high=1e-2, is_log=True))
@@ -70,7 +70,9 @@ def test_the_map_is_of_any_two_numbers_and_left_out_where_there_is_one(grown: St
     assert "search_map" not in draw(one, history)
 
 
-def test_a_switch_from_a_list_with_null_is_an_axis_of_the_map(grown: Study) -> None:
+def test_a_categorical_switch_epoch_with_null_can_be_an_axis_of_the_search_map(
+    grown: Study,
+) -> None:
     search = grown.search
     assert search is not None
     switches = (None, 4, 8)
@@ -90,7 +92,7 @@ def test_a_switch_from_a_list_with_null_is_an_axis_of_the_map(grown: Study) -> N
     assert [row["mix.switch_epoch"] for row in rows] == ["", "4", "8", ""]
 
 
-def test_several_objectives_have_the_figure_of_a_front() -> None:
+def test_a_search_with_several_objectives_has_a_pareto_front_figure() -> None:
     points = tuple(
         replace(p, objectives=(*p.objectives, 1 - p.objectives[0])) if p.objectives else p
         for p in HISTORY.points
@@ -99,12 +101,12 @@ def test_several_objectives_have_the_figure_of_a_front() -> None:
     assert "search_front" in draw(study, replace(HISTORY, points=points))
 
 
-def test_a_search_of_which_no_run_is_stored_has_no_figure(grown: Study) -> None:
+def test_a_search_without_stored_runs_has_no_figure(grown: Study) -> None:
     searched = gather(grown, [], HISTORY)
     assert draw_search(searched, arm_looks(grown.arms)) == ()
 
 
-def test_random_points_have_an_expected_lowest_and_others_a_trace(grown: Study) -> None:
+def test_only_a_random_search_shows_the_expected_lowest_value(grown: Study) -> None:
     assert grown.search is not None
     history = draw(grown)["search_history"]
     assert "expected_lowest" not in history.numbers

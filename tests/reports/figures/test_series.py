@@ -59,7 +59,7 @@ def rows_of(figure: Figure) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(figure.numbers)))
 
 
-def test_each_part_stands_along_the_axis_at_one_seed(study: Study) -> None:
+def test_each_part_of_a_series_is_drawn_along_the_axis_for_one_seed(study: Study) -> None:
     results = tuple(measured(run) for run in study.runs() if (run.arm, run.seed) != ("rate 1", 0))
     figures = draw(study, results)
     assert list(figures) == ["series_part", "series_edge_at"]
@@ -71,7 +71,7 @@ def test_each_part_stands_along_the_axis_at_one_seed(study: Study) -> None:
     assert [row["time"] for row in rows[:4]] == ["1.0", "10.0", "100.0", "1000.0"]
 
 
-def test_arms_may_have_parts_of_their_own_or_none(study: Study) -> None:
+def test_arms_can_have_different_parts_of_a_series_or_none(study: Study) -> None:
     def own(run: Run) -> RunResult:
         result = decayed(run) if run.arm == "rate 1" else measured(run)
         assert result.stage is not None
@@ -85,7 +85,7 @@ def test_arms_may_have_parts_of_their_own_or_none(study: Study) -> None:
     assert parts == {"rate 1": set(), "rate 2": {"a", "b", "c"}, "rate 3": {"a", "b"}}
 
 
-def test_parts_that_are_numbers_are_places_of_the_last_record(study: Study) -> None:
+def test_numeric_parts_of_a_series_are_positions_in_the_last_record(study: Study) -> None:
     figures = draw(study, tuple(map(measured, study.runs())))
     rows = rows_of(figures["series_edge_at"])
     assert [(row["part"], float(row["mean"])) for row in rows[:3]] == [
@@ -96,6 +96,6 @@ def test_parts_that_are_numbers_are_places_of_the_last_record(study: Study) -> N
     assert "height" in figures["series_edge_at"].caption
 
 
-def test_without_measurements_there_is_no_figure(study: Study) -> None:
+def test_there_is_no_series_figure_without_measurements(study: Study) -> None:
     assert draw(study, ()) == {}
     assert draw(study, tuple(map(decayed, study.runs()))) == {}

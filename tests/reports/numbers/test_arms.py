@@ -42,13 +42,13 @@ def test_arms_are_compared_with_the_declared_baseline_and_not_with_an_arm_of_its
     assert table.header[3] == "minus midpoint, points"
 
 
-def test_an_arm_that_lacks_a_seed_is_never_bold_though_its_mean_is_lowest() -> None:
+def test_an_arm_that_lacks_a_seed_is_never_bold_even_with_the_lowest_mean() -> None:
     study = make_study()
     table = tabulate(study, ended(study, {("uniform", 1): {"epochs": 3}}))
     assert [row.is_best for row in table.rows] == [False, True, False]
 
 
-def test_a_diverged_seed_keeps_the_survivors_mean_out() -> None:
+def test_an_arm_with_a_diverged_seed_has_no_mean() -> None:
     study = make_study()
     diverged = {"epochs": 4, "failure": "loss is nan", "kind": "diverged"}
     table = tabulate(study, ended(study, {("uniform", 2): diverged}))
@@ -60,7 +60,7 @@ def test_a_diverged_seed_keeps_the_survivors_mean_out() -> None:
     assert "paired by seed, one comparison;" in table.caption
 
 
-def test_a_dagger_marks_what_is_not_told_apart_from_the_best() -> None:
+def test_a_dagger_marks_arms_not_significantly_different_from_the_best() -> None:
     study = make_study()
     near = {
         ("midpoint", seed): {"error": 0.20 + offset}
@@ -82,7 +82,7 @@ def test_arms_measured_on_different_data_are_not_compared(study: Study) -> None:
     assert "arms differ in data.name, which no seed pairs, so no differences" in table.caption
 
 
-def test_arms_that_hold_out_other_numbers_of_images_are_not_compared(study: Study) -> None:
+def test_arms_with_different_numbers_of_held_out_images_are_not_compared(study: Study) -> None:
     """At one seed they train on different images, so they cannot be paired."""
     uniform = with_values(study.arms["uniform"], {"data.val_size": 1000, "batch_size": 50})
     mixed = replace(study, arms={**study.arms, "uniform": uniform})
@@ -102,14 +102,14 @@ def test_an_arm_that_shares_one_seed_with_the_best_or_computes_the_same_has_a_da
     assert [(row.is_best, row.is_close) for row in table.rows[1:]] == [(True, False), (False, True)]
 
 
-def test_the_baseline_stands_for_all_arms_that_equal_it() -> None:
+def test_the_baseline_represents_all_arms_equal_to_the_baseline() -> None:
     study = make_study(arms=("uniform", "erm", "midpoint"))
     arms = {"again": study.arms["erm"], **study.arms}
     found = equals(replace(study, arms=arms))
     assert found == {"again": "erm", "uniform": "uniform", "erm": "erm", "midpoint": "midpoint"}
 
 
-def test_arms_with_other_held_out_images_are_not_paired() -> None:
+def test_arms_with_different_held_out_images_are_not_paired() -> None:
     study = make_study()
     data = replace(study.arms["midpoint"].data, val_size=5000)
     arms = {**study.arms, "midpoint": replace(study.arms["midpoint"], data=data)}
@@ -118,7 +118,7 @@ def test_arms_with_other_held_out_images_are_not_paired() -> None:
 
 
 @pytest.mark.parametrize("shifts", [(0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.003, 0.03)])
-def test_the_marked_arms_hold_the_truly_best_one_with_95_percent(
+def test_the_marked_arms_contain_the_truly_best_arm_with_95_percent_probability(
     shifts: tuple[float, ...],
 ) -> None:
     """400 simulated studies of four arms and five seeds, whose best mean is known."""

@@ -19,7 +19,7 @@ LABELS = np.array([RNG.choice(6, p=row) for row in softmax(LOGITS.astype(float) 
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 4.0])
-def test_calibration_error_is_that_of_torchmetrics(temperature: float) -> None:
+def test_the_calibration_error_agrees_with_torchmetrics(temperature: float) -> None:
     chances = probabilities(LOGITS, temperature)
     np.testing.assert_allclose(chances, softmax(LOGITS.astype(float) / temperature, axis=1))
     reference = multiclass_calibration_error(
@@ -28,7 +28,7 @@ def test_calibration_error_is_that_of_torchmetrics(temperature: float) -> None:
     assert reliability(chances, LABELS).error == pytest.approx(float(reference), abs=1e-5)
 
 
-def test_bins_are_closed_on_the_right_and_hold_every_image() -> None:
+def test_bins_are_closed_on_the_right_and_contain_every_image() -> None:
     chances = np.array([[1.0, 0.0], [0.6, 0.4], [0.5, 0.5]])
     found = reliability(chances, np.array([0, 1, 0]))
     assert found.count.tolist() == [0] * 7 + [1, 1] + [0] * 5 + [1]
@@ -36,14 +36,14 @@ def test_bins_are_closed_on_the_right_and_hold_every_image() -> None:
     assert found.error == pytest.approx((0.5 + 0.6) / 3)
 
 
-def test_likelihood_is_torch_s_cross_entropy() -> None:
+def test_the_likelihood_agrees_with_the_cross_entropy_of_torch() -> None:
     reference = torch.nn.functional.cross_entropy(
         torch.from_numpy(LOGITS).double() / 2.5, torch.from_numpy(LABELS)
     )
     assert negative_log_likelihood(LOGITS, LABELS, 2.5) == pytest.approx(float(reference))
 
 
-def test_the_temperature_is_where_the_slope_of_the_likelihood_is_zero() -> None:
+def test_the_temperature_minimises_the_negative_log_likelihood() -> None:
     def slope(inverse: float) -> float:
         chances = softmax(LOGITS.astype(float) * inverse, axis=1)
         own = LOGITS[np.arange(len(LABELS)), LABELS]
@@ -56,7 +56,7 @@ def test_the_temperature_is_where_the_slope_of_the_likelihood_is_zero() -> None:
     assert reliability(probabilities(LOGITS, found), LABELS).error < 0.03
 
 
-def test_a_temperature_that_is_nowhere_best_is_at_an_end_of_its_range() -> None:
+def test_a_temperature_without_an_optimum_is_at_an_end_of_its_range() -> None:
     certain = np.eye(6)[LABELS] * 0.01
     assert np.log(fitted_temperature(certain, LABELS)) == pytest.approx(-5, abs=1e-3)
     assert np.log(fitted_temperature(-certain, LABELS)) == pytest.approx(5, abs=1e-3)

@@ -35,7 +35,7 @@ def judged(study: Study, num: int = SEEDS, sd: float = 0.004) -> Sequence[Verdic
     return judge(study, lambda _: errors(num, sd))
 
 
-def test_claims_that_mirror_each_other_are_one_test_with_opposite_verdicts() -> None:
+def test_mirrored_claims_share_one_test_and_have_opposite_verdicts() -> None:
     study = study_of(claim("less"), claim("greater"), claim("greater", "erm", "uniform"))
     less, greater, mirrored = judged(study)
     assert (less.verdict, greater.verdict, mirrored.verdict) == ("holds", "fails", "holds")
@@ -67,7 +67,7 @@ def test_a_claim_that_no_look_decides_is_undecided_at_the_last_seeds() -> None:
     assert found.spelled == f"undecided at {SEEDS} seeds, look 6 of 6"
 
 
-def test_a_look_is_not_taken_before_all_open_claims_have_its_seeds() -> None:
+def test_a_look_waits_until_all_open_claims_have_its_seeds() -> None:
     study = study_of(claim("less"), claim("less", "midpoint"))
     first, second = judged(study, num=2)
     assert (first.spelled, second.spelled) == ("unfinished", "unfinished")
@@ -76,7 +76,7 @@ def test_a_look_is_not_taken_before_all_open_claims_have_its_seeds() -> None:
     assert second.spelled == "unfinished after look 1 of 6"
 
 
-def test_every_look_shows_the_claims_that_were_open_then() -> None:
+def test_every_look_shows_the_claims_open_at_that_look() -> None:
     study = study_of(claim("less"), claim("less", "midpoint"))
     numbers = errors()
     looks = verdicts_of_looks(
@@ -88,7 +88,7 @@ def test_every_look_shows_the_claims_that_were_open_then() -> None:
     assert looks[1][1].n == 4
 
 
-def test_a_variant_whose_claim_gets_no_more_seeds_is_undecided_and_not_unfinished() -> None:
+def test_a_variant_without_further_seeds_is_undecided_and_not_unfinished() -> None:
     """The study's own claim ends the looks, although the variant's claim would need more."""
     (given_up,) = judged(study_of(claim("less", "midpoint")), num=SEEDS)
     (open_still,) = judged(study_of(claim("less", "midpoint")), num=3)

@@ -14,7 +14,7 @@ def paired(ours: Sequence[float], theirs: Sequence[float]) -> Comparison:
     return compare(dict(enumerate(ours)), dict(enumerate(theirs)))
 
 
-def test_a_comparison_is_the_paired_t_test_of_scipy() -> None:
+def test_a_comparison_agrees_with_the_paired_t_test_of_scipy() -> None:
     ours, theirs = [0.21, 0.19, 0.25, 0.20, 0.22], [0.23, 0.24, 0.25, 0.23, 0.29]
     comparison = paired(ours, theirs)
     reference = scipy.stats.ttest_rel(ours, theirs)
@@ -28,23 +28,23 @@ def test_a_comparison_is_the_paired_t_test_of_scipy() -> None:
     assert comparison.effect_low < d < comparison.effect_high
 
 
-def test_pairs_are_made_by_seed_not_by_place() -> None:
+def test_values_are_paired_by_seed_and_not_by_position() -> None:
     ours, theirs = {3: 0.2, 1: 0.1, 2: 0.15}, {1: 0.11, 2: 0.17, 3: 0.23}
     assert compare(ours, theirs) == compare(dict(sorted(ours.items())), theirs)
 
 
-def test_unmatched_seeds_are_refused_and_all_named() -> None:
+def test_unmatched_seeds_are_refused_and_all_listed() -> None:
     with pytest.raises(IncompleteStudyError, match=r"arm=\[2, 3\].*baseline=\[7\]"):
         compare({1: 0.1, 7: 0.2}, {1: 0.1, 2: 0.2, 3: 0.3})
 
 
-def test_one_shared_seed_gives_a_difference_and_nothing_else() -> None:
+def test_one_shared_seed_gives_a_difference_without_p_interval_or_effect() -> None:
     comparison = paired([0.2], [0.3])
     assert comparison.difference == pytest.approx(-0.1)
     assert comparison.p is comparison.sd is comparison.effect is comparison.ci_low is None
 
 
-def test_two_seeds_have_a_p_but_no_effect_size() -> None:
+def test_two_seeds_give_a_p_value_but_no_effect_size() -> None:
     comparison = paired([0.2, 0.3], [0.25, 0.31])
     assert comparison.p is not None
     assert comparison.effect is None
@@ -64,7 +64,9 @@ def test_differences_that_do_not_vary_have_no_interval_no_p_and_no_effect(
 
 @pytest.mark.parametrize("shift", [0.0, 0.3, 2.0])
 @pytest.mark.parametrize("n", [6, 7, 10])
-def test_the_sign_flip_p_is_the_exact_one_of_scipy(n: int, shift: float) -> None:
+def test_the_sign_flip_p_agrees_with_the_exact_permutation_test_of_scipy(
+    n: int, shift: float
+) -> None:
     differences = np.random.default_rng(n).normal(shift, 1.0, size=n)
     reference = scipy.stats.permutation_test(
         (differences,), np.sum, permutation_type="samples", n_resamples=np.inf
@@ -100,7 +102,7 @@ def test_the_sign_flip_p_ends_at_twenty_seeds() -> None:
 
 
 @pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
-def test_an_interval_of_any_level_is_the_one_of_scipy(confidence: float) -> None:
+def test_an_interval_of_any_level_agrees_with_scipy(confidence: float) -> None:
     ours, theirs = [0.21, 0.19, 0.25, 0.20, 0.22], [0.23, 0.24, 0.25, 0.23, 0.29]
     expected = scipy.stats.ttest_rel(ours, theirs).confidence_interval(confidence)
     found = paired(ours, theirs).interval(confidence)

@@ -68,23 +68,23 @@ def test_the_interval_of_a_look_is_the_t_interval_at_its_level(noise: np.ndarray
     assert (low, high) == pytest.approx((mean - half, mean + half))
 
 
-def test_no_look_is_taken_before_its_runs_have_ended(noise: np.ndarray) -> None:
+def test_a_look_waits_until_its_runs_have_ended(noise: np.ndarray) -> None:
     assert one(noise, stored=2) == Answer(ending="open")
     answer = one(noise, stored=7)
     assert (answer.ending, answer.look, answer.seeds) == ("open", 2, 5)
 
 
-def test_seeds_that_are_stored_beyond_a_look_change_nothing(noise: np.ndarray) -> None:
+def test_seeds_stored_beyond_a_look_do_not_change_its_answer(noise: np.ndarray) -> None:
     assert one(noise + 4, stored=20) == one(noise + 4, stored=5)
 
 
-def test_a_lost_run_ends_a_question_and_leaves_the_others(noise: np.ndarray) -> None:
+def test_a_lost_run_ends_only_its_own_question(noise: np.ndarray) -> None:
     lost, other = take_looks(UNTIL, [asked(noise, lost_at=4), asked(noise + 4)])[-1]
     assert (lost.ending, lost.comparison) == ("lost", None)
     assert other.ending == "decided"
 
 
-def test_a_question_that_the_last_look_would_hardly_decide_is_given_up() -> None:
+def test_a_question_unlikely_to_be_decided_at_the_last_look_ends_as_futile() -> None:
     answer = one([1.0, -1.1] * 10)
     assert (answer.ending, answer.seeds < 20) == ("futile", True)
     never = UntilDecided(at_most=20, until="decided", futility=0)
@@ -97,7 +97,7 @@ def test_a_difference_within_the_margin_is_decided() -> None:
     assert (answer.ending, answer.seeds) == ("decided", 5)
 
 
-def test_two_questions_share_the_level_and_one_that_is_decided_leaves_its_part(
+def test_two_questions_share_the_level_until_one_is_decided(
     noise: np.ndarray,
 ) -> None:
     first, second = take_looks(UNTIL, [asked(noise + 9, stored=3), asked(noise, stored=3)])[-1]
@@ -107,14 +107,14 @@ def test_two_questions_share_the_level_and_one_that_is_decided_leaves_its_part(
     assert second.confidence == pytest.approx(1 - whole)
 
 
-def test_a_second_plan_has_half_of_the_level(noise: np.ndarray) -> None:
+def test_a_second_plan_uses_half_of_the_significance_level(noise: np.ndarray) -> None:
     (paid,) = take_looks(UNTIL, [asked(noise, stored=3)], plans=2)[-1]
     half = nominal_levels(UNTIL.sizes, UNTIL.spending, 0.025)[0]
     assert paid.confidence == pytest.approx(1 - half)
 
 
 @pytest.mark.parametrize(("effects", "margin"), [((0.0, 0.0), None), ((0.0, 1.0), 0.75)])
-def test_wrong_decisions_keep_to_five_percent_over_looks_and_questions(
+def test_wrong_decisions_over_all_looks_and_questions_stay_at_5_percent(
     effects: tuple[float, ...], margin: float | None
 ) -> None:
     """With 400 studies, the fraction of wrong ones is below 8.3 % in all but 1 of 1,000 tests."""

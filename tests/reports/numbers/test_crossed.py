@@ -34,7 +34,7 @@ def ends(index: Index) -> tuple[float, float]:
     return index.low, index.high
 
 
-def test_the_indices_of_ishigami_s_function_are_found() -> None:
+def test_intervals_of_sobol_indices_contain_the_true_indices_of_ishigami() -> None:
     rng = np.random.default_rng(0)
     a, b = rng.uniform(-np.pi, np.pi, (2, 3, 2000))
     for place, (first, total) in enumerate(ISHIGAMI):
@@ -46,7 +46,7 @@ def test_the_indices_of_ishigami_s_function_are_found() -> None:
 
 
 @pytest.mark.parametrize("n", [20, 100])
-def test_intervals_of_an_additive_function_cover_its_parts(n: int) -> None:
+def test_intervals_of_sobol_indices_cover_the_parts_of_an_additive_function(n: int) -> None:
     """Normal inputs: both indices are 9/14, 4/14 and 1/14. 300 designs each."""
     rng, hits = np.random.default_rng(n), np.zeros((3, 2))
     for _ in range(300):
@@ -60,7 +60,7 @@ def test_intervals_of_an_additive_function_cover_its_parts(n: int) -> None:
     assert (hits[0] / 300 <= 0.985).all()
 
 
-def test_the_estimates_are_the_published_sums() -> None:
+def test_estimates_of_sobol_indices_follow_the_published_formulas() -> None:
     a, b, m = [1.0, 3.0, 2.0, 6.0], [2.0, 5.0, 1.0, 4.0], [1.5, 3.5, 2.5, 5.0]
     found = indices(a, b, m)
     variance = (np.var(a, ddof=1) + np.var(b, ddof=1)) / 2
@@ -69,13 +69,13 @@ def test_the_estimates_are_the_published_sums() -> None:
     assert (found.first.estimate, found.total.estimate) == pytest.approx((first, total))
 
 
-def test_a_source_that_moves_nothing_has_no_part() -> None:
+def test_a_source_without_influence_has_zero_indices() -> None:
     found = indices([1.0, 3.0, 2.0], [2.0, 5.0, 1.0], [1.0, 3.0, 2.0])
     assert (found.first.value, found.total.value) == (0, 0)
     assert (found.first.low, found.first.high, found.total.high) == (None, None, None)
 
 
-def test_an_interval_that_noise_brings_below_0_is_moved_to_0() -> None:
+def test_a_negative_index_estimate_is_clipped_to_zero() -> None:
     a, b = [0.0, 1.0, 0.0, 1.0, 0.4], [1.0, 0.0, 1.1, 0.0, 0.5]
     found = indices(a, b, [-0.4, 1.5, -0.6, 1.3, 0.3]).first
     assert found.estimate < 0

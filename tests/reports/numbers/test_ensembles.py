@@ -41,7 +41,9 @@ def chances() -> dict[int, Array]:
     return {10 * seed: network(rng) for seed in range(5)}
 
 
-def test_each_size_is_the_mean_over_all_ensembles_of_it(chances: dict[int, Array]) -> None:
+def test_measures_of_each_ensemble_size_are_means_over_all_ensembles(
+    chances: dict[int, Array],
+) -> None:
     sizes = ensemble_sizes(chances, LABELS)
     assert [*sizes] == [1, 2, 3, 5]
     for size, found in sizes.items():
@@ -56,7 +58,7 @@ def test_each_size_is_the_mean_over_all_ensembles_of_it(chances: dict[int, Array
             assert np.mean([*measure.by_seed.values()]) == pytest.approx(measure.mean)
 
 
-def test_intervals_over_networks_are_those_of_leaving_one_out(chances: dict[int, Array]) -> None:
+def test_intervals_over_networks_are_leave_one_out_intervals(chances: dict[int, Array]) -> None:
     found = ensemble_sizes(chances, LABELS)[2].measures["nll"]
 
     def over_pairs(seeds: list[int]) -> float:
@@ -68,7 +70,7 @@ def test_intervals_over_networks_are_those_of_leaving_one_out(chances: dict[int,
     assert (found.low, found.high) == pytest.approx((found.mean - half, found.mean + half))
 
 
-def test_intervals_over_images_are_nearly_those_of_the_normal_law(
+def test_intervals_over_images_are_close_to_normal_intervals(
     chances: dict[int, Array],
 ) -> None:
     found = ensemble_sizes(chances, LABELS)[5].measures["error"]
@@ -101,7 +103,7 @@ def test_each_network_is_in_equally_many_chosen_subsets(size: int) -> None:
     assert chosen == chosen_subsets(40, size, 160)
 
 
-def test_intervals_over_networks_cover_the_truth_and_are_rather_wide() -> None:
+def test_intervals_over_networks_cover_the_truth_conservatively() -> None:
     """Ensembles of 1, 2 and 5 of 5 networks on fixed images, 150 studies."""
     rng = np.random.default_rng(5)
     truth = {

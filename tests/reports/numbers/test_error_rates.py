@@ -14,7 +14,7 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "explanation" / "statistics.md"
 
 
 @pytest.mark.parametrize("case", list(cases()), ids=lambda case: f"{case.name}: {case.truth}")
-def test_no_more_simulated_studies_than_allowed_say_something_wrong(case: Case) -> None:
+def test_the_rate_of_wrong_simulated_studies_stays_within_its_limit(case: Case) -> None:
     assert rate(case, NUMBER) <= largest(case, NUMBER)
 
 
@@ -23,7 +23,7 @@ def largest(case: Case, number: int) -> float:
     return case.limit + 3 * math.sqrt(case.limit * (1 - case.limit) / number)
 
 
-def test_the_documented_rates_are_of_these_cases_and_within_their_limits() -> None:
+def test_documented_error_rates_cover_every_case_and_stay_within_limits() -> None:
     lines = DOCUMENT.read_text().splitlines()
     grid = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
     documented = {(row[0], row[1]): row[2:] for row in grid if len(row) == 4}

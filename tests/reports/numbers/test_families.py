@@ -17,7 +17,7 @@ DRAWN = {
 }
 
 
-def test_p_and_interval_are_those_of_scipy_adjusted_by_the_size_of_the_family() -> None:
+def test_p_and_interval_are_bonferroni_adjusted_values_of_scipy() -> None:
     found = family(DRAWN, ("b", "erm"), ("c", "erm"))
     assert found.size == 2
     for arm in ("b", "c"):
@@ -28,7 +28,7 @@ def test_p_and_interval_are_those_of_scipy_adjusted_by_the_size_of_the_family() 
         assert (member.low, member.high) == pytest.approx((interval.low, interval.high))
 
 
-def test_an_arm_and_a_number_are_compared_by_the_test_of_one_sample() -> None:
+def test_an_arm_and_a_number_are_compared_by_a_one_sample_test() -> None:
     member = family(DRAWN, ("b", 0.2)).members["b", 0.2]
     test = scipy.stats.ttest_1samp(DRAWN["b"], 0.2)
     interval = test.confidence_interval(0.95)
@@ -36,7 +36,7 @@ def test_an_arm_and_a_number_are_compared_by_the_test_of_one_sample() -> None:
     assert (member.low, member.high) == pytest.approx((interval.low - 0.2, interval.high - 0.2))
 
 
-def test_a_pair_asked_for_in_both_orders_is_one_test_with_one_p() -> None:
+def test_a_pair_requested_in_both_orders_is_one_test_with_one_p() -> None:
     found = family(DRAWN, ("b", "erm"), ("erm", "b"), ("b", "erm"), ("c", "erm"))
     assert found.size == 2
     forth, back = found.members["b", "erm"], found.members["erm", "b"]
@@ -44,7 +44,7 @@ def test_a_pair_asked_for_in_both_orders_is_one_test_with_one_p() -> None:
     assert forth.low == pytest.approx(-(back.high or 0))
 
 
-def test_arms_that_compute_the_same_are_no_test_and_those_beside_them_the_same_test() -> None:
+def test_equal_arms_are_not_tested_against_each_other_and_share_other_tests() -> None:
     values = {arm: dict(enumerate(DRAWN[arm])) for arm in ("erm", "b")}
     values["twin"] = values["b"]
     equal = {"erm": "erm", "b": "b", "twin": "b"}
@@ -54,7 +54,7 @@ def test_arms_that_compute_the_same_are_no_test_and_those_beside_them_the_same_t
     assert found.members["twin", "b"].p is None
 
 
-def test_differences_that_do_not_vary_and_that_nothing_counts_are_no_tests() -> None:
+def test_constant_differences_are_tested_only_for_counted_metrics() -> None:
     shifted = {**DRAWN, "zero": DRAWN["erm"], "same": [value + 0.5 for value in DRAWN["erm"]]}
     pairs = [("b", "erm"), ("zero", "erm"), ("same", "erm")]
     found = family(shifted, *pairs)
@@ -69,7 +69,7 @@ def test_differences_that_do_not_vary_and_that_nothing_counts_are_no_tests() -> 
     assert counted.members["zero", "erm"].p == 1
 
 
-def test_one_shared_seed_is_a_difference_and_no_test() -> None:
+def test_one_shared_seed_gives_a_difference_but_no_test() -> None:
     values = {"erm": {0: 0.2, 1: 0.3}, "b": {1: 0.4}}
     found = family_of([("b", "erm")], values, {"erm": "erm", "b": "b"})
     assert found.size == 0
@@ -79,7 +79,7 @@ def test_one_shared_seed_is_a_difference_and_no_test() -> None:
 
 @pytest.mark.parametrize("sds", [(1.0, 1.0, 1.0, 1.0), (0.2, 1.0, 3.0, 10.0)])
 @pytest.mark.parametrize("shifts", [(0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 50.0, 50.0)])
-def test_errors_of_the_family_stay_at_5_percent_and_p_and_interval_never_disagree(
+def test_the_family_error_rate_is_5_percent_and_p_and_interval_agree(
     sds: tuple[float, ...], shifts: tuple[float, ...]
 ) -> None:
     rng = np.random.default_rng(0)

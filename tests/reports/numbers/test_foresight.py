@@ -14,7 +14,7 @@ def is_told(low: float, high: float) -> bool:
     return low > 0 or high < 0
 
 
-def test_simulated_looks_end_where_those_of_a_study_end() -> None:
+def test_simulated_looks_end_at_the_same_look_as_real_looks() -> None:
     drawn = draw_effects(UNTIL, [0.0, 0.8], studies=20)
     found = foresee(UNTIL, [is_told, is_told], drawn, tests=2)
     for place in range(20):
@@ -55,7 +55,7 @@ def test_looks_take_fewer_seeds_than_a_fixed_design(
         assert share <= 0.083, "5 % is exceeded by chance in 1 of 1,000 tests of 400 studies"
 
 
-def test_seeds_after_a_pilot_keep_its_values_mean_and_spread() -> None:
+def test_simulated_seeds_after_a_pilot_keep_its_values_mean_and_spread() -> None:
     rng = np.random.default_rng(1)
     pilot = [dict(enumerate(row)) for row in rng.normal([[1.0], [-2.0]], [[1.0], [0.5]], (2, 12))]
     drawn = draw_after(UNTIL, pilot, studies=4_000)
@@ -69,13 +69,13 @@ def test_seeds_after_a_pilot_keep_its_values_mean_and_spread() -> None:
     assert np.corrcoef(drawn[:, 0, 15], drawn[:, 1, 15])[0, 1] == pytest.approx(own, abs=0.06)
 
 
-def test_looks_that_were_taken_are_not_taken_again() -> None:
+def test_simulated_looks_skip_looks_already_taken() -> None:
     drawn = draw_effects(UNTIL, [8.0], studies=20)
     assert set(foresee(UNTIL, [is_told], drawn).seeds.ravel()) <= {3, 5}
     assert set(foresee(UNTIL, [is_told], drawn, after=8).seeds.ravel()) == {11}
 
 
-def test_a_difference_of_the_fixed_design_of_20_is_found_almost_as_often() -> None:
+def test_looks_detect_a_difference_almost_as_often_as_a_fixed_design_of_20() -> None:
     effect = detectable_difference(20)
     found = foresee(UNTIL, [is_told], draw_effects(UNTIL, [effect], studies=400))
     assert 0.62 <= found.is_decided.mean() <= 0.8

@@ -7,14 +7,14 @@ import scipy.stats
 from reports.numbers.holm import holm
 
 
-def test_holm_multiplies_the_smallest_most_and_keeps_the_order() -> None:
+def test_holm_gives_the_adjusted_p_values_of_known_examples() -> None:
     assert holm([0.04, 0.01, 0.03]) == pytest.approx((0.06, 0.03, 0.06))
     assert holm([0.9, 0.8]) == (1.0, 1.0)
     assert holm([0.02]) == (0.02,)
     assert holm([]) == ()
 
 
-def test_holm_rejects_exactly_what_the_step_down_rule_rejects() -> None:
+def test_holm_rejects_the_same_hypotheses_as_the_step_down_rule() -> None:
     rng = np.random.default_rng(4)
     for ps in rng.uniform(0, 0.1, size=(300, 4)):
         rejected = set()

@@ -20,7 +20,7 @@ STUDIES = 1_000
         (2.0, None, 6.7),
     ],
 )
-def test_planned_looks_are_seldom_wrong_and_take_few_seeds(
+def test_planned_looks_have_a_low_error_rate_and_need_few_seeds(
     effect: float, margin: float | None, most_seeds: float
 ) -> None:
     found = look_rates(effect, margin, STUDIES)

@@ -8,7 +8,7 @@ import pytest
 from reports.numbers.lowest import expected_lowest
 
 
-def test_the_expected_lowest_is_the_mean_over_all_choices() -> None:
+def test_the_expected_lowest_value_is_the_mean_over_all_subsets() -> None:
     values = [0.4, 0.1, 0.1, 0.7, 0.3]
     for n, expected in enumerate(expected_lowest(values), 1):
         lowest = [min(chosen) for chosen in combinations(values, n)]

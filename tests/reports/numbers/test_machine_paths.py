@@ -17,15 +17,15 @@ def test_a_path_in_the_working_directory_becomes_relative() -> None:
 
 
 @pytest.mark.parametrize("path", ["runs", "../runs", "~/runs", "s3://bucket/x", "erm", ""])
-def test_texts_without_absolute_paths_stay_the_same(path: str) -> None:
+def test_texts_without_absolute_paths_are_not_changed(path: str) -> None:
     assert path_elsewhere(path) == path
 
 
-def test_a_path_elsewhere_is_named_by_its_last_part() -> None:
+def test_an_absolute_path_elsewhere_is_reduced_to_its_last_part() -> None:
     assert path_elsewhere("/mnt/data sets/cats/") == "cats"
 
 
-def test_a_command_line_keeps_its_form(tmp_path: Path) -> None:
+def test_paths_in_a_command_line_are_shortened_without_changing_other_words(tmp_path: Path) -> None:
     command = (
         f"mixsweep run {Path.cwd()}/s.yaml --home '{tmp_path}/my runs' --plugin /opt/p.py "
         "--set base.data.folder=/mnt/cats --set 'base.data={folder: /mnt/cats, image_size: 8}' "
@@ -46,5 +46,5 @@ def test_a_command_line_keeps_its_form(tmp_path: Path) -> None:
         ("3/5 runs, and/or https://a.b/c", "3/5 runs, and/or https://a.b/c"),
     ],
 )
-def test_a_message_names_files_by_their_last_part(text: str, expected: str) -> None:
+def test_paths_in_a_message_are_reduced_to_their_last_part(text: str, expected: str) -> None:
     assert text_elsewhere(text) == expected

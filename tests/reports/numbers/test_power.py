@@ -8,18 +8,16 @@ from sweeps.study.until_decided import UntilDecided
 
 @pytest.mark.parametrize("tests", [1, 5])
 @pytest.mark.parametrize("n", [3, 5, 16, 200])
-def test_the_seeds_for_a_difference_are_the_inverse_of_the_difference_for_seeds(
-    n: int, tests: int
-) -> None:
+def test_seeds_to_find_is_the_inverse_of_the_detectable_difference(n: int, tests: int) -> None:
     assert seeds_to_find(detectable_difference(n, tests) * 1.0001, tests) == n
 
 
-def test_seeds_beyond_the_largest_number_are_not_named() -> None:
+def test_seeds_to_find_returns_none_above_the_largest_number() -> None:
     assert seeds_to_find(1e-4) is None
     assert seeds_to_find(1e6) == 2
 
 
-def test_a_value_between_two_ends_is_shown_there_four_times_in_five() -> None:
+def test_a_value_between_two_limits_is_shown_in_80_percent_of_studies() -> None:
     n = seeds_to_find(0.7, is_between=True)
     assert n is not None
     drawn = np.random.default_rng(0).standard_normal((20_000, n))
@@ -28,14 +26,14 @@ def test_a_value_between_two_ends_is_shown_there_four_times_in_five() -> None:
     assert 0.79 <= (reach < 0.7).mean() <= 0.84
 
 
-def test_looks_find_a_little_more_than_a_fixed_design_of_their_last_number() -> None:
+def test_looks_have_slightly_more_power_than_a_fixed_design_of_the_last_look() -> None:
     until = UntilDecided(at_most=20, until="decided")
     fixed = detectable_difference(20)
     assert fixed < found_by_looks(until, 1) < 1.3 * fixed
     assert found_by_looks(until, 3) > found_by_looks(until, 1)
 
 
-def test_the_sd_of_paired_values_needs_two_that_differ() -> None:
+def test_the_sd_of_paired_values_needs_two_different_values() -> None:
     assert sd_of([1.0]) is None
     assert sd_of([1.0, 1.0]) is None
     assert sd_of([1.0, 2.0, 4.0]) == pytest.approx(np.std([1, 2, 4], ddof=1))

@@ -21,7 +21,7 @@ def gathered(study: Study, results: tuple[RunResult, ...], **options: int) -> Pr
     return gather_predictions(arrange(study, results), Last(), reader(**options))
 
 
-def test_every_number_of_an_arm_is_that_of_its_runs(
+def test_numbers_of_predictions_of_an_arm_follow_from_its_runs(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     predicted = gathered(study, results)
@@ -66,7 +66,7 @@ def test_a_temperature_needs_validation_images(
     assert sharp.scaled.error < sharp.raw.error
 
 
-def test_averaged_weights_speak_where_they_are_the_read_out(
+def test_predictions_of_averaged_weights_are_used_for_the_averaged_readout(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     arranged = arrange(study, results)
@@ -85,7 +85,7 @@ def test_runs_without_predictions_are_counted(study: Study, results: tuple[RunRe
     assert gathered(study, results, without=9).arms == {}
 
 
-def test_pseudo_values_are_those_of_leaving_one_out() -> None:
+def test_pseudo_values_agree_with_leave_one_out_estimates() -> None:
     rng = np.random.default_rng(0)
     by_pair = rng.normal(size=(6, 6))
     by_pair += by_pair.T
@@ -101,7 +101,7 @@ def test_pseudo_values_are_those_of_leaving_one_out() -> None:
     np.testing.assert_allclose(pseudo_values(by_pair), expected)
 
 
-def test_their_interval_covers_the_mean_over_pairs_nine_times_in_ten_or_more() -> None:
+def test_the_interval_of_pseudo_values_covers_the_mean_over_pairs() -> None:
     """|x - y| of two normal seeds has mean 2 / sqrt(pi); pairs that share a seed are dependent."""
     rng = np.random.default_rng(1)
     hits = 0
@@ -113,7 +113,7 @@ def test_their_interval_covers_the_mean_over_pairs_nine_times_in_ten_or_more() -
     assert 0.9 <= hits / 2000 <= 0.975
 
 
-def test_networks_that_predict_together_are_compared_with_single_ones_at_equal_seeds(
+def test_ensembles_are_compared_with_single_networks_at_equal_seeds(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     predicted = gathered(study, results)

@@ -63,7 +63,7 @@ def test_a_study_without_results_has_no_times() -> None:
     assert found["environments"] == []
 
 
-def test_logins_and_the_home_folder_stay_private(
+def test_logins_and_the_home_folder_are_not_recorded(
     study: Study, results: tuple[RunResult, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -125,7 +125,7 @@ def test_the_commit_of_a_source_tree_is_found_with_its_changes(
     assert code["dirty"] is True
 
 
-def test_without_git_there_is_no_commit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_commit_is_recorded_without_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(provenance, "_SOURCE", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
@@ -134,7 +134,7 @@ def test_without_git_there_is_no_commit(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert describe_code() is None
 
 
-def test_an_installed_copy_names_the_commit_it_was_built_from(
+def test_an_installed_copy_records_the_commit_of_its_build(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     code = {"commit": "0123456789", "branch": "main", "dirty": False}
@@ -168,7 +168,7 @@ def test_the_origin_names_the_instructions_of_each_kind_of_processor() -> None:
     assert "differ in instructions, onednn_at_most" in warning
 
 
-def test_a_report_loads_neither_torch_nor_ray_nor_optuna() -> None:
+def test_a_report_imports_neither_torch_nor_ray_nor_optuna() -> None:
     program = (
         "import sys, reports.pages.build; "
         "print(sorted({'torch', 'ray', 'optuna', 'mlflow'} & set(sys.modules)))"
@@ -179,7 +179,7 @@ def test_a_report_loads_neither_torch_nor_ray_nor_optuna() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_job_tells_the_code_it_was_submitted_from(
+def test_a_job_records_the_commit_of_its_submission(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     code = {"commit": "0123abc", "branch": "topic", "dirty": True}
@@ -199,7 +199,7 @@ def test_a_job_tells_the_code_it_was_submitted_from(
     }
 
 
-def test_the_origin_says_that_runs_were_computed_in_different_ways() -> None:
+def test_the_origin_warns_if_runs_were_computed_in_different_environments() -> None:
     plain = {"device": "Xeon", "instructions": "AVX512", "host": "a"}
     limited = {**plain, "settings": "MKL_CBWR=AVX2"}
     same = {"environments": [plain, {**plain, "host": "b"}], "code": None}

@@ -37,14 +37,14 @@ def stated(**that: Any) -> StatedComparison:
         (stated(less=(("a", "b"), ("c", "d"))), MANY, 5, BOTH),
     ],
 )
-def test_verdicts_that_exact_limits_and_counting_put_out_of_reach_are_left_out(
+def test_verdicts_out_of_reach_of_exact_limits_are_not_reachable(
     that: StatedComparison, measure: Measure, n: int, verdicts: set[str]
 ) -> None:
     assert reachable(that, dict.fromkeys(that.arms, measure), n) == verdicts
 
 
 @pytest.mark.parametrize("name", bundled_names())
-def test_each_bundled_claim_can_come_out_both_ways_at_its_seeds(name: str) -> None:
+def test_each_bundled_claim_can_both_hold_and_fail_at_its_seeds(name: str) -> None:
     study = bundled(name)
     for claim in study.claims:
         measures = measures_of(study, claim.that.metric, claim.that.readout or study.readout)

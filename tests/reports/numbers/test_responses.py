@@ -23,7 +23,7 @@ def study_of(arms: dict[str, dict[str, Any]]) -> Study:
     )
 
 
-def test_arms_of_a_grid_are_lines_along_its_number() -> None:
+def test_arms_of_a_grid_form_lines_along_its_varying_number() -> None:
     study = study_of(
         {
             f"{law} classes={size}": {"law": law, "data.classes": size}
@@ -43,7 +43,7 @@ def test_arms_of_a_grid_are_lines_along_its_number() -> None:
     assert plane_of(study, tuple(study.arms)) is None
 
 
-def test_settings_that_follow_from_the_number_do_not_split_lines() -> None:
+def test_settings_derived_from_the_varying_number_do_not_split_lines() -> None:
     values = zip((0.3, 0.2, 0.1), (5, 6, 6), strict=True)
     study = study_of({f"init={i}": {"network.init": i, "epochs": epochs} for i, epochs in values})
     response = response_of(study, tuple(study.arms))
@@ -52,7 +52,7 @@ def test_settings_that_follow_from_the_number_do_not_split_lines() -> None:
     assert [list(line) for line in response.lines.values()] == [[0.1, 0.2, 0.3]]
 
 
-def test_arms_without_the_number_are_levels() -> None:
+def test_arms_without_the_varying_number_are_drawn_as_levels() -> None:
     laws: dict[str, Any] = {"erm": "erm", **{f"b{a:g}": {"beta": a} for a in (4.0, 1.0, 32.0)}}
     study = study_of({arm: {"law": law} for arm, law in laws.items()})
     response = response_of(study, tuple(study.arms))
@@ -62,12 +62,12 @@ def test_arms_without_the_number_are_levels() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(4,), (4, 6)])
-def test_a_number_of_few_values_has_no_response(sizes: tuple[int, ...]) -> None:
+def test_a_number_with_too_few_values_has_no_response(sizes: tuple[int, ...]) -> None:
     study = study_of({f"arm-{size}": {"data.classes": size} for size in sizes})
     assert response_of(study, tuple(study.arms)) is None
 
 
-def test_a_seed_is_no_number_that_arms_differ_in() -> None:
+def test_a_seed_does_not_count_as_a_varying_number() -> None:
     study = study_of({f"arm-{seed}": {} for seed in range(4)})
     study = replace(
         study, arms={a: replace(c, seed=s) for s, (a, c) in enumerate(study.arms.items())}
@@ -75,7 +75,7 @@ def test_a_seed_is_no_number_that_arms_differ_in() -> None:
     assert response_of(study, tuple(study.arms)) is None
 
 
-def test_two_numbers_each_by_each_make_a_map() -> None:
+def test_two_crossed_numbers_make_a_map() -> None:
     study = study_of(
         {
             f"p={power} c={size}": {"network.power": power, "data.classes": size}
@@ -92,7 +92,7 @@ def test_two_numbers_each_by_each_make_a_map() -> None:
     assert cells[(4.0, 2.0)] == "p=2 c=4"
 
 
-def test_a_switch_that_never_is_stands_after_all_others() -> None:
+def test_a_missing_switch_epoch_is_ordered_after_all_others() -> None:
     config = problem_named("images").config(epochs=40, batch_size=8)
     arms = {"erm": {}} | {
         f"a={alpha} s={switch}": {"mix.law": {"beta": alpha}, "mix.switch_epoch": switch}
@@ -112,7 +112,7 @@ def test_a_switch_that_never_is_stands_after_all_others() -> None:
     assert "erm" not in cells.values()
 
 
-def test_a_number_that_no_arm_of_a_map_sets_is_no_axis_of_it() -> None:
+def test_a_number_that_no_arm_of_a_map_sets_is_not_an_axis() -> None:
     config = problem_named("images").config(epochs=40, batch_size=8)
     arms = {
         f"{law} e={epochs} s={switch}": {
@@ -135,5 +135,5 @@ def test_a_number_that_no_arm_of_a_map_sets_is_no_axis_of_it() -> None:
     ("values", "geometric"),
     [((1, 4, 16), True), ((1, 2, 3, 4), False), ((0, 1, 10), False), ((1, 8), False)],
 )
-def test_values_that_multiply_stand_on_a_log_axis(values: tuple[int, ...], geometric: bool) -> None:
+def test_geometric_values_are_drawn_on_a_log_axis(values: tuple[int, ...], geometric: bool) -> None:
     assert is_geometric(values) == geometric

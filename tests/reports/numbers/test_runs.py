@@ -14,7 +14,7 @@ def test_results_of_another_study_are_refused(results: tuple[RunResult, ...]) ->
         tabulate(make_study(arms=("erm", "midpoint")), results)
 
 
-def test_runs_csv_has_a_row_per_run_with_what_varies_and_the_final_metrics() -> None:
+def test_runs_csv_has_a_row_per_run_with_varying_settings_and_final_metrics() -> None:
     study = make_study()
     results = ended(study, {("midpoint", 1): {"epochs": 3}})
     text = runs_csv(study, results)
@@ -32,7 +32,7 @@ def test_runs_csv_has_a_row_per_run_with_what_varies_and_the_final_metrics() -> 
     assert whole["run_key"] == final.run.key
 
 
-def test_a_study_over_epochs_keeps_both_columns() -> None:
+def test_runs_csv_of_a_study_that_varies_epochs_has_expected_and_trained_epochs() -> None:
     study = make_study()
     config = study.arms["erm"]
     longer = type(config)(data=config.data, epochs=20, batch_size=100)
@@ -41,7 +41,7 @@ def test_a_study_over_epochs_keeps_both_columns() -> None:
     assert (record["epochs"], record["epochs_expected"], record["outcome"]) == (10, 20, "partial")
 
 
-def test_results_are_arranged_in_the_order_of_the_study_and_the_rest_is_missing(
+def test_results_are_arranged_in_study_order_with_missing_runs_added(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     arranged = arrange(study, results[:0:-1])

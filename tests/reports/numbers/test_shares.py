@@ -15,7 +15,7 @@ CLASSES = Measure(least=0.0, most=1.0, size=6)
 
 @pytest.mark.parametrize("confidence", [0.95, 0.99])
 @pytest.mark.parametrize(("wrong", "total"), [(0, 30), (30, 30), (3, 30), (29, 30)])
-def test_without_extra_spread_the_limits_are_those_of_clopper_and_pearson(
+def test_limits_without_extra_spread_are_clopper_pearson_limits(
     wrong: int, total: int, confidence: float
 ) -> None:
     found = share_limits(
@@ -25,7 +25,7 @@ def test_without_extra_spread_the_limits_are_those_of_clopper_and_pearson(
     assert found == pytest.approx((exact.low, exact.high))
 
 
-def test_thirty_of_thirty_classes_have_the_published_lower_limit() -> None:
+def test_a_share_of_30_of_30_has_the_published_lower_limit() -> None:
     assert share_limits(1.0, 0.0, 5, CLASSES, 0.95)[0] == pytest.approx(0.884, abs=5e-4)
 
 
@@ -33,7 +33,7 @@ def test_thirty_of_thirty_classes_have_the_published_lower_limit() -> None:
 @pytest.mark.parametrize("sd", [0.0, 1e-9, 0.01, 0.2, 0.5])
 @pytest.mark.parametrize("n", [2, 3, 10])
 @pytest.mark.parametrize("size", [None, 1, 6, 10_000])
-def test_limits_have_a_width_hold_the_mean_and_stay_in_the_bounds(
+def test_limits_have_a_width_contain_the_mean_and_stay_in_the_bounds(
     share: float, sd: float, n: int, size: int | None
 ) -> None:
     low, high = share_limits(share, sd, n, Measure(least=0, most=1, size=size), 0.95)
@@ -63,7 +63,7 @@ def test_limits_of_clustered_shares_keep_their_level(share: float, clustering: f
     assert missed / 1000 <= {0.5: 0.05, 0.9: 0.06, 0.97: 0.08}[share] + 0.014
 
 
-def test_two_equal_differences_have_no_p_and_three_the_spread_of_counting() -> None:
+def test_two_equal_differences_have_no_p_and_three_use_the_counting_spread() -> None:
     images = Measure(least=0.0, most=1.0, size=360)
     theirs = {0: 30 / 360, 1: 40 / 360, 2: 35 / 360}
     ours = {seed: value + 10 / 360 for seed, value in theirs.items()}
@@ -80,7 +80,7 @@ def test_two_equal_differences_have_no_p_and_three_the_spread_of_counting() -> N
     )
 
 
-def test_one_image_in_256_at_every_seed_is_not_told_from_zero() -> None:
+def test_a_difference_of_one_image_in_256_at_every_seed_is_not_significant() -> None:
     images = Measure(least=0.0, most=1.0, size=256)
     values = {seed: 0.1 + seed / 256 for seed in range(5)}
     shifted = {seed: value + 1 / 256 for seed, value in values.items()}
@@ -89,7 +89,7 @@ def test_one_image_in_256_at_every_seed_is_not_told_from_zero() -> None:
     assert found.p > 0.05
 
 
-def test_the_least_variance_is_that_of_counting() -> None:
+def test_the_least_variance_is_the_counting_variance() -> None:
     assert least_variance(0.2, 100, is_difference=False) == pytest.approx(0.2 * 0.8 / 100)
     assert least_variance(-0.02, 100, is_difference=True) == pytest.approx(0.02 / 100)
     assert least_variance(0.0, 100, is_difference=True) == pytest.approx(1 / 100**2)
@@ -97,9 +97,7 @@ def test_the_least_variance_is_that_of_counting() -> None:
 
 @pytest.mark.parametrize("n", [2, 5])
 @pytest.mark.parametrize("size", [20, 360])
-def test_counted_errors_of_equal_networks_are_told_apart_at_most_as_often_as_said(
-    n: int, size: int
-) -> None:
+def test_equal_networks_differ_significantly_at_most_at_the_stated_rate(n: int, size: int) -> None:
     """2,000 pairs of arms whose runs are wrong on each image with the same probability."""
     rng = np.random.default_rng(4)
     images = Measure(least=0.0, most=1.0, size=size)
@@ -113,7 +111,7 @@ def test_counted_errors_of_equal_networks_are_told_apart_at_most_as_often_as_sai
     assert told / 2000 <= 0.05 + 0.01
 
 
-def test_an_exact_difference_stays_in_its_bounds_and_agrees_with_its_p() -> None:
+def test_the_interval_of_an_exact_difference_stays_in_bounds_and_agrees_with_its_p() -> None:
     ours, theirs = dict.fromkeys(range(5), 1.0), dict.fromkeys(range(5), 0.0)
     found = compare(ours, theirs, CLASSES, CLASSES)
     assert found.is_exact

@@ -30,7 +30,7 @@ def test_a_p_value_has_two_digits_and_is_never_zero(p: float | None, text: str) 
     assert spell_p(p) == text
 
 
-def test_an_interval_is_scaled_and_left_out_where_there_is_none() -> None:
+def test_an_interval_is_scaled_and_a_missing_one_is_empty_text() -> None:
     assert spell_interval(-0.01, 0.025, 100.0, 1) == " [-1.0, 2.5]"
     assert spell_interval(None, None, 100.0, 1) == ""
 
@@ -70,7 +70,7 @@ def test_csv_keeps_every_digit_and_no_cell_starts_a_formula() -> None:
     assert spelled == [f"'{cell}" for cell in cells[:6]] + cells[6:]
 
 
-def test_markup_is_shown_and_not_obeyed() -> None:
+def test_markdown_and_latex_markup_is_escaped() -> None:
     assert escape_markdown("a|b *c*\n`d` <b>") == "a\\|b \\*c\\* \\`d\\` \\<b>"
     assert escape_markdown("p < 0.001") == "p < 0.001"
     assert escape_markdown("[x](y) 1 [0, 2] (n)") == "[x\\](y) 1 [0, 2] (n)"

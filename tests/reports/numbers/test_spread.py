@@ -4,7 +4,7 @@ import pytest
 from reports.numbers.spread import sd_interval, share_interval, split_spread
 
 
-def test_intervals_of_spread_and_share_cover_the_truth_nineteen_times_in_twenty() -> None:
+def test_intervals_of_spread_and_share_cover_the_truth_in_95_percent_of_studies() -> None:
     rng = np.random.default_rng(0)
     in_sd = in_share = 0
     for _ in range(4000):
@@ -18,7 +18,7 @@ def test_intervals_of_spread_and_share_cover_the_truth_nineteen_times_in_twenty(
 
 
 @pytest.mark.parametrize("sd", [0.0, 0.005, 0.02])
-def test_the_spread_on_the_distribution_is_found_and_covered(sd: float) -> None:
+def test_the_spread_over_the_distribution_is_estimated_and_covered(sd: float) -> None:
     """Ten networks and 1,000 images; errors on the distribution are normal; 600 studies."""
     rng, hits, squares = np.random.default_rng(1), 0, []
     for _ in range(600):
@@ -32,7 +32,7 @@ def test_the_spread_on_the_distribution_is_found_and_covered(sd: float) -> None:
     assert 0.92 <= hits / 600 <= 0.99
 
 
-def test_the_parts_of_the_spread_are_those_of_the_formula() -> None:
+def test_the_parts_of_the_spread_agree_with_the_formula() -> None:
     is_wrong = np.array([[1, 0, 1, 0], [1, 1, 1, 0], [1, 0, 0, 0]], bool)
     spread = split_spread(is_wrong)
     assert spread.total == pytest.approx(np.std([0.5, 0.75, 0.25], ddof=1))

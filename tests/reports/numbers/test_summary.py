@@ -11,7 +11,7 @@ from reports.numbers.summary import prediction_interval, summarise, summarise_ru
 from sweeps.state.results import RunResult
 
 
-def test_a_summary_is_the_t_interval_of_scipy() -> None:
+def test_a_summary_agrees_with_the_t_interval_of_scipy() -> None:
     values = [0.21, 0.19, 0.25, 0.20, 0.22]
     summary = summarise(values)
     interval = scipy.stats.ttest_1samp(values, 0).confidence_interval(0.95)
@@ -29,7 +29,7 @@ def test_a_summary_does_not_depend_on_the_order_of_the_seeds() -> None:
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 25])
-def test_mean_and_sd_are_rounded_correctly_whatever_the_values(n: int) -> None:
+def test_mean_and_sd_are_correctly_rounded_for_any_values(n: int) -> None:
     rng = np.random.default_rng(n)
     corners = [0.1, -0.0, 5.0, 2.0**-1074, 1e-310, 1e300, -1e300]
     for _ in range(300):
@@ -40,7 +40,7 @@ def test_mean_and_sd_are_rounded_correctly_whatever_the_values(n: int) -> None:
         assert (summary.mean, summary.sd) == (statistics.mean(values), statistics.stdev(values))
 
 
-def test_an_sd_half_way_between_two_floats_is_the_even_one() -> None:
+def test_an_sd_halfway_between_two_floats_is_rounded_to_even() -> None:
     values = [-(2.0**53) - 2, -1.0, 2.0**53]  # sd 2^53 + 1
     assert summarise(values).sd == statistics.stdev(values) == 2.0**53
 
@@ -51,19 +51,19 @@ def test_one_seed_has_a_mean_and_no_spread() -> None:
     assert summary.sd is summary.ci_low is summary.ci_high is summary.half_width is None
 
 
-def test_equal_values_that_nothing_bounds_show_no_spread_to_make_an_interval_of() -> None:
+def test_equal_values_of_an_unbounded_metric_have_no_interval() -> None:
     summary = summarise([0.1, 0.1, 0.1])
     assert (summary.sd, summary.ci_low, summary.ci_high) == (0, None, None)
 
 
 @pytest.mark.parametrize("values", [[], [0.1, math.nan], [math.inf]])
-def test_a_summary_refuses_no_values_and_non_finite_ones(values: list[float]) -> None:
+def test_a_summary_of_no_values_or_non_finite_values_is_refused(values: list[float]) -> None:
     with pytest.raises(ValueError, match="at least one value, all of them finite"):
         summarise(values)
 
 
 @pytest.mark.parametrize("n", [3, 5])
-def test_the_interval_covers_the_truth_as_often_as_it_says(n: int) -> None:
+def test_the_interval_of_a_summary_covers_the_truth_at_its_level(n: int) -> None:
     draws = np.random.default_rng(1).normal(0.2, 0.01, size=(4000, n))
     summaries = [summarise(list(map(float, row))) for row in draws]
     covered = np.mean([abs(s.mean - 0.2) <= (s.half_width or 0.0) for s in summaries])
@@ -71,7 +71,7 @@ def test_the_interval_covers_the_truth_as_often_as_it_says(n: int) -> None:
 
 
 @pytest.mark.parametrize(("n", "seeds"), [(3, 1), (5, 1), (5, 4)])
-def test_the_prediction_interval_holds_as_many_further_means_as_it_says(n: int, seeds: int) -> None:
+def test_the_prediction_interval_contains_further_means_at_its_level(n: int, seeds: int) -> None:
     rng = np.random.default_rng(9)
     ours, theirs = rng.normal(3, 2, (4_000, n)), rng.normal(3, 2, (4_000, seeds)).mean(axis=1)
     ends = [prediction_interval(summarise(list(values)), seeds) for values in ours]
@@ -81,7 +81,7 @@ def test_the_prediction_interval_holds_as_many_further_means_as_it_says(n: int, 
     assert np.mean(inside) == pytest.approx(0.95, abs=0.012)
 
 
-def test_the_prediction_interval_of_many_seeds_is_that_of_the_mean_and_needs_two() -> None:
+def test_the_prediction_interval_of_many_seeds_equals_the_interval_of_the_mean() -> None:
     summary = summarise([0.21, 0.19, 0.25, 0.20, 0.22])
     ends = prediction_interval(summary, 10**12)
     assert ends == pytest.approx((summary.ci_low, summary.ci_high))

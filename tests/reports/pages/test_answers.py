@@ -18,17 +18,17 @@ def page() -> str:
         return Answers().page()
 
 
-def test_the_committed_page_is_the_one_that_the_published_reports_give(page: str) -> None:
+def test_the_committed_answers_page_equals_the_generated_page(page: str) -> None:
     assert (PUBLISHED / "answers.md").read_text(encoding="utf-8") == page
 
 
-def test_every_link_and_figure_of_the_page_is_there(page: str) -> None:
+def test_every_link_and_figure_of_the_answers_page_exists(page: str) -> None:
     targets = re.findall(r"\]\(([^)]+)\)", page)
     assert targets
     assert [target for target in targets if not (PUBLISHED / target).exists()] == []
 
 
-def test_every_row_has_a_verdict_and_the_total_counts_them(page: str) -> None:
+def test_every_row_has_a_verdict_and_the_total_counts_all_rows(page: str) -> None:
     rows = re.findall(r"\| \*\*([a-z ]+)\*\* \|", page)
     assert {"holds", "fails", "undecided", "equivalent", "not run"} >= set(rows)
     (total,) = re.findall(r"Rows below: ([^.]+)\.", page)
@@ -54,7 +54,7 @@ def test_every_failed_claim_of_a_source_is_among_the_contradictions(page: str) -
     assert [sentence for sentence in says - own if sentence not in contradictions] == []
 
 
-def test_a_study_without_a_report_is_not_among_those_that_make_the_page(tmp_path: Path) -> None:
+def test_a_study_without_a_report_is_not_among_the_studies_of_the_page(tmp_path: Path) -> None:
     assert list(runnable(tmp_path)) == []
 
 
@@ -62,7 +62,7 @@ def test_no_number_of_a_verdict_is_typed_into_the_template() -> None:
     assert not re.search(r"\[-?\d+\.\d+, -?\d+\.\d+\]", TEMPLATE.read_text(encoding="utf-8"))
 
 
-def test_words_that_begin_no_claim_or_several_are_refused(tmp_path: Path) -> None:
+def test_text_that_begins_no_claim_or_several_claims_is_refused(tmp_path: Path) -> None:
     for words in ("no such words", "Stopping mixup"):
         template = tmp_path / "page.md"
         template.write_text('{{ asked("x", "switch-epochs", "' + words + '") }}')

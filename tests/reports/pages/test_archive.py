@@ -8,7 +8,7 @@ from reports.pages.archive import archive_index, replace_published
 from reports.pages.published import FIRST, PUBLISHED, first_reports, latest_report, provenance_of
 
 
-def test_the_committed_index_is_the_one_that_is_generated() -> None:
+def test_the_committed_archive_index_equals_the_generated_index() -> None:
     assert (PUBLISHED / "README.md").read_text() == archive_index()
 
 
@@ -17,7 +17,7 @@ def test_every_link_of_the_index_leads_to_a_file_or_a_folder() -> None:
     assert [target for target in targets if not (PUBLISHED / target).exists()] == []
 
 
-def test_a_published_folder_is_named_for_its_study() -> None:
+def test_a_published_folder_has_the_name_of_its_study() -> None:
     for file in PUBLISHED.glob("*/provenance.json"):
         name = file.parent.name.removesuffix("-jpeg")
         studies = provenance_of(file.parent).get("study", name).removesuffix("-jpeg")
@@ -39,7 +39,7 @@ def _report(folder: Path, verdict: str, ended: int) -> Path:
     return folder
 
 
-def test_a_report_replaces_the_older_one_and_the_first_verdicts_stay(tmp_path: Path) -> None:
+def test_a_new_report_replaces_the_older_one_and_keeps_its_first_verdicts(tmp_path: Path) -> None:
     published = tmp_path / "published"
     published.mkdir()
     (published / FIRST).touch()

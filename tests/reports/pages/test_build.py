@@ -26,7 +26,7 @@ def read(report: Report) -> dict[str, bytes]:
     return {str(path.relative_to(report.folder)): path.read_bytes() for path in report.files}
 
 
-def test_a_report_has_every_promised_file(
+def test_a_report_has_every_documented_file(
     study: Study, results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
     report = write(study, results, tmp_path / "new" / "small")
@@ -49,7 +49,7 @@ def test_the_same_results_give_the_same_bytes_again(
     assert read(write(study, results[::-1], tmp_path / "two")) == first
 
 
-def test_times_are_in_the_page_and_the_provenance_alone(
+def test_only_the_page_and_the_provenance_contain_times(
     study: Study, results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
     first = read(write(study, results, tmp_path / "one"))
@@ -72,7 +72,7 @@ def test_a_second_report_replaces_the_first_and_its_figures(
     assert [path.name for path in tmp_path.iterdir()] == ["small"]
 
 
-def test_a_report_that_cannot_be_made_leaves_the_old_one(
+def test_a_failed_report_leaves_the_old_report_unchanged(
     study: Study, results: tuple[RunResult, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = read(write(study, results, tmp_path / "small"))
@@ -89,7 +89,7 @@ def test_a_report_that_cannot_be_made_leaves_the_old_one(
     assert [path.name for path in tmp_path.iterdir()] == ["small"]
 
 
-def test_a_report_of_a_running_study_counts_what_is_there(tmp_path: Path) -> None:
+def test_a_report_of_a_running_study_counts_finished_runs(tmp_path: Path) -> None:
     study = make_study()
     results = tuple(finish(run, epochs=4 if run.seed else 10) for run in study.runs())
     table = write(study, results, tmp_path / "small").table
@@ -97,7 +97,7 @@ def test_a_report_of_a_running_study_counts_what_is_there(tmp_path: Path) -> Non
     assert len(table.unfinished) == 12
 
 
-def test_predictions_add_their_tables_and_figure_and_change_no_other(
+def test_predictions_add_tables_and_figures_without_changing_other_files(
     study: Study, results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
     plain = read(write(study, results, tmp_path / "plain"))
@@ -121,7 +121,7 @@ def test_predictions_add_their_tables_and_figure_and_change_no_other(
     assert {name for name in plain if plain[name] != more[name]} == TIMED, "with what was read"
 
 
-def test_a_report_says_how_many_runs_have_predictions(
+def test_a_report_states_the_number_of_runs_with_predictions(
     study: Study, results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
     for without, counts in ((2, "predictions of 9 of 15 runs"), (9, "predictions of 0 of 15")):
@@ -137,7 +137,7 @@ def test_a_report_says_how_many_runs_have_predictions(
         assert "Error of each class" not in report.markdown
 
 
-def test_tables_of_an_earlier_report_go_if_this_one_has_none(
+def test_tables_missing_from_a_new_report_are_deleted(
     study: Study, results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
     draft = draft_report(
@@ -153,7 +153,7 @@ def test_tables_of_an_earlier_report_go_if_this_one_has_none(
     assert there == after | {"mine.csv", "points.md"}
 
 
-def test_files_of_others_stay_where_no_report_was(
+def test_files_in_a_folder_without_a_report_are_kept(
     study: Study, results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
     for name in ("references.md", "points.csv", "figures/schedules.pdf"):
@@ -164,7 +164,7 @@ def test_files_of_others_stay_where_no_report_was(
         assert (tmp_path / "paper" / name).read_text() == "mine"
 
 
-def test_every_table_that_a_report_may_have_is_one_that_goes() -> None:
+def test_every_possible_table_of_a_report_is_in_the_list_of_replaced_tables() -> None:
     names = set()
     for module in sorted(Path(build.__file__).parents[1].rglob("*.py")):
         if module.stem in {"joined", "same_runs", "head_to_head"}:  # of `compare`

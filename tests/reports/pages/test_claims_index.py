@@ -15,11 +15,11 @@ def index() -> str:
         return claims_index()
 
 
-def test_the_committed_index_is_the_one_that_the_published_runs_give(index: str) -> None:
+def test_the_committed_claims_index_equals_the_generated_index(index: str) -> None:
     assert (PUBLISHED / "claims.md").read_text() == index
 
 
-def test_every_claim_of_every_bundled_study_is_in_it_and_the_others_say_why_not(
+def test_the_claims_index_has_every_claim_and_other_studies_state_no_claim(
     index: str,
 ) -> None:
     for name in bundled_names():
@@ -31,13 +31,13 @@ def test_every_claim_of_every_bundled_study_is_in_it_and_the_others_say_why_not(
             assert "no claim" in study.description, name
 
 
-def test_every_bundled_study_that_claims_has_three_seeds_or_more() -> None:
+def test_every_bundled_study_with_claims_has_at_least_three_seeds() -> None:
     for name in bundled_names():
         study = bundled(name)
         assert not study.claims or len(study.seeds) >= 3, name
 
 
-def test_runs_that_were_only_reported_again_are_not_said_to_be_run_again(index: str) -> None:
+def test_runs_with_only_a_new_report_are_not_marked_as_run_again(index: str) -> None:
     firsts = first_reports(PUBLISHED)
     for name in bundled_names():
         latest, first = latest_report(PUBLISHED, name), firsts.get(name)

@@ -11,7 +11,7 @@ def names(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
-def test_files_are_written_and_others_of_the_folder_are_left(tmp_path: Path) -> None:
+def test_files_are_written_and_other_files_in_the_folder_are_kept(tmp_path: Path) -> None:
     folder = tmp_path / "reports" / "study"
     replace_files(folder, {"table.md": "one ±\n", "figures/a.png": b"\x89"})
     replace_files(folder, {"table.md": "two\n", "figures/b.png": b"\x90"})
@@ -22,7 +22,7 @@ def test_files_are_written_and_others_of_the_folder_are_left(tmp_path: Path) -> 
     assert (folder / "figures" / "b.png").read_bytes() == b"\x90"
 
 
-def test_if_one_file_cannot_be_written_none_is_replaced(tmp_path: Path) -> None:
+def test_no_file_is_replaced_if_one_cannot_be_written(tmp_path: Path) -> None:
     folder = tmp_path / "study"
     replace_files(folder, {"a": "old", "b": "old"})
     with pytest.raises(OSError, match="x" * 300):
@@ -31,7 +31,7 @@ def test_if_one_file_cannot_be_written_none_is_replaced(tmp_path: Path) -> None:
     assert names(tmp_path) == {"study/a", "study/b"}
 
 
-def test_a_folder_with_the_name_of_a_file_is_named_and_nothing_is_replaced(tmp_path: Path) -> None:
+def test_a_folder_at_the_path_of_a_file_is_reported_and_no_file_is_replaced(tmp_path: Path) -> None:
     folder = tmp_path / "study"
     replace_files(folder, {"a": "old", "b": "old"})
     (folder / "b").unlink()
@@ -43,7 +43,7 @@ def test_a_folder_with_the_name_of_a_file_is_named_and_nothing_is_replaced(tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["study"]
 
 
-def test_only_the_report_that_a_killed_process_left_half_written_is_removed(
+def test_only_partial_reports_of_killed_processes_are_removed(
     tmp_path: Path,
 ) -> None:
     program = (
@@ -59,6 +59,6 @@ def test_only_the_report_that_a_killed_process_left_half_written_is_removed(
     assert names(tmp_path) == {"study/a", ".study.conclusion.json"}
 
 
-def test_a_text_in_pieces_is_one_file(tmp_path: Path) -> None:
+def test_a_text_given_in_pieces_is_written_as_one_file(tmp_path: Path) -> None:
     replace_files(tmp_path / "out", {"a": iter(["one ±\n", "", "two\n"])})
     assert (tmp_path / "out" / "a").read_bytes() == "one ±\ntwo\n".encode()

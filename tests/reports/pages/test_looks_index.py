@@ -5,7 +5,7 @@ from reports.pages.looks_index import looks_index
 from reports.pages.published import PUBLISHED
 
 
-def test_a_published_study_is_replayed_with_looks(tmp_path: Path) -> None:
+def test_a_published_study_can_be_replayed_with_looks(tmp_path: Path) -> None:
     shutil.copytree(PUBLISHED / "order-of-laws", tmp_path / "order-of-laws")
     *_, line = looks_index(tmp_path).strip().splitlines()
     cells = (cell.strip() for cell in line.split("|")[1:-1])

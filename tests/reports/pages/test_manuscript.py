@@ -63,7 +63,9 @@ def written(home: Home, out: Path, text: str) -> str:
     return page.read_text()
 
 
-def test_verdicts_are_those_of_the_report(home: Home, tmp_path: Path) -> None:
+def test_verdicts_in_a_manuscript_equal_the_verdicts_of_the_report(
+    home: Home, tmp_path: Path
+) -> None:
     page = written(home, tmp_path, "{{ verdicts('STUDY') }}")
     assert "| One feature of two is not enough | lemma 3.2 | **unfinished** |" in page
     assert "excess of the mixed loss over its floor, nats: equal less than one-feature" in page
@@ -77,7 +79,9 @@ One feature of two is not enough,fails,0.25,0.25,0.25,0.2,3
 """
 
 
-def test_verdicts_say_what_is_compared_and_what_the_value_is(home: Home, tmp_path: Path) -> None:
+def test_verdicts_in_a_manuscript_show_the_comparison_and_the_value(
+    home: Home, tmp_path: Path
+) -> None:
     numbered = (
         STUDY
         + """
@@ -117,7 +121,7 @@ erm,,,0.25,0.25,0.25,5,false,false
 """
 
 
-def test_a_winner_is_named_by_its_values_its_mean_and_who_ties_with_it(tmp_path: Path) -> None:
+def test_a_winner_is_described_by_its_values_mean_and_ties(tmp_path: Path) -> None:
     report = Home(folder=tmp_path).report_of("alternating-line-flip")
     report.mkdir(parents=True)
     text = POINTS.format(path="law.alpha", metric="middle/tie")
@@ -131,7 +135,7 @@ def test_a_winner_is_named_by_its_values_its_mean_and_who_ties_with_it(tmp_path:
     assert manuscript.winner("alternating-line-flip") == "none of 2 points is selected"
 
 
-def test_results_say_how_many_seeds_there_are(home: Home, tmp_path: Path) -> None:
+def test_results_in_a_manuscript_show_the_number_of_seeds(home: Home, tmp_path: Path) -> None:
     page = written(home, tmp_path, "{{ results('STUDY', 'excess/measured') }}")
     with (home.report_of("small-views") / "table.csv").open() as lines:
         rows = {row["arm"]: row for row in csv.DictReader(lines)}
@@ -141,7 +145,7 @@ def test_results_say_how_many_seeds_there_are(home: Home, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("factor", "mark"), [(1.0, "="), (1.05, "≈"), (2.0, "≠")])
-def test_a_number_measured_again_says_how_far_it_agrees(
+def test_a_remeasured_number_is_marked_as_equal_or_different(
     home: Home, tmp_path: Path, factor: float, mark: str
 ) -> None:
     study = load_study(str(home.folder / "small-views.yaml"))
@@ -165,7 +169,7 @@ def test_a_number_measured_again_says_how_far_it_agrees(
         (1000, "1.80", "≠"),
     ],
 )  # fmt: skip
-def test_a_number_of_one_seed_is_held_against_the_spread_of_single_seeds(
+def test_a_printed_number_of_one_seed_is_compared_with_a_prediction_interval(
     tmp_path: Path, seeds: int | None, printed: str, mark: str
 ) -> None:
     """At n = 3, mean 1.1 and sd 0.26, the interval is ±0.66 for the mean and ±1.31 for one seed."""
@@ -207,7 +211,9 @@ def test_results_are_printed_with_the_interval_of_the_report(tmp_path: Path) -> 
     assert cells == ["100 (all 5)", "10 ± 5", "50", "20 [2, 70]"]
 
 
-def test_a_number_that_is_not_measured_is_no_agreement(home: Home, tmp_path: Path) -> None:
+def test_a_number_that_was_not_measured_does_not_count_as_agreement(
+    home: Home, tmp_path: Path
+) -> None:
     column = MeasuredColumn(heading="", metric="excess/measured", place=7.0)
     found = Manuscript(home=home, out=tmp_path).again(
         str(home.folder / "small-views.yaml"), [column, column], {"equal": "1.0 -"}
@@ -216,7 +222,9 @@ def test_a_number_that_is_not_measured_is_no_agreement(home: Home, tmp_path: Pat
     assert "0 entries" in found
 
 
-def test_sentences_costs_and_figures_come_from_the_runs(home: Home, tmp_path: Path) -> None:
+def test_numbers_costs_and_figures_in_a_manuscript_come_from_the_runs(
+    home: Home, tmp_path: Path
+) -> None:
     text = (
         "{{ has('STUDY') }} {{ number('STUDY', 'equal', 'scale') }}\n"
         "{{ cost('STUDY', 'scale') }}\n{{ figure('STUDY', 'final_values') }}"
@@ -230,7 +238,9 @@ def test_sentences_costs_and_figures_come_from_the_runs(home: Home, tmp_path: Pa
     assert kept == {"small-views-final_values.png", "small-views-final_values.csv"}
 
 
-def test_the_first_place_at_a_level_is_that_of_the_mean(home: Home, tmp_path: Path) -> None:
+def test_the_first_position_at_a_level_is_computed_from_the_mean(
+    home: Home, tmp_path: Path
+) -> None:
     study = str(home.folder / "small-views.yaml")
     results = read_results(load_study(study).runs_of("one-feature"), Store(home.store))
     means = [
@@ -244,7 +254,7 @@ def test_the_first_place_at_a_level_is_that_of_the_mean(home: Home, tmp_path: Pa
     assert page.first(study, "equal", "excess/measured", 0.05) == "5"
 
 
-def test_a_place_on_an_axis_of_epochs_counts_them_from_one(tmp_path: Path) -> None:
+def test_a_position_on_an_epoch_axis_counts_epochs_from_one(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(
         "study: small\nseeds: 1\n"
         "base: {data: {name: digits}, model: {name: mlp}, batch_size: 8, epochs: 2}\n"

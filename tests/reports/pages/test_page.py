@@ -87,7 +87,7 @@ def test_the_page_shows_table_time_caption_and_origin(
     assert "2023-11-14 22:13 UTC" in words
 
 
-def test_text_between_backticks_is_code(results: tuple[RunResult, ...]) -> None:
+def test_text_in_backticks_is_rendered_as_code(results: tuple[RunResult, ...]) -> None:
     said = "Run it with `mixsweep run <small>` & look."
     page = check(replace(make_study(), description=said), results)
     assert "Run it with mixsweep run <small> & look." in page.words
@@ -114,7 +114,7 @@ def test_a_study_without_results_has_a_page() -> None:
     assert "img" not in page.tags
 
 
-def test_a_curve_that_is_pointed_at_says_means_and_intervals_without_a_script(
+def test_the_tooltip_of_a_curve_shows_means_and_intervals_without_a_script(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     page = check(study, results)
@@ -126,7 +126,7 @@ def test_a_curve_that_is_pointed_at_says_means_and_intervals_without_a_script(
     assert [line.split()[0] for line in first.splitlines()[1:]] == ["erm", "midpoint", "uniform"]
 
 
-def test_every_seed_and_its_difference_stand_on_the_page(
+def test_the_page_shows_every_seed_and_its_difference(
     study: Study, results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
     report = draft_report(study, results, data_checksums={}, command="x").write(tmp_path / "r")
@@ -148,7 +148,7 @@ def test_every_seed_and_its_difference_stand_on_the_page(
     assert "Every seed" not in report.markdown
 
 
-def test_the_page_carries_its_files_for_download(
+def test_the_page_embeds_its_files_for_download(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     (address,) = (a for a in check(study, results).addresses if a.startswith("data:text/plain"))
@@ -156,7 +156,7 @@ def test_the_page_carries_its_files_for_download(
     assert content == tabulate(study, results).csv()
 
 
-def test_claims_come_before_the_results(
+def test_claims_are_shown_before_the_results(
     study: Study, results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
     claim = Claim(
@@ -171,7 +171,7 @@ def test_claims_come_before_the_results(
     assert "holds" in (report.folder / "verdicts.csv").read_text()
 
 
-def test_a_page_holds_no_figure_whole_and_can_be_read_twice() -> None:
+def test_a_page_is_produced_in_small_pieces_and_can_be_read_twice() -> None:
     study = make_study()
     table = tabulate(study, ())
     found = describe(study, (), selection_rule="none", data_checksums={}, command="mixsweep run x")
@@ -187,7 +187,7 @@ def test_a_page_holds_no_figure_whole_and_can_be_read_twice() -> None:
     assert "".join(page) == text
 
 
-def test_figures_of_one_and_of_more_panels_have_letters_of_one_size(
+def test_figures_with_one_or_several_panels_are_scaled_equally(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     found = describe(

@@ -100,7 +100,7 @@ def finished(home: Path, finished_home: Path) -> dict[str, bytes]:
     return content
 
 
-def test_other_settings_of_which_nothing_is_stored_leave_the_finished_report(
+def test_a_report_on_settings_without_results_does_not_replace_a_finished_report(
     home: Path, report: Mixsweep, finished: dict[str, bytes]
 ) -> None:
     said = report("--set", "base.epochs=7")
@@ -112,7 +112,7 @@ def test_other_settings_of_which_nothing_is_stored_leave_the_finished_report(
     assert "0/2" in (other / "table.md").read_text()
 
 
-def test_a_run_that_was_damaged_or_failed_since_leaves_the_finished_report(
+def test_a_run_damaged_or_failed_later_does_not_replace_the_finished_report(
     home: Path, report: Mixsweep, finished: dict[str, bytes]
 ) -> None:
     study = load_study("digits")
@@ -130,7 +130,7 @@ def test_a_run_that_was_damaged_or_failed_since_leaves_the_finished_report(
     assert "1/2" in (lacking / "table.md").read_text()
 
 
-def test_once_trained_the_report_takes_its_place_and_the_unfinished_one_goes(
+def test_a_finished_report_replaces_the_unfinished_report_once_trained(
     home: Path, report: Mixsweep, finished: dict[str, bytes]
 ) -> None:
     assert report("--set", "seeds=3").return_value == 1
@@ -140,7 +140,7 @@ def test_once_trained_the_report_takes_its_place_and_the_unfinished_one_goes(
     assert (_beside(home), _rows(home / "reports" / "digits")) == ([], 9)
 
 
-def test_finished_reports_of_two_settings_are_both_kept(
+def test_finished_reports_under_two_settings_are_both_kept(
     home: Path, report: Mixsweep, finished: dict[str, bytes]
 ) -> None:
     _train(home, "base.epochs=2")
@@ -156,7 +156,7 @@ def test_finished_reports_of_two_settings_are_both_kept(
     assert [found.arms["erm"]["epochs"] for found in both] == [3, 2]
 
 
-def test_a_part_of_the_seeds_does_not_take_the_place_of_all(
+def test_a_report_on_some_seeds_does_not_replace_a_report_on_all_seeds(
     home: Path, report: Mixsweep, finished: dict[str, bytes]
 ) -> None:
     assert report("--set", "seeds=1").return_value == 0
@@ -165,7 +165,7 @@ def test_a_part_of_the_seeds_does_not_take_the_place_of_all(
     assert _rows(part) == 3
 
 
-def test_an_unfinished_report_gives_way_to_any(home: Path, report: Mixsweep) -> None:
+def test_an_unfinished_report_is_replaced_by_any_report(home: Path, report: Mixsweep) -> None:
     _train(home, but=("erm", 1))
     assert report().return_value == 1
     assert not standing(home / "reports" / "digits", "digits").is_finished  # type: ignore[union-attr]
@@ -176,7 +176,7 @@ def test_an_unfinished_report_gives_way_to_any(home: Path, report: Mixsweep) -> 
     assert (_beside(home), _rows(home / "reports" / "digits")) == ([], 6)
 
 
-def test_the_same_holds_in_a_folder_of_the_users(
+def test_a_finished_report_in_a_folder_of_the_user_is_not_replaced_by_an_unfinished_one(
     home: Path, report: Mixsweep, finished: dict[str, bytes]
 ) -> None:
     out = home / "paper"
@@ -186,7 +186,7 @@ def test_the_same_holds_in_a_folder_of_the_users(
     assert _bytes(out) == before
 
 
-def test_a_folder_without_provenance_holds_no_report(tmp_path: Path) -> None:
+def test_a_folder_without_provenance_does_not_count_as_a_report(tmp_path: Path) -> None:
     assert standing(tmp_path, "digits") is None
     for content in ("", "[]", '{"runs": 3}', "{}"):
         (tmp_path / "provenance.json").write_text(content)
@@ -211,7 +211,7 @@ LOST: dict[str, Damage] = {
 
 
 @pytest.mark.parametrize("damage", LOST)
-def test_a_report_whose_provenance_is_lost_stays_until_one_has_all_of_its_runs(
+def test_a_report_with_lost_provenance_is_kept_until_a_report_with_all_its_runs(
     home: Path, report: Mixsweep, finished: dict[str, bytes], damage: str
 ) -> None:
     folder = home / "reports" / "digits"
@@ -231,7 +231,7 @@ def test_a_report_whose_provenance_is_lost_stays_until_one_has_all_of_its_runs(
     assert standing(folder, "digits").is_known  # type: ignore[union-attr]
 
 
-def test_a_report_of_which_nothing_is_known_is_put_aside_whole(
+def test_an_unreadable_report_is_moved_aside_completely(
     home: Path, report: Mixsweep, finished: dict[str, bytes]
 ) -> None:
     folder = home / "reports" / "digits"
@@ -246,7 +246,7 @@ def test_a_report_of_which_nothing_is_known_is_put_aside_whole(
         assert _rows(folder) == 3
 
 
-def test_an_unfinished_report_whose_provenance_is_lost_gives_way(
+def test_an_unfinished_report_with_lost_provenance_is_replaced(
     home: Path, report: Mixsweep
 ) -> None:
     _train(home, but=("erm", 1))
@@ -257,7 +257,7 @@ def test_an_unfinished_report_whose_provenance_is_lost_gives_way(
     assert standing(home / "reports" / "digits", "digits").is_known  # type: ignore[union-attr]
 
 
-def test_a_finished_report_beside_is_not_replaced_by_an_unfinished_one(
+def test_a_finished_report_under_other_settings_is_not_replaced_by_an_unfinished_one(
     home: Path, report: Mixsweep, finished: dict[str, bytes]
 ) -> None:
     _train(home, "base.epochs=2")
@@ -300,7 +300,7 @@ def _predict(home: Path, study: Study) -> list[Path]:
 
 
 @pytest.mark.parametrize("num_lost", [1, 6])
-def test_a_report_that_lacks_predictions_does_not_take_the_place_of_one_that_has_them(
+def test_a_report_without_predictions_does_not_replace_one_with_predictions(
     home: Path, report: Mixsweep, num_lost: int
 ) -> None:
     study = _train(home)
@@ -326,7 +326,7 @@ def test_a_report_that_lacks_predictions_does_not_take_the_place_of_one_that_has
     assert _beside(home) == []
 
 
-def test_a_report_of_more_runs_and_fewer_predictions_leaves_the_other_beside(
+def test_a_report_with_more_runs_and_fewer_predictions_keeps_the_other_aside(
     home: Path, report: Mixsweep
 ) -> None:
     _predict(home, _train(home))

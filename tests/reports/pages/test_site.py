@@ -29,7 +29,7 @@ def _report(folder: Path, **provenance: object) -> None:
     (folder / "provenance.json").write_text(json.dumps(content | provenance))
 
 
-def test_every_report_is_copied_and_its_verdicts_are_in_the_index(tmp_path: Path) -> None:
+def test_a_site_contains_every_report_and_an_index_of_verdicts(tmp_path: Path) -> None:
     reports, out = tmp_path / "reports", tmp_path / "site"
     _report(reports / "one")
     _report(reports / "two@1a2b", finished=False, code={"commit": "0123456789"})
@@ -48,7 +48,7 @@ def test_every_report_is_copied_and_its_verdicts_are_in_the_index(tmp_path: Path
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_site_written_again_is_the_same(tmp_path: Path, times: int) -> None:
+def test_a_site_can_be_written_again_with_the_same_files(tmp_path: Path, times: int) -> None:
     _report(tmp_path / "reports" / "one")
     for _ in range(times):
         write_site(tmp_path / "reports", tmp_path / "site")
@@ -57,7 +57,7 @@ def test_a_site_written_again_is_the_same(tmp_path: Path, times: int) -> None:
 
 
 @pytest.mark.parametrize("place", ["index.html", "one/thesis.tex"])
-def test_files_of_another_site_are_not_replaced(tmp_path: Path, place: str) -> None:
+def test_files_of_another_website_are_not_replaced(tmp_path: Path, place: str) -> None:
     _report(tmp_path / "reports" / "one")
     other = tmp_path / "site" / place
     other.parent.mkdir(parents=True)
@@ -75,7 +75,9 @@ def test_files_of_another_site_are_not_replaced(tmp_path: Path, place: str) -> N
         ("provenance.json", "null"), ("verdicts.csv", "a,b"), ("verdicts.csv", "says,verdict\n1"),
     ],
 )  # fmt: skip
-def test_a_damaged_report_is_named(tmp_path: Path, file: str, content: str) -> None:
+def test_a_damaged_report_raises_only_an_unreadable_error(
+    tmp_path: Path, file: str, content: str
+) -> None:
     _report(tmp_path / "reports" / "one")
     (tmp_path / "reports" / "one" / file).write_text(content)
     with suppress(UnreadableError):  # a row that lacks a column has no verdict

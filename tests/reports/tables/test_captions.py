@@ -13,7 +13,7 @@ from sweeps.study.study import Study
 from tests.reports.synthetic import ended, finish, make_study
 
 
-def test_a_family_of_no_comparisons_adjusts_nothing() -> None:
+def test_a_family_without_comparisons_states_no_adjustment() -> None:
     study = make_study(seeds=(1,))
     caption = tabulate(study, tuple(map(finish, study.runs()))).caption
     assert "0 comparisons" not in caption
@@ -21,7 +21,7 @@ def test_a_family_of_no_comparisons_adjusts_nothing() -> None:
     assert spell_family(family) == "no two seeds to pair, so no tests"
 
 
-def test_words_common_to_settings_are_written_once() -> None:
+def test_words_common_to_several_settings_are_written_once() -> None:
     config = problem_named("two-layer").config()
     values = [*({"data.classes": k} for k in (4, 6, 16)), {"epochs": 66}]
     arms = {str(place): with_values(config, value) for place, value in enumerate(values)}
@@ -32,7 +32,7 @@ def test_words_common_to_settings_are_written_once() -> None:
     assert spell_settings(make_study(), "test/error").endswith(", 10 000 test images")
 
 
-def test_the_caption_says_what_the_numbers_are(
+def test_the_caption_explains_data_intervals_tests_and_power(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     caption = tabulate(study, results, made_with="cpu, torch 2").caption
@@ -54,12 +54,12 @@ def test_the_caption_says_what_the_numbers_are(
         assert part in caption
 
 
-def test_seeds_with_a_gap_are_named_one_by_one() -> None:
+def test_seeds_with_a_gap_are_listed_individually() -> None:
     study = make_study(seeds=(0, 1, 5))
     assert "over seeds 0, 1, 5;" in tabulate(study, ended(study, {})).caption
 
 
-def test_a_study_without_test_images_says_which_images_were_measured() -> None:
+def test_the_caption_of_a_study_without_test_images_names_the_measured_images() -> None:
     study = make_study()
     arms = {
         arm: replace(config, data=replace(config.data, test=False, val_size=5000))
@@ -70,7 +70,7 @@ def test_a_study_without_test_images_says_which_images_were_measured() -> None:
     assert "no two seeds to pair with erm, so no tests" in caption
 
 
-def test_a_difference_that_the_metric_cannot_have_is_not_named(study: Study) -> None:
+def test_a_detectable_difference_beyond_the_metric_range_is_reported_as_such(study: Study) -> None:
     metric = study.problem.metric("test/error")
     few = compare({0: 0.1, 1: 0.9}, {0: 0.5, 1: 0.2})
     (said,) = spell_power({"uniform": few}, 1, metric)
@@ -81,7 +81,7 @@ def test_a_difference_that_the_metric_cannot_have_is_not_named(study: Study) -> 
 
 
 @pytest.mark.parametrize(("errors", "has_spread"), [((0.2, 0.2), False), ((0.2, 0.3), True)])
-def test_a_caption_without_tests_names_seeds_only_where_they_lack(
+def test_a_caption_without_tests_gives_the_reason_for_their_absence(
     errors: tuple[float, float], has_spread: bool
 ) -> None:
     study = make_study(("erm", "uniform"), seeds=(0, 1))

@@ -38,7 +38,7 @@ def results_of(study: Study) -> list[RunResult]:
     return [finish(run, error(run.arm, run.seed)) for run in study.runs()]
 
 
-def test_each_source_has_its_part_of_the_variance() -> None:
+def test_the_crossed_table_shows_the_variance_share_of_each_source() -> None:
     study = crossed_study()
     listing = crossed_table(study, arrange(study, results_of(study)))
     assert listing is not None
@@ -56,7 +56,7 @@ def test_each_source_has_its_part_of_the_variance() -> None:
     assert row["n"] == "30"
 
 
-def test_runs_that_are_missing_leave_dashes() -> None:
+def test_missing_runs_are_shown_as_dashes_in_the_crossed_table() -> None:
     study = crossed_study()
     results = [r for r in results_of(study) if r.run.arm != "erm order"]
     listing = crossed_table(study, arrange(study, results))
@@ -64,13 +64,13 @@ def test_runs_that_are_missing_leave_dashes() -> None:
     assert listing.cells[0][2:] == ("0", "—", "—", "—")
 
 
-def test_before_a_run_is_done_and_without_a_crossed_design_there_is_no_such_table(
+def test_there_is_no_crossed_table_without_runs_or_a_crossed_design(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     assert crossed_table(crossed_study(), arrange(crossed_study(), [])) is None
     assert crossed_table(study, arrange(study, results)) is None
 
 
-def test_a_crossed_design_has_no_table_of_slices() -> None:
+def test_a_crossed_design_has_no_variation_table() -> None:
     study = crossed_study()
     assert variation_table(study, arrange(study, results_of(study))) is None

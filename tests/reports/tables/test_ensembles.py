@@ -29,7 +29,9 @@ def predicted(study: Study, results: tuple[RunResult, ...]) -> Predicted:
     return gather_predictions(arrange(study, results), Last(), reader())
 
 
-def test_every_size_of_every_arm_has_a_line_with_all_measures(predicted: Predicted) -> None:
+def test_the_ensemble_table_has_a_line_with_all_measures_per_arm_and_size(
+    predicted: Predicted,
+) -> None:
     listing = size_table(predicted, "erm", EQUAL)
     assert listing is not None
     frame = pd.read_csv(io.StringIO(listing.csv()))
@@ -48,7 +50,9 @@ def test_every_size_of_every_arm_has_a_line_with_all_measures(predicted: Predict
     assert (frame["error_image_low"] <= frame["error_mean"]).all()
 
 
-def test_single_networks_differ_as_the_table_of_calibration_says(predicted: Predicted) -> None:
+def test_differences_of_single_networks_agree_with_the_calibration_table(
+    predicted: Predicted,
+) -> None:
     listing = size_table(predicted, "erm", EQUAL)
     assert listing is not None
     rows = {(row["arm"], row["size"]): row for row in rows_of(listing.csv())}
@@ -63,7 +67,7 @@ def test_single_networks_differ_as_the_table_of_calibration_says(predicted: Pred
     assert float(row["calibration_error_p"]) == pytest.approx(min(1, 8 * test.pvalue))
 
 
-def test_without_validation_images_no_measure_is_scaled(
+def test_no_ensemble_measure_is_scaled_without_validation_images(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     blind = gather_predictions(arrange(study, results), Last(), reader(has_val=False))
@@ -73,7 +77,7 @@ def test_without_validation_images_no_measure_is_scaled(
     assert "no temperature is fitted" in listing.caption
 
 
-def test_the_spread_of_each_arm_is_that_of_its_errors(predicted: Predicted) -> None:
+def test_the_spread_of_each_arm_is_computed_from_its_errors(predicted: Predicted) -> None:
     listing = spread_table(predicted)
     assert listing is not None
     for row in rows_of(listing.csv()):
@@ -96,7 +100,7 @@ def test_the_spread_of_two_seeds_has_one_digit_less(predicted: Predicted) -> Non
         assert not re.search(r"\.\d\d", " ".join(numbers))
 
 
-def test_with_one_run_per_arm_there_is_no_such_table(predicted: Predicted) -> None:
+def test_there_is_no_ensemble_table_with_one_run_per_arm(predicted: Predicted) -> None:
     def alone(arm: str) -> object:
         of_arm = predicted.arms[arm]
         return replace(of_arm, runs={0: of_arm.runs[0]}, spread=None)
@@ -106,7 +110,7 @@ def test_with_one_run_per_arm_there_is_no_such_table(predicted: Predicted) -> No
     assert spread_table(one) is None
 
 
-def test_exported_predictions_give_the_same_numbers_in_a_few_lines(
+def test_exported_predictions_give_the_numbers_of_the_ensemble_table(
     study: Study, results: tuple[RunResult, ...], predicted: Predicted
 ) -> None:
     frame = pd.concat(prediction_frames(study, results, reader()))

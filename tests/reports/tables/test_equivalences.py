@@ -24,14 +24,14 @@ def test_each_arm_has_the_three_probabilities_of_the_posterior() -> None:
     assert "margin of 0.50 points" in listing.caption
 
 
-def test_if_larger_is_better_then_better_is_above_the_margin(decay: None) -> None:
+def test_better_means_above_the_margin_if_larger_is_better(decay: None) -> None:
     study = decay_study()
     listing = equivalence_table(tabulate(study, [decayed(run, 0.001) for run in study.runs()]), 0.5)
     assert listing is not None
     assert listing.cells[0][:4] == ("rate 2", "> 0.999", "< 0.001", "< 0.001")
 
 
-def test_there_is_no_table_without_a_margin_or_without_two_seeds() -> None:
+def test_there_is_no_equivalence_table_without_a_margin_or_two_seeds() -> None:
     study = make_study()
     assert equivalence_table(tabulate(study, ended(study, {})), None) is None
     assert equivalence_table(tabulate(study, []), 0.01) is None

@@ -45,7 +45,7 @@ def read_back(text: str) -> pd.DataFrame:
     return pd.read_csv(io.StringIO(text))
 
 
-def test_arms_are_those_of_the_table_to_every_digit(
+def test_the_arms_frame_equals_table_csv_to_every_digit(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     frame = arms_frame(study, results)
@@ -62,7 +62,7 @@ def test_a_missing_number_of_an_arm_is_nan(study: Study, unfinished: list[RunRes
     assert not any(value is None for value in frame.to_numpy().flatten())
 
 
-def test_runs_are_those_of_the_file_to_every_digit(
+def test_the_runs_frame_equals_runs_csv_to_every_digit(
     study: Study, unfinished: list[RunResult]
 ) -> None:
     frame = runs_frame(study, unfinished)
@@ -81,7 +81,7 @@ def test_runs_are_those_of_the_file_to_every_digit(
     assert not any(value is None for value in frame.to_numpy().flatten())
 
 
-def test_a_row_of_epochs_has_all_that_is_known_of_its_run_and_epoch(
+def test_a_row_of_the_epochs_frame_has_run_settings_metrics_and_facts(
     study: Study, unfinished: list[RunResult]
 ) -> None:
     frame = epochs_frame(study, unfinished[::-1])
@@ -107,7 +107,7 @@ def test_a_row_of_epochs_has_all_that_is_known_of_its_run_and_epoch(
     ]  # fmt: skip
 
 
-def test_settings_that_differ_between_arms_have_a_column_and_no_others(
+def test_only_settings_that_differ_between_arms_have_a_column(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     by_arm = epochs_frame(study, results).groupby("arm").first()
@@ -120,7 +120,7 @@ def test_settings_that_differ_between_arms_have_a_column_and_no_others(
     assert [name for name in alone.columns if name.startswith("config.")] == []
 
 
-def test_a_setting_that_is_a_list_is_json(study: Study) -> None:
+def test_a_setting_that_is_a_list_is_written_as_json(study: Study) -> None:
     arms = {
         f"wide {width}": with_values(study.arms["erm"], {"model": Mlp(hidden=(width, 4))})
         for width in (8, 16)
@@ -130,7 +130,7 @@ def test_a_setting_that_is_a_list_is_json(study: Study) -> None:
     assert list(frame["config.model.hidden"].unique()) == ["[8, 4]", "[16, 4]"]
 
 
-def test_a_metric_that_some_epochs_have_is_nan_in_the_others(study: Study) -> None:
+def test_a_metric_measured_at_some_epochs_is_nan_at_other_epochs(study: Study) -> None:
     one = replace(study, seeds=(0,))
     first, *others = ended(one, {})
     assert first.stage is not None
@@ -142,7 +142,7 @@ def test_a_metric_that_some_epochs_have_is_nan_in_the_others(study: Study) -> No
     assert np.isnan(frame["test/error"]).tolist() == [True] * 10 + [False] * 20
 
 
-def test_without_results_a_frame_has_columns_and_no_rows(study: Study) -> None:
+def test_a_frame_without_results_has_columns_but_no_rows(study: Study) -> None:
     frame = epochs_frame(study, [])
     assert len(frame) == 0
     assert list(frame.columns) == [*OF_RUN, "outcome", "epoch", "seconds", "stored_at_ms"]
@@ -158,7 +158,9 @@ def test_results_of_another_study_are_refused(
         frame_of(make_study(arms=("erm", "midpoint")), results)
 
 
-def test_each_image_of_each_split_and_network_is_a_row_of_its_logits(study: Study) -> None:
+def test_the_predictions_frame_has_a_row_of_logits_per_image_split_and_network(
+    study: Study,
+) -> None:
     results = ended(study, {})
     frames = list(prediction_frames(study, results[::-1], reader()))
     of = ["arm", "seed", "split", "weights"]
@@ -189,7 +191,7 @@ def test_each_image_of_each_split_and_network_is_a_row_of_its_logits(study: Stud
         assert set(frame["study"]) == {"small"}
 
 
-def test_a_run_without_predictions_is_left_out(study: Study) -> None:
+def test_a_run_without_predictions_has_no_frame(study: Study) -> None:
     results = ended(study, {})
     frames = prediction_frames(study, results, reader(has_val=False, without=4))
     assert {(frame["arm"].iloc[0], frame["seed"].iloc[0]) for frame in frames} == {
@@ -198,7 +200,7 @@ def test_a_run_without_predictions_is_left_out(study: Study) -> None:
     assert list(prediction_frames(study, results, lambda results: [None] * len(results))) == []
 
 
-def test_predictions_of_a_run_are_read_when_they_are_asked_for(study: Study) -> None:
+def test_predictions_of_a_run_are_read_lazily(study: Study) -> None:
     read, asked = reader(has_val=False), []
 
     def noting(results: Sequence[RunResult]) -> Sequence[Predictions | None]:
@@ -215,7 +217,7 @@ def test_predictions_of_a_run_are_read_when_they_are_asked_for(study: Study) -> 
 
 
 @pytest.mark.parametrize("held_out", [{"folds": 3, "test": False}, {"val_size": 4}, {"folds": 2}])
-def test_predicted_photos_are_named_by_the_files_that_their_run_held_out(
+def test_predictions_of_image_folders_have_the_file_names_of_held_out_images(
     held_out: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))

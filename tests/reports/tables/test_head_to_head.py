@@ -43,7 +43,7 @@ def many_seeds(num: int) -> tuple[Study, list[RunResult]]:
     return study, ended(study, {})
 
 
-def test_two_arms_are_compared_as_a_paired_t_test_does(
+def test_two_arms_are_compared_by_the_paired_t_test_of_scipy(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     found = against(study, results)
@@ -117,7 +117,7 @@ def test_the_listing_spells_both_arms_and_their_difference_in_points(
 
 
 @pytest.mark.parametrize("num", [5, 6, 8])
-def test_from_six_seeds_on_the_sign_flip_test_is_beside_the_t_test(num: int) -> None:
+def test_the_sign_flip_test_is_shown_with_the_t_test_for_six_or_more_seeds(num: int) -> None:
     study, results = many_seeds(num)
     found = against(study, results, arms="midpoint uniform")
     comparison, _ = found.listings()
@@ -161,7 +161,7 @@ def test_a_metric_without_a_unit_is_spelled_as_a_number(
     assert [line[1] for line in by_seed.cells] == [f"{value:.3f}" for value in nll.values()]
 
 
-def test_the_record_for_machines_has_every_number_as_it_is(
+def test_the_json_record_of_a_comparison_has_unrounded_numbers(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     found = against(study, results)
@@ -186,7 +186,7 @@ def test_the_record_for_machines_has_every_number_as_it_is(
     assert comparison.records == (record,)
 
 
-def test_arms_of_two_studies_are_named_with_them(
+def test_arms_of_two_studies_have_names_with_their_study(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     other = replace(make_study(arms=("uniform",), seeds=(3, 4, 5, 6)), name="later")
@@ -202,7 +202,7 @@ def test_arms_of_two_studies_are_named_with_them(
     assert found.listings()[0].title == "small/uniform against later/uniform"
 
 
-def test_the_number_of_a_run_is_that_of_the_studys_read_out(
+def test_the_value_of_a_run_follows_the_readout_of_the_study(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     mean = replace(study, readout=MeanOfLast(evaluations=3))
@@ -216,7 +216,7 @@ def test_the_number_of_a_run_is_that_of_the_studys_read_out(
     assert found.values[0] != last_errors(results, "uniform")
 
 
-def test_a_metric_of_which_more_is_better_is_subtracted_alike(decay: None) -> None:
+def test_a_metric_with_larger_is_better_is_subtracted_in_the_same_order(decay: None) -> None:
     study = decay_study()
     found = against_rates(study)
     assert found.comparison.difference == pytest.approx(4.0)  # margins 8 and 4 after 4 epochs
@@ -256,7 +256,7 @@ def test_runs_of_different_problems_are_not_compared(
         ({"data.name": "cifar10"}, "data.name"),
     ],
 )
-def test_arms_that_no_seed_pairs_are_refused_by_what_differs(
+def test_arms_that_cannot_be_paired_by_seed_are_refused_with_the_differing_setting(
     study: Study, changes: Mapping[str, Any], unpaired: str
 ) -> None:
     other = with_values(study.arms["uniform"], changes)
@@ -269,7 +269,7 @@ def test_arms_that_no_seed_pairs_are_refused_by_what_differs(
     assert against(mixed, results, arms="midpoint erm").comparison.n == 5
 
 
-def test_read_outs_that_differ_are_refused_by_their_names(
+def test_different_readouts_are_refused_with_their_names(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     mean = replace(study, readout=MeanOfLast(evaluations=2))
@@ -280,7 +280,7 @@ def test_read_outs_that_differ_are_refused_by_their_names(
     )
 
 
-def test_a_metric_that_no_run_has_is_refused_by_those_that_they_have(
+def test_a_metric_that_no_run_has_is_refused_with_the_available_metrics(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     first, second = (StudyArm(study=study, arm=arm, results=results) for arm in ("uniform", "erm"))
@@ -291,7 +291,7 @@ def test_a_metric_that_no_run_has_is_refused_by_those_that_they_have(
     )
 
 
-def test_an_arm_without_a_finished_run_is_refused_whichever_it_is() -> None:
+def test_an_arm_without_a_finished_run_is_refused_in_either_position() -> None:
     study = make_study()
     partial = {("uniform", seed): {"epochs": 3} for seed in study.seeds}
     results = tuple(ended(study, partial))
@@ -303,7 +303,7 @@ def test_an_arm_without_a_finished_run_is_refused_whichever_it_is() -> None:
         )
 
 
-def test_an_arm_of_which_a_seed_diverged_is_not_compared() -> None:
+def test_an_arm_with_a_diverged_seed_is_not_compared() -> None:
     """The mean of the other seeds would be too good."""
     study = make_study()
     diverged = {"epochs": 4, "failure": "loss is nan", "kind": "diverged"}
@@ -327,7 +327,7 @@ def test_arms_that_share_no_seed_are_refused() -> None:
     )
 
 
-def test_intervals_of_the_arms_are_those_of_the_table_also_at_the_bounds_of_the_metric() -> None:
+def test_intervals_of_arms_at_metric_bounds_equal_the_intervals_of_the_table() -> None:
     study = make_study(("erm", "uniform"), seeds=(0, 1))
     results = ended(study, {("erm", 0): {"error": 0.0}, ("erm", 1): {"error": 0.9}})
     (listing, _) = against(study, results).listings()

@@ -91,7 +91,7 @@ def test_the_columns_are_data_sets_and_the_rows_are_arms(data_sets: Joined) -> N
     assert references.cells[0][2] == "20.00"
 
 
-def test_a_column_says_what_the_report_of_its_study_says(machines: Joined) -> None:
+def test_a_column_has_the_same_numbers_as_the_report_of_its_study(machines: Joined) -> None:
     rows = rows_of(machines.files()["joined.csv"])
     for place, part in enumerate(machines.columns):
         own = rows_of(tabulate(part.study, part.results).csv())
@@ -99,7 +99,7 @@ def test_a_column_says_what_the_report_of_its_study_says(machines: Joined) -> No
         assert [{name: row[name] for name in own[0]} for row in ours] == own
 
 
-def test_every_number_follows_from_the_runs_beside_it(machines: Joined) -> None:
+def test_every_number_of_the_joined_table_follows_from_its_runs(machines: Joined) -> None:
     files = machines.files()
     runs = rows_of(files["joined_runs.csv"])
     for row in rows_of(files["joined.csv"]):
@@ -117,7 +117,7 @@ def test_every_number_follows_from_the_runs_beside_it(machines: Joined) -> None:
             assert float(row["difference_ci_high"]) == pytest.approx(together.high)
 
 
-def test_one_study_of_two_machines_is_told_apart_by_their_instructions(machines: Joined) -> None:
+def test_columns_of_two_machines_are_named_by_their_cpu_instructions(machines: Joined) -> None:
     assert machines.heads == ("AVX512", "AVX2")
     provenance = json.loads(machines.files()["provenance.json"])
     assert [part["column"] for part in provenance["columns"]] == ["AVX512", "AVX2"]
@@ -127,7 +127,7 @@ def test_one_study_of_two_machines_is_told_apart_by_their_instructions(machines:
     assert "(AVX2, oneDNN at most AVX2)" in machines.markdown()
 
 
-def test_a_sentence_says_where_sign_decision_or_verdict_changes(machines: Joined) -> None:
+def test_the_caption_names_columns_with_another_sign_decision_or_verdict(machines: Joined) -> None:
     caption = next(part.caption for part in machines.listings() if part.name == "differences")
     assert (
         "In the column AVX2, uniform minus erm has the other sign and is not "
@@ -161,7 +161,7 @@ def test_the_same_runs_are_compared_seed_by_seed(machines: Joined) -> None:
     assert by_arm["uniform"]["n"] == 5
 
 
-def test_studies_without_common_runs_have_no_such_table(data_sets: Joined) -> None:
+def test_there_is_no_table_of_same_runs_for_studies_without_common_runs(data_sets: Joined) -> None:
     assert "same_runs" not in {part.name for part in data_sets.listings()}
 
 
@@ -173,7 +173,9 @@ def test_studies_without_common_runs_have_no_such_table(data_sets: Joined) -> No
         ({"data.views": "single"}, r"data.views: concat in small, single in tens"),
     ],
 )
-def test_another_protocol_is_refused_by_what_differs(changed: dict[str, object], text: str) -> None:
+def test_a_column_with_another_protocol_is_refused_with_the_difference(
+    changed: dict[str, object], text: str
+) -> None:
     study = make_study()
     other = other_data(study, "tens", "cifar10")
     arms = {arm: with_values(config, changed) for arm, config in other.arms.items()}
@@ -182,7 +184,7 @@ def test_another_protocol_is_refused_by_what_differs(changed: dict[str, object],
         join(mixed, command="")
 
 
-def test_all_that_differs_is_named_at_once() -> None:
+def test_all_differences_between_protocols_are_listed_in_one_error() -> None:
     study = make_study()
     other = replace(
         other_data(study, "tens", "cifar10"),
@@ -218,7 +220,7 @@ def test_a_column_may_lack_an_arm_and_seeds() -> None:
     assert differences.cells[0][3] == "—"
 
 
-def test_homes_of_one_machine_are_told_apart_by_their_names() -> None:
+def test_columns_of_homes_on_one_machine_are_named_by_their_homes() -> None:
     study = make_study()
     here, there = (column(study, place=place) for place in ("runs", "copy"))
     assert join([here, there], command="").heads == ("runs", "copy")
@@ -237,7 +239,7 @@ def test_headings_join_all_properties_that_distinguish_columns() -> None:
     assert len(set(heads)) == 4
 
 
-def test_claims_about_predictions_are_judged_by_those_of_each_column() -> None:
+def test_claims_about_predictions_are_judged_separately_in_each_column() -> None:
     of_predicted = replace(CLAIM.that, metric="predicted/calibration_error")
     study = replace(make_study(), claims=(replace(CLAIM, that=of_predicted),))
     here = replace(column(study), predictions=reader())
@@ -259,7 +261,7 @@ def test_latex_has_arms_and_differences_with_escaped_text(machines: Joined) -> N
     assert " % " not in text.replace("\\%", "")
 
 
-def test_latex_goes_on_in_further_tables_where_columns_are_many() -> None:
+def test_latex_with_many_columns_is_split_into_several_tables() -> None:
     study = make_study()
     parts = [column(study, place=f"home-{place}") for place in range(4)]
     text = join(parts, command="").latex()

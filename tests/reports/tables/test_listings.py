@@ -3,7 +3,7 @@ from reports.tables.listings import Listing, spell_summary
 from tests.reports.synthetic import make_study
 
 
-def test_markup_in_a_listing_is_shown_and_its_csv_has_every_digit() -> None:
+def test_markup_in_a_listing_is_escaped_and_its_csv_has_every_digit() -> None:
     listing = Listing(
         name="x", title="X", header=("a|b",), cells=(("*",),), caption="c",
         records=({"a": 0.1 + 0.2},),

@@ -47,7 +47,7 @@ def test_calibration_is_compared_at_equal_seeds(predicted: Predicted) -> None:
     assert "predictions of 15 of 15 runs" in listing.caption
 
 
-def test_without_validation_images_nothing_is_scaled(
+def test_no_calibration_is_scaled_without_validation_images(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     arranged = arrange(study, results)
@@ -58,7 +58,7 @@ def test_without_validation_images_nothing_is_scaled(
     assert "no temperature is fitted" in listing.caption
 
 
-def test_gains_of_two_are_paired_by_seed(predicted: Predicted) -> None:
+def test_gains_of_ensembles_of_two_are_paired_by_seed(predicted: Predicted) -> None:
     listing = ensemble_table(predicted, "erm", EQUAL)
     assert listing is not None
     row = rows_of(listing.csv())[2]
@@ -80,7 +80,7 @@ def test_arms_measured_on_other_images_are_not_compared(predicted: Predicted) ->
         assert {last[name] for name in last if "difference" in name} == {""}
 
 
-def test_classes_have_a_line_each_and_no_predictions_no_table(predicted: Predicted) -> None:
+def test_each_class_has_a_line_and_no_predictions_give_no_table(predicted: Predicted) -> None:
     listing = class_table(predicted, {})
     assert listing is not None
     assert [cells[0] for cells in listing.cells] == ["0", "1", "2", "3"]
@@ -98,7 +98,7 @@ def test_classes_have_a_line_each_and_no_predictions_no_table(predicted: Predict
     assert ensemble_table(none, "erm", EQUAL) is None
 
 
-def test_differences_of_classes_are_one_family(predicted: Predicted) -> None:
+def test_differences_of_all_classes_are_adjusted_as_one_family(predicted: Predicted) -> None:
     listing = class_differences(predicted, "erm", EQUAL, {})
     assert listing is not None
     assert listing.header == ("class", "test images", "midpoint", "uniform")

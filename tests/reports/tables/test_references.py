@@ -10,7 +10,7 @@ from reports.tables.table import tabulate
 from tests.reports.synthetic import AT_A_BOUND, at_a_bound, ended, make_study
 
 
-def test_a_paper_s_value_stands_beside_ours_with_the_difference() -> None:
+def test_a_published_value_is_shown_next_to_the_measured_one_with_the_difference() -> None:
     references = {"uniform": {"test/error": 0.19, "test/nll": 0.5}, "nobody": {"test/error": 0.1}}
     study = replace(make_study(), references=references)
     listing = reference_table(study, arrange(study, ended(study, {})))
@@ -23,7 +23,7 @@ def test_a_paper_s_value_stands_beside_ours_with_the_difference() -> None:
     assert listing.records[0]["difference"] == pytest.approx(listing.records[0]["mean"] - 0.19)
 
 
-def test_deviations_from_the_source_are_stated_beside_its_values() -> None:
+def test_deviations_from_the_source_are_stated_with_its_values() -> None:
     study = replace(make_study(), references={"erm": {"test/error": 0.2}})
     listing = reference_table(study, arrange(study, ended(study, {})))
     assert listing is not None
@@ -36,7 +36,7 @@ def test_deviations_from_the_source_are_stated_beside_its_values() -> None:
     )
 
 
-def test_a_method_that_is_not_trained_shows_its_published_value_alone() -> None:
+def test_an_untrained_method_shows_only_its_published_value() -> None:
     study = replace(
         make_study(),
         references={"erm": {"test/error": 0.2}},
@@ -49,20 +49,22 @@ def test_a_method_that_is_not_trained_shows_its_published_value_alone() -> None:
     assert listing.records[1]["mean"] is None
 
 
-def test_an_arm_without_a_result_still_shows_what_the_paper_prints() -> None:
+def test_an_arm_without_a_result_shows_the_published_value() -> None:
     study = replace(make_study(), references={"erm": {"test/error": 0.06}})
     listing = reference_table(study, arrange(study, []))
     assert listing is not None
     assert listing.cells[0][2:] == ("—", "0/5", "6.00", "—")
 
 
-def test_a_study_without_references_has_no_such_table() -> None:
+def test_there_is_no_reference_table_without_references() -> None:
     study = make_study()
     assert reference_table(study, arrange(study, [])) is None
 
 
 @pytest.mark.parametrize("errors", AT_A_BOUND)
-def test_the_interval_of_an_arm_is_that_of_the_main_table(errors: Sequence[float]) -> None:
+def test_the_interval_of_an_arm_in_the_reference_table_equals_the_main_table(
+    errors: Sequence[float],
+) -> None:
     study = replace(make_study(), references={"erm": {"test/error": 0.06}})
     results = at_a_bound(study, errors)
     listing = reference_table(study, arrange(study, results))

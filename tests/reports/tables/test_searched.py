@@ -13,7 +13,7 @@ from sweeps.study.study import Study
 from tests.reports.synthetic_search import HISTORY, result_of, search_study
 
 
-def test_points_are_ranked_by_their_mean_and_the_caption_says_how_one_is_selected(
+def test_points_are_ranked_by_mean_and_the_caption_states_the_selection_rule(
     grown: Study, grown_results: tuple[RunResult, ...]
 ) -> None:
     table = points_table(gather(grown, grown_results, HISTORY))
@@ -30,7 +30,7 @@ def test_points_are_ranked_by_their_mean_and_the_caption_says_how_one_is_selecte
     assert difference == pytest.approx(0.18 - 0.225)
 
 
-def test_a_winner_is_named_by_its_values_and_with_the_number_of_points_that_tie(
+def test_a_winner_is_shown_with_its_values_and_the_number_of_tied_points(
     grown: Study, grown_results: tuple[RunResult, ...]
 ) -> None:
     for tied, said in (
@@ -55,7 +55,7 @@ def test_a_winner_is_named_by_its_values_and_with_the_number_of_points_that_tie(
         assert {row["arm"] for row in table.records if row["tied"]} == names
 
 
-def test_a_switch_at_the_last_epoch_is_said_to_take_no_effect(
+def test_a_switch_at_the_last_epoch_is_marked_as_having_no_effect(
     grown: Study, grown_results: tuple[RunResult, ...]
 ) -> None:
     points = tuple(
@@ -69,7 +69,7 @@ def test_a_switch_at_the_last_epoch_is_said_to_take_no_effect(
     assert "at random until 10 were complete" in points_table(searched).caption
 
 
-def test_the_winner_is_compared_with_each_arm_on_confirmation_seeds_alone(
+def test_the_winner_is_compared_with_each_arm_only_on_confirmation_seeds(
     grown: Study, grown_results: tuple[RunResult, ...]
 ) -> None:
     searched = gather(grown, grown_results, HISTORY)
@@ -107,7 +107,7 @@ def confirmed_table(grown: Study, grown_results: tuple[RunResult, ...]) -> Table
     return tabulate(confirmed, results, selection=selection)
 
 
-def test_no_figure_of_a_confirmation_says_that_its_arms_were_fixed_in_advance(
+def test_figures_of_a_confirmation_do_not_claim_arms_fixed_in_advance(
     grown: Study, grown_results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
     draft = draft_report(grown, grown_results, data_checksums={}, command="x", history=HISTORY)
@@ -119,7 +119,7 @@ def test_no_figure_of_a_confirmation_says_that_its_arms_were_fixed_in_advance(
         assert "arms fixed in advance" not in caption
 
 
-def test_several_objectives_have_a_front(grown: Study) -> None:
+def test_points_on_the_pareto_front_of_several_objectives_are_marked(grown: Study) -> None:
     points = tuple(
         replace(p, objectives=(*p.objectives, 1 - p.objectives[0])) if p.objectives else p
         for p in HISTORY.points
@@ -133,7 +133,7 @@ def test_several_objectives_have_a_front(grown: Study) -> None:
     }  # fmt: skip
 
 
-def test_the_report_of_a_search_leads_with_the_confirmation(
+def test_the_report_of_a_search_begins_with_the_confirmation(
     grown: Study, grown_results: tuple[RunResult, ...], tmp_path: Path
 ) -> None:
     report = draft_report(
@@ -169,7 +169,7 @@ def test_a_search_without_points_has_a_report(tmp_path: Path) -> None:
         "ended after 4 points, because its space has no other points",
     ],
 )
-def test_a_search_that_ended_early_says_so_in_caption_and_provenance(
+def test_the_early_end_of_a_search_is_in_caption_and_provenance(
     grown: Study, grown_results: tuple[RunResult, ...], tmp_path: Path, ended: str
 ) -> None:
     history = replace(HISTORY, ended=ended)
@@ -187,7 +187,7 @@ def test_a_search_that_ended_early_says_so_in_caption_and_provenance(
 
 
 @pytest.mark.parametrize("rule", ["val-mean", "val-1se"])
-def test_points_whose_runs_the_store_has_lost_are_reported_as_missing(
+def test_points_with_runs_lost_from_the_store_are_reported_as_missing(
     grown: Study, grown_results: tuple[RunResult, ...], tmp_path: Path, rule: SelectionRule
 ) -> None:
     assert grown.search is not None

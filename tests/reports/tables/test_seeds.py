@@ -6,7 +6,7 @@ from reports.tables.table import tabulate
 from tests.reports.synthetic import finish, make_study
 
 
-def test_each_arm_has_a_line_of_values_and_one_of_differences_at_the_same_seed() -> None:
+def test_the_seeds_table_has_values_and_differences_of_each_arm_by_seed() -> None:
     study = make_study(("erm", "uniform"), seeds=(3, 5, 9))
     errors = {("erm", 3): 0.20, ("erm", 5): 0.30, ("uniform", 3): 0.10, ("uniform", 9): 0.25}
     results = [
@@ -29,6 +29,6 @@ def test_each_arm_has_a_line_of_values_and_one_of_differences_at_the_same_seed()
     ]  # fmt: skip
 
 
-def test_a_study_without_a_finished_run_has_none() -> None:
+def test_there_is_no_seeds_table_without_a_finished_run() -> None:
     study = make_study()
     assert seeds_table(arrange(study, ()), tabulate(study, ())) is None

@@ -32,7 +32,7 @@ def measured(study: Study, averaged: dict[str, float] | None = None) -> list[Run
 AVERAGED = {"erm": 0.2, "midpoint": 0.21, "uniform": 0.19}
 
 
-def test_every_comparison_is_there_under_every_readout_that_was_measured() -> None:
+def test_the_sensitivity_table_has_every_comparison_under_every_readout() -> None:
     study = make_study()
     results = measured(study, AVERAGED)
     listing = sensitivity_table(study, arrange(study, results), tabulate(study, results))
@@ -47,7 +47,7 @@ def test_every_comparison_is_there_under_every_readout_that_was_measured() -> No
     assert [record["is_primary"] for record in listing.records] == 2 * [True, False, False]
 
 
-def test_numbers_equal_those_of_the_comparison_in_each_readout() -> None:
+def test_numbers_of_the_sensitivity_table_equal_the_comparison_in_each_readout() -> None:
     study = make_study()
     results = measured(study, AVERAGED)
     arranged = arrange(study, results)
@@ -67,7 +67,7 @@ def test_numbers_equal_those_of_the_comparison_in_each_readout() -> None:
         assert record["difference_ci_low"] == member.low
 
 
-def test_a_sentence_says_where_sign_or_decision_changes() -> None:
+def test_the_caption_names_readouts_with_another_sign_or_decision() -> None:
     study = make_study()
     results = measured(study, AVERAGED)
     listing = sensitivity_table(study, arrange(study, results), tabulate(study, results))
@@ -79,7 +79,7 @@ def test_a_sentence_says_where_sign_or_decision_changes() -> None:
     assert changed_by_readout(listing) != []
 
 
-def test_a_study_whose_answer_does_not_change_says_so() -> None:
+def test_the_caption_states_that_no_sign_and_no_decision_changes() -> None:
     study = make_study()
     results = measured(study)
     listing = sensitivity_table(study, arrange(study, results), tabulate(study, results))
@@ -89,7 +89,7 @@ def test_a_study_whose_answer_does_not_change_says_so() -> None:
 
 
 @pytest.mark.parametrize("epochs", [10, 2])
-def test_the_number_of_evaluations_is_the_study_s_and_one_readout_makes_no_table(
+def test_the_sensitivity_table_uses_the_readout_of_the_study_and_needs_two_readouts(
     epochs: int,
 ) -> None:
     study = replace(make_study(), readout=MeanOfLast(evaluations=4))

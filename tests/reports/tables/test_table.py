@@ -62,7 +62,7 @@ def test_an_empty_study_still_has_a_table() -> None:
     assert rows_of(table.csv())[0]["n"] == "0"
 
 
-def test_the_sign_flip_p_is_printed_from_six_seeds_on() -> None:
+def test_the_sign_flip_p_is_printed_for_six_or_more_seeds() -> None:
     study = make_study(seeds=tuple(range(6)))
     table = tabulate(study, ended(study, {}))
     assert "sign-flip p" in table.header
@@ -70,7 +70,7 @@ def test_the_sign_flip_p_is_printed_from_six_seeds_on() -> None:
     assert table.rows[1].compared.sign_flip_p == pytest.approx(2 * 2 / 2**6)
 
 
-def test_the_order_of_results_does_not_move_a_byte(
+def test_the_order_of_results_does_not_change_the_table(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     first, second = tabulate(study, results), tabulate(study, results[::-1])
@@ -82,7 +82,7 @@ def test_the_order_of_results_does_not_move_a_byte(
     assert runs_csv(study, results) == runs_csv(study, results[::-1])
 
 
-def test_table_csv_starts_with_its_contract_and_keeps_every_digit(
+def test_table_csv_starts_with_its_fixed_columns_and_keeps_every_digit(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     table = tabulate(study, results)
@@ -132,7 +132,7 @@ def test_differences_are_in_the_unit_of_the_metric_and_more_may_be_better(decay:
     assert "bold: highest mean" in table.caption
 
 
-def test_an_unknown_metric_is_a_plain_number_though_it_ends_in_error() -> None:
+def test_an_unknown_metric_is_a_plain_number_even_if_its_name_ends_in_error() -> None:
     metric = make_study().problem.metric("test/new_error")
     assert (metric.heading, metric.scale) == ("test/new_error", 1.0)
 
@@ -233,7 +233,7 @@ def test_every_number_of_the_table_follows_from_runs_csv_by_scipy(
         assert arms["d"][arm] == pytest.approx(d * hedges)
 
 
-def test_a_table_by_another_readout_follows_from_runs_csv_too_and_says_so() -> None:
+def test_a_table_by_another_readout_follows_from_runs_csv_and_names_the_readout() -> None:
     study = replace(make_study(), readout=MeanOfLast(evaluations=4))
     results = ended(study, {})
     table = tabulate(study, results)
@@ -246,7 +246,7 @@ def test_a_table_by_another_readout_follows_from_runs_csv_too_and_says_so() -> N
     assert "last epoch" not in table.caption
 
 
-def test_arms_that_compute_the_same_share_a_row_and_are_one_test() -> None:
+def test_equal_arms_share_a_row_and_one_test() -> None:
     study = make_study()
     arms = {**study.arms, "plain": study.arms["erm"], "again": study.arms["uniform"]}
     study = replace(study, arms=arms)
@@ -265,14 +265,14 @@ def error_of(run: Run) -> float:
     return {"erm": 0.22, "midpoint": 0.21, "beta": 0.2}[law] + 0.001 * run.seed**2 * len(law)
 
 
-def test_two_seeds_are_warned_of_and_three_are_not() -> None:
+def test_a_warning_is_shown_for_two_seeds_but_not_for_three() -> None:
     for num_seeds, is_warned in ((2, True), (3, False)):
         study = make_study(seeds=tuple(range(num_seeds)))
         caption = tabulate(study, ended(study, {})).caption
         assert ("WARNING, two seeds" in caption) == is_warned
 
 
-def test_the_power_of_many_arms_is_one_phrase() -> None:
+def test_the_power_of_many_arms_is_summarised_in_one_phrase() -> None:
     study = make_study(arms=("erm", *(f"beta-{index}" for index in range(12))))
     caption = tabulate(
         study, [finish(run, 0.2 + 0.01 * hash_of(run)) for run in study.runs()]
@@ -285,7 +285,7 @@ def hash_of(run: Run) -> float:
     return int(run.key[:4], 16) / 16**4
 
 
-def test_an_oracle_is_named_as_one_wherever_it_stands_and_is_never_the_best() -> None:
+def test_an_oracle_is_marked_everywhere_and_is_never_the_best_arm() -> None:
     study = make_study()
     data = replace(study.arms["uniform"].data, oracle=True)
     leaking = replace(study.arms["uniform"], data=data)
@@ -321,7 +321,7 @@ def test_the_csv_has_the_p_and_the_interval_that_the_table_prints(num_seeds: int
 
 @pytest.mark.parametrize("baseline", ["erm", "midpoint", "uniform"])
 @pytest.mark.parametrize("near", [0.0, 0.5, 0.8, 1.0])
-def test_a_dagger_and_the_printed_interval_never_disagree(baseline: str, near: float) -> None:
+def test_a_dagger_is_consistent_with_the_printed_interval(baseline: str, near: float) -> None:
     study = replace(make_study(), baseline=baseline)
     errors = {
         (arm, seed): {"error": 0.2 + (1 - near) * 0.02 * place + 0.004 * (-1) ** (seed + place)}

@@ -33,12 +33,12 @@ def varied_results(study: Study) -> list[RunResult]:
     return results
 
 
-def test_before_a_run_is_done_there_is_no_spread() -> None:
+def test_there_is_no_variation_table_without_finished_runs() -> None:
     study = varied_study()
     assert variation_table(study, arrange(study, [])) is None
 
 
-def test_spread_and_share_are_those_of_the_runs() -> None:
+def test_spread_and_share_in_the_variation_table_follow_from_the_runs() -> None:
     study = varied_study()
     results = varied_results(study)
     listing = variation_table(study, arrange(study, results))
@@ -63,13 +63,13 @@ def test_spread_and_share_are_those_of_the_runs() -> None:
     assert f"other test images (sd {noise:.2f} points)" in listing.caption
 
 
-def test_a_study_that_varies_everything_has_no_such_table(
+def test_there_is_no_variation_table_for_a_study_that_varies_everything(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     assert variation_table(study, arrange(study, results)) is None
 
 
-def test_missing_runs_leave_dashes_and_other_lines_in_place() -> None:
+def test_missing_runs_are_shown_as_dashes_without_removing_other_lines() -> None:
     study = varied_study()
     results = [r for r in varied_results(study) if r.run.arm != "erm all"]
     listing = variation_table(study, arrange(study, results))

@@ -168,7 +168,7 @@ def test_a_claim_about_a_number_has_the_mean_and_the_number_as_reference() -> No
     assert found.low < (found.value or 0) < found.high < 0.3
 
 
-def test_the_reference_of_two_arms_is_the_difference_that_the_paper_prints() -> None:
+def test_the_reference_of_a_claim_about_two_arms_is_the_published_difference() -> None:
     study = replace(
         make_study(),
         references={"uniform": {"test/error": 0.05}, "erm": {"test/error": 0.06}},
@@ -180,7 +180,7 @@ def test_the_reference_of_two_arms_is_the_difference_that_the_paper_prints() -> 
 @pytest.mark.parametrize(
     "made", [claim("less"), claim("less", left="nobody"), claim("less", metric="test/new")]
 )
-def test_a_claim_whose_runs_are_not_all_there_is_unfinished(made: Claim) -> None:
+def test_a_claim_with_missing_runs_is_unfinished(made: Claim) -> None:
     study = make_study()
     results = ended(study, {("uniform", 1): {"epochs": 3}})
     (found,) = judged(study, made, results=results)
@@ -196,7 +196,7 @@ def test_a_claim_of_arms_measured_on_different_data_is_never_judged() -> None:
     assert [verdict.verdict for verdict in found] == ["unfinished", "holds", "holds"]
 
 
-def test_one_seed_decides_nothing_and_neither_do_numbers_that_do_not_vary(decay: None) -> None:
+def test_one_seed_or_constant_numbers_leave_a_claim_undecided(decay: None) -> None:
     made = claim("greater", left="rate 2", right="rate 1", metric="margin")
     for seeds in (1, 3):
         study = decay_study(seeds=seeds)
@@ -205,7 +205,7 @@ def test_one_seed_decides_nothing_and_neither_do_numbers_that_do_not_vary(decay:
         assert found.value is not None
 
 
-def test_two_equal_differences_of_counted_images_decide_nothing() -> None:
+def test_two_equal_differences_of_counted_images_leave_a_claim_undecided() -> None:
     study = make_study(seeds=(0, 1))
     same = {
         (arm, seed): {"error": 0.2 + 0.01 * (arm == "erm") + 0.03 * seed}
@@ -217,7 +217,7 @@ def test_two_equal_differences_of_counted_images_decide_nothing() -> None:
     assert (found.verdict, found.low, found.p) == ("undecided", None, None)
 
 
-def test_verdicts_csv_has_its_columns_even_without_a_claim() -> None:
+def test_verdicts_csv_has_its_columns_without_a_claim() -> None:
     header = "says,verdict,value,low,high,reference,n,p,confidence,stated"
     assert verdicts_csv(()) == header + "\n"
     text = verdicts_csv(tuple(judged(make_study(), claim("less"))))
@@ -239,7 +239,7 @@ def test_the_table_of_verdicts_names_source_comparison_and_family() -> None:
     assert "One claim, so nothing is adjusted." in listing.caption
 
 
-def test_a_claim_about_predictions_is_judged_by_them(
+def test_a_claim_about_predictions_is_judged_by_the_stored_predictions(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     metric = "predicted/calibration_error"
@@ -264,11 +264,11 @@ def test_a_claim_about_predictions_is_judged_by_them(
     assert verdicts_of(study, arranged)[0].verdict == "unfinished"
 
 
-def test_measures_of_predictions_are_those_that_claims_may_name(study: Study) -> None:
+def test_measures_of_predictions_are_the_metrics_that_claims_can_use(study: Study) -> None:
     assert {f"predicted/{name}" for name in MEASURES} == set(study.problem.measuring.predicted)
 
 
-def test_a_verdict_says_whether_sign_and_decision_hold_under_other_settings() -> None:
+def test_a_verdict_shows_whether_sign_and_decision_hold_under_other_settings() -> None:
     study = make_study(arms=("erm", "uniform", "erm x", "uniform x"))
     study = replace(
         study,

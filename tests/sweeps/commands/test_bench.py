@@ -41,7 +41,7 @@ def _rehearsed(folder: Path) -> dict[str, Any]:
     return found
 
 
-def test_the_command_writes_every_part_and_passes_no_figure_for_a_gpus(
+def test_the_command_writes_every_part_and_marks_cpu_figures_as_a_rehearsal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A smaller size than users get, without the variants that compile for seconds."""
@@ -55,7 +55,7 @@ def test_the_command_writes_every_part_and_passes_no_figure_for_a_gpus(
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_without_a_gpu_the_steps_are_rehearsed_in_the_size_that_users_get(tmp_path: Path) -> None:
+def test_bench_on_a_cpu_rehearses_the_steps_in_full_size(tmp_path: Path) -> None:
     found = _rehearsed(tmp_path)
     shared = found["runs side by side, images per second of all"]
     assert all(

@@ -20,7 +20,7 @@ Line = Callable[..., CommandLine]
         (("1 / 0",), 2, ""),
     ],
 )
-def test_the_exit_code_says_whether_contracts_hold(
+def test_the_exit_code_of_check_shows_whether_contracts_hold(
     command_line: Line,
     plugin: Write,
     parts: tuple[str, ...],

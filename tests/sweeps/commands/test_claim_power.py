@@ -21,7 +21,7 @@ LESS = StatedComparison(metric="test/error", less=("uniform", "erm"))
 NLL = StatedComparison(metric="test/nll", less=("uniform", "erm"))
 
 
-def test_the_power_of_a_claim_is_that_of_its_family() -> None:
+def test_claims_of_one_family_have_equal_power() -> None:
     study = claiming(make_study(), LESS, NLL)
     first, second = claim_powers(study)
     assert first["found_sd"] == second["found_sd"] == detectable_difference(5, 2)
@@ -32,7 +32,7 @@ def test_the_power_of_a_claim_is_that_of_its_family() -> None:
     assert lines[1] == f"1: {found}"
 
 
-def test_below_the_stated_difference_no_runs_are_told_apart_and_above_it_some_are() -> None:
+def test_only_differences_above_the_stated_minimum_can_be_significant() -> None:
     (power,) = claim_powers(claiming(make_study(), LESS))
     images = Measure(least=0.0, most=1.0, size=10_000)
     theirs = {seed: 0.2 + seed / 1000 for seed in range(5)}
@@ -43,18 +43,18 @@ def test_below_the_stated_difference_no_runs_are_told_apart_and_above_it_some_ar
         assert (p <= 0.05) == is_told
 
 
-def test_one_seed_decides_nothing_and_the_line_says_so() -> None:
+def test_the_power_line_states_that_one_seed_cannot_decide_a_claim() -> None:
     study = claiming(make_study(seeds=(0,)), LESS)
     (line,) = spell_powers(study, claim_powers(study))
     assert line == "0: n = 1 cannot decide a claim; use at least two seeds, better five"
 
 
 @pytest.mark.parametrize("study", [make_study()])
-def test_a_study_without_claims_has_no_line(study: Study) -> None:
+def test_a_study_without_claims_has_no_power_line(study: Study) -> None:
     assert claim_powers(study) == []
 
 
-def test_a_pilot_gives_the_difference_in_the_unit_and_the_seeds_of_a_margin() -> None:
+def test_stored_seeds_give_the_detectable_difference_and_the_seeds_for_a_margin() -> None:
     within = StatedComparison(metric="test/error", within=("uniform", "erm"), margin=0.01)
     study = claiming(make_study(), LESS, within)
     first, second = claim_powers(study, ended(study, {}))

@@ -26,7 +26,7 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_two_arms_of_a_study_are_paired_over_the_seeds_that_both_have(home: Path) -> None:
+def test_two_arms_of_a_study_are_paired_over_their_common_seeds(home: Path) -> None:
     said = _compare(home, "digits", *SEEDS, "--arms", "uniform", "erm", "--json")
     told = json.loads(said.stdout)
     ours, theirs = ([error_of(place, seed, 2) for seed in range(3)] for place in (2, 0))
@@ -42,7 +42,9 @@ def test_two_arms_of_a_study_are_paired_over_the_seeds_that_both_have(home: Path
     assert "| 3    | — " in text.replace("| 3   |", "| 3    |")
 
 
-def test_arms_of_two_studies_are_compared_and_named_with_them(home: Path, tmp_path: Path) -> None:
+def test_arms_of_two_studies_are_compared_under_names_with_their_study(
+    home: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "longer.yaml"
     source = train(home, "digits", "seeds=4", "base.epochs=2").source
     file.write_text(source.replace("study: digits", "study: longer"))
@@ -55,25 +57,27 @@ def test_arms_of_two_studies_are_compared_and_named_with_them(home: Path, tmp_pa
     assert "longer/erm" in said.stdout
 
 
-def test_a_metric_that_no_run_has_is_refused_by_those_that_they_have(home: Path) -> None:
+def test_a_metric_that_no_run_has_is_refused_with_the_available_metrics(home: Path) -> None:
     said = _compare(home, "digits", *SEEDS, "--arms", "erm", "uniform", "--metric", "nothing")
     assert isinstance(said.exception, RefusedError)
     assert "no complete run has the metric nothing; its runs have " in str(said.exception)
     assert "test/error" in str(said.exception)
 
 
-def test_results_under_other_settings_are_named_where_none_are_under_these(home: Path) -> None:
+def test_results_under_other_settings_are_reported_if_none_match(home: Path) -> None:
     said = _compare(home, "digits", "--set", "base.epochs=9", "--arms", "erm", "uniform")
     assert isinstance(said.exception, RefusedError)
     assert said.stderr.count("finished runs stored here with") == 1
 
 
-def test_a_study_that_is_named_twice_is_one(home: Path) -> None:
+def test_a_study_that_is_named_twice_is_compared_once(home: Path) -> None:
     said = _compare(home, "digits", "digits", *SEEDS, "--arms", "erm", "uniform")
     assert said.return_value == 0
 
 
-def test_arms_that_no_seed_pairs_are_refused_by_what_differs(home: Path, tmp_path: Path) -> None:
+def test_arms_that_cannot_be_paired_by_seed_are_refused_with_the_differing_setting(
+    home: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "held-out.yaml"
     source = train(home, "digits", "seeds=4", "base.data.val_size=100").source
     file.write_text(source.replace("study: digits", "study: held-out"))
@@ -90,7 +94,9 @@ def test_arms_that_no_seed_pairs_are_refused_by_what_differs(home: Path, tmp_pat
         (("--arms", "erm", "uniform", "--set", "base.epochs=9"), "has the metric test/error"),
     ],
 )
-def test_incomparable_arms_are_refused(home: Path, arguments: tuple[str, ...], text: str) -> None:
+def test_arms_without_name_metric_or_results_are_refused(
+    home: Path, arguments: tuple[str, ...], text: str
+) -> None:
     said = _compare(home, "digits", *arguments)
     assert isinstance(said.exception, RefusedError)
     assert text in str(said.exception)
@@ -102,7 +108,7 @@ def _side_by_side(*arguments: str) -> Result:
     )
 
 
-def test_a_place_from_the_environment_is_one_place_whatever_is_in_its_name(
+def test_a_home_from_the_environment_may_contain_spaces_and_colons(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "my home: here"
@@ -116,7 +122,7 @@ def test_a_place_from_the_environment_is_one_place_whatever_is_in_its_name(
         assert json.loads(said.stdout)["n"] == 2
 
 
-def test_one_study_of_two_homes_stands_side_by_side(tmp_path: Path) -> None:
+def test_one_study_of_two_homes_is_compared_in_two_columns(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     train(here, environment={"device": "Xeon", "instructions": "AVX512"})
     train(there, environment={"device": "Xeon", "instructions": "AVX2"}, shift=0.05)
@@ -135,7 +141,7 @@ def test_one_study_of_two_homes_stands_side_by_side(tmp_path: Path) -> None:
     assert {record["column"] for record in told["means"]} == {"AVX512", "AVX2"}
 
 
-def test_a_column_that_lacks_runs_is_named_and_ends_with_one(tmp_path: Path) -> None:
+def test_a_column_that_lacks_runs_is_reported_with_exit_code_1(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     train(here)
     train(there, but=("erm", 1))
@@ -144,7 +150,7 @@ def test_a_column_that_lacks_runs_is_named_and_ends_with_one(tmp_path: Path) -> 
     assert "5/6 runs are finished" in said.stderr
 
 
-def test_mixed_protocols_are_refused_by_what_differs(tmp_path: Path) -> None:
+def test_studies_with_different_protocols_are_refused_with_the_difference(tmp_path: Path) -> None:
     source = train(tmp_path).source
     file = tmp_path / "longer.yaml"
     file.write_text(source.replace("study: digits", "study: longer").replace("3", "4", 1))
@@ -165,7 +171,9 @@ def test_mixed_protocols_are_refused_by_what_differs(tmp_path: Path) -> None:
         (("--arms", "erm", "uniform"), "a/store: this store does not exist"),
     ],
 )
-def test_columns_that_make_no_sense_are_refused(arguments: tuple[str, ...], text: str) -> None:
+def test_invalid_combinations_of_side_by_side_options_are_refused(
+    arguments: tuple[str, ...], text: str
+) -> None:
     said = _side_by_side("--home", "a", *arguments)
     assert isinstance(said.exception, RefusedError)
     assert text in str(said.exception)

@@ -58,7 +58,7 @@ def run_again(mixsweep: CommandLine) -> "subprocess.CompletedProcess[str]":
     return mixsweep("run", "digits", *sets)
 
 
-def test_a_launch_with_nothing_to_train_removes_what_a_killed_one_left(
+def test_a_launch_with_nothing_to_train_removes_files_of_a_killed_launch(
     concluded: CommandLine,
 ) -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as place:
@@ -78,7 +78,7 @@ def is_recalled(mixsweep: CommandLine, monkeypatch: pytest.MonkeyPatch) -> bool:
     return recall(request, read_results(request.study.runs(), request.store)) is not None
 
 
-def test_a_launch_with_nothing_to_do_loads_nothing_heavy_and_says_the_same(
+def test_a_repeated_launch_imports_no_heavy_module_and_prints_the_same_text(
     concluded: CommandLine,
 ) -> None:
     first = run_again(concluded)
@@ -175,7 +175,7 @@ def _execute(home: Path, statement: str) -> None:
         _conclude_from_something_else,
     ],
 )
-def test_any_change_ends_what_is_recalled(
+def test_a_conclusion_is_not_recalled_after_any_change_in_the_home(
     concluded: CommandLine,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -196,7 +196,7 @@ def test_any_change_ends_what_is_recalled(
     "damage",
     ["empty", "bit flipped", "a list", "other's content", "a folder", "a FIFO", "a dangling link"],
 )
-def test_anything_in_the_place_of_a_conclusion_is_replaced_without_an_error(
+def test_a_damaged_conclusion_is_replaced_without_an_error(
     concluded: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     kept = tmp_path / "kept"
@@ -234,7 +234,7 @@ def test_a_conclusion_that_is_nested_too_deep_is_not_used(
         file.write_bytes(content)
 
 
-def test_another_study_code_or_place_recalls_nothing(
+def test_a_conclusion_is_not_recalled_for_another_study_code_or_home(
     concluded: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert is_recalled(concluded, monkeypatch)
@@ -248,7 +248,7 @@ def test_another_study_code_or_place_recalls_nothing(
     assert not is_recalled(concluded, monkeypatch)
 
 
-def test_a_tracking_server_is_asked_itself(concluded: CommandLine) -> None:
+def test_a_conclusion_is_not_recalled_with_a_tracking_server(concluded: CommandLine) -> None:
     request = request_in(concluded.home)
     server = Request(
         reference="digits",

@@ -36,7 +36,7 @@ def _run(config: TrainConfig, seed: int, arm: str) -> Run:
     return Run(arm=arm, config=with_values(config, {"seed": seed}))
 
 
-def test_time_comes_from_the_median_epoch_of_the_arm_or_of_the_others() -> None:
+def test_the_time_to_train_uses_the_median_epoch_of_the_arm_or_of_other_arms() -> None:
     runs = [_run(BASE, 0, "erm"), _run(BASE, 1, "erm"), _run(MIXED, 0, "midpoint")]
     results = [_result(runs[0], [9.0] + [2.0] * 9)]
     plan = plan_runs(runs[1:], {})
@@ -50,7 +50,7 @@ def test_the_time_is_unknown_before_an_epoch_was_measured() -> None:
     assert seconds_to_train(plan, [], slots=2) is None
 
 
-def test_forks_keep_a_state_each_and_plain_runs_none() -> None:
+def test_each_fork_keeps_one_state_and_plain_runs_keep_none() -> None:
     plain = [_run(BASE, 0, "erm")]
     assert bytes_to_keep(plan_runs(plain, {}), []) == 0
     forks = [_run(with_values(MIXED, {"mix.switch_epoch": t}), 0, str(t)) for t in (4, 8, 10)]
@@ -67,7 +67,7 @@ def test_predictions_take_four_bytes_for_each_class_of_each_image_and_network() 
     assert bytes_of_predictions([plain, both]) == 360 * 41 + 400 * 81
 
 
-def test_gpu_hours_are_the_work_of_all_runs_whatever_the_slots_and_have_a_price(
+def test_planned_gpu_hours_and_cost_do_not_depend_on_the_number_of_slots(
     tmp_path: Path,
 ) -> None:
     study, store = load_study("digits"), Store(str(tmp_path))

@@ -99,7 +99,7 @@ def test_a_program_that_is_not_installed_is_named_with_its_extra(
         said("export", "digits", "--to", "tensorboard", "--out", str(tmp_path / "tb"))
 
 
-def test_a_study_cites_its_sources_before_its_methods_each_once(study: Study) -> None:
+def test_a_study_cites_each_source_once_before_its_methods(study: Study) -> None:
     del study
     text = said("cite", "mixing-operations")
     assert text.count("eprint = {1905.04899}") == 1
@@ -117,7 +117,7 @@ def test_every_entry_of_the_bibliography_is_cited_by_a_bundled_study() -> None:
     assert all("title = {" in e and "author = {" in e for e in _known_entries().values())
 
 
-def test_logs_show_each_epoch_and_the_whole_error(study: Study, tmp_path: Path) -> None:
+def test_logs_show_each_epoch_and_the_full_traceback(study: Study, tmp_path: Path) -> None:
     lines = said("logs", "digits", "erm", "0").splitlines()
     assert lines[0].startswith("erm seed 0, run ")
     assert [line.split("epoch ")[1].split()[0] for line in lines[1:]] == ["1", "2", "3"]

@@ -30,7 +30,7 @@ def check(folder: Path, *more: str) -> Result:
     )
 
 
-def test_a_sound_folder_is_counted_by_class_with_what_is_odd(folder: Path) -> None:
+def test_an_intact_folder_is_counted_by_class_with_unusual_images_reported(folder: Path) -> None:
     (folder / "train" / "dog" / "2.png").write_bytes((folder / "test/dog/0.png").read_bytes())
     Image.new("RGBA", (8, 8), (1, 2, 3, 4)).save(folder / "train" / "cat" / "2.png")
     said = check(folder)
@@ -43,7 +43,7 @@ def test_a_sound_folder_is_counted_by_class_with_what_is_odd(folder: Path) -> No
     ]
 
 
-def test_all_bad_files_are_named_at_once_unless_skipped(folder: Path) -> None:
+def test_all_unreadable_files_are_listed_unless_skipped(folder: Path) -> None:
     whole = Image.effect_noise((8, 8), 50).convert("RGB")
     whole.save(folder / "train" / "cat" / "cut.png")
     content = (folder / "train" / "cat" / "cut.png").read_bytes()
@@ -58,7 +58,7 @@ def test_all_bad_files_are_named_at_once_unless_skipped(folder: Path) -> None:
     assert check(folder, *words).return_value == DONE
 
 
-def test_a_test_image_stored_again_with_other_quality_and_size_is_named(folder: Path) -> None:
+def test_a_test_image_that_is_a_recompressed_training_image_is_reported(folder: Path) -> None:
     photos = [Image.effect_noise((6, 6), 80).resize((96, 96)).convert("RGB") for _ in range(3)]
     photos[0].save(folder / "train" / "cat" / "9.png")
     photos[1].save(folder / "train" / "dog" / "9.png")
@@ -72,7 +72,7 @@ def test_a_test_image_stored_again_with_other_quality_and_size_is_named(folder: 
     )
 
 
-def test_folders_of_other_classes_or_of_one_class_are_refused_and_others_are_named(
+def test_folders_with_unequal_classes_or_one_class_are_refused(
     folder: Path,
 ) -> None:
     (folder / "validation").mkdir()
@@ -88,7 +88,7 @@ def test_folders_of_other_classes_or_of_one_class_are_refused_and_others_are_nam
     assert "two classes or more" in found.output
 
 
-def test_a_folder_without_test_images_is_told_how_to_get_some(folder: Path) -> None:
+def test_a_folder_without_test_images_gets_advice_on_holding_out_a_fraction(folder: Path) -> None:
     shutil.rmtree(folder / "test")
     said = check(folder)
     assert said.return_value == DONE
@@ -97,7 +97,7 @@ def test_a_folder_without_test_images_is_told_how_to_get_some(folder: Path) -> N
     )
 
 
-def test_skipping_is_advised_only_where_it_helps(folder: Path) -> None:
+def test_skipping_is_advised_only_for_faults_that_skipping_removes(folder: Path) -> None:
     (folder / "train" / "owl").mkdir()
     assert "leave the class out with data.skip" in check(folder).stderr
     assert check(folder, "--skip", "train/owl").return_value == DONE
@@ -107,7 +107,9 @@ def test_skipping_is_advised_only_where_it_helps(folder: Path) -> None:
     assert check(folder, "--skip", "train/labels.csv").return_value == DONE
 
 
-def test_equal_images_and_names_that_are_one_on_some_disks_are_named_in_pairs(folder: Path) -> None:
+def test_identical_images_and_names_that_differ_in_case_only_are_listed_in_pairs(
+    folder: Path,
+) -> None:
     cats = folder / "train" / "cat"
     dog = folder / "train" / "dog" / "0.png"
     original = dog.read_bytes()
@@ -136,7 +138,7 @@ def test_equal_images_and_names_that_are_one_on_some_disks_are_named_in_pairs(fo
         (None, "'/gone/%d.png' that leads to no file"),
     ],
 )
-def test_many_files_with_one_fault_take_one_line_unless_all_are_named(
+def test_many_files_with_the_same_fault_take_one_line_unless_all_are_requested(
     content: bytes | None, said: str, folder: Path
 ) -> None:
     for number in range(30):

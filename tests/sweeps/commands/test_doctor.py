@@ -30,7 +30,7 @@ def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Find:
     return line
 
 
-def test_a_machine_is_told_in_lines_with_one_column_of_names(tmp_path: Path) -> None:
+def test_findings_of_the_doctor_are_lines_with_one_column_of_names(tmp_path: Path) -> None:
     lines = list(findings(Home(folder=tmp_path)))
     assert all(line[12] == " " and line[13] != " " and line.isprintable() for line in lines)
     names = list(dict.fromkeys(line[:13].strip() for line in lines))
@@ -39,7 +39,7 @@ def test_a_machine_is_told_in_lines_with_one_column_of_names(tmp_path: Path) -> 
     ]  # fmt: skip
 
 
-def test_the_versions_that_train_and_track_are_told(
+def test_the_doctor_shows_the_versions_of_the_main_packages(
     found: Find, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert found("python").startswith(f"{platform.python_version()} on ")
@@ -51,7 +51,7 @@ def test_the_versions_that_train_and_track_are_told(
     assert found("packages") == f"torch {version('torch')}, not-a-package-of-anyone missing"
 
 
-def test_memory_is_told_in_gigabytes(found: Find) -> None:
+def test_the_doctor_shows_memory_in_gigabytes(found: Find) -> None:
     told = found("machine")
     assert f"{psutil.virtual_memory().total / 1e9:.0f} GB memory (" in told
     assert told.endswith(" GB free)")
@@ -71,7 +71,7 @@ def test_a_machine_without_gpus_trains_on_its_cpus(
 @pytest.mark.parametrize(
     ("is_fast", "told"), [(True, "fast on this GPU"), (False, "not on this GPU")]
 )
-def test_every_gpu_is_named(
+def test_the_doctor_names_every_gpu(
     found: Find, monkeypatch: pytest.MonkeyPatch, is_fast: bool, told: str
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
@@ -82,7 +82,7 @@ def test_every_gpu_is_named(
     assert found("bfloat16") == told
 
 
-def test_a_home_that_is_not_there_has_the_room_of_the_folder_around_it(
+def test_a_missing_home_has_the_free_space_of_its_parent_folder(
     tmp_path: Path, found: Find, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     usage, asked = shutil.disk_usage(tmp_path), []
@@ -110,7 +110,7 @@ def test_a_home_that_is_not_there_has_the_room_of_the_folder_around_it(
         (0, "0.0 GB free: low"),
     ],
 )
-def test_a_disk_with_two_gigabytes_or_less_is_called_low(
+def test_a_disk_with_two_gigabytes_or_less_is_marked_low(
     tmp_path: Path, found: Find, monkeypatch: pytest.MonkeyPatch, free: int, told: str
 ) -> None:
     usage = shutil.disk_usage(tmp_path)._replace(free=free)
@@ -129,10 +129,10 @@ def test_every_data_set_has_a_line_with_the_command_that_fetches_it(found: Find)
             assert told.startswith(f"missing; mixsweep data fetch {found_set.name}")
 
 
-def test_a_data_set_that_is_part_of_another_takes_no_memory_of_its_own(found: Find) -> None:
+def test_a_data_set_that_is_part_of_another_shows_no_memory(found: Find) -> None:
     assert found("data         cifar10-c:") == "missing; mixsweep data fetch cifar10-c"
 
 
-def test_the_doctor_says_what_each_data_set_takes_in_memory(found: Find) -> None:
+def test_the_doctor_shows_the_memory_of_each_data_set(found: Find) -> None:
     # 60,000 images of 3 x 32 x 32 bytes
     assert found("data         cifar100:").endswith("; 184.3 MB in memory")

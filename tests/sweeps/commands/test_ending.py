@@ -11,7 +11,7 @@ import pytest
 from sweeps.commands.ending import Ending
 
 
-def test_the_command_learns_study_code_and_report(tmp_path: Path) -> None:
+def test_the_on_finish_command_receives_study_exit_code_and_report(tmp_path: Path) -> None:
     told = tmp_path / "told"
     line = f'echo "$MIXSWEEP_STUDY $MIXSWEEP_EXIT_CODE $MIXSWEEP_REPORT" >{told}'
     assert Ending(command=line, study="digits", report=tmp_path / "report").close(1) == 1
@@ -20,20 +20,24 @@ def test_the_command_learns_study_code_and_report(tmp_path: Path) -> None:
     assert told.read_text() == "digits 130 \n"
 
 
-def test_a_command_that_fails_is_said(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_failing_on_finish_command_is_reported_with_its_exit_code(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     Ending(command="echo out; exit 7", study="digits").close(0)
     said = capfd.readouterr()
     assert (said.out, said.err) == ("", "out\n--on-finish: the shell command exited with 7\n")
 
 
-def test_without_a_command_nothing_happens(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_ending_without_a_command_keeps_the_exit_code_and_prints_no_text(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     assert Ending(study="digits").close(0) == 0
     assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.parametrize("before", ["hear()", "hear(leave)"])
-def test_an_interrupt_ends_the_command_with_what_it_has_started(
+def test_an_interrupt_ends_the_on_finish_command_and_its_child_processes(
     number: signal.Signals, before: str
 ) -> None:
     """Each case has a first interrupt, and a second one during the hook."""

@@ -109,7 +109,7 @@ def test_every_prediction_is_a_row_in_both_formats(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"store", "exports", "predictions.csv"}
 
 
-def test_runs_that_left_no_predictions_are_said(tmp_path: Path) -> None:
+def test_an_export_without_stored_predictions_reports_their_absence(tmp_path: Path) -> None:
     train(tmp_path)
     assert mixsweep.load("digits", home=tmp_path).predictions.empty
     said = _export(tmp_path, "--predictions")

@@ -23,7 +23,7 @@ def study() -> Study:
     return load_study("digits", ["base.epochs=6"])
 
 
-def test_the_states_a_run_goes_on_from_stay_and_earlier_ones_are_freed(
+def test_states_that_a_run_resumes_from_are_kept_and_earlier_ones_are_freed(
     store: Store, study: Study
 ) -> None:
     keys = [store_stage(store, study.runs()[0], epochs, bytes(1000)) for epochs in (1, 2, 3)]
@@ -43,7 +43,7 @@ def test_a_finished_run_keeps_its_last_state_and_every_record(store: Store, stud
     assert (stages[early].epochs, stages[final].epochs) == (5, 6)
 
 
-def test_a_diverged_run_needs_no_state(store: Store, study: Study) -> None:
+def test_the_state_of_a_diverged_run_is_freed(store: Store, study: Study) -> None:
     run = study.runs()[0]
     key = store_stage(store, run, 2, b"weights")
     assert not take_stock([study], store)[0].prunable
@@ -64,7 +64,7 @@ def test_states_that_another_study_needs_are_kept(store: Store, study: Study) ->
     assert [stage.epochs for stage in take_stock([study], store)[0].prunable] == [4, 5]
 
 
-def test_stages_of_studies_that_are_not_named_are_left_alone(store: Store, study: Study) -> None:
+def test_stages_of_studies_that_are_not_named_are_kept(store: Store, study: Study) -> None:
     for epochs in (1, 2, 3):
         store_stage(store, study.runs()[0], epochs, b"weights")
     stock = take_stock([load_study("digits", ["base.batch_size=64"])], store)

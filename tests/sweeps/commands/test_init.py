@@ -14,7 +14,9 @@ Line = Callable[..., CommandLine]
 
 
 @pytest.mark.slow
-def test_the_files_check_and_run_as_they_are(command_line: Line, tmp_path: Path) -> None:
+def test_files_written_by_init_pass_check_and_plan_unchanged(
+    command_line: Line, tmp_path: Path
+) -> None:
     mixsweep = command_line()
     folder = tmp_path / "new"
     assert "next   " in mixsweep("init", str(folder)).stdout
@@ -29,7 +31,7 @@ def test_the_files_check_and_run_as_they_are(command_line: Line, tmp_path: Path)
     jsonschema.validate(yaml.safe_load((folder / "study.yaml").read_text()), schema)
 
 
-def test_a_file_that_is_there_is_not_replaced(command_line: Line, tmp_path: Path) -> None:
+def test_init_does_not_replace_an_existing_file(command_line: Line, tmp_path: Path) -> None:
     mixsweep = command_line()
     (tmp_path / "plugin.py").write_text("mine")
     assert "plugin.py: exists already" in mixsweep("init", str(tmp_path), code=2).stderr

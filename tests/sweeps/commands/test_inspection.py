@@ -49,7 +49,7 @@ def told(said: Result) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "arguments", [["plan", "digits"], ["status", "digits"], ["doctor"], ["schema"]]
 )
-def test_looking_creates_nothing_and_ends_with_0(
+def test_read_only_commands_create_no_file_and_exit_0(
     tmp_path: Path, look: Look, arguments: list[str]
 ) -> None:
     said = look(*arguments)
@@ -59,7 +59,7 @@ def test_looking_creates_nothing_and_ends_with_0(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_looking_leaves_every_file_as_it_was(tmp_path: Path, look: Look) -> None:
+def test_plan_and_status_change_no_file(tmp_path: Path, look: Look) -> None:
     def files() -> dict[Path, tuple[int, bytes]]:
         found = [path for path in tmp_path.rglob("*") if path.is_file()]
         return {path: (path.stat().st_mtime_ns, path.read_bytes()) for path in found}
@@ -72,7 +72,7 @@ def test_looking_leaves_every_file_as_it_was(tmp_path: Path, look: Look) -> None
     assert files() == before
 
 
-def test_a_plan_is_of_the_study_as_it_was_overridden(tmp_path: Path, look: Look) -> None:
+def test_a_plan_uses_the_study_with_its_overrides(tmp_path: Path, look: Look) -> None:
     train(tmp_path / "runs", but=("erm", 1))
     arguments = ("plan", "digits", "--set", "seeds=3", "--slots", "2")
     study, store = load_study("digits", ["seeds=3"]), Store(str(tmp_path / "runs" / "store"))
@@ -85,7 +85,7 @@ def test_a_plan_is_of_the_study_as_it_was_overridden(tmp_path: Path, look: Look)
     assert memory["says"] in spell_plan(expected | {"run_memory": memory})
 
 
-def test_a_plan_is_for_as_many_slots_as_there_are_cpus(look: Look) -> None:
+def test_a_plan_assumes_one_slot_per_cpu_by_default(look: Look) -> None:
     assert told(look("plan", "digits", "--json"))["slots"] == os.cpu_count()
     assert told(look("plan", "digits", "--slots", "3", "--json"))["slots"] == 3
     refused = CliRunner().invoke(commands, ["plan", "digits", "--slots", "0"])
@@ -93,7 +93,7 @@ def test_a_plan_is_for_as_many_slots_as_there_are_cpus(look: Look) -> None:
     assert "--slots" in refused.stderr
 
 
-def test_a_plan_counts_money_by_the_gpus_and_the_price_that_are_typed(
+def test_a_plan_computes_cost_from_the_given_gpu_share_and_price(
     tmp_path: Path, look: Look
 ) -> None:
     train(tmp_path / "runs", but=("erm", 1))
@@ -125,7 +125,7 @@ def test_plan_and_status_of_a_search_count_the_points_of_its_history(
     assert "points    4 of 6 proposed, 0 trained" in look("status", file).stdout
 
 
-def test_a_status_tells_the_arms_the_failures_and_the_driver(tmp_path: Path, look: Look) -> None:
+def test_status_shows_the_arms_the_failures_and_the_driver(tmp_path: Path, look: Look) -> None:
     study = train(tmp_path / "runs", but=("erm", 1))
     store = Store(str(tmp_path / "runs" / "store"))
     (lost,) = (run for run in study.runs() if (run.arm, run.seed) == ("erm", 1))
@@ -145,7 +145,7 @@ def test_a_status_tells_the_arms_the_failures_and_the_driver(tmp_path: Path, loo
 
 
 @pytest.mark.parametrize("verb", ["plan", "status"])
-def test_plan_and_status_say_under_which_settings_there_are_results(
+def test_plan_and_status_report_results_stored_under_other_settings(
     tmp_path: Path, look: Look, verb: str
 ) -> None:
     study = train(tmp_path / "runs")
@@ -156,7 +156,7 @@ def test_plan_and_status_say_under_which_settings_there_are_results(
 
 
 @pytest.mark.parametrize("verb", ["plan", "status"])
-def test_other_settings_are_not_told_once_a_run_of_these_is_finished(
+def test_other_settings_are_not_reported_once_a_requested_run_is_finished(
     tmp_path: Path, look: Look, verb: str
 ) -> None:
     train(tmp_path / "runs")
@@ -169,7 +169,7 @@ def test_other_settings_are_not_told_once_a_run_of_these_is_finished(
     assert look(*arguments).stderr == ""
 
 
-def test_the_doctor_looks_at_the_home_that_is_typed(tmp_path: Path, look: Look) -> None:
+def test_the_doctor_checks_the_home_given_as_an_option(tmp_path: Path, look: Look) -> None:
     def home(*arguments: str) -> str:
         lines = look("doctor", *arguments).stdout.splitlines()
         (line,) = (line for line in lines if line.startswith("home "))

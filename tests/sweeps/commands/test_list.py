@@ -41,7 +41,7 @@ def test_every_study_and_settings_has_a_line_with_progress_driver_and_report(
         assert row["told"] in line
 
 
-def test_a_study_with_claims_says_when_they_were_stated_and_how_often_looked_at(
+def test_the_list_shows_when_claims_were_stated_and_the_number_of_looks(
     tmp_path: Path,
 ) -> None:
     study = train(tmp_path, "entropy-floor")
@@ -54,7 +54,7 @@ def test_a_study_with_claims_says_when_they_were_stated_and_how_often_looked_at(
     assert "2 of 2 after the runs began, 1 look" in lines[1]
 
 
-def test_a_report_of_which_the_store_knows_nothing_is_listed_too(tmp_path: Path) -> None:
+def test_a_report_of_a_study_missing_from_the_store_is_listed(tmp_path: Path) -> None:
     train(tmp_path, "digits")
     assert _mixsweep(tmp_path, "report", "digits").return_value == 0
     for path in (tmp_path / "store" / "studies").rglob("*.json"):
@@ -74,7 +74,7 @@ def test_the_report_in_the_folder_of_the_study_is_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["empty", "other's content", "a FIFO", "a folder", "missing"])
-def test_a_report_whose_provenance_is_lost_is_not_shown_and_hides_no_study(
+def test_a_report_with_damaged_provenance_is_not_shown_but_its_study_is_listed(
     tmp_path: Path, damage: str
 ) -> None:
     train(tmp_path, "digits")
@@ -84,7 +84,7 @@ def test_a_report_whose_provenance_is_lost_is_not_shown_and_hides_no_study(
     assert (row["finished"], row["report"]) == (6, None)
 
 
-def test_partial_files_of_a_killed_report_are_no_study(tmp_path: Path) -> None:
+def test_partial_files_of_a_killed_report_are_not_listed_as_a_study(tmp_path: Path) -> None:
     train(tmp_path, "digits")
     assert _mixsweep(tmp_path, "report", "digits").return_value == 0
     reports = tmp_path / "reports"

@@ -21,12 +21,12 @@ def paths_of(command: click.Command) -> Iterator[tuple[str, click.Path]]:
 PATHS = dict(paths_of(commands))
 
 
-def test_commands_take_paths() -> None:
+def test_every_command_with_a_path_argument_is_covered() -> None:
     assert {"init folder", "check folder", "export --out", "add file"} <= set(PATHS)
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_a_leading_tilde_is_the_home_folder(
+def test_a_leading_tilde_is_expanded_to_the_home_folder(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))

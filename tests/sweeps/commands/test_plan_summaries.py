@@ -12,7 +12,7 @@ from sweeps.study.search import SearchHistory
 from tests.bench.stored import fill
 
 
-def test_a_plan_says_what_its_images_take_in_memory(tmp_path: Path) -> None:
+def test_a_plan_shows_the_memory_of_its_images(tmp_path: Path) -> None:
     store = Store(str(tmp_path))
     images = load_study("digits", ["base.data.image_size=16"])
     summary = plan_summary(images, SearchHistory(), store, slots=1)
@@ -43,7 +43,7 @@ def test_plan_and_status_read_each_stored_run_once(
     assert set(opened.values()) == {1}
 
 
-def test_a_plan_says_which_value_a_code_in_the_name_of_an_arm_is(
+def test_a_plan_shows_the_value_of_each_code_in_the_name_of_an_arm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))

@@ -26,7 +26,7 @@ def text_of(study: Study, store: Store, price: float | None = None) -> str:
     return spell_plan(plan_summary(reached, SearchHistory(), store, slots=2, price=price))
 
 
-def test_before_the_runs_each_effect_has_its_expected_runs_between_least_and_most(
+def test_a_plan_before_the_first_run_shows_expected_runs_for_each_effect_size(
     study: Study, store: Store
 ) -> None:
     found = plan_summary(reached_study(study, store), SearchHistory(), store, slots=2)["looks"]
@@ -41,7 +41,7 @@ def test_before_the_runs_each_effect_has_its_expected_runs_between_least_and_mos
     assert "if each true value is 1 sd over seeds from the limit of its claim" in text
 
 
-def test_after_a_look_the_stored_spread_says_what_is_expected_and_what_it_costs(
+def test_a_plan_after_a_look_estimates_runs_and_cost_from_the_stored_spread(
     study: Study, store: Store
 ) -> None:
     (first, *_) = (source := source_of(study, store)).more(()), None
@@ -59,7 +59,7 @@ def test_after_a_look_the_stored_spread_says_what_is_expected_and_what_it_costs(
     assert "if new seeds vary like the stored ones" in text_of(study, store, 3_600.0)
 
 
-def test_a_decided_study_has_no_run_to_come(study: Study, store: Store) -> None:
+def test_the_plan_of_a_decided_study_has_no_run_left(study: Study, store: Store) -> None:
     drain(source_of(study, store), store)
     found = plan_summary(reached_study(study, store), SearchHistory(), store, slots=2)["looks"]
     assert (found["open"], found["most"]["to_run"], found["expected"]["to_run"]) == (0, 0, 0)

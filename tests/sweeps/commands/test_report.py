@@ -9,7 +9,7 @@ from sweeps.commands import report
 from tests.sweeps.commands.trained import train
 
 
-def test_a_watched_report_is_written_again_when_a_run_has_ended_and_ends_with_the_last(
+def test_a_watched_report_is_rewritten_after_each_run_until_the_last_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(report, "_LOOK_EVERY", 0.05)

@@ -58,7 +58,9 @@ def places(request: Request) -> tuple[Any, ...]:
     return home.folder, home.store_url, home.tracking, home.optuna
 
 
-def test_a_command_on_a_study_gets_the_study_and_its_places(typed: Callable[..., Request]) -> None:
+def test_a_request_holds_the_study_and_the_given_home_store_and_addresses(
+    typed: Callable[..., Request],
+) -> None:
     request = typed("digits", "--set", "seeds=3", "--set", "base.epochs=2")
     assert (request.reference, request.overrides) == ("digits", ("seeds=3", "base.epochs=2"))
     assert request.study == load_study("digits", ["seeds=3", "base.epochs=2"])
@@ -68,7 +70,7 @@ def test_a_command_on_a_study_gets_the_study_and_its_places(typed: Callable[...,
     assert places(request) == (Path("h"), "s3://b/s", "http://t", "j")
 
 
-def test_options_that_are_not_typed_come_from_the_environment(
+def test_missing_options_are_read_from_environment_variables(
     typed: Callable[..., Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ("MIXSWEEP_HOME", "MIXSWEEP_STORE", "MLFLOW_TRACKING_URI", "MIXSWEEP_OPTUNA")
@@ -78,19 +80,21 @@ def test_options_that_are_not_typed_come_from_the_environment(
     assert places(typed("digits", "--home", "h", "--store", "s"))[:2] == (Path("h"), "s")
 
 
-def test_a_study_that_cannot_be_read_reaches_no_command(typed: Callable[..., Request]) -> None:
+def test_a_study_that_cannot_be_read_is_refused_before_the_command_starts(
+    typed: Callable[..., Request],
+) -> None:
     with pytest.raises(StudyError, match=r"^digit: no such file or bundled study"):
         typed("digit")
     with pytest.raises(StudyError, match=r"^--set seeds=0: seeds: `seeds >= 1` must hold"):
         typed("digits", "--set", "seeds=0")
 
 
-def test_a_home_is_no_file(typed: Callable[..., Request]) -> None:
+def test_a_file_as_home_is_refused(typed: Callable[..., Request]) -> None:
     with pytest.raises(click.BadParameter, match="is a file"):
         typed("digits", "--home", __file__)
 
 
-def test_a_command_on_a_study_keeps_its_name_its_help_and_its_options() -> None:
+def test_the_decorator_of_a_study_command_keeps_its_name_help_and_options() -> None:
     @click.command()
     @on_study
     @click.option("--loud", is_flag=True)
@@ -116,7 +120,7 @@ def test_a_command_on_a_study_keeps_its_name_its_help_and_its_options() -> None:
         ("digits", "--tracking-uri", "http://server:5000", "--optuna", "journal.log"),
     ],
 )
-def test_the_line_that_a_request_spells_is_a_request_of_the_same(
+def test_the_command_line_of_a_request_parses_to_an_equal_request(
     typed: Callable[..., Request], arguments: tuple[str, ...]
 ) -> None:
     request = typed(*arguments)
@@ -125,7 +129,7 @@ def test_the_line_that_a_request_spells_is_a_request_of_the_same(
     assert typed(*again) == request
 
 
-def test_the_line_that_a_request_spells_names_what_was_given_and_no_password(
+def test_the_command_line_of_a_request_has_its_options_and_no_password(
     tmp_path: Path,
 ) -> None:
     home = f"--home {tmp_path}"
@@ -154,7 +158,7 @@ def test_a_study_without_a_search_has_no_history(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_point_asked_for_while_a_report_is_made_is_not_in_it(tmp_path: Path) -> None:
+def test_a_point_proposed_during_a_report_is_not_part_of_the_report(tmp_path: Path) -> None:
     study, home = read(tmp_path), Home(folder=tmp_path / "runs")
     home.folder.mkdir()
     asked(study, home.optuna_url, 8, reopened=False)
@@ -166,7 +170,7 @@ def test_a_point_asked_for_while_a_report_is_made_is_not_in_it(tmp_path: Path) -
     assert list(request.grown.points()) == list(study.grown(points).points())
 
 
-def test_a_request_remembers_its_search_until_it_is_refreshed(tmp_path: Path) -> None:
+def test_a_request_caches_its_search_history_until_refreshed(tmp_path: Path) -> None:
     study, home = read(tmp_path), Home(folder=tmp_path)
     request = Request(reference="s.yaml", overrides=("seeds=3",), study=study, home=home)
     assert request.history == SearchHistory()
@@ -177,7 +181,7 @@ def test_a_request_remembers_its_search_until_it_is_refreshed(tmp_path: Path) ->
     assert len(later.history.points) == 3
 
 
-def test_the_results_of_a_request_are_those_of_its_store(tmp_path: Path) -> None:
+def test_a_request_reads_its_results_from_its_store(tmp_path: Path) -> None:
     train(tmp_path / "home", but=("erm", 1))
     for request in (
         request_of(tmp_path / "home"),
@@ -190,7 +194,7 @@ def test_the_results_of_a_request_are_those_of_its_store(tmp_path: Path) -> None
     assert {r.stage for r in request_of(tmp_path / "other").results()} == {None}
 
 
-def test_results_under_other_settings_are_told_with_their_number(
+def test_results_under_other_settings_are_reported_with_their_number(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def said(*overrides: str) -> str:
@@ -209,7 +213,7 @@ def test_results_under_other_settings_are_told_with_their_number(
     assert said("study=other", "base.epochs=7") == ""
 
 
-def test_one_finished_run_is_told_as_one_and_none_is_not_told(
+def test_one_run_under_other_settings_is_reported_in_the_singular(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arms = "arms={erm: {mix.law: erm}}"
@@ -221,7 +225,7 @@ def test_one_finished_run_is_told_as_one_and_none_is_not_told(
     )
 
 
-def test_stored_runs_that_the_study_itself_uses_are_not_named_as_other_settings(
+def test_stored_runs_of_the_study_are_not_reported_as_other_settings(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, second = "a: {mix.law: erm}", "b: {mix.law: midpoint}"
@@ -230,12 +234,12 @@ def test_stored_runs_that_the_study_itself_uses_are_not_named_as_other_settings(
     assert capsys.readouterr().err == ""
 
 
-def test_databases_that_are_not_there_yet_can_be_written(tmp_path: Path) -> None:
+def test_missing_databases_are_accepted_and_not_created(tmp_path: Path) -> None:
     request_of(tmp_path / "none").require_databases()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_damaged_tracking_database_is_refused_with_the_line_that_brings_it_back(
+def test_a_damaged_tracking_database_is_refused_with_the_command_that_restores_it(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "mlflow.db").write_text("no database")
@@ -247,13 +251,13 @@ def test_a_damaged_tracking_database_is_refused_with_the_line_that_brings_it_bac
     request_of(tmp_path, tracking="http://server:5000").require_databases()
 
 
-def test_artifacts_are_in_a_folder(tmp_path: Path) -> None:
+def test_a_file_at_the_path_of_the_artifacts_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "artifacts").write_text("no folder")
     with pytest.raises(DatabaseError, match="artifacts is not a folder"):
         request_of(tmp_path).require_databases()
 
 
-def test_the_database_of_searches_concerns_searches_alone(tmp_path: Path) -> None:
+def test_a_damaged_search_database_is_reported_only_for_searches(tmp_path: Path) -> None:
     (tmp_path / "optuna.db").write_text("no database")
     request_of(tmp_path).require_databases()
     searching = Request(
@@ -295,7 +299,7 @@ def test_a_problem_without_data_has_no_checksums(
 
 @pytest.mark.parametrize("number", ["nan", "inf", "-1", "free"])
 @pytest.mark.parametrize("option", ["--price", "--gpus-per-run"])
-def test_an_invalid_amount_is_refused(option: str, number: str) -> None:
+def test_an_invalid_price_or_gpu_share_is_refused(option: str, number: str) -> None:
     said = CliRunner().invoke(commands, ["plan", "digits", option, number])
     assert said.exit_code == 2
     assert option in said.stderr
@@ -311,7 +315,7 @@ def _placed(*arguments: str) -> Result:
     return CliRunner().invoke(_place, arguments, standalone_mode=False)
 
 
-def test_without_a_word_a_run_has_one_cpu_and_what_gpus_there_are() -> None:
+def test_the_default_placement_has_one_cpu_per_run_and_an_automatic_gpu_share() -> None:
     assert _placed().return_value == {
         "slots": None,
         "gpus_per_run": None,
@@ -333,7 +337,7 @@ def test_without_a_word_a_run_has_one_cpu_and_what_gpus_there_are() -> None:
         (("--keep-final-states",), "keep_final_states", True),
     ],
 )
-def test_options_on_placement_are_passed_on(
+def test_each_placement_option_sets_its_field(
     arguments: tuple[str, ...], name: str, value: Any
 ) -> None:
     placed = _placed(*arguments).return_value
@@ -351,14 +355,14 @@ def test_options_on_placement_are_passed_on(
         ("--device", "cuda"),
     ],
 )
-def test_places_that_no_run_can_have_are_refused(option: str, value: str) -> None:
+def test_invalid_placement_options_are_refused(option: str, value: str) -> None:
     placed = _placed(option, value)
     assert isinstance(placed.exception, click.BadParameter)
     assert placed.exception.exit_code == 2
     assert option in placed.exception.format_message()
 
 
-def test_a_share_of_a_gpu_is_a_number_or_auto() -> None:
+def test_a_gpu_share_other_than_a_number_or_auto_is_refused() -> None:
     for wrong in ("some", "-1", ""):
         done = CliRunner().invoke(commands, ["run", "digits", "--gpus-per-run", wrong])
         assert done.exit_code == 2
@@ -373,7 +377,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_program_that_the_shell_does_not_find_is_named_by_its_path(
+def test_a_program_outside_the_path_variable_is_shown_with_its_path(
     nowhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for started, named in [
@@ -388,7 +392,7 @@ def test_a_program_that_the_shell_does_not_find_is_named_by_its_path(
     assert request_of(Path("h")).spell("run") == "mixsweep run digits --home h"
 
 
-def test_a_program_that_the_shell_finds_is_named_by_its_name(
+def test_a_program_in_the_path_variable_is_shown_by_its_name(
     nowhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = nowhere / "none" / "mixsweep"
@@ -398,7 +402,7 @@ def test_a_program_that_the_shell_finds_is_named_by_its_name(
     assert program() == "mixsweep"
 
 
-def test_a_path_with_a_space_is_quoted_in_the_line_that_names_it(
+def test_a_program_path_with_a_space_is_quoted_in_the_command_line(
     nowhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["/my tools/mixsweep"])
@@ -436,7 +440,7 @@ def test_the_recorded_command_line_has_no_value_of_an_address_or_a_shell_command
     assert shlex.split(said.return_value) == shlex.split(f"mixsweep sing {recorded}")
 
 
-def test_several_studies_are_worked_on_in_turn_and_end_with_the_largest_code(
+def test_several_studies_run_in_order_and_give_the_largest_exit_code(
     tmp_path: Path,
 ) -> None:
     seen, codes = [], {"digits": 1, "quickstart": 0}

@@ -29,7 +29,7 @@ STUDY = load_study("digits")
         (Placement(gpus_per_run=0.25), 0.5, [0.25]),
     ],
 )
-def test_runs_that_lack_memory_go_on_with_twice_as_much_of_a_gpu(
+def test_runs_that_lack_memory_are_retried_with_twice_the_gpu_share(
     tmp_path: Path, placement: Placement, needs: float, shares: list[float]
 ) -> None:
     store, tried = Store(str(tmp_path)), []
@@ -45,7 +45,7 @@ def test_runs_that_lack_memory_go_on_with_twice_as_much_of_a_gpu(
     assert tried == shares
 
 
-def test_a_launch_that_was_asked_to_stop_begins_nothing_with_more_room(tmp_path: Path) -> None:
+def test_a_stopped_launch_is_not_retried_with_a_larger_gpu_share(tmp_path: Path) -> None:
     source = FixedSource(STUDY, plan_study(STUDY, Store(str(tmp_path))))
     tried = 0
     for given, _ in with_room(source, lambda: source, Placement().auto()):
@@ -54,7 +54,7 @@ def test_a_launch_that_was_asked_to_stop_begins_nothing_with_more_room(tmp_path:
     assert tried == 1
 
 
-def test_what_ends_a_second_attempt_ends_it_with_the_source_of_that_attempt(
+def test_an_interrupt_in_the_second_attempt_leaves_the_source_of_that_attempt(
     tmp_path: Path,
 ) -> None:
     first, second = (FixedSource(STUDY, plan_study(STUDY, Store(str(tmp_path)))) for _ in range(2))
@@ -67,7 +67,7 @@ def test_what_ends_a_second_attempt_ends_it_with_the_source_of_that_attempt(
     assert source is second
 
 
-def test_a_disk_without_room_is_named_before_anything_starts_with_what_to_free(
+def test_a_full_disk_is_reported_before_training_with_a_command_that_frees_space(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "runs"

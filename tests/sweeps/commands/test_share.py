@@ -47,7 +47,7 @@ def shared(launched: Path, tmp_path: Path, type_in: Callable[..., Result]) -> Pa
     return file
 
 
-def test_a_shared_study_is_reported_elsewhere_as_at_home(
+def test_a_shared_study_gives_the_same_report_in_another_home(
     shared: Path, tmp_path: Path, type_in: Callable[..., Result]
 ) -> None:
     other = str(tmp_path / "other")
@@ -67,7 +67,7 @@ def test_a_shared_study_is_reported_elsewhere_as_at_home(
     assert again.stdout == "signs: 0 runs added, 6 already here with the same records\n"
 
 
-def test_runs_that_are_there_with_other_records_stay(
+def test_existing_runs_with_different_records_are_kept(
     shared: Path, tmp_path: Path, type_in: Callable[..., Result]
 ) -> None:
     other = Store(str(tmp_path / "other" / "store"))
@@ -108,7 +108,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_an_archive_that_was_changed_is_refused_and_nothing_is_written(
+def test_a_changed_archive_is_refused_and_no_file_is_written(
     change: str, shared: Path, tmp_path: Path, type_in: Callable[..., Result]
 ) -> None:
     alter, message = CHANGES[change]
@@ -125,7 +125,7 @@ def test_an_archive_that_was_changed_is_refused_and_nothing_is_written(
 
 
 @pytest.mark.parametrize("length", [0, 100, -30])
-def test_an_archive_that_was_cut_is_refused(
+def test_a_truncated_archive_is_refused(
     length: int, shared: Path, tmp_path: Path, type_in: Callable[..., Result]
 ) -> None:
     shared.write_bytes(shared.read_bytes()[:length])
@@ -143,7 +143,7 @@ def test_an_archive_that_was_cut_is_refused(
         ("store/bomb", "unpacks to"),
     ],
 )
-def test_an_archive_that_inflates_is_refused_before_it_is_read(
+def test_a_zip_bomb_is_refused_before_extraction(
     name: str, message: str, shared: Path, tmp_path: Path, type_in: Callable[..., Result]
 ) -> None:
     with zipfile.ZipFile(shared) as archive:
@@ -160,7 +160,9 @@ def test_an_archive_that_inflates_is_refused_before_it_is_read(
     assert not (tmp_path / "other").exists()
 
 
-def test_a_damaged_archive_is_refused_wherever_the_damage_is(shared: Path, tmp_path: Path) -> None:
+def test_a_damaged_archive_is_refused_for_damage_at_any_position(
+    shared: Path, tmp_path: Path
+) -> None:
     whole, draw, damaged = shared.read_bytes(), random.Random(0), tmp_path / "damaged.zip"
     for number in range(300):
         place = draw.randrange(len(whole))
@@ -173,7 +175,7 @@ def test_a_damaged_archive_is_refused_wherever_the_damage_is(shared: Path, tmp_p
             unpack(damaged, folder)
 
 
-def test_an_unfinished_study_is_shared_with_the_runs_that_it_has(
+def test_an_unfinished_study_is_shared_with_its_finished_runs(
     tmp_path: Path, type_in: Callable[..., Result]
 ) -> None:
     train(tmp_path / "runs", "digits", but=("erm", 0))
@@ -187,7 +189,7 @@ def test_an_unfinished_study_is_shared_with_the_runs_that_it_has(
     assert added.stdout.startswith("digits: 5 runs added")
 
 
-def test_an_archive_says_which_plugin_it_needs_and_puts_no_words_of_it_into_a_command(
+def test_an_archive_names_its_plugin_but_no_suggested_command_contains_that_name(
     launched: Path, tmp_path: Path, type_in: Callable[..., Result]
 ) -> None:
     store = Store(str(launched / "store"))

@@ -63,7 +63,7 @@ def _state_of(store: Store, key: str) -> Path:
     return path
 
 
-def test_a_store_that_holds_nothing_is_not_listed_verified_or_pruned(
+def test_listing_verifying_or_pruning_an_empty_store_is_refused(
     tmp_path: Path, mixsweep: Callable[..., Result]
 ) -> None:
     for arguments in (["list"], ["list", "digits"], ["verify"], ["prune", "digits", "--yes"]):
@@ -73,7 +73,7 @@ def test_a_store_that_holds_nothing_is_not_listed_verified_or_pruned(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_address_of_a_store_that_holds_nothing_is_shown_without_its_password() -> None:
+def test_the_address_of_an_empty_store_is_shown_without_its_password() -> None:
     address = "memory://me:secret@host/store"
     said = CliRunner().invoke(
         commands, ["store", "verify", "--store", address], standalone_mode=False
@@ -81,7 +81,7 @@ def test_the_address_of_a_store_that_holds_nothing_is_shown_without_its_password
     assert str(said.exception) == "memory://***@host/store: nothing is stored there"
 
 
-def test_a_store_elsewhere_is_named_by_option_or_environment(
+def test_a_store_address_can_be_given_by_option_or_environment_variable(
     tmp_path: Path, store: Store, study: Study
 ) -> None:
     store_stage(store, study.runs()[0], 1, MB)
@@ -103,7 +103,7 @@ def test_an_unknown_study_is_refused_before_the_store_is_read(
         assert "did you mean digits?" in str(said.exception)
 
 
-def test_a_list_has_a_line_for_each_study_and_one_for_the_others(
+def test_the_store_list_has_a_line_for_each_study_and_one_for_other_files(
     store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
 ) -> None:
     store_stage(store, study.runs()[0], 6, 2 * MB)
@@ -143,7 +143,7 @@ def test_predictions_are_listed_and_freed_like_states(
     assert take_stock([study], store)[0].num_finished == 1
 
 
-def test_predictions_that_are_to_be_kept_are_not_listed_for_removal(
+def test_predictions_that_must_be_kept_are_not_listed_for_removal(
     store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
 ) -> None:
     _predicted(store, study.runs()[0])
@@ -165,7 +165,7 @@ def test_a_store_is_listed_with_overrides(
     assert said.output.splitlines()[1].split()[:2] == ["digits", "1/12"]
 
 
-def test_prune_lists_first_and_removes_only_when_told_to(
+def test_prune_lists_files_and_deletes_them_only_with_yes(
     store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
 ) -> None:
     first, *_ = [store_stage(store, study.runs()[0], epochs, 2 * MB) for epochs in (1, 2, 3)]
@@ -189,7 +189,7 @@ def test_prune_lists_first_and_removes_only_when_told_to(
     assert store.keys()[first] is False
 
 
-def test_prune_says_nothing_of_yes_where_nothing_can_be_freed(
+def test_prune_does_not_suggest_yes_if_no_state_can_be_freed(
     store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
 ) -> None:
     store_stage(store, study.runs()[0], 6, MB)
@@ -197,7 +197,7 @@ def test_prune_says_nothing_of_yes_where_nothing_can_be_freed(
     assert mixsweep("prune", file, "--yes").stdout.endswith("freed 0.0 MB\n")
 
 
-def test_prune_wants_to_know_which_studies(mixsweep: Callable[..., Result]) -> None:
+def test_prune_without_a_study_is_refused(mixsweep: Callable[..., Result]) -> None:
     for arguments in ([], ["--yes"]):
         said = mixsweep("prune", *arguments)
         assert isinstance(said.exception, RefusedError)
@@ -217,7 +217,7 @@ def test_a_study_that_is_named_twice_is_pruned_once(
     assert Lease.current(store, study.name) is None
 
 
-def test_while_one_study_is_busy_no_other_is_pruned(
+def test_no_study_is_pruned_while_one_of_them_is_running(
     store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
 ) -> None:
     for epochs in (1, 2, 3):
@@ -230,7 +230,7 @@ def test_while_one_study_is_busy_no_other_is_pruned(
     assert "freed 1.0 MB" in mixsweep("prune", file, "quickstart", "--yes").stdout
 
 
-def test_verify_names_what_is_damaged_and_exits_1(
+def test_verify_names_damaged_files_and_exits_1(
     store: Store, study: Study, mixsweep: Callable[..., Result]
 ) -> None:
     keys = [store_stage(store, run, 1, b"weights") for run in study.runs()[:3]]
@@ -247,7 +247,7 @@ def test_verify_names_what_is_damaged_and_exits_1(
     assert "1 damaged files are in quarantine/" in mixsweep("list").output
 
 
-def test_a_store_of_damaged_files_alone_is_not_empty(
+def test_a_store_with_only_damaged_files_does_not_count_as_empty(
     store: Store, study: Study, mixsweep: Callable[..., Result]
 ) -> None:
     key = store_stage(store, study.runs()[0], 1, None)
@@ -259,7 +259,7 @@ def test_a_store_of_damaged_files_alone_is_not_empty(
     assert mixsweep("verify").output == "every file is intact\n"
 
 
-def test_the_states_of_a_run_that_is_shared_are_freed_for_both(
+def test_states_of_a_run_shared_by_two_studies_are_kept_until_no_study_needs_them(
     store: Store, study: Study, tmp_path: Path, file: str, mixsweep: Callable[..., Result]
 ) -> None:
     longer = tmp_path / "longer.yaml"
@@ -272,7 +272,7 @@ def test_the_states_of_a_run_that_is_shared_are_freed_for_both(
     assert store.keys() == dict(zip(keys, (False, False, True), strict=True))
 
 
-def test_a_study_that_cannot_be_read_is_named_where_its_files_are_counted(
+def test_an_unreadable_study_is_reported_when_its_files_are_counted_as_others(
     store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
 ) -> None:
     store_stage(store, study.runs()[0], 6, None)
@@ -288,7 +288,7 @@ def test_a_study_that_cannot_be_read_is_named_where_its_files_are_counted(
     assert mixsweep("list", file).stderr == ""
 
 
-def test_runs_of_a_study_with_other_settings_are_named_where_they_are_counted(
+def test_runs_under_other_settings_are_reported_when_counted_as_others(
     store: Store, study: Study, file: str, mixsweep: Callable[..., Result]
 ) -> None:
     longer = load_study(file, ["base.epochs=7"])
@@ -302,7 +302,7 @@ def test_runs_of_a_study_with_other_settings_are_named_where_they_are_counted(
     )
 
 
-def test_points_of_a_search_belong_to_it_where_its_history_is_known(
+def test_points_of_a_search_are_counted_for_the_search_if_its_history_is_readable(
     store: Store, tmp_path: Path, mixsweep: Callable[..., Result]
 ) -> None:
     study, home = read(tmp_path), Home(folder=tmp_path)

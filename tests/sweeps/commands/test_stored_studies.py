@@ -68,7 +68,7 @@ def _forget(memory: bool = True) -> None:
 
 
 @pytest.mark.parametrize("reference", ["signs", "signs@", "file"])
-def test_a_finished_study_needs_neither_its_photos_nor_its_cache_nor_its_set(
+def test_a_finished_study_is_reported_without_its_images_cache_or_overrides(
     reference: str, launched: Path, tmp_path: Path, type_in: Type
 ) -> None:
     file = str(tmp_path / "place" / "signs.yaml")
@@ -101,7 +101,7 @@ def test_a_finished_study_needs_neither_its_photos_nor_its_cache_nor_its_set(
     assert list(arms["n"]) == [3, 3]
 
 
-def test_the_record_of_photos_of_an_earlier_version_is_read(
+def test_an_image_record_of_an_earlier_version_can_be_read(
     launched: Path, tmp_path: Path, type_in: Type
 ) -> None:
     shutil.rmtree(tmp_path / "place")
@@ -116,7 +116,7 @@ def test_the_record_of_photos_of_an_earlier_version_is_read(
     assert said.return_value == DONE, said.exception
 
 
-def test_a_study_file_that_moved_away_from_its_photos_leads_to_the_name(
+def test_a_study_file_moved_away_from_its_images_gets_advice_to_use_the_study_name(
     launched: Path, tmp_path: Path, type_in: Type
 ) -> None:
     del launched
@@ -132,7 +132,7 @@ def test_a_study_file_that_moved_away_from_its_photos_leads_to_the_name(
     assert "none/train: not found; an image-folder contains" in str(refused.exception)
 
 
-def test_a_plan_names_missing_photos_if_runs_need_them_and_they_may_be_elsewhere(
+def test_a_plan_reports_missing_images_only_if_runs_need_them(
     launched: Path, tmp_path: Path, type_in: Type
 ) -> None:
     del launched
@@ -159,7 +159,7 @@ def test_a_plan_names_missing_photos_if_runs_need_them_and_they_may_be_elsewhere
     assert "nothing to train" in finished.stderr
 
 
-def test_a_finished_study_of_a_dataset_that_is_gone_is_reported_by_run(
+def test_run_reports_a_finished_study_whose_dataset_was_deleted(
     tmp_path: Path, type_in: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = ("reg-mixup", "--set", "seeds=1", "--home", str(tmp_path / "other"))
@@ -171,7 +171,7 @@ def test_a_finished_study_of_a_dataset_that_is_gone_is_reported_by_run(
     assert "get it with mixsweep data fetch fashion-mnist" in str(refused.exception)
 
 
-def test_a_stored_study_is_the_one_it_was_at_another_place(
+def test_a_stored_study_keeps_its_settings_and_run_keys_after_a_move(
     launched: Path, tmp_path: Path, type_in: Type
 ) -> None:
     own = load_study(str(tmp_path / "place" / "signs.yaml"), ["seeds=3"])
@@ -186,7 +186,7 @@ def test_a_stored_study_is_the_one_it_was_at_another_place(
     assert json.loads(said.stdout)["arms"]["erm"]["finished"] == 3
 
 
-def test_photos_that_are_here_again_with_other_contents_are_another_study(
+def test_changed_images_do_not_affect_a_stored_study_but_change_its_file(
     launched: Path, tmp_path: Path
 ) -> None:
     store = str(launched / "store")
@@ -197,7 +197,7 @@ def test_photos_that_are_here_again_with_other_contents_are_another_study(
     assert load_study(file, (), store).settings != before.settings
 
 
-def test_a_name_that_nothing_has_is_refused_with_the_studies_of_the_store(
+def test_an_unknown_study_name_is_refused_with_the_studies_of_the_store(
     launched: Path, type_in: Type
 ) -> None:
     store = str(launched / "store")
@@ -215,7 +215,9 @@ def test_a_name_that_nothing_has_is_refused_with_the_studies_of_the_store(
 
 
 @pytest.mark.parametrize("reference", ["signs", "signs@e9", "signs.yaml"])
-def test_a_home_that_does_not_exist_is_named(reference: str, tmp_path: Path, type_in: Type) -> None:
+def test_a_missing_or_empty_store_is_reported_for_an_unknown_study(
+    reference: str, tmp_path: Path, type_in: Type
+) -> None:
     place = tmp_path / "away" / "store"
     with pytest.raises(StudyError, match=f"; the store {place} does not exist; bundled are"):
         mixsweep.load(reference, home=tmp_path / "away")
@@ -225,7 +227,7 @@ def test_a_home_that_does_not_exist_is_named(reference: str, tmp_path: Path, typ
 
 
 @pytest.mark.parametrize("command", ["report", "share", "sync", "list", "logs"])
-def test_a_command_on_a_home_that_does_not_exist_says_so_and_creates_nothing(
+def test_a_command_on_a_missing_home_is_refused_and_creates_no_file(
     command: str, tmp_path: Path, type_in: Type
 ) -> None:
     said = type_in(command, *([] if command == "list" else ["digits"]))
@@ -234,7 +236,7 @@ def test_a_command_on_a_home_that_does_not_exist_says_so_and_creates_nothing(
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_folder_that_is_called_like_a_stored_study_does_not_hide_it(
+def test_a_folder_with_the_name_of_a_stored_study_does_not_hide_the_study(
     launched: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -244,14 +246,14 @@ def test_a_folder_that_is_called_like_a_stored_study_does_not_hide_it(
         load_study("signs")
 
 
-def test_photos_that_no_store_knows_are_missed(tmp_path: Path, type_in: Type) -> None:
+def test_images_missing_from_disk_and_store_are_reported(tmp_path: Path, type_in: Type) -> None:
     del type_in
     (tmp_path / "signs.yaml").write_text(STUDY)
     with pytest.raises(StudyError, match="photos/train: not found"):
         load_study(str(tmp_path / "signs.yaml"), (), str(tmp_path / "runs" / "store"))
 
 
-def test_a_stored_study_that_needs_a_plugin_names_the_option(tmp_path: Path) -> None:
+def test_a_stored_study_that_needs_a_plugin_is_refused_with_the_option(tmp_path: Path) -> None:
     study = load_study("digits")
     unknown = study.source.replace("digits}", "corners}").replace("name: digits", "name: corners")
     assert unknown != study.source

@@ -20,7 +20,7 @@ COUNT = "SELECT count(*) FROM runs"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("verb", ["sync", "run"])
-def test_an_interrupt_while_mlflow_is_brought_up_to_date_leaves_nothing_running(
+def test_an_interrupt_during_an_mlflow_update_leaves_no_run_marked_running(
     command_line: Callable[..., CommandLine], verb: str
 ) -> None:
     """The database is locked once a few runs are in it, so that the interrupt comes in time."""
@@ -63,7 +63,7 @@ def _was_interrupted(mixsweep: CommandLine, verb: str) -> bool:
 
 
 @pytest.mark.slow
-def test_a_database_that_no_waiting_mends_is_named_at_once(
+def test_a_database_error_that_waiting_cannot_fix_is_reported_immediately(
     command_line: Callable[..., CommandLine],
 ) -> None:
     mixsweep = command_line()

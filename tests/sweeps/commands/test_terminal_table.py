@@ -15,7 +15,7 @@ MARKDOWN = (
 
 @pytest.mark.parametrize("columns", [60, 80, 140])
 @pytest.mark.parametrize("rows", [10, 40])
-def test_a_table_fits_the_terminal_and_says_what_it_leaves_out(columns: int, rows: int) -> None:
+def test_a_table_fits_the_terminal_and_lists_omitted_columns(columns: int, rows: int) -> None:
     lines = fitted(MARKDOWN, columns, rows).splitlines()
     assert max(map(len, lines)) < columns
     assert lines[0].split("  ")[0] == "arm"
@@ -41,12 +41,12 @@ def test_marks_of_the_table_are_explained_below_it() -> None:
     assert fitted(wide, 60, 20).splitlines()[0].endswith("...")
 
 
-def test_text_without_a_table_of_arms_is_left_as_it_is() -> None:
+def test_text_without_a_table_of_arms_gives_no_terminal_table() -> None:
     assert fitted("| claim | x |\n| --- | --- |\n| a | b |\n", 80, 20) == ""
     assert fitted("", 80, 20) == ""
 
 
-def test_a_long_name_leaves_room_for_the_headline() -> None:
+def test_a_long_arm_name_is_shortened_to_keep_the_headline_metric() -> None:
     name = "law=beta(0.2) weight_decay=0.0005 optimizer=sgd lr=0.1 epochs=300 batch_size=64"
     markdown = f"| arm | test error, % | n |\n| --- | --- | --- |\n| {name} | 12.34 ± 0.56 | 5/5 |"
     _, row, *_ = fitted(markdown, 60, 20).splitlines()

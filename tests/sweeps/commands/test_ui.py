@@ -84,7 +84,9 @@ def port(server: tuple[int, int]) -> int:
     return server[1]
 
 
-def test_no_variable_makes_the_server_listen_elsewhere(server: tuple[int, int]) -> None:
+def test_the_server_listens_on_the_loopback_despite_environment_variables(
+    server: tuple[int, int],
+) -> None:
     pid, port = server
     process = psutil.Process(pid)
     found = {
@@ -124,13 +126,13 @@ def test_the_server_imports_no_file_of_the_working_directory(
         ("", 403),
     ],
 )
-def test_only_this_machine_by_its_own_names_is_answered(port: int, host: str, status: int) -> None:
+def test_requests_with_a_foreign_host_header_are_refused(port: int, host: str, status: int) -> None:
     for path in ("/", f"{SEARCH}?max_results=1"):
         assert _status(port, "GET", path, Host=host.format(port=port)) == status
 
 
 @pytest.mark.parametrize("origin", ["http://elsewhere.example", "https://127.0.0.1.nip.io", "null"])
-def test_another_site_can_change_nothing(port: int, origin: str) -> None:
+def test_requests_from_another_origin_cannot_change_data(port: int, origin: str) -> None:
     body = json.dumps({"name": f"planted by {origin}"})
     kind = {"Content-Type": "application/json"}
     assert _status(port, "POST", CREATE, body, Origin=origin, **kind) == 403
@@ -140,7 +142,7 @@ def test_another_site_can_change_nothing(port: int, origin: str) -> None:
 
 
 @pytest.mark.parametrize("damage", ["random", "other's content", "a folder", "a FIFO"])
-def test_a_damaged_database_is_named_with_what_brings_it_back(
+def test_a_damaged_database_is_reported_with_the_command_that_restores_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     monkeypatch.setattr("os.execve", lambda *arguments: pytest.fail("a server starts"))
@@ -156,7 +158,7 @@ def test_a_damaged_database_is_named_with_what_brings_it_back(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
-def test_a_port_that_another_program_uses_is_refused_and_never_linked(
+def test_a_port_used_by_another_program_is_refused_and_no_link_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
 ) -> None:
     monkeypatch.setattr("os.execve", lambda *arguments: pytest.fail("a server starts"))

@@ -53,7 +53,7 @@ def diverge(home: Path, run: Run) -> None:
     Store(str(home / "store")).failures.write(failure)
 
 
-def test_logs_count_epochs_from_one_and_spell_a_single_try(home: Path) -> None:
+def test_logs_count_epochs_from_one_and_write_one_try_in_the_singular(home: Path) -> None:
     run = load_study("digits", ["seeds=1"]).runs()[0]
     put(home, run, 2, run.key)
     diverge(home, run)
@@ -62,7 +62,7 @@ def test_logs_count_epochs_from_one_and_spell_a_single_try(home: Path) -> None:
     assert end.strip() == "diverged after 1 try: loss is nan in epoch 1"
 
 
-def test_stages_are_named_with_the_study_that_trained_them(home: Path) -> None:
+def test_why_lists_stages_with_the_study_that_trained_them(home: Path) -> None:
     other = load_study("digits", ["study=other", "base.epochs=2", "seeds=1"])
     study = load_study("digits", ["seeds=1"])
     enter(other, Store(str(home / "store")), "mixsweep run other")
@@ -85,7 +85,7 @@ def test_stages_are_named_with_the_study_that_trained_them(home: Path) -> None:
     ]
 
 
-def test_epochs_whose_states_are_lost_are_said_to_be_trained_again(home: Path) -> None:
+def test_why_lists_epochs_with_lost_states_as_trained_again(home: Path) -> None:
     run = load_study("digits", ["seeds=1"]).runs()[0]
     put(home, run, 1, run.key)
     put(home, run, 2, run.key)
@@ -118,7 +118,7 @@ seeds: 3
 """
 
 
-def test_seeds_that_a_search_left_out_of_a_pruned_point_are_explained(
+def test_why_explains_the_missing_seeds_of_a_pruned_point(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = home / "searched.yaml"
@@ -138,7 +138,7 @@ def test_seeds_that_a_search_left_out_of_a_pruned_point_are_explained(
         said("why", str(file), "point 0", "7")
 
 
-def test_a_run_that_other_studies_have_is_named_with_them(home: Path) -> None:
+def test_why_lists_other_studies_that_share_a_run(home: Path) -> None:
     run = load_study("digits", ["seeds=1"]).runs()[0]
     stage = put(home, run, 3, run.key)
     for name in ("other", "third"):
@@ -151,7 +151,7 @@ def test_a_run_that_other_studies_have_is_named_with_them(home: Path) -> None:
     assert told.startswith(f"{shared}other: erm seed 0 and third: erm seed 0, on node, stored ")
 
 
-def test_a_diverged_run_is_named_by_plan_and_trained_again_when_asked(home: Path) -> None:
+def test_a_diverged_run_is_listed_by_plan_and_retrained_with_again(home: Path) -> None:
     study = load_study("digits")
     run = study.runs()[0]
     diverge(home, run)
@@ -170,7 +170,7 @@ def test_a_diverged_run_is_named_by_plan_and_trained_again_when_asked(home: Path
     assert said("plan", "digits")[0] == "digits: 6 runs, 0 stored, 6 to run"
 
 
-def test_all_runs_are_told_of_without_an_arm_and_a_wrong_one_is_refused(home: Path) -> None:
+def test_why_without_an_arm_lists_all_runs_and_an_unknown_arm_is_refused(home: Path) -> None:
     del home
     told = [line for line in said("why", "digits") if not line.startswith(" ")]
     assert len(told) == 6
@@ -180,7 +180,7 @@ def test_all_runs_are_told_of_without_an_arm_and_a_wrong_one_is_refused(home: Pa
             said("why", "digits", *words)
 
 
-def test_an_error_names_only_the_arms_most_like_the_one_typed() -> None:
+def test_an_error_about_an_unknown_arm_lists_only_the_most_similar_arms() -> None:
     arms = [f"{law} lr={rate}" for law in ("erm", "uniform") for rate in range(40)]
     told = named("uniform lr=7", arms)
     assert told.endswith(" and 72 more")

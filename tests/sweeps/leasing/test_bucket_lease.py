@@ -70,11 +70,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucket_lease, "_SILENCE", 2.0)
 
 
-def test_the_latest_driver_is_known_while_it_lives_and_after(store: Store) -> None:
+def test_the_latest_driver_is_known_during_its_lease_and_after_its_end(store: Store) -> None:
     assert_the_latest_driver_is_known(store)
 
 
-def test_a_living_driver_is_named_to_a_second_one(
+def test_a_second_driver_is_refused_with_the_running_driver(
     store: Store, driver: "subprocess.Popen[str]"
 ) -> None:
     with pytest.raises(StudyBusyError, match=rf"pid {driver.pid} on .* \(token 1\)"):
@@ -86,7 +86,7 @@ def test_a_living_driver_is_named_to_a_second_one(
         pass
 
 
-def test_progress_is_what_the_driver_last_wrote(
+def test_progress_is_read_as_last_written_by_the_driver(
     store: Store, driver: "subprocess.Popen[str]"
 ) -> None:
     shown: Any = None
@@ -95,7 +95,7 @@ def test_progress_is_what_the_driver_last_wrote(
     assert shown.running == (RunningRun(arm="erm", seed=0, epoch=7),)
 
 
-def test_a_driver_killed_on_this_machine_frees_its_study_at_once(
+def test_a_driver_killed_on_this_machine_frees_its_study_immediately(
     store: Store, driver: "subprocess.Popen[str]"
 ) -> None:
     driver.kill()
@@ -105,7 +105,7 @@ def test_a_driver_killed_on_this_machine_frees_its_study_at_once(
         assert lease.is_held()
 
 
-def test_a_driver_killed_elsewhere_frees_its_study_once_it_was_silent(
+def test_a_driver_killed_on_another_machine_frees_its_study_after_a_timeout(
     store: Store,
     driver: "subprocess.Popen[str]",
     quick: None,
@@ -120,7 +120,7 @@ def test_a_driver_killed_elsewhere_frees_its_study_once_it_was_silent(
     assert time.monotonic() - started >= 2.0
 
 
-def test_a_driver_that_was_stopped_and_overtaken_wakes_up_unsure_and_ends(
+def test_a_paused_driver_ends_when_another_driver_has_taken_its_lease(
     store: Store, driver: "subprocess.Popen[str]", quick: None
 ) -> None:
     assert driver.stdout is not None
@@ -138,7 +138,7 @@ def test_a_driver_that_was_stopped_and_overtaken_wakes_up_unsure_and_ends(
         assert Lease.current(store, "table1") == lease.holder
 
 
-def test_tokens_grow_and_a_released_lease_is_free_at_once(store: Store) -> None:
+def test_tokens_increase_and_a_released_lease_is_free_immediately(store: Store) -> None:
     tokens = []
     for _ in range(3):
         with Lease.acquire(store, "table1", "run") as lease:
@@ -177,7 +177,7 @@ def test_one_of_several_racing_processes_gets_the_lease_in_every_round(store: St
     assert len({got.index(True) for got in held}) > 1, "one racer was always first: no race"
 
 
-def test_a_lease_that_cannot_be_renewed_is_soon_not_believed(
+def test_a_lease_that_cannot_be_renewed_is_not_held_until_its_next_renewal(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bucket_lease, "_BEAT_EVERY", 0.1)
@@ -201,7 +201,7 @@ GARBAGE = (b"", b"\xff\x00", b"[1]", b'{"token": 1', b'{"token": "x", "pid": {}}
 
 
 @pytest.mark.parametrize("garbage", GARBAGE)
-def test_a_released_lease_damaged_in_any_way_is_taken_and_tokens_grow(
+def test_a_damaged_released_lease_can_be_acquired_with_a_larger_token(
     store: Store, garbage: bytes, quick: None
 ) -> None:
     for drivers in (1, 2):
@@ -220,7 +220,7 @@ def test_a_released_lease_damaged_in_any_way_is_taken_and_tokens_grow(
 
 
 @pytest.mark.parametrize("garbage", GARBAGE)
-def test_a_living_driver_keeps_its_study_though_its_lease_is_damaged(
+def test_a_running_driver_keeps_its_study_although_its_lease_is_damaged(
     store: Store, driver: "subprocess.Popen[str]", garbage: bytes, quick: None
 ) -> None:
     for name in ("1.json", "1.beat"):
@@ -233,7 +233,7 @@ def test_a_living_driver_keeps_its_study_though_its_lease_is_damaged(
     assert shown.running == (RunningRun(arm="erm", seed=0, epoch=7),)
 
 
-def test_objects_that_are_no_lease_and_fields_of_a_later_version_are_ignored(store: Store) -> None:
+def test_unrelated_objects_and_fields_of_a_later_version_are_ignored(store: Store) -> None:
     for name in ("notes.json", "x7.json", "7.json.bak"):
         store.files.write(f"leases/table1/{name}", b"{}")
     with Lease.acquire(store, "table1", "run") as lease:
@@ -244,7 +244,7 @@ def test_objects_that_are_no_lease_and_fields_of_a_later_version_are_ignored(sto
         assert Lease.latest(store, "table1") == lease.holder
 
 
-def test_a_server_that_ignores_the_condition_is_refused(
+def test_a_server_that_ignores_conditional_writes_is_refused(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def create(files: Any, name: str, data: bytes) -> bool:
@@ -256,19 +256,19 @@ def test_a_server_that_ignores_the_condition_is_refused(
         Lease.acquire(store, "table1", "run")
 
 
-def test_a_store_that_does_not_decide_who_is_first_is_refused() -> None:
+def test_a_store_without_atomic_creation_is_refused() -> None:
     with pytest.raises(StoreError, match="cannot guarantee that only one driver trains a study"):
         Lease.acquire(Store("http://127.0.0.1:9/store"), "table1", "run")
 
 
-def test_asking_for_the_driver_creates_nothing(store: Store) -> None:
+def test_a_query_for_the_driver_creates_no_file(store: Store) -> None:
     assert Lease.current(store, "table1") is None
     assert read_progress(store, "table1") is None
     assert list(store.files.names("")) == []
 
 
 @pytest.mark.parametrize("study", ["", "../x", "a/b", "Table1"])
-def test_a_name_that_is_no_study_name_is_refused(store: Store, study: str) -> None:
+def test_an_invalid_study_name_is_refused(store: Store, study: str) -> None:
     for use in (Lease.current, read_progress):
         with pytest.raises(ValueError, match="a-z, 0-9 and -"):
             use(store, study)
@@ -285,7 +285,7 @@ def test_a_name_that_is_no_study_name_is_refused(store: Store, study: str) -> No
         ),
     ],
 )
-def test_a_bucket_that_is_not_there_is_one_line(
+def test_a_missing_bucket_is_reported_in_one_line(
     s3: Mapping[str, str], changes: Mapping[str, str], url: str, text: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip

@@ -65,7 +65,7 @@ def test_a_stage_is_free_once_its_driver_withdraws_the_claim(store: Store) -> No
     assert second.trains("y", KEYS[:4])
 
 
-def test_the_claims_of_a_dead_driver_are_void(store: Store) -> None:
+def test_the_claims_of_a_dead_driver_are_ignored(store: Store) -> None:
     first, second = Driver(store, "a"), Driver(store, "b")
     first.claims.expect({"w": (KEYS[5:7], KEYS[6:7])})
     assert first.trains("x", KEYS[:4])
@@ -78,7 +78,7 @@ def test_the_claims_of_a_dead_driver_are_void(store: Store) -> None:
     assert not again.trains("x", KEYS[:4])
 
 
-def test_a_run_that_is_held_back_is_looked_at_again_after_a_while(store: Store) -> None:
+def test_a_run_held_back_by_a_claim_is_checked_again_after_an_interval(store: Store) -> None:
     first, second = Driver(store, "a"), Driver(store, "b")
     assert first.trains("x", KEYS[:4])
     asked = []
@@ -95,7 +95,7 @@ def test_a_run_that_is_held_back_is_looked_at_again_after_a_while(store: Store) 
     assert all(asked[1:])
 
 
-def test_the_last_shared_stage_of_two_runs_is_asked_for(store: Store) -> None:
+def test_the_last_shared_stage_of_two_runs_is_requested(store: Store) -> None:
     first, second = Driver(store, "a"), Driver(store, "b")
     assert first.trains("x", KEYS[:4])
     assert not second.trains("y", [*KEYS[:2], *KEYS[6:]])
@@ -104,7 +104,7 @@ def test_the_last_shared_stage_of_two_runs_is_asked_for(store: Store) -> None:
     assert list(store.files.names("wanted")) == [f"wanted/{KEYS[1]}"]
 
 
-def test_stages_that_a_live_driver_needs_are_not_removed(any_store: Store) -> None:
+def test_stages_needed_by_a_running_driver_are_not_removed(any_store: Store) -> None:
     launch, prune = Driver(any_store, "c"), Driver(any_store, "a")
     launch.claims.expect({"fork": (KEYS[2:3], KEYS[1:2])})
     assert launch.trains("x", KEYS[4:6])
@@ -113,7 +113,7 @@ def test_stages_that_a_live_driver_needs_are_not_removed(any_store: Store) -> No
     assert prune.claims.remove(KEYS) == tuple(KEYS)
 
 
-def test_a_stage_on_the_way_of_a_planned_run_is_not_removed(store: Store) -> None:
+def test_a_stage_that_a_planned_run_passes_is_not_removed(store: Store) -> None:
     planning, removing = Driver(store, "a"), Driver(store, "b")
     planning.claims.expect({"x": (KEYS[:4], ())})
     assert removing.claims.remove(KEYS) == tuple(KEYS[3:]), "the end of a run starts nothing"
@@ -122,7 +122,7 @@ def test_a_stage_on_the_way_of_a_planned_run_is_not_removed(store: Store) -> Non
     assert removing.claims.remove(KEYS) == tuple(KEYS)
 
 
-def test_a_run_waits_while_its_start_is_removed(store: Store) -> None:
+def test_a_run_waits_while_its_start_stage_is_removed(store: Store) -> None:
     launch, prune = Driver(store, "c"), Driver(store, "a")
     prune.claims.remove(KEYS[1:2])
     launch.claims.expect({"fork": (KEYS[2:4], KEYS[1:2])})
@@ -131,7 +131,7 @@ def test_a_run_waits_while_its_start_is_removed(store: Store) -> None:
     assert launch.trains("fork", KEYS[2:4])
 
 
-def test_a_run_waits_while_the_state_it_was_to_start_from_is_removed(store: Store) -> None:
+def test_a_run_waits_while_its_start_state_is_removed(store: Store) -> None:
     launch, prune = Driver(store, "c"), Driver(store, "a")
     prune.claims.remove(KEYS[1:2])
     assert launch.granted("x", KEYS[:4], start=2) is None
@@ -140,7 +140,7 @@ def test_a_run_waits_while_the_state_it_was_to_start_from_is_removed(store: Stor
     assert prune.claims.remove(KEYS[:2]) == (KEYS[0],)
 
 
-def test_a_driver_that_joins_asks_for_the_stages_it_shares_with_a_run_in_training(
+def test_a_joining_driver_requests_stages_shared_with_a_run_in_training(
     any_store: Store,
 ) -> None:
     first, second = Driver(any_store, "a"), Driver(any_store, "b")
@@ -151,7 +151,7 @@ def test_a_driver_that_joins_asks_for_the_stages_it_shares_with_a_run_in_trainin
     assert any_store.files.has(f"wanted/{KEYS[3]}")
 
 
-def test_a_run_that_starts_later_keeps_the_stages_from_which_runs_of_others_part(
+def test_a_later_run_keeps_stages_where_runs_of_other_drivers_branch(
     store: Store,
 ) -> None:
     first, second = Driver(store, "a"), Driver(store, "b")
@@ -174,7 +174,7 @@ def test_a_run_that_starts_later_keeps_the_stages_from_which_runs_of_others_part
     assert kept() == set()
 
 
-def test_the_plan_of_a_driver_is_read_again_only_when_it_has_changed(
+def test_the_plan_of_a_driver_is_reread_only_after_a_change(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = Driver(store, "a"), Driver(store, "b")
@@ -195,7 +195,7 @@ def test_the_plan_of_a_driver_is_read_again_only_when_it_has_changed(
     "content",
     [b"", b"[]", b'{"token": 1, "trained": 3}', b'{"token": 1, "trained": [[]]}'],
 )
-def test_a_damaged_note_claims_nothing(store: Store, tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_claim_file_claims_no_stage(store: Store, tmp_path: Path, content: bytes) -> None:
     driver = Driver(store, "a")
     assert driver.trains("x", KEYS)
     (tmp_path / "claims" / "a.json").write_bytes(content)
@@ -203,7 +203,9 @@ def test_a_damaged_note_claims_nothing(store: Store, tmp_path: Path, content: by
     assert not read_claims(store).trained
 
 
-def test_claims_hold_while_their_driver_lives_though_its_lease_is_damaged(any_store: Store) -> None:
+def test_claims_hold_while_their_driver_runs_although_its_lease_is_damaged(
+    any_store: Store,
+) -> None:
     first = Driver(any_store, "a")
     assert first.trains("x", KEYS)
     claimed = read_claims(any_store).trained
@@ -221,7 +223,7 @@ def test_claims_hold_while_their_driver_lives_though_its_lease_is_damaged(any_st
 
 @pytest.mark.parametrize("name", ["a.json", "a.json.tmp", "a.planned.tmp"])
 @pytest.mark.parametrize("kind", ["link", "pipe"])
-def test_a_link_or_pipe_in_the_place_of_a_note_is_replaced_and_not_written_to(
+def test_a_link_or_pipe_at_the_path_of_a_claim_file_is_replaced(
     store: Store, tmp_path: Path, name: str, kind: str
 ) -> None:
     outside, place = tmp_path / "outside", tmp_path / "claims" / name
@@ -238,7 +240,7 @@ def test_a_link_or_pipe_in_the_place_of_a_note_is_replaced_and_not_written_to(
     assert outside.read_text() == "mine"
 
 
-def test_two_drivers_that_claim_a_stage_at_once_never_both_train_it(store: Store) -> None:
+def test_at_most_one_of_several_simultaneous_drivers_trains_a_stage(store: Store) -> None:
     drivers = [Driver(store, name) for name in "abcd"]
     wins = 0
     with ThreadPoolExecutor(len(drivers)) as threads:

@@ -63,7 +63,7 @@ def write_record(store: Store, name: str, **changes: object) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
-def test_a_driver_that_failed_to_take_over_leaves_the_study_free(
+def test_a_failed_acquisition_leaves_the_study_free(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(descriptor: int) -> None:
@@ -78,7 +78,7 @@ def test_a_driver_that_failed_to_take_over_leaves_the_study_free(
         assert lease.token > 1
 
 
-def test_a_holder_that_has_not_written_who_it_is_still_holds(store: Store, tmp_path: Path) -> None:
+def test_a_lease_without_its_record_is_still_held(store: Store, tmp_path: Path) -> None:
     with Lease.acquire(store, "table1", "run"):
         (tmp_path / "store" / "leases" / "table1.json").unlink()
         advice = "wait until it ends, or run `mixsweep stop table1`"
@@ -87,7 +87,9 @@ def test_a_holder_that_has_not_written_who_it_is_still_holds(store: Store, tmp_p
             Lease.acquire(store, "table1", "run")
 
 
-def test_a_lease_knows_when_it_has_a_successor(store: Store, tmp_path: Path) -> None:
+def test_a_lease_is_not_held_once_another_driver_has_acquired_it(
+    store: Store, tmp_path: Path
+) -> None:
     lease = Lease.acquire(store, "table1", "run")
     assert lease.is_held()
     (tmp_path / "store" / "leases" / "table1.lock").unlink()
@@ -99,13 +101,13 @@ def test_a_lease_knows_when_it_has_a_successor(store: Store, tmp_path: Path) -> 
     lease.release()
 
 
-def test_asking_for_the_driver_creates_nothing(store: Store, tmp_path: Path) -> None:
+def test_a_query_for_the_driver_creates_no_file(store: Store, tmp_path: Path) -> None:
     assert Lease.current(store, "table1") is None
     assert read_progress(store, "table1") is None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_files_are_readable_by_their_owner_alone(store: Store, tmp_path: Path) -> None:
+def test_lease_files_are_readable_only_by_their_owner(store: Store, tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         with Lease.acquire(store, "table1", "run") as lease:
@@ -123,7 +125,7 @@ def test_files_are_readable_by_their_owner_alone(store: Store, tmp_path: Path) -
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", FILES)
-def test_a_lease_damaged_in_any_way_is_taken_all_the_same_and_tokens_grow(
+def test_a_damaged_lease_can_be_acquired_with_a_larger_token(
     modest: Store, name: str, damage: str
 ) -> None:
     leave_a_lease(modest, 3)
@@ -144,7 +146,7 @@ def test_a_lease_damaged_in_any_way_is_taken_all_the_same_and_tokens_grow(
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_lease_of_an_earlier_version_does_not_let_tokens_go_back(
+def test_tokens_do_not_decrease_after_damage_to_a_lease_of_an_earlier_version(
     modest: Store, damage: str
 ) -> None:
     """Earlier versions left the lock file empty."""
@@ -161,7 +163,7 @@ def test_a_damaged_lease_of_an_earlier_version_does_not_let_tokens_go_back(
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", FILES[:2])
-def test_a_record_damaged_while_its_driver_lives_is_written_again(
+def test_a_record_damaged_during_a_lease_is_rewritten(
     modest: Store, name: str, damage: str
 ) -> None:
     with Lease.acquire(modest, "table1", "run") as lease:
@@ -177,7 +179,7 @@ def test_a_record_damaged_while_its_driver_lives_is_written_again(
         assert progress.running[0].epoch == 8
 
 
-def test_damage_is_told_in_a_line_that_names_the_file(
+def test_damage_is_logged_in_one_line_that_names_the_file(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     leave_a_lease(store, 1)
@@ -207,7 +209,7 @@ def test_fields_that_a_later_version_added_to_a_lease_are_ignored(store: Store) 
         assert lease.token == 2
 
 
-def test_a_lease_that_the_first_version_wrote_is_read(store: Store) -> None:
+def test_a_lease_of_the_first_version_can_be_read(store: Store) -> None:
     lock = lease_file(store, "table1.lock")
     lock.parent.mkdir(parents=True)
     lock.touch()
@@ -222,7 +224,7 @@ def test_a_lease_that_the_first_version_wrote_is_read(store: Store) -> None:
         assert lease.token == 42
 
 
-def test_the_lock_file_tells_the_token_in_one_line_of_22_bytes(store: Store) -> None:
+def test_the_lock_file_contains_the_token_in_one_line_of_22_bytes(store: Store) -> None:
     for token in (1, 2):
         take(store).release()
         assert lease_file(store, "table1.lock").read_text() == f"token {token:015d}\n"
@@ -232,7 +234,7 @@ def test_the_lock_file_tells_the_token_in_one_line_of_22_bytes(store: Store) -> 
     ("name", "token", "expected"),
     [("table1.json", 7, 8), ("table1.progress.json", 9, 10), ("table1.json", 1, 4)],
 )
-def test_the_next_token_exceeds_what_any_of_the_files_tells(
+def test_the_next_token_exceeds_the_token_in_every_file(
     store: Store, name: str, token: int, expected: int
 ) -> None:
     leave_a_lease(store, 3)
@@ -242,7 +244,7 @@ def test_the_next_token_exceeds_what_any_of_the_files_tells(
     assert lease.holder.token == expected
 
 
-def test_a_record_that_is_lost_does_not_let_tokens_go_back(store: Store) -> None:
+def test_tokens_do_not_decrease_after_a_lost_record(store: Store) -> None:
     leave_a_lease(store, 3)
     lease_file(store, "table1.json").unlink()
     lease_file(store, "table1.progress.json").unlink()
@@ -251,7 +253,7 @@ def test_a_record_that_is_lost_does_not_let_tokens_go_back(store: Store) -> None
     assert lease.holder.token == 4
 
 
-def test_without_a_file_the_token_is_the_time(store: Store) -> None:
+def test_the_token_is_the_time_if_every_file_is_lost(store: Store) -> None:
     leave_a_lease(store, 1)
     for name in FILES:
         lease_file(store, name).write_bytes(b"\xff")
@@ -261,7 +263,7 @@ def test_without_a_file_the_token_is_the_time(store: Store) -> None:
     assert before < lease.holder.token <= int(time.time()) + 1
 
 
-def test_a_record_larger_than_a_mebibyte_is_damaged(store: Store) -> None:
+def test_a_record_larger_than_a_mebibyte_counts_as_damaged(store: Store) -> None:
     leave_a_lease(store, 1)
     record = lease_file(store, "table1.json")
     whole = record.read_bytes()
@@ -272,7 +274,7 @@ def test_a_record_larger_than_a_mebibyte_is_damaged(store: Store) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_is_named_with_the_file_and_leaves_the_study_free(
+def test_a_full_disk_is_reported_with_the_file_and_leaves_the_study_free(
     store: Store, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def fill(descriptor: int, content: bytes, offset: int) -> int:
@@ -310,7 +312,7 @@ def test_a_query_for_the_driver_does_not_block_the_next_driver(
     lease.release()
 
 
-def test_two_questions_do_not_take_each_other_for_a_driver(store: Store) -> None:
+def test_two_simultaneous_queries_report_no_driver(store: Store) -> None:
     leave_a_lease(store, 1)
     asking = os.open(lease_file(store, "table1.lock"), os.O_RDONLY)
     fcntl.flock(asking, fcntl.LOCK_SH)
@@ -318,7 +320,7 @@ def test_two_questions_do_not_take_each_other_for_a_driver(store: Store) -> None
     os.close(asking)
 
 
-def test_a_user_without_permission_is_told_so(modest: Store) -> None:
+def test_a_user_without_permission_gets_a_permission_error(modest: Store) -> None:
     leave_a_lease(modest, 1)
     lease_file(modest, "table1.lock").chmod(0)
     with pytest.raises(PermissionError):
@@ -326,7 +328,7 @@ def test_a_user_without_permission_is_told_so(modest: Store) -> None:
 
 
 @pytest.mark.parametrize("damage", [name for name in NO_FILES if name != "unreadable"])
-def test_a_folder_with_the_name_of_the_lock_file_goes_to_quarantine(
+def test_a_folder_at_the_path_of_the_lock_file_moves_to_quarantine(
     store: Store, damage: str
 ) -> None:
     leave_a_lease(store, 1)
@@ -341,7 +343,7 @@ def test_a_folder_with_the_name_of_the_lock_file_goes_to_quarantine(
 
 
 @pytest.mark.parametrize("name", FILES[:2])
-def test_a_folder_in_the_place_of_a_record_goes_to_quarantine_whole(
+def test_a_folder_at_the_path_of_a_record_moves_to_quarantine_with_its_files(
     store: Store, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     leave_a_lease(store, 1)
@@ -352,7 +354,7 @@ def test_a_folder_in_the_place_of_a_record_goes_to_quarantine_whole(
     assert caplog.messages[-1].endswith(f"leases/{name} is no file; moved to quarantine")
 
 
-def test_a_lease_is_not_held_once_it_is_released(store: Store) -> None:
+def test_a_released_lease_is_not_held(store: Store) -> None:
     lease = take(store)
     assert lease.is_held()
     lease.release()
@@ -360,7 +362,9 @@ def test_a_lease_is_not_held_once_it_is_released(store: Store) -> None:
     assert FolderLease.latest(root_of(store), "table1") == lease.holder
 
 
-def test_a_lease_whose_lock_file_is_gone_is_held_until_somebody_comes_after(store: Store) -> None:
+def test_a_lease_without_its_lock_file_is_held_until_a_successor_writes_a_record(
+    store: Store,
+) -> None:
     lease = take(store)
     lease_file(store, "table1.lock").unlink()
     assert lease.is_held()
@@ -369,7 +373,7 @@ def test_a_lease_whose_lock_file_is_gone_is_held_until_somebody_comes_after(stor
     lease.release()
 
 
-def test_another_file_of_the_name_is_not_the_lock_of_this_driver(store: Store) -> None:
+def test_a_replaced_lock_file_does_not_count_as_the_lock_of_this_driver(store: Store) -> None:
     lease = take(store)
     lock = lease_file(store, "table1.lock")
     lock.rename(lock.with_suffix(".old"))
@@ -379,7 +383,7 @@ def test_another_file_of_the_name_is_not_the_lock_of_this_driver(store: Store) -
     lease.release()
 
 
-def test_a_driver_that_was_followed_leaves_the_record_of_the_next_one_alone(store: Store) -> None:
+def test_a_superseded_driver_does_not_write_the_record_of_its_successor(store: Store) -> None:
     first = take(store)
     lease_file(store, "table1.lock").unlink()
     second = take(store)
@@ -394,14 +398,14 @@ def test_a_driver_that_was_followed_leaves_the_record_of_the_next_one_alone(stor
     second.release()
 
 
-def test_a_lease_is_not_taken_over_while_the_file_is_locked(store: Store) -> None:
+def test_a_held_lease_has_no_successor(store: Store) -> None:
     lease = take(store)
     assert lease.successor is None
     lease.release()
 
 
 @pytest.mark.parametrize("name", ["../table1", "Table1", ""])
-def test_no_name_leads_out_of_the_folder(store: Store, name: str) -> None:
+def test_an_invalid_study_name_is_refused_before_a_file_is_created(store: Store, name: str) -> None:
     for ask in (FolderLease.latest, FolderLease.current, FolderLease.progress):
         with pytest.raises(ValueError, match="a-z, 0-9 and -"):
             ask(root_of(store), name)
@@ -410,7 +414,7 @@ def test_no_name_leads_out_of_the_folder(store: Store, name: str) -> None:
     assert not root_of(store).exists()
 
 
-def test_a_driver_that_dies_while_runs_train_is_told_from_one_that_ends(store: Store) -> None:
+def test_a_driver_killed_during_training_is_distinguished_from_one_that_ended(store: Store) -> None:
     assert Lease.cut_off(store, "table1") is None
     running = [RunningRun(arm="erm", seed=3, epoch=7)]
     lease = Lease.acquire(store, "table1", "run")

@@ -29,7 +29,7 @@ PROGRESS = Heartbeat(
 )
 
 
-def test_this_process_is_described_as_others_would_find_it() -> None:
+def test_the_holder_describes_the_pid_host_and_boot_of_this_process() -> None:
     before = time.time_ns() // 1_000_000
     holder = Holder.here(3, "mixsweep run table1")
     after = time.time_ns() // 1_000_000
@@ -49,7 +49,7 @@ def test_a_holder_is_read_back_with_fields_of_later_versions_ignored() -> None:
 
 
 @pytest.mark.parametrize("field", ["token", "host", "pid", "started_at_ms", "command"])
-def test_a_holder_without_a_field_is_not_known(field: str) -> None:
+def test_a_holder_with_a_missing_field_is_read_as_unknown(field: str) -> None:
     plain = dataclasses.asdict(HOLDER)
     del plain[field]
     assert Holder.from_plain(plain) is None
@@ -72,26 +72,28 @@ def test_a_holder_without_a_field_is_not_known(field: str) -> None:
         {"command": None},
     ],
 )
-def test_a_holder_with_a_value_of_another_kind_is_not_known(changes: dict[str, object]) -> None:
+def test_a_holder_with_a_value_of_the_wrong_type_is_read_as_unknown(
+    changes: dict[str, object],
+) -> None:
     assert Holder.from_plain(dataclasses.asdict(HOLDER) | changes) is None
 
 
 @pytest.mark.parametrize("changes", [{"token": 1}, {"started_at_ms": 0}])
-def test_the_first_driver_and_the_first_moment_are_known(changes: dict[str, int]) -> None:
+def test_token_1_and_time_0_of_a_holder_are_valid(changes: dict[str, int]) -> None:
     plain = dataclasses.asdict(HOLDER) | changes
     found = Holder.from_plain(plain)
     assert found is not None
     assert dataclasses.asdict(found) == plain
 
 
-def test_the_latest_time_that_is_known_can_be_shown() -> None:
+def test_the_latest_valid_time_of_a_holder_can_be_shown() -> None:
     found = Holder.from_plain(dataclasses.asdict(HOLDER) | {"started_at_ms": LATEST_MS})
     assert re.fullmatch(
         r"pid 7 on node-a since 989[123]-\d\d-\d\d \d\d:\d\d \(token 41\)", str(found)
     )
 
 
-def test_a_holder_of_today_is_named_with_its_time_alone() -> None:
+def test_a_holder_of_today_is_shown_with_its_time_only() -> None:
     holder = Holder.here(2, "run")
     since = datetime.fromtimestamp(holder.started_at_ms / 1000).strftime("%H:%M")
     expected = f"pid {os.getpid()} on {socket.gethostname()} since {since} (token 2)"
@@ -99,14 +101,14 @@ def test_a_holder_of_today_is_named_with_its_time_alone() -> None:
 
 
 @pytest.mark.parametrize("days", [2, 366, 20_000])
-def test_a_holder_of_another_day_is_named_with_its_date(days: int) -> None:
+def test_a_holder_of_another_day_is_shown_with_its_date(days: int) -> None:
     then = Holder.here(2, "run").started_at_ms - days * 86_400_000
     since = datetime.fromtimestamp(then / 1000).strftime("%Y-%m-%d %H:%M")
     holder = dataclasses.replace(HOLDER, started_at_ms=then)
     assert str(holder) == f"pid 7 on node-a since {since} (token 41)"
 
 
-def test_progress_is_what_was_given_at_this_moment() -> None:
+def test_progress_holds_a_copy_of_the_running_runs_and_the_current_time() -> None:
     running = [RunningRun(arm="erm", seed=0, epoch=7), RunningRun(arm="midpoint", seed=1, epoch=0)]
     before = time.time_ns() // 1_000_000
     progress = Heartbeat.now(3, running, 12.5)
@@ -128,7 +130,7 @@ def test_progress_is_read_back_from_json_with_fields_of_later_versions_ignored(
     assert Heartbeat.from_plain({**plain, "nodes": 3}) == progress
 
 
-def test_progress_of_a_version_that_told_no_time_left_is_read() -> None:
+def test_progress_without_the_remaining_time_can_be_read() -> None:
     plain = PROGRESS.to_plain()
     del plain["seconds_left"]
     assert Heartbeat.from_plain(plain) == dataclasses.replace(PROGRESS, seconds_left=None)
@@ -147,7 +149,9 @@ def test_progress_of_a_version_that_told_no_time_left_is_read() -> None:
         {"seconds_left": "soon"},
     ],
 )
-def test_progress_with_a_value_of_another_kind_is_not_known(changes: dict[str, object]) -> None:
+def test_progress_with_a_value_of_the_wrong_type_is_read_as_unknown(
+    changes: dict[str, object],
+) -> None:
     assert Heartbeat.from_plain(PROGRESS.to_plain() | changes) is None
 
 
@@ -164,14 +168,14 @@ def test_the_message_for_a_busy_or_lost_study_names_the_other_driver(
 
 
 @pytest.mark.parametrize("study", ["a", "0", "table1-cifar10", "a" * 100])
-def test_a_study_name_is_returned_as_it_is(study: str) -> None:
+def test_a_valid_study_name_is_returned_unchanged(study: str) -> None:
     assert checked(study) == study
 
 
 @pytest.mark.parametrize(
     "study", ["", "../x", "a/b", "a.b", "a_b", "Table1", "\u00e9", "a" * 101, "a\n", " a"]
 )
-def test_a_name_that_is_no_study_name_is_refused(study: str) -> None:
+def test_an_invalid_study_name_is_refused(study: str) -> None:
     with pytest.raises(ValueError, match="1 to 100 characters of a-z, 0-9 and -") as caught:
         checked(study)
     assert str(caught.value) == (

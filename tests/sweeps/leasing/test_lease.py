@@ -59,11 +59,11 @@ def grandchild_of(driver: subprocess.Popen[str]) -> int:
     return int(stream.readline())
 
 
-def test_the_latest_driver_is_known_while_it_lives_and_after(store: Store) -> None:
+def test_the_latest_driver_is_known_during_its_lease_and_after_its_end(store: Store) -> None:
     assert_the_latest_driver_is_known(store)
 
 
-def test_a_second_driver_is_told_who_drives_the_study(
+def test_a_second_driver_is_refused_with_the_pid_of_the_first(
     store: Store, driver: subprocess.Popen[str]
 ) -> None:
     grandchild_of(driver)
@@ -82,7 +82,7 @@ def test_a_second_driver_is_told_who_drives_the_study(
         pass
 
 
-def test_current_shows_the_holder_and_does_not_take_its_place(
+def test_current_returns_the_holder_without_acquiring_the_lease(
     store: Store, driver: subprocess.Popen[str]
 ) -> None:
     grandchild_of(driver)
@@ -94,7 +94,7 @@ def test_current_shows_the_holder_and_does_not_take_its_place(
     assert Lease.current(store, "table1") == holder
 
 
-def test_a_killed_driver_frees_its_study_at_once_though_its_child_lives_on(
+def test_a_killed_driver_frees_its_study_although_its_child_still_runs(
     store: Store, driver: subprocess.Popen[str]
 ) -> None:
     grandchild = grandchild_of(driver)
@@ -111,9 +111,7 @@ def test_a_killed_driver_frees_its_study_at_once_though_its_child_lives_on(
         assert read_progress(store, "table1") is None
 
 
-def test_a_stopped_driver_still_holds_its_study(
-    store: Store, driver: subprocess.Popen[str]
-) -> None:
+def test_a_paused_driver_still_holds_its_study(store: Store, driver: subprocess.Popen[str]) -> None:
     grandchild_of(driver)
     driver.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, driver.pid, os.WSTOPPED)
@@ -122,7 +120,7 @@ def test_a_stopped_driver_still_holds_its_study(
     assert Lease.current(store, "table1") is not None
 
 
-def test_tokens_grow_with_every_driver(store: Store) -> None:
+def test_tokens_increase_with_every_driver(store: Store) -> None:
     tokens = []
     for _ in range(3):
         with Lease.acquire(store, "table1", "run") as lease:
@@ -140,7 +138,7 @@ def test_one_process_cannot_drive_a_study_twice(store: Store) -> None:
         Lease.acquire(store, "table1", "run")
 
 
-def test_progress_is_shown_as_the_driver_last_wrote_it(store: Store) -> None:
+def test_progress_is_read_as_last_written_during_the_lease(store: Store) -> None:
     running = (RunningRun(arm="erm", seed=0, epoch=7), RunningRun(arm="midpoint", seed=1, epoch=0))
     with Lease.acquire(store, "table1", "run") as lease:
         assert read_progress(store, "table1") is None

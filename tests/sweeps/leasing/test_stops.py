@@ -15,7 +15,7 @@ def store(tmp_path: Path) -> Store:
     return Store(str(tmp_path))
 
 
-def test_only_the_driver_that_was_asked_hears_it_and_the_last_wish_counts(store: Store) -> None:
+def test_only_the_named_driver_gets_a_stop_request_and_the_last_one_counts(store: Store) -> None:
     assert asked_to_stop(store, "digits", HOLDER) is None
     ask_to_stop(store, "digits", HOLDER, "finish")
     assert asked_to_stop(store, "digits", HOLDER) == "finish"
@@ -26,12 +26,12 @@ def test_only_the_driver_that_was_asked_hears_it_and_the_last_wish_counts(store:
 
 
 @pytest.mark.parametrize("content", [b"", b"[3]", b'{"token": "3"}', b'{"how": "now"}'])
-def test_a_damaged_wish_is_none(store: Store, tmp_path: Path, content: bytes) -> None:
+def test_a_damaged_stop_request_is_ignored(store: Store, tmp_path: Path, content: bytes) -> None:
     ask_to_stop(store, "digits", HOLDER, "now")
     (tmp_path / "stops" / "digits.json").write_bytes(content)
     assert asked_to_stop(store, "digits", HOLDER) is None
 
 
-def test_a_name_that_is_none_is_refused(store: Store) -> None:
+def test_a_stop_request_for_an_invalid_study_name_is_refused(store: Store) -> None:
     with pytest.raises(ValueError, match="study"):
         ask_to_stop(store, "../digits", HOLDER, "now")

@@ -17,7 +17,7 @@ def _limited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_limited")
-def test_a_limit_is_named_with_its_value_and_what_to_do() -> None:
+def test_an_address_space_limit_is_reported_with_its_value_and_advice() -> None:
     limit = (
         "the address space of each process is limited to 4.1 GB (ulimit -v 4000000): start from a "
         "shell or job without this limit"
@@ -30,7 +30,7 @@ def test_a_limit_is_named_with_its_value_and_what_to_do() -> None:
     assert "--engine inline" in refusal
 
 
-def test_without_a_limit_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unlimited_address_space_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     unlimited = resource.RLIM_INFINITY
     monkeypatch.setattr(resource, "getrlimit", lambda _: (unlimited, unlimited))
     assert spell_limit() == ""

@@ -16,7 +16,7 @@ OPTIONS = {("--store", "S"): store_address, ("--optuna", "O"): database_address}
         ("run x --optuna=pg://h/d?k=v", "run x", "pg://h/d?k=v"),
     ],
 )
-def test_an_address_with_a_secret_moves_to_the_environment(
+def test_an_address_with_a_secret_moves_from_arguments_to_the_environment(
     typed: str, kept: str, moved: str
 ) -> None:
     assert moved_to_environment(typed.split(), OPTIONS) == (kept.split(), {"O": moved})
@@ -30,17 +30,19 @@ def test_an_address_with_a_secret_moves_to_the_environment(
         "run x --optuna",
     ],
 )
-def test_other_arguments_stay(typed: str) -> None:
+def test_arguments_without_a_secret_are_kept(typed: str) -> None:
     assert moved_to_environment(typed.split(), OPTIONS) == (typed.split(), {})
 
 
-def test_without_such_an_address_the_process_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_without_a_secret_address_is_not_restarted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("os.execve", lambda *_: pytest.fail("started anew"))
     monkeypatch.setattr("sys.orig_argv", ["python", "-m", "sweeps", "run", "x", "--store", "runs"])
     hide_addresses(OPTIONS)
 
 
-def test_a_process_whose_locale_is_not_utf8_starts_anew_in_utf8_mode(
+def test_a_process_with_a_non_utf8_locale_restarts_in_utf8_mode(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     started: list[tuple[str, list[str], dict[str, str]]] = []

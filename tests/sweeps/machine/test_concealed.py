@@ -20,7 +20,9 @@ def nothing_known() -> Iterator[None]:
     module._known.clear()
 
 
-def test_log_records_of_any_library_are_cleaned(caplog: pytest.LogCaptureFixture) -> None:
+def test_secrets_are_removed_from_log_records_of_any_library(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     conceal(URL, database_address(URL))
     logging.getLogger("some.library").warning("cannot resolve %r of %s", "swordfish@host", URL)
     try:
@@ -32,19 +34,19 @@ def test_log_records_of_any_library_are_cleaned(caplog: pytest.LogCaptureFixture
     assert "ConnectionError: no route to" in caplog.text
 
 
-def test_a_record_that_cannot_be_formatted_is_left_to_logging() -> None:
+def test_a_log_record_that_cannot_be_formatted_is_left_to_logging() -> None:
     conceal(URL, database_address(URL))
     record = logging.getLogRecordFactory()("n", logging.INFO, "p", 1, "%d", ("x",), None)
     assert record.args == ("x",)
 
 
-def test_without_an_address_that_holds_a_secret_nothing_changes() -> None:
+def test_addresses_without_a_secret_leave_logging_unchanged() -> None:
     before = logging.getLogRecordFactory()
     conceal("postgresql://host/db", database_address("postgresql://host/db"))
     assert logging.getLogRecordFactory() is before
     assert concealed("at postgresql://host/db: no host") == "at postgresql://host/db: no host"
 
 
-def test_a_message_is_cleaned_of_pieces_of_known_addresses_and_of_other_addresses() -> None:
+def test_secrets_of_known_and_other_addresses_are_removed_from_a_message() -> None:
     conceal(URL, database_address(URL))
     assert concealed("host swordfish, http://me:pw@h/x") == "*** ***, http://***@h/x"

@@ -17,7 +17,7 @@ ODD = ["a::b", "h?1", "what?mode=ro", "w%201", "a#b", "results[2026]", "a\\b", "
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_a_database_lies_where_its_url_was_made_for(tmp_path: Path, name: str) -> None:
+def test_sqlite_creates_its_file_at_the_path_in_the_url(tmp_path: Path, name: str) -> None:
     file = tmp_path / name / "x.db"
     file.parent.mkdir()
     engine = create_engine(sqlite_url(file))
@@ -30,7 +30,7 @@ def test_a_database_lies_where_its_url_was_made_for(tmp_path: Path, name: str) -
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1))
-def test_the_file_of_a_url_is_the_one_it_was_made_for(name: str) -> None:
+def test_a_file_survives_the_round_trip_through_its_sqlite_url(name: str) -> None:
     file = Path("/", name)
     assert database_file(sqlite_url(file)) == file
 
@@ -53,7 +53,7 @@ def test_a_path_that_is_not_utf8_has_no_url() -> None:
         ("runs/x.db", None),
     ],
 )
-def test_a_url_names_a_file_or_none(url: str, file: str | None) -> None:
+def test_only_sqlite_urls_with_a_path_give_a_database_file(url: str, file: str | None) -> None:
     assert database_file(url) == (file and Path(file))
 
 
@@ -81,6 +81,6 @@ def test_no_secret_of_12000_addresses_is_shown() -> None:
         ("databricks", "databricks", True),
     ],
 )
-def test_the_harmless_part_of_an_address_is_shown(url: str, shown: str, is_whole: bool) -> None:
+def test_an_address_is_shown_without_its_secrets(url: str, shown: str, is_whole: bool) -> None:
     address = database_address(url)
     assert (str(address), address.is_whole) == (shown, is_whole)

@@ -22,7 +22,7 @@ def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_without_a_limit_the_machine_decides(groups: Path) -> None:
+def test_free_memory_without_a_limit_follows_the_memory_of_the_machine(groups: Path) -> None:
     (groups / "jobs" / "memory.max").write_text("max\n")
     machine = psutil.virtual_memory()
     assert free_bytes() == pytest.approx(
@@ -31,7 +31,7 @@ def test_without_a_limit_the_machine_decides(groups: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["jobs", "jobs/7"])
-def test_the_limit_of_each_group_above_counts_without_what_can_be_had_back(
+def test_the_limit_of_each_parent_cgroup_counts_without_reclaimable_memory(
     place: str, groups: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (groups / place / "memory.max").write_text(f"{GB}\n")
@@ -44,7 +44,7 @@ def test_the_limit_of_each_group_above_counts_without_what_can_be_had_back(
     assert free_bytes() == 0
 
 
-def test_a_group_of_version_1_counts_too(groups: Path) -> None:
+def test_the_limit_of_a_version_1_cgroup_counts(groups: Path) -> None:
     (groups / "own").write_text("4:memory:/a\n2:cpu:/a\n")
     (groups / "memory" / "a").mkdir(parents=True)
     (groups / "memory" / "a" / "memory.limit_in_bytes").write_text(f"{GB}\n")

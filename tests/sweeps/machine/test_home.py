@@ -8,7 +8,7 @@ from sweeps.cli import commands
 from sweeps.machine.home import Home
 
 
-def test_everything_lies_in_the_folder_unless_an_address_says_otherwise(tmp_path: Path) -> None:
+def test_all_parts_of_a_home_are_in_its_folder_by_default(tmp_path: Path) -> None:
     home = Home(folder=tmp_path)
     assert home.store == str(tmp_path / "store")
     assert home.tracking_uri == f"sqlite:///{tmp_path}/mlflow.db"
@@ -18,7 +18,7 @@ def test_everything_lies_in_the_folder_unless_an_address_says_otherwise(tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_addresses_take_the_place_of_parts_of_the_folder(tmp_path: Path) -> None:
+def test_addresses_replace_parts_of_the_home_folder(tmp_path: Path) -> None:
     tracking = "http://me:secret@server:5000"
     home = Home(folder=tmp_path, store_url="s3://b/store", tracking=tracking, optuna="journal.log")
     assert (home.store, home.tracking_uri, home.optuna_url) == (
@@ -38,7 +38,7 @@ def test_files_of_a_database_elsewhere_stay_in_the_folder(tmp_path: Path) -> Non
              "stop digits", "compare digits --arms erm midpoint", "export digits", "ui",
              "store list", "store verify", "store prune digits", "doctor"],
 )  # fmt: skip
-def test_links_that_lead_round_are_named_by_every_command(tmp_path: Path, verb: str) -> None:
+def test_circular_links_are_reported_by_every_command(tmp_path: Path, verb: str) -> None:
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
     for home in (loop, loop / "below"):
@@ -47,14 +47,14 @@ def test_links_that_lead_round_are_named_by_every_command(tmp_path: Path, verb: 
         assert (said.exception.errno, said.exception.filename) == (errno.ELOOP, str(home))
 
 
-def test_a_folder_that_is_not_there_yet_is_a_home(tmp_path: Path) -> None:
+def test_a_home_may_be_a_link_to_a_missing_folder(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     home = Home(folder=tmp_path / "link")
     assert home.store == str(tmp_path / "elsewhere" / "store")
 
 
 @pytest.mark.parametrize("name", ["store_url", "tracking", "optuna"])
-def test_a_leading_tilde_of_every_address_that_is_a_path_is_the_home_folder(
+def test_a_leading_tilde_is_expanded_in_every_address_that_is_a_path(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -62,7 +62,7 @@ def test_a_leading_tilde_of_every_address_that_is_a_path_is_the_home_folder(
     assert getattr(Home(folder=tmp_path, **{name: "s3://~/x"}), name) == "s3://~/x"
 
 
-def test_a_leading_tilde_is_the_home_folder_and_that_of_no_user_stays(
+def test_a_leading_tilde_is_expanded_and_one_of_an_unknown_user_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))

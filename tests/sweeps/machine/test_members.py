@@ -22,7 +22,7 @@ def waited_for(found: Callable[[], int], number: int) -> None:
     assert found() == number
 
 
-def test_the_processes_below_a_launch_are_recorded_and_earlier_ones_are_not(
+def test_only_processes_started_below_a_launch_are_recorded(
     tmp_path: Path,
 ) -> None:
     earlier = subprocess.Popen(["sleep", "60"])

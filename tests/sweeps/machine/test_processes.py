@@ -50,7 +50,7 @@ def test_waiting_for_a_living_process_ends_after_the_time_limit() -> None:
     sleeper.wait()
 
 
-def test_all_below_this_one_are_ended() -> None:
+def test_all_descendant_processes_are_ended() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", _ENDING], check=True, capture_output=True, text=True
     )
@@ -68,7 +68,7 @@ def orphan() -> psutil.Process:
     return psutil.Process(int(said.stdout))
 
 
-def test_orphans_are_adopted_within_the_block_only_and_reaped_at_its_end() -> None:
+def test_orphans_are_adopted_only_within_the_block_and_reaped_at_its_end() -> None:
     with adopting():
         inside = orphan()
         assert inside.ppid() == os.getpid()

@@ -12,7 +12,7 @@ from sweeps.machine.processor import gpu_slices, processor, usable_cpus
 
 
 @pytest.mark.skipif(shutil.which("lscpu") is None, reason="NOT CHECKED: no lscpu here")
-def test_the_name_of_the_processor_is_that_of_the_system() -> None:
+def test_the_processor_name_equals_the_model_name_of_lscpu() -> None:
     shown = subprocess.run(
         ["lscpu"],
         capture_output=True,
@@ -23,12 +23,12 @@ def test_the_name_of_the_processor_is_that_of_the_system() -> None:
     assert f"Model name: {processor()}" in " ".join(shown.split())
 
 
-def test_without_a_name_it_is_the_architecture(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_processor_name_falls_back_to_the_architecture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "read_text", lambda path: "processor : 0\n")
     assert processor() == platform.machine()
 
 
-def test_the_cpus_are_those_of_the_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_usable_cpus_follow_the_cpu_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "_quotas", lambda: iter(()))
     monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
     assert usable_cpus() == len(os.sched_getaffinity(0))
@@ -47,7 +47,7 @@ def test_the_cpus_are_those_of_the_affinity(monkeypatch: pytest.MonkeyPatch) -> 
         ("no", [], 12),
     ],
 )
-def test_the_least_of_affinity_control_groups_and_slurm_counts(
+def test_usable_cpus_are_the_minimum_of_affinity_cgroups_and_slurm(
     monkeypatch: pytest.MonkeyPatch, slurm: str, quotas: list[float], cpus: int
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(12)))
@@ -89,7 +89,7 @@ def test_quotas_are_read_from_both_versions_of_control_groups(
     ("visible", "slices"),
     [("", None), ("0,1", None), ("GPU-8f1", None), ("MIG-a, MIG-b,MIG-c", 3)],
 )
-def test_slices_of_gpus_are_counted_by_their_names(
+def test_mig_slices_are_counted_by_their_names(
     monkeypatch: pytest.MonkeyPatch, visible: str, slices: int | None
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)

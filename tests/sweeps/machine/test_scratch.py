@@ -54,7 +54,7 @@ ORPHANED = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', *sys
 AGAIN = "import os, sys\nwhile True: os.makedirs(sys.argv[1], exist_ok=True)"
 
 
-def test_a_process_whose_parent_died_during_a_launch_does_not_outlive_it(place: Path) -> None:
+def test_a_process_with_a_dead_parent_ends_with_its_launch(place: Path) -> None:
     before = psutil.Process().children()
     with scratch() as folder:
         subprocess.run([sys.executable, "-c", ORPHANED, AGAIN, f"{folder}/ray"], check=True)
@@ -62,7 +62,7 @@ def test_a_process_whose_parent_died_during_a_launch_does_not_outlive_it(place: 
     assert set(psutil.Process().children()) <= {*before}
 
 
-def test_a_worker_that_no_record_names_is_ended_if_it_was_started_in_the_folder(
+def test_an_unrecorded_worker_is_ended_if_it_was_started_in_the_scratch_folder(
     place: Path,
 ) -> None:
     folder = left_by_a_dead_process(place)
@@ -90,7 +90,7 @@ def test_a_worker_that_no_record_names_is_ended_if_it_was_started_in_the_folder(
     assert list(place.iterdir()) == []
 
 
-def test_the_folder_of_a_killed_launch_is_removed_even_if_nothing_is_left_to_train(
+def test_the_scratch_folder_of_a_killed_launch_is_removed_with_its_processes(
     place: Path, started: Callable[..., "subprocess.Popen[bytes]"]
 ) -> None:
     left = started()
@@ -100,7 +100,7 @@ def test_the_folder_of_a_killed_launch_is_removed_even_if_nothing_is_left_to_tra
     assert list(place.iterdir()) == []
 
 
-def test_only_processes_of_the_launch_end_with_it(
+def test_only_processes_of_the_launch_end_with_the_launch(
     place: Path, started: Callable[..., "subprocess.Popen[bytes]"]
 ) -> None:
     before = started()
@@ -135,7 +135,7 @@ def test_a_process_is_not_ended_for_its_environment_or_its_name(
         titled.wait()
 
 
-def test_a_running_launch_whose_lock_a_cleaner_took_is_not_ended(place: Path) -> None:
+def test_a_running_launch_without_its_lock_file_is_not_ended(place: Path) -> None:
     code = """
 import subprocess, time
 from sweeps.machine.scratch import scratch

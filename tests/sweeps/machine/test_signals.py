@@ -8,28 +8,28 @@ from sweeps.machine.signals import arrivals, ending_signals, hear
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_an_ending_signal_is_heard_as_an_interrupt(number: signal.Signals) -> None:
+def test_a_terminating_signal_raises_keyboard_interrupt(number: signal.Signals) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     hear()
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(number)
 
 
-def test_a_hang_up_that_is_ignored_stays_ignored() -> None:
+def test_an_ignored_hangup_signal_stays_ignored() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     hear()
     assert ending_signals() == (signal.SIGINT, signal.SIGTERM)
     signal.raise_signal(signal.SIGHUP)
 
 
-def test_a_handler_of_ones_own_hears_instead() -> None:
+def test_a_given_handler_receives_the_signal_instead() -> None:
     heard: list[int] = []
     hear(lambda number, frame: heard.append(number))
     signal.raise_signal(signal.SIGTERM)
     assert heard == [signal.SIGTERM]
 
 
-def test_a_second_wait_returns_at_once() -> None:
+def test_leave_ends_the_process_without_running_exit_handlers() -> None:
     script = (
         "import atexit, os, signal; from sweeps.machine.signals import hear, leave; "
         "atexit.register(print, 'waited'); hear(leave); signal.raise_signal(signal.SIGTERM)"
@@ -53,7 +53,7 @@ def test_a_received_signal_is_recorded_even_if_the_handler_ignores_it() -> None:
         assert not has_come()
 
 
-def test_a_signal_that_ends_nothing_is_not_recorded() -> None:
+def test_an_ignored_or_non_terminating_signal_is_not_recorded() -> None:
     signal.signal(signal.SIGUSR1, lambda number, frame: None)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with arrivals() as has_come:

@@ -39,7 +39,7 @@ REQUIRES: dict[str, tuple[str, Callable[[Home], None]]] = {
 
 @pytest.mark.parametrize("name", REQUIRES)
 @pytest.mark.parametrize("damage", sorted(DAMAGES.keys() - {"missing", "empty", "bit flipped"}))
-def test_a_file_that_is_no_database_is_named_in_one_line_with_what_brings_it_back(
+def test_an_invalid_database_file_is_reported_in_one_line_with_a_remedy(
     home: Home, name: str, damage: str
 ) -> None:
     table, require = REQUIRES[name]
@@ -58,14 +58,14 @@ def test_a_file_that_is_no_database_is_named_in_one_line_with_what_brings_it_bac
 
 @pytest.mark.parametrize("name", REQUIRES)
 @pytest.mark.parametrize("damage", ["missing", "empty"])
-def test_a_database_that_is_not_there_yet_is_no_trouble(home: Home, name: str, damage: str) -> None:
+def test_a_missing_or_empty_database_is_accepted(home: Home, name: str, damage: str) -> None:
     table, require = REQUIRES[name]
     fill(home.folder / name, table)
     DAMAGES[damage](home.folder / name)
     require(home)
 
 
-def test_a_page_in_the_middle_that_is_damaged_is_found(home: Home) -> None:
+def test_a_damaged_page_in_the_middle_of_a_database_is_detected(home: Home) -> None:
     file = home.folder / "mlflow.db"
     fill(file, "experiments")
     with file.open("r+b") as database:
@@ -79,7 +79,7 @@ def test_a_page_in_the_middle_that_is_damaged_is_found(home: Home) -> None:
 @pytest.mark.parametrize("damage", ["a folder", "a FIFO", "a socket", "a dangling link"])
 @pytest.mark.parametrize("suffix", ["-journal", "-wal", "-shm"])
 @pytest.mark.parametrize("is_there", [True, False])
-def test_anything_but_a_file_beside_a_database_is_named(
+def test_a_non_file_at_the_path_of_a_database_journal_is_reported(
     home: Home, name: str, damage: str, suffix: str, is_there: bool
 ) -> None:
     table, require = REQUIRES[name]
@@ -96,7 +96,7 @@ def test_anything_but_a_file_beside_a_database_is_named(
     assert "\n" not in said
 
 
-def test_the_journal_of_a_killed_writer_is_no_trouble(home: Home) -> None:
+def test_the_journal_of_a_killed_writer_is_rolled_back(home: Home) -> None:
     """The journal undoes uncommitted changes; without it the database would be damaged."""
     file, journal = home.folder / "mlflow.db", home.folder / "mlflow.db-journal"
     fill(file, "experiments")
@@ -114,13 +114,13 @@ def test_the_journal_of_a_killed_writer_is_no_trouble(home: Home) -> None:
 
 
 @pytest.mark.parametrize("name", REQUIRES)
-def test_the_database_of_another_program_is_not_written_into(home: Home, name: str) -> None:
+def test_the_database_of_another_program_is_refused(home: Home, name: str) -> None:
     fill(home.folder / name, "bookmarks")
     with pytest.raises(DatabaseError, match="another program"):
         REQUIRES[name][1](home)
 
 
-def test_a_database_that_is_being_written_is_no_trouble(
+def test_a_database_locked_by_a_writer_is_accepted(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sweeps.machine.sqlite_files._PATIENCE", 0.1)
@@ -131,12 +131,12 @@ def test_a_database_that_is_being_written_is_no_trouble(
         require_tracking(home.tracking_uri, SYNC)
 
 
-def test_a_server_is_not_looked_at() -> None:
+def test_a_database_server_is_not_checked() -> None:
     require_tracking("http://127.0.0.1:9", SYNC)
     require_search("postgresql://127.0.0.1:9/optuna")
 
 
-def test_databases_are_made_for_their_owner_alone_under_any_umask(tmp_path: Path) -> None:
+def test_databases_are_created_private_to_their_owner_under_any_umask(tmp_path: Path) -> None:
     home = Home(folder=tmp_path / "home")
     before = os.umask(0)
     try:
@@ -152,7 +152,7 @@ def test_databases_are_made_for_their_owner_alone_under_any_umask(tmp_path: Path
 
 
 @pytest.mark.parametrize("damage", ["a folder", "a FIFO", "a dangling link"])
-def test_anything_but_a_file_in_the_place_of_a_lock_is_named(tmp_path: Path, damage: str) -> None:
+def test_a_non_file_at_the_path_of_a_lock_is_reported(tmp_path: Path, damage: str) -> None:
     file = tmp_path / "mlflow.db"
     with alone(file):
         pass

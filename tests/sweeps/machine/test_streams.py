@@ -24,7 +24,7 @@ with open(sys.argv[1], "w") as file:
 @pytest.mark.parametrize(
     "state", ["open", "<&-", ">&-", "> /dev/full", "| true", "ascii", "latin-1"]
 )
-def test_a_program_goes_on_whatever_its_streams_are(
+def test_a_program_survives_closed_full_and_non_utf8_streams(
     tmp_path_factory: pytest.TempPathFactory, stream: int, state: str
 ) -> None:
     seen = tmp_path_factory.mktemp("seen") / "file"

@@ -38,7 +38,9 @@ def test_a_long_name_keeps_both_ends_within_its_length(length: int) -> None:
         "short",
     ],
 )
-def test_a_wrapped_line_keeps_every_word_and_its_label_alone(line: str, columns: int) -> None:
+def test_a_wrapped_line_keeps_every_word_and_indents_below_its_label(
+    line: str, columns: int
+) -> None:
     lines = wrapped(line, columns).splitlines()
     assert max(map(len, lines)) <= columns
     assert " ".join(lines).split() == line.split()
@@ -47,7 +49,7 @@ def test_a_wrapped_line_keeps_every_word_and_its_label_alone(line: str, columns:
         assert all(follower.startswith(" " * 10) for follower in lines[1:])
 
 
-def test_a_path_is_never_broken() -> None:
+def test_a_path_is_not_wrapped() -> None:
     path = "/home/" + "folder/" * 20 + "report.html"
     assert path in wrapped(f"report    {path}", 60).split()
 
@@ -56,7 +58,9 @@ def test_a_path_is_never_broken() -> None:
     "names", [["arm lr=0.1 batch=16"] * 30, ["лось кони"] * 30, ["学習率"] * 30]
 )
 @pytest.mark.parametrize("columns", [60, 80, 140])
-def test_a_table_of_arms_fits_and_counts_what_it_leaves_out(names: list[str], columns: int) -> None:
+def test_a_table_of_arms_fits_the_terminal_and_counts_omitted_arms(
+    names: list[str], columns: int
+) -> None:
     rows = {f"{name * 5} {place}": "2       0       2" for place, name in enumerate(names)}
     wanted = list(rows)[20:25]
     header, *lines = arm_table(
@@ -70,14 +74,14 @@ def test_a_table_of_arms_fits_and_counts_what_it_leaves_out(names: list[str], co
     assert len(arm_table("runs", rows, None)) == 31
 
 
-def test_wanted_lines_are_kept_in_their_order() -> None:
+def test_requested_lines_are_kept_in_their_order() -> None:
     lines = {name: name.upper() for name in "abcdef"}
     assert chosen(lines, 4, {"e"}) == ["A", "B", "E", "... 3 more"]
     assert chosen(lines, 6, {"e"}) == list("ABCDEF")
     assert chosen(lines, 1) == ["... 6 more"]
 
 
-def test_only_a_terminal_gets_wrapped_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_is_wrapped_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     class _Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -89,7 +93,7 @@ def test_only_a_terminal_gets_wrapped_text(monkeypatch: pytest.MonkeyPatch) -> N
     assert max(map(len, fitted_text(text, _Terminal()).splitlines())) < 40
 
 
-def test_letters_of_two_columns_are_counted() -> None:
+def test_wide_characters_count_as_two_columns() -> None:
     assert width_of("学習率") == width_of(padded("学", 6)) == 6
     assert width_of("e\u0301") == 1
     assert width_of(shortened("学習率を変える", 9)) <= 9

@@ -6,14 +6,14 @@ from mixup_core.laws import Beta, Law, Midpoint
 from sweeps.reading.arm_names import ARM_NAME, MAX_NAME, arm_name, coded_values
 
 
-def test_a_grid_point_is_named_by_as_few_last_parts_as_tell_its_paths_apart() -> None:
+def test_a_grid_point_is_named_by_the_shortest_unique_endings_of_its_paths() -> None:
     assert arm_name("uniform", {"mix.switch_epoch": 5}) == "uniform switch_epoch=5"
     two = {"model.name": "mlp", "optimizer.name": "sgd", "epochs": 3}
     assert arm_name("a", two) == "a model.name=mlp optimizer.name=sgd epochs=3"
     assert arm_name("", {"epochs": 3}) == "epochs=3"
 
 
-def test_values_are_named_as_study_files_spell_them() -> None:
+def test_values_in_arm_names_are_spelled_as_in_study_files() -> None:
     values = {
         "mix.law": Beta(alpha=0.5), "mix.law_after": Midpoint(), "data.num_train": None,
         "data.test": True, "model.hidden": (30, 10), "data.folder": "my photos",
@@ -31,20 +31,20 @@ class Ramp:
     until: int
 
 
-def test_a_choice_of_several_fields_is_named_by_all_of_them() -> None:
+def test_a_choice_with_several_fields_is_named_with_all_its_fields() -> None:
     ramp = Ramp(law=Beta(alpha=0.5), until=3)
     assert arm_name("", {"x": ramp}) == "x=ramp(law=beta(0.5),until=3)"
     assert arm_name("", {"x": (ramp, ramp)}).count("ramp(") == 2
 
 
-def test_a_name_has_no_spaces_so_that_no_arm_is_named_like_a_point_of_a_search() -> None:
+def test_arm_names_contain_no_spaces_and_have_a_length_limit() -> None:
     assert re.fullmatch(ARM_NAME, "beta-0.5_x+1")
     assert not re.fullmatch(ARM_NAME, "point 0")
     assert re.fullmatch(ARM_NAME, "a" * MAX_NAME)
     assert not re.fullmatch(ARM_NAME, "a" * (MAX_NAME + 1))
 
 
-def test_values_of_other_letters_and_long_ones_are_told_apart_and_keep_their_ends() -> None:
+def test_non_ascii_and_long_values_get_distinct_names() -> None:
     names = [arm_name("", {"data.folder": value}) for value in ("фото", "кони", "data/фото/x1")]
     assert len(set(names)) == 3
     assert names[2].startswith("folder=data-x1-") or names[2].startswith("folder=data-")
@@ -54,7 +54,7 @@ def test_values_of_other_letters_and_long_ones_are_told_apart_and_keep_their_end
     assert all(len(name) < 50 for name in long)
 
 
-def test_values_that_names_contain_as_a_code_can_be_looked_up() -> None:
+def test_values_that_names_contain_as_a_code_are_listed_with_their_codes() -> None:
     long = "x/" * 40
     point = {"data.folder": "фото", "data.name": "digits", "model.weights": long, "epochs": 3}
     codes = coded_values(point)

@@ -25,7 +25,7 @@ SOURCE = "source: arXiv:2210.13512, table 1"
 CLAIM = f"- says: Mixup wins\n  {SOURCE}\n  that: {{less: [uniform, erm], metric: test/error}}\n"
 
 
-def test_a_study_says_what_it_compares_with_and_how(tmp_path: Path) -> None:
+def test_a_study_file_sets_baseline_readout_equivalence_and_references(tmp_path: Path) -> None:
     study = read(
         tmp_path,
         ARMS + "baseline: uniform\nreadout: {mean_of_last: 3}\nequivalence: 0.002\n"
@@ -50,14 +50,14 @@ def test_a_study_says_what_it_compares_with_and_how(tmp_path: Path) -> None:
         ("[0.03]", "untrained"),
     ],
 )
-def test_wrong_values_of_untrained_methods_are_refused(
+def test_invalid_values_of_untrained_methods_are_refused(
     tmp_path: Path, untrained: str, message: str
 ) -> None:
     (refusal,) = refusals(tmp_path, f"{ARMS}untrained: {untrained}\n")
     assert message in refusal
 
 
-def test_without_a_word_the_baseline_is_erm_or_the_first_arm(tmp_path: Path) -> None:
+def test_the_default_baseline_is_erm_or_the_first_arm(tmp_path: Path) -> None:
     study = read(tmp_path, ARMS)
     assert (study.baseline, study.readout, study.claims) == ("erm", Last(), ())
     assert (study.equivalence, study.references) == (None, {})
@@ -69,7 +69,7 @@ def test_without_a_word_the_baseline_is_erm_or_the_first_arm(tmp_path: Path) -> 
     assert read(tmp_path, ARMS, "readout=averaged").readout == Averaged()
 
 
-def test_claims_are_relations_of_arms_and_numbers(tmp_path: Path) -> None:
+def test_claims_are_read_as_relations_of_arms_and_numbers(tmp_path: Path) -> None:
     more = (
         f"- {{says: b, {SOURCE.replace(', table', ' table')}, "
         "that: {within: [erm, 0.078], margin: 0.002, metric: test/error_averaged}}\n"
@@ -85,14 +85,14 @@ def test_claims_are_relations_of_arms_and_numbers(tmp_path: Path) -> None:
     assert (that.margin, that.metric) == (0.002, "test/error_averaged")
 
 
-def test_a_claim_may_name_its_read_out(tmp_path: Path) -> None:
+def test_a_claim_can_set_its_own_readout(tmp_path: Path) -> None:
     rises = CLAIM.replace("}", ", readout: rise}")
     last = CLAIM.replace("}", ", readout: {mean_of_last: 3}}")
     claims = read(tmp_path, f"{ARMS}claims:\n{CLAIM}{rises}{last}").claims
     assert [claim.that.readout for claim in claims] == [None, Rise(), MeanOfLast(evaluations=3)]
 
 
-def test_a_claim_about_predictions_takes_no_read_out(tmp_path: Path) -> None:
+def test_a_claim_about_predictions_with_a_readout_is_refused(tmp_path: Path) -> None:
     predicted = CLAIM.replace("test/error", "predicted/scaled_brier")
     assert read(tmp_path, f"{HELD_OUT}claims:\n{predicted}").claims[0].that.readout is None
     (refusal,) = refusals(
@@ -103,7 +103,7 @@ def test_a_claim_about_predictions_takes_no_read_out(tmp_path: Path) -> None:
     assert "did you mean predicted/scaled_brier" in refusal
 
 
-def test_an_arm_of_a_grid_may_be_named(tmp_path: Path) -> None:
+def test_claims_and_baseline_can_name_an_arm_of_a_grid(tmp_path: Path) -> None:
     claim = CLAIM.replace("uniform, erm", "lr=0.1, lr=0.2")
     text = f"{SMALL}grid: {{optimizer.lr: [0.1, 0.2]}}\nbaseline: lr=0.2\nclaims:\n{claim}"
     study = read(tmp_path, text)
@@ -149,26 +149,28 @@ def test_an_arm_of_a_grid_may_be_named(tmp_path: Path) -> None:
          "7: claims[0]: missing key 'source'"),
     ],
 )  # fmt: skip
-def test_bad_words_about_arms_are_refused(tmp_path: Path, text: str, problem: str) -> None:
+def test_invalid_keys_and_names_about_arms_are_refused(
+    tmp_path: Path, text: str, problem: str
+) -> None:
     (line, *_) = sorted(refusals(tmp_path, ARMS + text), key=lambda line: "unknown key" not in line)
     assert line.startswith(problem.removesuffix("*"))
     assert problem.endswith("*") or line == problem
 
 
-def test_every_claim_is_checked_although_one_is_wrong(tmp_path: Path) -> None:
+def test_every_claim_is_checked_even_if_another_is_invalid(tmp_path: Path) -> None:
     wrong = CLAIM.replace("less", "more") + CLAIM.replace("erm]", "emr]")
     paths = [line.split(": ")[1] for line in refusals(tmp_path, f"{ARMS}claims:\n{wrong}")]
     assert "claims[0].that.more" in paths
     assert "claims[1]" in paths
 
 
-def test_a_claim_with_a_side_that_was_refused_is_passed_over(tmp_path: Path) -> None:
+def test_a_claim_with_a_refused_side_gets_no_further_message(tmp_path: Path) -> None:
     text = f"{ARMS}claims:\n{CLAIM}".replace("uniform, erm", "No, erm")
     (line,) = refusals(tmp_path, text)
     assert line.startswith("10: claims[0].that.less[0]: YAML reads No as the boolean false")
 
 
-def test_names_of_arms_are_not_judged_while_an_arm_is_wrong(tmp_path: Path) -> None:
+def test_names_of_arms_are_not_checked_while_an_arm_is_invalid(tmp_path: Path) -> None:
     text = ARMS.replace("{mix.law: erm}", "{mix.law: erm, epochs: 0}") + "baseline: erm\n"
     (line,) = refusals(tmp_path, text)
     assert line.startswith("5: arms.erm.epochs")
@@ -189,7 +191,9 @@ def test_a_claim_about_arms_on_different_data_is_refused(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("field", ["says", "source"])
-def test_a_claim_of_a_file_holds_no_such_characters_either(tmp_path: Path, field: str) -> None:
+def test_a_claim_with_control_or_text_direction_characters_is_refused(
+    tmp_path: Path, field: str
+) -> None:
     for unseen in ("\\e[2J", "\\r", "\\u202e"):
         texts = {"says": "a", "source": "b"} | {field: f'"{unseen}"'}
         claim = (
@@ -200,7 +204,7 @@ def test_a_claim_of_a_file_holds_no_such_characters_either(tmp_path: Path, field
         assert f"{field} must not contain control or text-direction characters" in refusal
 
 
-def test_a_claim_of_a_file_may_count_its_second_arm_many_times(tmp_path: Path) -> None:
+def test_a_claim_can_multiply_its_second_arm_by_a_factor(tmp_path: Path) -> None:
     claim = "claims: [{says: a, source: b, that: {less: [uniform, %s], metric: test/error, %s}}]\n"
     given = read(tmp_path, ARMS + claim % ("erm", "factor: 1000")).claims
     assert given[0].that.factor == 1000
@@ -225,7 +229,7 @@ def test_a_claim_of_a_file_may_count_its_second_arm_many_times(tmp_path: Path) -
          "got (less=True, greater=True)."),
     ],
 )  # fmt: skip
-def test_a_bad_relation_of_a_file_is_refused_at_its_key(
+def test_an_invalid_relation_of_a_claim_is_refused_at_its_key(
     tmp_path: Path, that: str, problem: str
 ) -> None:
     claim = f"claims:\n- says: a\n  source: b\n  that: {{{that}, metric: test/error}}\n"
@@ -246,7 +250,7 @@ STEPS = (0.0, 0.01, 0.05, 0.15, 0.2, 0.25, 0.5, 1.0)
 @pytest.mark.parametrize("relation", ["less", "greater", "at_least", "at_most", "within"])
 @pytest.mark.parametrize("readout", [Last(), MeanOfLast(evaluations=2), Averaged(), Rise()])
 @pytest.mark.parametrize("sides", ["number", "arms", "interaction"])
-def test_claims_that_cannot_come_out_both_ways_are_settled_and_sound_ones_are_not(
+def test_only_claims_that_cannot_both_hold_and_fail_are_settled(
     relation: str, readout: ClaimReadout, sides: str
 ) -> None:
     """Numbers at, near and beyond each bound, compared with an independent computation."""
@@ -279,7 +283,7 @@ def check_settled(bounds: tuple[float, float], relation: str, sides: str) -> Non
         assert (that.settled(least, most) is None) == ({"holds", "fails"} <= possible), number
 
 
-def test_the_reason_names_metric_read_out_and_bound(tmp_path: Path) -> None:
+def test_the_refusal_of_a_settled_claim_names_metric_readout_and_bound(tmp_path: Path) -> None:
     that = "greater: [erm, 0.0], metric: test/error, readout: rise"
     claim = f"claims:\n- says: a\n  source: b\n  that: {{{that}}}\n"
     (line,) = refusals(tmp_path, ARMS + claim)
@@ -305,9 +309,7 @@ HELD_OUT = ARMS.replace("epochs: 4", "data: {val_size: 100}, epochs: 4")
 
 
 @pytest.mark.parametrize("written", ["best_validation", "{early_stopping: 2}"])
-def test_a_read_out_by_validation_needs_validation_and_test_images(
-    tmp_path: Path, written: str
-) -> None:
+def test_a_readout_by_validation_needs_validation_images(tmp_path: Path, written: str) -> None:
     readout = f"readout: {written}\n"
     assert read(tmp_path, HELD_OUT + readout).readout in {
         BestValidation(), EarlyStopping(patience=2),
@@ -326,7 +328,7 @@ def test_a_read_out_by_validation_needs_validation_and_test_images(
     assert len(read(tmp_path, HELD_OUT + claims + sensitivity).variants) == 1
 
 
-def test_a_claim_on_the_images_that_choose_its_epoch_is_refused(tmp_path: Path) -> None:
+def test_a_claim_about_the_images_that_select_its_epoch_is_refused(tmp_path: Path) -> None:
     that = "{less: [uniform, erm], metric: val/error, readout: best_validation}"
     claims = f"claims:\n  - {{says: a, source: b, that: {that}}}\n"
     (line,) = refusals(tmp_path, HELD_OUT + claims)
@@ -338,7 +340,7 @@ def test_a_claim_on_the_images_that_choose_its_epoch_is_refused(tmp_path: Path) 
 SCORES = ARMS.replace("base: {", "base: {probes: [scores], ", 1)
 
 
-def test_a_study_may_name_its_headline_metric(tmp_path: Path) -> None:
+def test_a_study_can_set_its_headline_metric(tmp_path: Path) -> None:
     assert read(tmp_path, ARMS).headline == "test/error"
     assert read(tmp_path, f"{ARMS}headline: test/nll\n").headline == "test/nll"
     assert read(tmp_path, ARMS, "headline=train/loss").headline == "train/loss"
@@ -372,7 +374,7 @@ def test_a_headline_that_some_arm_does_not_record_is_refused(
     assert message in line
 
 
-def test_a_probe_of_another_rhythm_gives_no_headline(tmp_path: Path) -> None:
+def test_a_headline_probe_must_be_recorded_at_each_evaluation(tmp_path: Path) -> None:
     (metric,) = Probe.catalogue["weight-norm"].metrics
     for every, is_refused in ((1, False), (2, True)):
         text = ARMS.replace("base: {", f"base: {{probes: [{{weight-norm: {every}}}], ", 1)
@@ -394,7 +396,7 @@ def test_a_probe_of_another_rhythm_gives_no_headline(tmp_path: Path) -> None:
         "{at_most: [erm, 2.0], metric: predicted/brier, margin: 0.1}",
     ],
 )
-def test_a_claim_that_the_bounds_of_a_score_decide_is_refused(tmp_path: Path, that: str) -> None:
+def test_a_claim_decided_by_the_bounds_of_its_score_is_refused(tmp_path: Path, that: str) -> None:
     (line,) = refusals(tmp_path, f"{SCORES}claims:\n- {{says: a, source: b, that: {that}}}\n")
     assert "cannot" in line
 
@@ -416,7 +418,7 @@ def reachable(that: StatedComparison, least: float, most: float) -> tuple[float,
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_claims_with_ratios_and_nested_differences_are_settled_exactly_where_bounds_decide(
+def test_claims_with_factors_and_nested_differences_are_settled_as_by_brute_force(
     seed: int,
 ) -> None:
     """Random bounds, sides, factors and margins, often exactly at a bound; by brute force."""
@@ -445,7 +447,7 @@ def test_claims_with_ratios_and_nested_differences_are_settled_exactly_where_bou
 
 
 @pytest.mark.parametrize("relation", ["at_least", "at_most", "within"])
-def test_a_margin_that_reaches_a_bound_but_for_rounding_is_at_it(relation: str) -> None:
+def test_a_margin_that_misses_a_bound_by_rounding_only_reaches_the_bound(relation: str) -> None:
     least, margin = math.exp(-5), 0.2
     number = least + margin if relation != "at_most" else 1 - margin
     sides: dict[str, Any] = {relation: ("a", number)}
@@ -454,7 +456,7 @@ def test_a_margin_that_reaches_a_bound_but_for_rounding_is_at_it(relation: str) 
     assert that.settled(*bounds) == "holds"
 
 
-def test_a_read_out_of_a_claim_needs_its_evaluations_in_the_arms_of_that_claim_alone(
+def test_a_readout_of_a_claim_needs_enough_evaluations_only_in_arms_of_that_claim(
     tmp_path: Path,
 ) -> None:
     arms = (
@@ -492,7 +494,7 @@ TWINS = ARMS + (
         ("less: [seldom, uniform], metric: test/error, readout: rise", True),  # too few records
     ],
 )
-def test_arms_that_compute_the_same_under_two_names_have_no_difference_to_claim(
+def test_a_claim_about_arms_with_equal_computations_is_refused(
     tmp_path: Path, that: str, *, is_refused: bool
 ) -> None:
     text = f"{TWINS}claims:\n- {{says: a, source: b, that: {{{that}}}}}\n"
@@ -518,7 +520,7 @@ def test_arms_that_compute_the_same_under_two_names_have_no_difference_to_claim(
         ("less: [uniform, erm], metric: train/loss_averaged", "names no metric"),
     ],
 )
-def test_a_claim_about_what_an_arm_never_records_is_refused(
+def test_a_claim_about_a_metric_that_an_arm_never_records_is_refused(
     tmp_path: Path, that: str, reason: str
 ) -> None:
     text = f"{ARMS}claims:\n- {{says: a, source: b, that: {{{that}}}}}\n"
@@ -530,7 +532,7 @@ def test_a_claim_about_what_an_arm_never_records_is_refused(
     [("mixup-expansion", "points"), ("two-layer", "flow/time"), ("moons", "step"),
      ("spurious-feature", "spurious_sd")],
 )  # fmt: skip
-def test_a_claim_about_what_the_configuration_decides_is_refused(
+def test_a_claim_about_a_metric_fixed_by_the_configuration_is_refused(
     tmp_path: Path, problem: str, metric: str
 ) -> None:
     text = f"study: x\nproblem: {problem}\nbase: {{}}\narms: {{a: {{}}}}\nseeds: 5\nclaims:\n"
@@ -538,7 +540,7 @@ def test_a_claim_about_what_the_configuration_decides_is_refused(
     assert f"the configuration decides {metric}" in refusals(tmp_path, text + claim)[0]
 
 
-def test_percent_in_the_place_of_a_fraction_is_named(tmp_path: Path) -> None:
+def test_a_percentage_where_a_fraction_is_expected_is_refused_with_advice(tmp_path: Path) -> None:
     for that in ("less: [erm, 10]", "within: [uniform, erm], margin: 3", "greater: [erm, 5.2]"):
         claim = f"- {{says: a, source: b, that: {{{that}, metric: test/error}}}}\n"
         (line,) = refusals(tmp_path, f"{ARMS}claims:\n{claim}")

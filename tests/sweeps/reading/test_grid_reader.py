@@ -11,12 +11,12 @@ def test_a_list_of_grids_is_their_union(tmp_path: Path) -> None:
     assert list(read(tmp_path, text).arms) == ["epochs=1", "epochs=2", "epochs=2 lr=0.1"]
 
 
-def test_a_point_of_several_grids_is_taken_once(tmp_path: Path) -> None:
+def test_a_point_in_several_grids_is_included_once(tmp_path: Path) -> None:
     text = SMALL + "grid: [{epochs: [1, 2]}, {epochs: [2, 3]}]\n"
     assert list(read(tmp_path, text).arms) == ["epochs=1", "epochs=2", "epochs=3"]
 
 
-def test_zipped_lists_are_walked_together_and_crossed_with_grid_and_arms(tmp_path: Path) -> None:
+def test_zipped_lists_are_paired_and_crossed_with_grid_and_arms(tmp_path: Path) -> None:
     zipped = "zip: {epochs: [1, 2], optimizer.lr: [0.1, 0.2]}\n"
     assert list(read(tmp_path, SMALL + zipped).arms) == ["epochs=1 lr=0.1", "epochs=2 lr=0.2"]
     text = ARMS + zipped + "grid: {data.pool: [1, 2]}\n"
@@ -32,13 +32,13 @@ def test_zipped_lists_are_walked_together_and_crossed_with_grid_and_arms(tmp_pat
     assert (config.data.pool, config.epochs, config.optimizer.lr) == (2, 2, 0.2)  # type: ignore[attr-defined]
 
 
-def test_excluded_points_are_left_out(tmp_path: Path) -> None:
+def test_excluded_points_are_not_in_the_study(tmp_path: Path) -> None:
     grid = "grid: {epochs: [1, 2], optimizer.lr: [0.1, 0.2]}\n"
     text = SMALL + grid + "exclude: [{epochs: 1, optimizer.lr: 0.2}, {epochs: 2}]\n"
     assert list(read(tmp_path, text).arms) == ["epochs=1 lr=0.1"]
 
 
-def test_an_excluded_combination_may_be_of_arm_and_grid(tmp_path: Path) -> None:
+def test_an_excluded_combination_can_mix_arm_and_grid_settings(tmp_path: Path) -> None:
     text = ARMS + "grid: {mix.switch_epoch: [2, null]}\n"
     left_out = "exclude: [{mix.law: erm, mix.switch_epoch: 2}]\n"
     assert list(read(tmp_path, text + left_out).arms) == [
@@ -94,11 +94,11 @@ def test_invalid_cells_of_a_grid_may_be_excluded(tmp_path: Path) -> None:
         ("exclude: [{}]\n", "4: exclude[0]: needs at least one path"),
     ],
 )
-def test_bad_grids_are_refused(tmp_path: Path, text: str, problem: str) -> None:
+def test_invalid_grids_are_refused(tmp_path: Path, text: str, problem: str) -> None:
     assert refusals(tmp_path, SMALL + text) == [problem]
 
 
-def test_an_arm_and_a_zip_do_not_set_one_choice(tmp_path: Path) -> None:
+def test_an_arm_and_a_zip_that_set_the_same_choice_are_refused(tmp_path: Path) -> None:
     (line,) = set(refusals(tmp_path, ARMS + "zip: {mix.law.alpha: [1, 2]}\n"))
     assert line == "7: zip.mix.law.alpha: arm 'uniform' sets this path too"
 
@@ -116,7 +116,7 @@ def test_an_arm_and_a_zip_do_not_set_one_choice(tmp_path: Path) -> None:
     ],
     ids=["grid", "arms", "seeds", "epochs of seeds", "epochs of a grid"],
 )  # fmt: skip
-def test_a_study_too_large_is_refused_soon(tmp_path: Path, text: str) -> None:
+def test_a_study_that_is_too_large_is_refused_within_20_seconds(tmp_path: Path, text: str) -> None:
     start = time.process_time()
     lines = refusals(tmp_path, text)
     assert (

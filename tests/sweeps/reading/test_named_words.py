@@ -3,7 +3,7 @@
 from sweeps.reading.named_words import words_of
 
 
-def test_the_words_are_those_of_configurations_and_overrides() -> None:
+def test_words_are_collected_from_configurations_and_overrides_only() -> None:
     study = {
         "study": "mine", "description": "about cutmix", "claims": [{"says": "resizemix"}],
         "base": {"model": {"name": "tiny"}, "mix.operation": "half"},
@@ -15,11 +15,11 @@ def test_the_words_are_those_of_configurations_and_overrides() -> None:
     assert found.isdisjoint({"cutmix", "resizemix", "gridmix", "mine"})
 
 
-def test_an_arm_may_be_called_like_what_it_uses() -> None:
+def test_a_word_that_is_an_arm_name_and_a_setting_is_collected() -> None:
     assert "cutmix" in words_of({"arms": {"cutmix": {"mix.operation": "cutmix"}}}, [])
 
 
-def test_a_study_of_odd_values_has_words_too() -> None:
+def test_words_are_collected_from_a_study_with_values_of_wrong_types() -> None:
     assert words_of({"arms": ["tiny"], "base": None, "grid": [{"model.name": ["tiny"]}]}, []) == {
         "model.name", "tiny",
     }  # fmt: skip

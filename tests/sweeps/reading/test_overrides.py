@@ -86,7 +86,9 @@ BAD = {
 
 
 @pytest.mark.parametrize("text", BAD)
-def test_bad_overrides_are_refused_with_set_as_their_place(tmp_path: Path, text: str) -> None:
+def test_invalid_overrides_are_refused_with_set_as_their_location(
+    tmp_path: Path, text: str
+) -> None:
     (line,) = refusals(tmp_path, DOTTED, text)
     start, _, end = f"--set {BAD[text]}".partition("*")
     assert line.startswith(start)
@@ -115,7 +117,7 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("text", UNKNOWN)
-def test_an_unknown_name_that_a_plugin_may_define_suggests_the_option(
+def test_an_unknown_name_that_a_plugin_may_define_suggests_the_plugin_option(
     tmp_path: Path, text: str
 ) -> None:
     (fault,) = faults_of(tmp_path, SMALL + "arms: {a: {}}\n", text)
@@ -123,11 +125,11 @@ def test_an_unknown_name_that_a_plugin_may_define_suggests_the_option(
     assert fault.endswith(expected) if UNKNOWN[text] else "--plugin" not in fault
 
 
-def test_the_names_of_each_register_occur_among_the_unknown_ones() -> None:
+def test_the_cases_of_unknown_names_cover_every_registry() -> None:
     assert set(UNKNOWN.values()) - {""} == set(REGISTERS)
 
 
-def test_an_arm_of_a_file_without_arms_is_none(tmp_path: Path) -> None:
+def test_an_override_of_an_arm_is_refused_if_the_file_has_no_arms(tmp_path: Path) -> None:
     for text in (SMALL, SMALL + "grid: {optimizer.lr: [0.1]}\n"):
         (line,) = refusals(tmp_path, text, "arms.a.epochs=3")
         said = "names no arm of the study file; its arms are: none"
@@ -145,9 +147,7 @@ def test_an_arm_of_a_file_without_arms_is_none(tmp_path: Path) -> None:
         ("references: {a: [1]}\n", "references.a.test/error=1", "references.a"),
     ],
 )
-def test_an_override_leads_into_nothing_that_has_no_parts(
-    text: str, spelled: str, path: str
-) -> None:
+def test_an_override_inside_a_scalar_value_is_refused(text: str, spelled: str, path: str) -> None:
     document = document_of(SMALL + text)
     override(document, spelled)
     said = "is one value, so nothing can be set inside it"
@@ -155,7 +155,7 @@ def test_an_override_leads_into_nothing_that_has_no_parts(
     assert document.value == document_of(SMALL + text).value
 
 
-def test_faults_of_all_overrides_are_listed_in_order(tmp_path: Path) -> None:
+def test_faults_of_all_overrides_are_listed(tmp_path: Path) -> None:
     overrides = ("base.epochs=0", "seeds", "arms.b.epochs=1", "seeds=[1")
     said = [line.split(": ")[0] for line in refusals(tmp_path, DOTTED, *overrides)]
     assert sorted(said) == sorted(f"--set {text}" for text in overrides)
@@ -167,7 +167,7 @@ def test_the_faults_of_a_file_come_before_those_of_its_overrides(tmp_path: Path)
     assert second.startswith("--set base.epochs=0: base.epochs: ")
 
 
-def test_a_rule_between_a_file_and_an_override_is_blamed_on_one_of_them(tmp_path: Path) -> None:
+def test_a_rule_broken_by_file_and_override_together_is_reported_once(tmp_path: Path) -> None:
     text = SMALL.replace("epochs: 4", "mix: {switch_epoch: 3}, epochs: 4")
     (line,) = refusals(tmp_path, text, "base.mix.switch_epoch=5")
     assert line.startswith("--set base.mix.switch_epoch=5: base.mix.switch_epoch: `mix.switch_")
@@ -209,7 +209,7 @@ def test_a_rule_between_a_file_and_an_override_is_blamed_on_one_of_them(tmp_path
         ("references={}", ("references",), {}),
     ],
 )
-def test_a_path_leads_to_where_the_file_would_have_said_so(
+def test_an_override_by_path_changes_the_same_place_as_the_file(
     spelled: str, where: tuple[str, ...], value: Any
 ) -> None:
     study = overridden(DOTTED, spelled)
@@ -221,7 +221,7 @@ def test_a_path_leads_to_where_the_file_would_have_said_so(
     assert study == expected
 
 
-def test_the_groups_of_a_base_are_those_of_its_problem() -> None:
+def test_override_paths_follow_the_groups_of_the_problem() -> None:
     text = "study: x\nproblem: two-layer\nbase: {}\nseeds: 2\n"
     assert overridden(text, "base.data.classes=3")["base"] == {"data": {"classes": 3}}
     assert overridden(text, "base.mix.law=erm")["base"] == {"mix.law": "erm"}
@@ -231,7 +231,7 @@ def test_the_groups_of_a_base_are_those_of_its_problem() -> None:
     assert overridden(text, "problem=images", "base.mix.law=erm")["base"] == {"mix": {"law": "erm"}}
 
 
-def test_the_last_of_several_overrides_of_a_path_holds() -> None:
+def test_the_last_of_several_overrides_of_a_path_wins() -> None:
     assert overridden(SMALL, "seeds=3", "seeds=5")["seeds"] == 5
     assert overridden(SMALL, "base.mix={law: erm}", "base.mix.switch_epoch=1")["base"]["mix"] == {
         "law": "erm",
@@ -239,12 +239,12 @@ def test_the_last_of_several_overrides_of_a_path_holds() -> None:
     }
 
 
-def test_an_arm_that_an_override_brought_can_be_named_by_the_next(tmp_path: Path) -> None:
+def test_an_arm_added_by_an_override_can_be_changed_by_a_later_override(tmp_path: Path) -> None:
     overrides = ("arms={a: {}, b: {epochs: 2}}", "arms.b.epochs=3")
     assert [c.epochs for c in read(tmp_path, SMALL, *overrides).arms.values()] == [4, 3]
 
 
-def test_overrides_replace_add_and_keep_the_rest(tmp_path: Path) -> None:
+def test_overrides_replace_and_add_values_and_keep_others(tmp_path: Path) -> None:
     text = SMALL + "arms: {v1: {mix.law: {beta: 1}}, v1.5: {mix.law: midpoint}}\n"
     study = read(
         tmp_path,
@@ -266,7 +266,7 @@ def test_overrides_replace_add_and_keep_the_rest(tmp_path: Path) -> None:
     assert (first.epochs, first.optimizer.lr, first.batch_size) == (2, 0.01, 8)
 
 
-def test_the_alpha_of_base_can_be_overridden_by_its_own_path(tmp_path: Path) -> None:
+def test_the_alpha_of_base_can_be_overridden_by_its_path(tmp_path: Path) -> None:
     def law(text: str, spelled: str, arm: str) -> Any:
         config: Any = read(tmp_path, text, spelled).arms[arm]
         return config.mix.law
@@ -297,16 +297,14 @@ def test_a_search_is_overridden_by_path(tmp_path: Path) -> None:
     path=st.lists(parts | st.sampled_from(["base", "arms", "grid", "seeds", ""])).map(".".join),
     value=st.text(max_size=10) | values.map(json.dumps),
 )
-def test_any_override_raises_nothing_but_study_errors(
-    tmp_path: Path, path: str, value: str
-) -> None:
+def test_any_override_raises_only_study_errors(tmp_path: Path, path: str, value: str) -> None:
     text = SMALL + "arms: {a: {mix.law: {beta: 1}}}\n"
     for line in faults_of(tmp_path, text, f"{path}={value}"):
         assert line.startswith("--set ")
         assert line.isprintable()
 
 
-def test_a_field_of_planned_looks_is_set_alone() -> None:
+def test_a_single_field_of_planned_looks_can_be_overridden() -> None:
     text = SMALL.replace("seeds: 2", "seeds: {at_least: 3, at_most: 20, until: decided}")
     found = overridden(text, "seeds.at_most=40")
     assert found["seeds"] == {"at_least": 3, "at_most": 40, "until": "decided"}

@@ -10,7 +10,7 @@ from tests.sweeps.small_searches import STUDY, read
 
 
 @pytest.mark.parametrize("off", [(), ("search.prune=null", "search.confirm=null")])
-def test_the_schema_accepts_what_is_read(
+def test_the_schema_accepts_studies_that_the_reader_accepts(
     tmp_path: Path, off: tuple[str, ...], schema_of_studies: jsonschema.Draft202012Validator
 ) -> None:
     more = "  sampler: gp\n  seed: 3\n  select: val-1se\n  confirm: {seeds: [7]}\n"
@@ -34,7 +34,7 @@ def test_the_schema_accepts_what_is_read(
         ("bogus", 1),
     ],
 )
-def test_the_schema_refuses_what_the_reader_would(
+def test_the_schema_refuses_values_that_the_reader_refuses(
     tmp_path: Path, key: str, value: Any, schema_of_studies: jsonschema.Draft202012Validator
 ) -> None:
     broken = yaml.safe_load(read(tmp_path).source)
@@ -42,7 +42,7 @@ def test_the_schema_refuses_what_the_reader_would(
     assert not schema_of_studies.is_valid(broken)
 
 
-def test_the_schema_says_what_each_field_means_inherited_ones_too() -> None:
+def test_the_schema_describes_each_field_including_inherited_ones() -> None:
     schema = study_schema()
     images = schema["$defs"]["images"]["properties"]
     assert "epochs of warm-up" in images["lr_schedule.warm_up"]["description"]
@@ -70,7 +70,7 @@ def test_the_schema_has_the_range_of_each_field(
     assert not any(map(validator.is_valid, outside))
 
 
-def test_a_field_that_kinds_of_a_choice_share_may_be_what_any_of_them_takes() -> None:
+def test_a_field_shared_by_options_of_a_choice_accepts_the_widest_range() -> None:
     """Gradients of linear views, for example, accept more draws than correlations."""
     field = study_schema()["$defs"]["linear-views"]["properties"]["quantity.draws"]
     validator = jsonschema.Draft202012Validator(field)
@@ -92,6 +92,6 @@ def test_a_field_that_kinds_of_a_choice_share_may_be_what_any_of_them_takes() ->
         ({"discrete": {"0.5": 0.7, "often": 0.3}}, False),
     ],
 )
-def test_the_schema_knows_the_short_forms_of_laws(law: Any, is_valid: bool) -> None:
+def test_the_schema_accepts_the_short_forms_of_laws(law: Any, is_valid: bool) -> None:
     field = study_schema()["$defs"]["images"]["properties"]["mix.law"]
     assert jsonschema.Draft202012Validator(field).is_valid(law) is is_valid

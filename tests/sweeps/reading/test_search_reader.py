@@ -86,7 +86,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_searches_are_refused_with_line_path_and_rule(tmp_path: Path, case: str) -> None:
+def test_invalid_searches_are_refused_with_line_path_and_rule(tmp_path: Path, case: str) -> None:
     assert_refused(tmp_path, *BAD[case])
 
 
@@ -107,7 +107,7 @@ def test_all_problems_of_a_file_are_listed_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_null_switches_a_part_of_a_search_off(tmp_path: Path) -> None:
+def test_null_disables_a_part_of_a_search(tmp_path: Path) -> None:
     on = STUDY + "  prune: {after: 2}\n  budget: {hours: 2}\n  confirm: {seeds: [9]}\n"
     search = read(tmp_path, on).search
     assert search is not None
@@ -118,13 +118,13 @@ def test_null_switches_a_part_of_a_search_off(tmp_path: Path) -> None:
     assert read(tmp_path, on, *off).search == read(tmp_path).search
 
 
-def test_search_runs_see_no_test_images(tmp_path: Path) -> None:
+def test_search_runs_have_no_test_images(tmp_path: Path) -> None:
     study = read(tmp_path)
     assert all(not run.config.data.test for run in study.runs())
     assert all(run.config.data.val_size == 200 for run in study.runs())
 
 
-def test_both_shapes_of_an_asymmetric_law_are_searched(tmp_path: Path) -> None:
+def test_both_parameters_of_an_asymmetric_law_can_be_searched(tmp_path: Path) -> None:
     old = "{beta: {log_uniform: [0.1, 32.0]}}"
     new = "{beta: {a: {log_uniform: [0.1, 32.0]}, b: 2.0}}"
     search = read(tmp_path, STUDY.replace(old, new)).search
@@ -133,7 +133,7 @@ def test_both_shapes_of_an_asymmetric_law_are_searched(tmp_path: Path) -> None:
     assert type(search.base.mix.law).__name__ == "BetaAb"
 
 
-def test_a_search_chooses_between_both_beta_laws(tmp_path: Path) -> None:
+def test_a_search_can_choose_between_both_beta_laws(tmp_path: Path) -> None:
     old = "{beta: {log_uniform: [0.1, 32.0]}}"
     both = "[{beta: {log_uniform: [0.1, 32]}}, {beta: {a: {log_uniform: [0.1, 32]}, b: 2}}]"
     search = read(tmp_path, STUDY.replace(old, f"{{categorical: {both}}}")).search

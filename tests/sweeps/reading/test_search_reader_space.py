@@ -197,7 +197,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_spaces_are_refused_with_line_path_and_rule(tmp_path: Path, case: str) -> None:
+def test_invalid_spaces_are_refused_with_line_path_and_rule(tmp_path: Path, case: str) -> None:
     assert_refused(tmp_path, *BAD[case])
 
 

@@ -12,7 +12,7 @@ CLAIM = (
 )
 
 
-def test_each_value_is_trained_for_the_arms_of_the_claims_alone(tmp_path: Path) -> None:
+def test_each_sensitivity_value_is_trained_only_for_arms_of_claims(tmp_path: Path) -> None:
     arms = ARMS.replace("erm:", "midpoint: {mix.law: midpoint}\n  erm:")
     study = read(
         tmp_path,
@@ -35,7 +35,7 @@ def test_each_value_is_trained_for_the_arms_of_the_claims_alone(tmp_path: Path) 
     ]
 
 
-def test_an_arm_that_the_study_has_already_is_not_trained_twice(tmp_path: Path) -> None:
+def test_a_sensitivity_variant_equal_to_an_existing_arm_is_not_added(tmp_path: Path) -> None:
     arms = ARMS.replace("erm:", "erm-cosine: {mix.law: erm, lr_schedule: cosine}\n  erm:")
     study = read(tmp_path, f"{arms}{CLAIM}sensitivity: {{lr_schedule: [cosine]}}\n")
     (variant,) = study.variants
@@ -43,7 +43,7 @@ def test_an_arm_that_the_study_has_already_is_not_trained_twice(tmp_path: Path) 
     assert study.beside == ("uniform lr_schedule=cosine",)
 
 
-def test_a_study_without_the_key_is_as_it_was(tmp_path: Path) -> None:
+def test_a_study_without_sensitivity_has_no_variants(tmp_path: Path) -> None:
     study = read(tmp_path, f"{ARMS}{CLAIM}")
     assert (study.variants, study.beside) == ((), ())
     assert study.primary() is study
@@ -62,7 +62,7 @@ def test_a_study_without_the_key_is_as_it_was(tmp_path: Path) -> None:
         ("sensitivity: {lr_schedule: [cosine]}\n", "the study has no claims to judge"),
     ],
 )
-def test_an_invalid_variant_is_refused_with_its_place(
+def test_an_invalid_variant_is_refused_with_its_location(
     tmp_path: Path, text: str, problem: str
 ) -> None:
     assert any(problem in line for line in refusals(tmp_path, ARMS + text))

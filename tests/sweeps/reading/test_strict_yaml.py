@@ -46,7 +46,9 @@ def read(text: str) -> object:
         ("{'0.5': a, b: c}", {"0.5": "a", "b": "c"}),
     ],
 )
-def test_scalars_mean_what_they_look_like(text: str, value: object) -> None:
+def test_plain_yaml_scalars_are_read_with_the_expected_value_and_type(
+    text: str, value: object
+) -> None:
     result = read(text)
     assert result == value
     assert type(result) is type(value)
@@ -59,7 +61,7 @@ def test_scalars_mean_what_they_look_like(text: str, value: object) -> None:
     .replace("&a", "&a,x")
     .split(),
 )
-def test_values_that_yaml_readers_disagree_on_are_refused(text: str) -> None:
+def test_values_that_yaml_parsers_read_differently_are_refused(text: str) -> None:
     document = read_yaml(text.replace(",", " ").encode(), place_at)
     assert document.value is REFUSED
     assert len(document.faults) == 1
@@ -115,18 +117,18 @@ def test_refused_values_are_named_with_line_and_path(content: bytes, fault: str)
 @pytest.mark.parametrize(
     ("content", "line"), [(b"a: [1\n", 2), (b"a: b: c\n", 1), (b"a: 1\n b: 2\n", 2)]
 )
-def test_text_that_is_no_yaml_is_refused_with_its_line(content: bytes, line: int) -> None:
+def test_invalid_yaml_is_refused_with_its_line(content: bytes, line: int) -> None:
     (fault,) = read_yaml(content, place_at).faults
     assert str(fault).startswith(f"f:{line}: not valid YAML: ")
     assert str(fault).endswith(")")
 
 
-def test_a_path_may_begin_elsewhere() -> None:
+def test_the_path_of_a_fault_can_start_with_a_given_prefix() -> None:
     (fault,) = read_yaml(b"x: 0777", place_at, ("base", "y")).faults
     assert str(fault) == f"f:1: base.y.x: {_NO_NUMBER}"
 
 
-def test_a_document_may_be_empty_begin_with_a_mark_and_have_a_million_bytes() -> None:
+def test_empty_documents_byte_order_marks_and_files_up_to_1_mb_are_accepted() -> None:
     assert read("") is read("# only\n") is None
     assert read("\ufeffa: 1") == {"a": 1}
     assert read("'<<': 1") == {"<<": 1}
@@ -135,13 +137,13 @@ def test_a_document_may_be_empty_begin_with_a_mark_and_have_a_million_bytes() ->
     assert str(fault) == "f:1: larger than 1 MB"
 
 
-def test_a_value_knows_the_line_of_its_key_and_an_item_its_own() -> None:
+def test_a_value_has_the_line_of_its_key_and_an_item_has_its_line() -> None:
     document = read_yaml(b"# first\na:\n  b:\n\n    - 1\n    - 2\n", place_at)
     lines = {dotted(at): place.line for at, place in document.places.items() if at}
     assert lines == {"a": 2, "a.b": 3, "a.b[0]": 5, "a.b[1]": 6}
 
 
-def test_a_fault_is_placed_at_the_nearest_path_that_was_written() -> None:
+def test_a_fault_is_reported_at_the_line_of_the_nearest_written_path() -> None:
     document = read_yaml(b"a:\n  b:\n    - 1\n    - c: 2\n", place_at)
     for at in (("a", "b", 1, "c"), ("a", "b", 1, "d"), ("a", "b", 2, "c"), ("a", "x"), ("x",), ()):
         document.report(at, "wrong")
@@ -149,7 +151,7 @@ def test_a_fault_is_placed_at_the_nearest_path_that_was_written() -> None:
     assert str(document.faults[1]) == "f:4: a.b[1].d: wrong"
 
 
-def test_reading_goes_on_after_a_refused_value() -> None:
+def test_reading_continues_after_a_refused_value() -> None:
     document = read_yaml(b"a: 0777\nb: &x 1\nc: 3\na: 4\n", place_at)
     assert document.value == {"a": REFUSED, "b": REFUSED, "c": 3}
     assert [fault.place.line for fault in document.faults] == [1, 2, 4]

@@ -268,7 +268,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_files_are_refused_with_line_path_rule_and_value(load: Load, case: str) -> None:
+def test_invalid_files_are_refused_with_line_path_rule_and_value(load: Load, case: str) -> None:
     text, expected = BAD[case]
     line = "|".join(refusals(load, text))
     assert line.isprintable()
@@ -306,18 +306,18 @@ def test_all_problems_of_a_file_are_listed_in_the_order_of_its_lines(load: Load)
     ]
 
 
-def test_a_problem_of_base_is_told_once_however_many_arms_inherit_it(load: Load) -> None:
+def test_a_fault_in_base_is_reported_once_for_all_inheriting_arms(load: Load) -> None:
     text = base("data: {pool: 3}") + "grid: {optimizer.lr: [1, 2, 3]}\n"
     assert len(refusals(load, text)) == 1
 
 
-def test_a_problem_is_placed_at_the_arm_that_brings_it(load: Load) -> None:
+def test_a_fault_is_reported_at_the_arm_that_causes_the_fault(load: Load) -> None:
     text = base("data: {num_train: 129}") + "arms:\n  a: {}\n  b: {model.name: resnet18}\n"
     (line,) = refusals(load, text)
     assert line.startswith("6: arms.b.model.name: BatchNorm needs two images")
 
 
-def test_an_alias_bomb_is_refused_without_being_walked(load: Load) -> None:
+def test_an_alias_bomb_is_refused_without_expansion(load: Load) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
     assert any(
@@ -325,7 +325,7 @@ def test_an_alias_bomb_is_refused_without_being_walked(load: Load) -> None:
     )
 
 
-def test_odd_class_counts_cannot_be_paired(load: Load, tmp_path: Path) -> None:
+def test_class_pairing_with_an_odd_number_of_classes_is_refused(load: Load, tmp_path: Path) -> None:
     image_folder(tmp_path / "images", ("a", "b", "c"))
     data = "data: {name: image-folder, folder: images, image_size: 8, views: concat, test: false}"
     (line,) = refusals(load, base(data).replace("batch_size: 8", "batch_size: 1"))
@@ -333,7 +333,9 @@ def test_odd_class_counts_cannot_be_paired(load: Load, tmp_path: Path) -> None:
     assert line == f"2: base.data.views: {rule}"
 
 
-def test_an_image_folder_is_found_beside_the_file_and_digested(load: Load, tmp_path: Path) -> None:
+def test_an_image_folder_is_found_next_to_the_study_file_and_hashed(
+    load: Load, tmp_path: Path
+) -> None:
     image_folder(tmp_path / "images", ("a", "b"))
     data = "data: {name: image-folder, folder: images, image_size: 8, test: false}"
     text = base(data).replace("batch_size: 8", "batch_size: 1")
@@ -358,7 +360,7 @@ def tiny_png(red: int) -> bytes:
     return content.getvalue()
 
 
-def test_a_transparent_folder_needs_a_background_which_no_opaque_one_is_keyed_by(
+def test_only_folders_with_transparent_images_need_and_hash_a_background(
     load: Load, tmp_path: Path
 ) -> None:
     image_folder(tmp_path / "images", ("a", "b"))
@@ -411,14 +413,14 @@ def test_the_format_is_read_as_documented(load: Load) -> None:
     assert study.arms["wide"] == with_values(config, {"mix.law": {"beta": 0.5}})
 
 
-def test_without_arms_there_is_one_named_base(load: Load) -> None:
+def test_a_study_without_arms_has_one_arm_named_base(load: Load) -> None:
     study = load(SMALL)
     assert list(study.arms) == ["base"]
     assert study.seeds == (0, 1)
     assert study.description == ""
 
 
-def test_arms_may_give_what_base_leaves_out(load: Load) -> None:
+def test_arms_can_set_keys_that_are_missing_from_base(load: Load) -> None:
     text = "study: x\nbase: {batch_size: 8}\nseeds: 1\narms: {a: {epochs: 2}, b: {epochs: 3}}\n"
     assert [config.epochs for config in load(text.replace("8", "7")).arms.values()] == [2, 3]
 
@@ -438,7 +440,7 @@ def test_a_grid_is_crossed_with_every_arm_and_named_by_its_last_parts(load: Load
     assert arms["half switch_epoch=1 lr=0.01"].optimizer.lr == 0.01
 
 
-def test_grid_paths_with_the_same_last_part_are_told_apart(load: Load) -> None:
+def test_grid_paths_with_the_same_last_part_get_longer_names(load: Load) -> None:
     grid = (
         "grid: {data.name: [digits], optimizer.name: [adam, sgd], "
         "mix.law: [erm, {beta: 0.5}], model.hidden: [[30, 10]]}\n"
@@ -461,7 +463,7 @@ def test_the_source_does_not_depend_on_spelling(load: Load) -> None:
     assert load(other).source == load(SMALL).source
 
 
-def test_an_unknown_study_lists_the_bundled_ones() -> None:
+def test_an_unknown_study_is_refused_with_a_list_of_bundled_studies() -> None:
     with pytest.raises(StudyError) as caught:
         load_study("quickstrat")
     assert str(caught.value).startswith(
@@ -469,7 +471,7 @@ def test_an_unknown_study_lists_the_bundled_ones() -> None:
     )
 
 
-def test_paths_that_are_no_study_file_are_refused(tmp_path: Path) -> None:
+def test_paths_other_than_study_files_are_refused(tmp_path: Path) -> None:
     for reference, text in [
         (str(tmp_path), "is a folder; expected a study file"),
         ("/dev/null", "is no regular file; expected a study file"),
@@ -493,7 +495,7 @@ def loaded(code: str) -> set[str]:
     return set(result.stdout.split())
 
 
-def test_reading_a_study_loads_nothing_heavy() -> None:
+def test_reading_a_study_imports_no_heavy_package() -> None:
     reading = "from sweeps.reading.study_file import load_study; load_study('search-alpha-switch')"
     heavy = {"torch", "ray", "mlflow", "optuna", "numpy", "scipy", "pandas", "PIL", "pydantic"}
     assert loaded(reading).isdisjoint(heavy)
@@ -611,7 +613,7 @@ def written(value: Any) -> Any:
 
 @ONE_FILE
 @given(config=configs(), seeds=st.sets(st.integers(0, MAX_SEED), min_size=1, max_size=5))
-def test_any_valid_configuration_survives_the_way_through_yaml(
+def test_any_valid_configuration_survives_a_round_trip_through_yaml(
     load: Load, config: TrainConfig, seeds: set[int]
 ) -> None:
     document = {"study": "x", "base": written(config), "seeds": list(seeds)}
@@ -642,13 +644,13 @@ documents = st.fixed_dictionaries(
 
 @ONE_FILE
 @given(content=garbage | documents.map(lambda document: yaml.safe_dump(document).encode()))
-def test_garbage_raises_nothing_but_study_errors(tmp_path: Path, content: bytes) -> None:
+def test_random_bytes_raise_only_study_errors(tmp_path: Path, content: bytes) -> None:
     for line in faults_of(tmp_path, content):
         assert "s.yaml:" in line
         assert line.isprintable()
 
 
-def test_arms_that_learn_from_another_are_told_apart_by_what_they_ask_of_it(load: Load) -> None:
+def test_arms_with_one_teacher_differ_by_the_settings_of_their_objective(load: Load) -> None:
     pupil = "objective: {filter: {teacher: mixed, keep: %s}}"
     arms = f"arms: {{mixed: {{mix.law: midpoint}}, low: {{mix.law: midpoint, {pupil % 'low'}}}, "
     arms += f"high: {{mix.law: midpoint, {pupil % 'high'}}}}}\n"
@@ -659,7 +661,7 @@ def test_arms_that_learn_from_another_are_told_apart_by_what_they_ask_of_it(load
         load(SMALL + arms.replace("keep: high", "keep: low"))
 
 
-def test_groups_may_be_mappings_in_arms_too(load: Load) -> None:
+def test_groups_can_be_written_as_mappings_in_arms(load: Load) -> None:
     nested = load(
         "study: s\nbase: {data: {name: digits}, model: {name: mlp}, epochs: 2, batch_size: 8}\n"
         "arms: {a: {mix: {law: {beta: 1.0}, switch_epoch: 1}, optimizer.lr: 0.01}}\nseeds: 1\n"
@@ -667,7 +669,7 @@ def test_groups_may_be_mappings_in_arms_too(load: Load) -> None:
     assert (nested.mix.law, nested.mix.switch_epoch) == (Beta(alpha=1.0), 1)
 
 
-def test_exclude_takes_lists_of_values(load: Load) -> None:
+def test_exclude_accepts_lists_of_values(load: Load) -> None:
     text = (
         "study: s\nbase: {data: {name: digits}, model: {name: mlp}, epochs: 3, batch_size: 8}\n"
         "arms: {erm: {mix.law: erm}, uni: {mix.law: {beta: 1.0}}}\n"

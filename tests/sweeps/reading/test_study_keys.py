@@ -78,7 +78,7 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize("case", BAD_FILES)
-def test_bad_values_of_a_study_are_refused_with_line_path_and_rule(
+def test_invalid_values_of_a_study_are_refused_with_line_path_and_rule(
     tmp_path: Path, case: str
 ) -> None:
     text, expected = BAD_FILES[case]
@@ -106,7 +106,7 @@ UNSEEN = (
 SEEN = "\t\n ~\xa0é\u2027\u202f\u200d\u65e5"
 
 
-def test_no_description_holds_characters_that_change_how_others_are_shown() -> None:
+def test_a_description_with_control_or_text_direction_characters_is_refused() -> None:
     for letter in UNSEEN:
         error = broken(a_study, description=f"a{letter}b")
         assert error.rule == f"description {PLAIN}"
@@ -114,7 +114,7 @@ def test_no_description_holds_characters_that_change_how_others_are_shown() -> N
     assert a_study(description=SEEN).description == SEEN
 
 
-def test_no_sentence_on_what_differs_holds_such_characters() -> None:
+def test_a_deviation_with_control_or_text_direction_characters_is_refused() -> None:
     for letter in UNSEEN:
         error = broken(a_study, differs=("the batch is smaller", f"a{letter}b"))
         assert error.rule == f"each of differs {PLAIN}"
@@ -123,7 +123,7 @@ def test_no_sentence_on_what_differs_holds_such_characters() -> None:
 
 
 @pytest.mark.parametrize("margin", [0.0, -0.1, math.inf, math.nan])
-def test_an_equivalence_is_positive_and_finite(margin: float) -> None:
+def test_an_equivalence_margin_must_be_positive_and_finite(margin: float) -> None:
     assert broken(a_study, equivalence=margin).rule == "0 < equivalence < inf"
     assert a_study(equivalence=1e-9).equivalence == 1e-9
 
@@ -141,11 +141,11 @@ def test_a_range_of_seeds_includes_both_ends(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seeds", ["5..3", f"0..{MAX_SEED + 1}", "1..", "-1..2", "a", "1...2"])
-def test_text_that_is_no_range_of_seeds_is_refused(seeds: str) -> None:
+def test_text_other_than_a_range_of_seeds_is_refused(seeds: str) -> None:
     assert broken(a_study, seeds=seeds).fields == ("seeds",)
 
 
-def test_a_list_of_seeds_is_checked_as_one() -> None:
+def test_a_list_of_seeds_must_be_distinct_and_not_empty() -> None:
     assert broken(a_study, seeds=(1, 1)).values == {"seeds": [1]}
     assert broken(a_study, seeds=()).fields == ("seeds",)
 
@@ -161,7 +161,7 @@ def test_a_list_of_seeds_is_checked_as_one() -> None:
         (tuple(range(-9, 0)), IN_RANGE, [-9, -8, -7, -6, -5]),
     ],
 )
-def test_seeds_out_of_range_or_repeated_are_named_the_first_five_of_them(
+def test_at_most_five_invalid_or_repeated_seeds_are_listed(
     seeds: tuple[int, ...], rule: str, wrong: list[int]
 ) -> None:
     for error in (broken(a_study, seeds=seeds), broken(Confirmation, seeds=seeds)):
@@ -169,7 +169,7 @@ def test_seeds_out_of_range_or_repeated_are_named_the_first_five_of_them(
         assert (error.values, error.fields) == ({"seeds": wrong}, ("seeds",))
 
 
-def test_the_smallest_and_the_largest_seed_are_seeds() -> None:
+def test_the_smallest_and_the_largest_seed_are_accepted() -> None:
     assert a_study(seeds=(MAX_SEED, 0)).listed_seeds() == (MAX_SEED, 0)
     assert Confirmation(seeds=(0, 2**63 - 1)).seeds == (0, MAX_SEED)
 
@@ -182,7 +182,7 @@ def test_omitted_keys_have_their_documented_defaults() -> None:
     )  # fmt: skip
 
 
-def test_the_budget_of_a_search_is_its_own_and_counts_no_runs(tmp_path: Path) -> None:
+def test_the_budget_of_a_search_is_inside_search_and_has_no_run_limit(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="budget: a study with a search must have its budget in"):
         read(tmp_path, STUDY + "budget: {hours: 1}\n")
     with pytest.raises(
@@ -248,7 +248,7 @@ def test_an_entry_is_a_distribution_between_bounds_or_a_choice() -> None:
         ({"int": (0, 3), "step": 2}, "step must divide high - low", ("int",)),
     ],
 )
-def test_a_bad_entry_of_a_space_is_blamed_on_its_keys(
+def test_an_invalid_entry_of_a_space_is_reported_at_its_keys(
     given: dict[str, Any], rule: str, fields: tuple[str, ...]
 ) -> None:
     error = broken(EntryKeys, **given)
@@ -285,13 +285,13 @@ def test_one_bound_is_refused_at_its_key_in_the_file(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_bad_search_of_a_file_is_refused_at_its_key(
+def test_an_invalid_search_is_refused_at_its_key(
     tmp_path: Path, old: str, new: str, expected: str
 ) -> None:
     assert_refused(tmp_path, old, new, expected)
 
 
-def test_a_grid_of_a_file_has_no_budget_and_no_warm_start(tmp_path: Path) -> None:
+def test_a_grid_search_with_a_budget_or_warm_start_is_refused(tmp_path: Path) -> None:
     grid = STUDY.replace("32.0]", "32.0], values: 3").replace("points: 6", "sampler: grid")
     with pytest.raises(StudyError, match=r"search\.budget: budget must be absent with sampler"):
         read(tmp_path, grid + "  budget: {hours: 1}\n")

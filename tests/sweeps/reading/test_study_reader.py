@@ -16,7 +16,7 @@ def toy_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
 
 
-def test_a_study_says_what_problem_its_runs_are(tmp_path: Path) -> None:
+def test_a_study_file_sets_the_problem_of_its_runs(tmp_path: Path) -> None:
     study = read(tmp_path, TOY + "arms: {still: {}, moving: {drift: 1}}\n")
     assert study.problem.name == "toy"
     assert [flatten(config)["drift"] for config in study.arms.values()] == [0.0, 1.0]
@@ -26,7 +26,7 @@ def test_a_study_says_what_problem_its_runs_are(tmp_path: Path) -> None:
     assert read(tmp_path, SMALL).problem.name == "images"
 
 
-def test_a_file_of_any_problem_is_refused_with_line_and_rule(tmp_path: Path) -> None:
+def test_invalid_values_of_another_problem_are_refused_with_line_and_rule(tmp_path: Path) -> None:
     text = TOY.replace("epochs: 4", "\n  epochs: 0,\n  drif: 1,\n  seed: 3,\n  teacher_key: a")
     assert refusals(tmp_path, text) == [
         "4: base.epochs: `epochs >= 1` must hold, got (epochs=0).",
@@ -36,7 +36,7 @@ def test_a_file_of_any_problem_is_refused_with_line_and_rule(tmp_path: Path) -> 
     ]
 
 
-def test_an_unknown_problem_is_refused_with_those_there_are(tmp_path: Path) -> None:
+def test_an_unknown_problem_is_refused_with_a_list_of_known_problems(tmp_path: Path) -> None:
     (line,) = refusals(tmp_path, SMALL + "problem: image\n")
     assert line.startswith("4: problem: expected one of images, ")
     assert line.endswith(
@@ -45,13 +45,13 @@ def test_an_unknown_problem_is_refused_with_those_there_are(tmp_path: Path) -> N
     )
 
 
-def test_without_its_problem_nothing_else_is_judged_of_a_base(tmp_path: Path) -> None:
+def test_base_is_not_checked_while_the_problem_is_unknown(tmp_path: Path) -> None:
     (line,) = refusals(tmp_path, TOY.replace("problem: toy", "problem: 3"))
     assert line.startswith("2: problem: expected one of images, ")
     assert line.endswith("toy, got 3")
 
 
-def test_a_missing_base_does_not_hide_what_is_wrong_with_arms_and_search(tmp_path: Path) -> None:
+def test_a_missing_base_does_not_hide_faults_of_arms_and_search(tmp_path: Path) -> None:
     text = "study: x\nseeds: 2\narms:\n  a: {epochs: 0}\nexclude: [{epochs: 3}]\n"
     assert refusals(tmp_path, text) == [
         "1: missing key 'base'",
@@ -68,7 +68,7 @@ def test_a_missing_key_of_base_does_not_hide_other_rules(tmp_path: Path) -> None
     ]
 
 
-def test_a_choice_may_be_given_flat_at_every_level(tmp_path: Path) -> None:
+def test_a_choice_can_be_written_flat_at_every_level(tmp_path: Path) -> None:
     flat = SMALL.replace("epochs: 4", "mix: {law: beta, law.alpha: 2}, epochs: 4")
     arms = "arms: {a: {}, b: {mix.law.alpha: 3}, c: {mix.law: beta, mix.law.alpha: 4}}\n"
     study = read(tmp_path, flat + arms)
@@ -78,14 +78,14 @@ def test_a_choice_may_be_given_flat_at_every_level(tmp_path: Path) -> None:
     assert line.startswith("4: arms.a.mix.law: mix.law.alpha must be given")
 
 
-def test_an_arm_that_gives_a_choice_whole_forgets_its_fields_in_base(tmp_path: Path) -> None:
+def test_an_arm_that_replaces_a_whole_choice_drops_its_fields_from_base(tmp_path: Path) -> None:
     flat = SMALL.replace("epochs: 4", "mix: {law: beta, law.alpha: 2}, epochs: 4")
     study = read(tmp_path, flat + "arms: {a: {mix.law: midpoint}, b: {mix.law: {beta: 5}}}\n")
     laws = [config.mix.law for config in study.arms.values()]  # type: ignore[attr-defined]
     assert laws == [Midpoint(), Beta(alpha=5.0)]
 
 
-def test_a_field_that_is_filled_in_may_not_be_set_inside_a_choice(tmp_path: Path) -> None:
+def test_an_automatic_field_cannot_be_set_inside_a_choice(tmp_path: Path) -> None:
     whole = "arms: {a: {}, b: {objective: {filter: {teacher: a, teacher_key: '00'}}}}\n"
     (line,) = refusals(tmp_path, SMALL + whole)
     assert line.endswith("cannot be set in a study file; name the teacher's arm")
@@ -99,18 +99,20 @@ def test_a_field_that_is_filled_in_may_not_be_set_inside_a_choice(tmp_path: Path
         ("{a: {teacher: b}, b: {teacher: a}}", "a learns from itself: a <- b <- a"),
     ],
 )
-def test_a_teacher_is_another_arm(tmp_path: Path, arms: str, problem: str) -> None:
+def test_a_teacher_must_be_another_arm_without_a_cycle(
+    tmp_path: Path, arms: str, problem: str
+) -> None:
     lines = refusals(tmp_path, f"{TOY}arms: {arms}\n")
     assert any(line.startswith("5: arms.") and problem in line for line in lines)
 
 
-def test_arms_that_learn_from_the_same_run_are_the_same(tmp_path: Path) -> None:
+def test_equal_arms_with_the_same_teacher_are_refused_as_duplicates(tmp_path: Path) -> None:
     same = f"{TOY}arms: {{a: {{}}, b: {{teacher: a}}, c: {{teacher: a}}}}\n"
     (line,) = refusals(tmp_path, same)
     assert line == "5: arms.c.teacher: arms 'b' and 'c' are the same run"
 
 
-def test_arms_that_learn_from_one_another_in_turn_are_read(tmp_path: Path) -> None:
+def test_a_chain_of_teachers_is_accepted(tmp_path: Path) -> None:
     text = f"{TOY}arms: {{a: {{}}, b: {{teacher: a}}, c: {{teacher: b}}}}\n"
     study = read(tmp_path, text)
     assert [run.teacher is None for run in study.runs()[:3]] == [True, False, False]
@@ -133,7 +135,7 @@ def test_more_epochs_of_points_than_can_be_planned_are_refused(tmp_path: Path) -
     assert line == f"7: search: {said}"
 
 
-def test_a_study_may_have_a_budget_which_is_no_setting_of_it(tmp_path: Path) -> None:
+def test_a_budget_does_not_change_the_settings_of_a_study(tmp_path: Path) -> None:
     plain = read(tmp_path, TOY)
     study = read(tmp_path, TOY + "budget: {runs: 3, hours: 1.5}\n")
     assert study.budget.limits == {"hours": 1.5, "runs": 3}
@@ -163,7 +165,7 @@ def test_a_read_out_of_more_evaluations_than_a_run_has_is_refused(tmp_path: Path
         "{a: {}, b: {mix: {lawn: erm}}, c: {optimizer.rate: 1}}",
     ],
 )
-def test_an_arm_that_lacks_a_refused_setting_is_not_called_the_same_as_another(
+def test_an_arm_with_a_refused_setting_is_not_reported_as_a_duplicate(
     tmp_path: Path, arms: str
 ) -> None:
     problem = "study: s\nbase: {epochs: 1, batch_size: 5}\nseeds: 1\n"
@@ -172,7 +174,7 @@ def test_an_arm_that_lacks_a_refused_setting_is_not_called_the_same_as_another(
     assert not any("same run" in line for line in lines)
 
 
-def test_equal_arms_are_named_beside_the_fault_of_another(tmp_path: Path) -> None:
+def test_duplicate_arms_are_reported_together_with_a_fault_of_another_arm(tmp_path: Path) -> None:
     problem = "study: s\nbase: {epochs: 1, batch_size: 5}\nseeds: 1\n"
     lines = refusals(
         tmp_path, f"{problem}arms: {{a: {{}}, b: {{}}, c: {{mix.lawn: erm}}, d: {{}}}}\n"

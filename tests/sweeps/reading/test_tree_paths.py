@@ -21,7 +21,7 @@ def level(**values: Any) -> Settings:
     }
 
 
-def test_paths_are_those_of_the_tree_without_what_is_reserved() -> None:
+def test_paths_are_the_fields_of_the_tree_without_reserved_ones() -> None:
     assert list(PATHS.leaves) == [
         "species", "days", "bed.soil.name", "bed.soil.depth", "bed.soil.grain", "bed.width",
         "bed.shade", "water", "water.rate", "water.depth", "water.days", "visits",
@@ -31,12 +31,12 @@ def test_paths_are_those_of_the_tree_without_what_is_reserved() -> None:
     assert PATHS.required == ("species", "days")
 
 
-def test_levels_are_joined_and_the_first_decides() -> None:
+def test_values_of_the_first_level_win_when_levels_are_merged() -> None:
     given = PATHS.merged([level(days=1), level(days=2, bed__width=3.0), level(bed__width=4.0)])
     assert given == {"days": 1, "bed.width": 3.0}
 
 
-def test_a_choice_given_whole_drops_what_lower_levels_give_of_it() -> None:
+def test_a_whole_choice_drops_its_fields_from_lower_levels() -> None:
     low = level(water=Flood(depth=2.0), water__days=3)
     assert PATHS.merged([level(water="dry"), low]) == {"water": "dry"}
     assert PATHS.merged([level(water__days=2), low])["water"] == Flood(depth=2.0)
@@ -44,20 +44,20 @@ def test_a_choice_given_whole_drops_what_lower_levels_give_of_it() -> None:
     assert PATHS.merged([level(days=1), low]) == {"days": 1, **same}
 
 
-def test_a_named_choice_keeps_the_fields_that_are_given_lower() -> None:
+def test_a_choice_given_by_name_keeps_its_fields_from_lower_levels() -> None:
     given = PATHS.merged([level(bed__soil__name="sand"), level(bed__soil__depth=5)])
     tree, gone, errors = PATHS.join(BLANK | given)
     assert (tree.bed, gone, errors) == (Bed(soil=Sand(depth=5)), frozenset(), [])
 
 
-def test_joined_values_make_the_tree() -> None:
+def test_joined_values_build_the_configuration_tree() -> None:
     tree, gone, errors = PATHS.join({**BLANK, "water": "drip", "water.rate": 2.0})
     assert tree == Plant(species="rose", days=4, water=Drip(rate=2.0))
     assert not gone
     assert not errors
 
 
-def test_one_broken_rule_does_not_hide_the_next() -> None:
+def test_one_broken_rule_does_not_hide_another() -> None:
     values = {"species": "rose", "days": 0, "water": "flood", "water.depth": 1.0, "water.days": 0}
     tree, gone, errors = PATHS.join(values)
     assert tree is not None
@@ -65,21 +65,21 @@ def test_one_broken_rule_does_not_hide_the_next() -> None:
     assert gone == {"days", "water.days"}
 
 
-def test_a_missing_field_of_a_choice_does_not_hide_the_next() -> None:
+def test_a_missing_field_of_a_choice_does_not_hide_another_fault() -> None:
     tree, gone, errors = PATHS.join({**BLANK, "water": "drip", "days": 0})
     assert tree is not None
     assert [error.fields for error in errors] == [("water.rate",), ("days",)]
     assert gone == {"water", "water.rate", "days"}
 
 
-def test_a_refused_or_missing_value_gives_way_without_a_word() -> None:
+def test_a_refused_or_missing_value_gets_a_default_without_another_error() -> None:
     tree, gone, errors = PATHS.join({"days": REFUSED, "water.rate": 1.0, "water": REFUSED})
     assert tree is not None
     assert not errors
     assert gone == {"days", "species", "water"}
 
 
-def test_an_error_is_blamed_on_the_most_special_value_it_concerns() -> None:
+def test_an_error_is_reported_at_the_value_of_the_most_specific_level() -> None:
     error = RuleError("rule", {"water.rate": 1, "days": 2})
     low, high = level(water=Drip(rate=1.0)), level(days=2)
     assert blamed(error, [high, low]) == high["days"]
@@ -89,7 +89,7 @@ def test_an_error_is_blamed_on_the_most_special_value_it_concerns() -> None:
     assert blamed(RuleError("rule", {"watering": 1}), [low, high]) is None
 
 
-def test_above_a_path_are_its_prefixes() -> None:
+def test_above_returns_the_prefixes_of_a_path() -> None:
     assert above("a.b.c") == ["a", "a.b"]
     assert above("a") == []
 
@@ -103,13 +103,13 @@ def test_a_placeholder_replaces_a_missing_value(hint: Any, value: Any) -> None:
     assert type(stand_in(hint)) is type(value)
 
 
-def test_a_choice_is_stood_in_for_by_its_first_kind() -> None:
+def test_the_placeholder_of_a_choice_is_its_first_option() -> None:
     assert stand_in(Drip) == Drip(rate=1.0)
     assert stand_in(Drip | Flood) == Drip(rate=1.0)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_fields_of_one_name_in_a_choice_have_one_type(name: str) -> None:
+def test_fields_with_the_same_name_in_a_choice_have_the_same_type(name: str) -> None:
     """A path is read before the kind of its choice is known."""
     for kind in _kinds(problem_named(name).config):
         for part in parts(kind):

@@ -47,7 +47,7 @@ def test_a_section_is_read_with_its_groups_choices_and_lists() -> None:
     assert read.faults == []
 
 
-def test_a_choice_may_stand_beside_its_fields() -> None:
+def test_a_choice_can_be_written_next_to_its_fields() -> None:
     read = reader_of("species: fern\ndays: 9\nwater: drip\nwater.rate: 2\n")
     assert section(read).water == Drip(rate=2.0)
 
@@ -100,21 +100,21 @@ def test_a_value_of_the_wrong_type_is_reported(hint: Any, text: str, problem: st
     assert found.removeprefix("s.yaml:1: ").startswith(problem.rstrip("*"))
 
 
-def test_the_nearest_name_is_offered_by_the_whole_or_the_last_part() -> None:
+def test_the_nearest_name_is_suggested_for_a_full_path_or_its_last_part() -> None:
     known = ["bed.width", "bed.shade", "days"]
     assert did_you_mean("bed.widht", known) == " (did you mean bed.width?)"
     assert did_you_mean("width", known) == " (did you mean bed.width?)"
     assert did_you_mean("zzz", known) == ""
 
 
-def test_after_many_problems_no_nearest_name_is_looked_for() -> None:
+def test_suggestions_stop_after_the_maximum_number_of_hints() -> None:
     text = "".join(f"dayz{n}: 1\n" for n in range(MAX_HINTS + 5))
     found = problems_of(text)
     assert sum("did you mean days" in line for line in found) == MAX_HINTS
     assert sum("unknown key" in line for line in found) == MAX_HINTS + 5
 
 
-def test_a_named_choice_may_be_written_by_its_name_with_its_fields_below(tmp_path: Path) -> None:
+def test_a_choice_can_be_written_as_its_name_with_nested_fields(tmp_path: Path) -> None:
     file = tmp_path / "study.yaml"
     texts = ("{timm: {architecture: resnet18}}", "{name: timm, architecture: resnet18}")
     keys = []

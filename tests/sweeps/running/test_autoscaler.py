@@ -34,8 +34,6 @@ NODE = "node_f172147d0046fc73064927e78b3a981b6355467827af77f6eb32b8f4"
         ("", "", "autoscaler"),
     ],
 )
-def test_nodes_without_a_type_of_their_own_were_started_by_hand(
-    active: str, idle: str, growth: str
-) -> None:
+def test_growth_is_by_hand_if_nodes_have_no_node_type(active: str, idle: str, growth: str) -> None:
     assert growth_in(TEXT.format(active=active, idle=idle)) == growth
     assert growth_in("") == "autoscaler"

@@ -81,7 +81,7 @@ def _fail_in_thread(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> No
     monkeypatch.setattr(Folder, "write", failing)
 
 
-def test_training_goes_on_while_a_state_is_written_and_one_is_written_at_a_time(
+def test_training_continues_during_a_write_and_only_one_state_is_written_at_a_time(
     tmp_path: Path, gate: threading.Event
 ) -> None:
     store = Store(str(tmp_path))
@@ -100,7 +100,9 @@ def test_training_goes_on_while_a_state_is_written_and_one_is_written_at_a_time(
     assert dict(store.keys()) == {stage_keys(WALK)[0]: True}
 
 
-def test_records_and_states_are_those_of_a_run_that_waits_for_its_writes(tmp_path: Path) -> None:
+def test_background_writes_store_the_same_records_and_states_as_blocking_writes(
+    tmp_path: Path,
+) -> None:
     beside, waiting = Store(str(tmp_path)), Store(str(tmp_path / "waiting"))
     _train(beside, keep=frozenset({2, 4}))
     alone = Storing(_assignment(waiting, frozenset({2, 4})), "cpu")
@@ -113,7 +115,7 @@ def test_records_and_states_are_those_of_a_run_that_waits_for_its_writes(tmp_pat
         assert beside.states.read(ours) == waiting.states.read(theirs)
 
 
-def test_a_stage_that_others_need_is_stored_after_the_one_in_writing_and_before_training_goes_on(
+def test_a_stage_that_other_runs_need_is_stored_before_training_continues(
     tmp_path: Path, gate: threading.Event
 ) -> None:
     store, keys = Store(str(tmp_path)), stage_keys(WALK)
@@ -133,7 +135,7 @@ def test_a_stage_that_others_need_is_stored_after_the_one_in_writing_and_before_
 @pytest.mark.parametrize(
     "error", [StoreFullError("disk full: x cannot be written"), OSError(30, "Read-only", "x")]
 )
-def test_an_error_of_the_thread_fails_the_run_with_the_message_of_a_run_that_waits(
+def test_a_write_error_in_the_thread_fails_the_run_with_the_usual_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     _fail_in_thread(monkeypatch, error)
@@ -151,7 +153,7 @@ def test_an_error_of_the_thread_fails_the_run_with_the_message_of_a_run_that_wai
     assert bool(beside["trace"]) == bool(waiting["trace"])
 
 
-def test_an_error_of_the_thread_is_raised_even_if_the_run_then_diverges(
+def test_a_write_error_in_the_thread_is_raised_even_if_the_run_diverges(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Diverging(toy.Walk):
@@ -166,7 +168,7 @@ def test_an_error_of_the_thread_is_raised_even_if_the_run_then_diverges(
     assert (failure["kind"], "disk full" in failure["message"]) == ("failed", True)
 
 
-def test_an_interrupt_does_not_wait_long_for_a_write_that_hangs(
+def test_an_interrupt_does_not_wait_for_a_hanging_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gate: threading.Event
 ) -> None:
     monkeypatch.setattr(storing_module, "_INTERRUPT_PATIENCE", 0.1)
@@ -193,9 +195,7 @@ _PHASES = ("mkstemp", "fsync", "replace", "hardlink_to", "unlink")
 
 
 @pytest.mark.parametrize("phase", _PHASES)
-def test_a_kill_before_or_after_any_step_of_a_write_loses_nothing_that_a_record_claims(
-    tmp_path: Path, phase: str
-) -> None:
+def test_a_kill_at_any_step_of_a_write_loses_no_recorded_state(tmp_path: Path, phase: str) -> None:
     key = stage_keys(WALK)[-1]
     _train(undisturbed := Store(str(tmp_path / "undisturbed")))
     whole = undisturbed.read(key)
@@ -246,7 +246,7 @@ def _interpose(phase: str, is_time: Callable[[], bool], *, after: bool) -> None:
     setattr(owner, phase, step)
 
 
-def test_the_result_of_a_task_is_passed_on_once_and_so_is_its_error() -> None:
+def test_the_result_or_error_of_a_task_is_returned_once() -> None:
     beside = Beside[int]()
     assert beside.take(timeout=None) is None
     beside.start(lambda: 3)
@@ -258,7 +258,7 @@ def test_the_result_of_a_task_is_passed_on_once_and_so_is_its_error() -> None:
     assert not beside.is_busy
 
 
-def test_a_timeout_of_the_task_itself_is_its_error_and_no_unfinished_task() -> None:
+def test_a_timeout_error_of_the_task_is_raised_as_its_error() -> None:
     def late() -> NoReturn:
         raise TimeoutError("no answer of the bucket")
 

@@ -41,7 +41,7 @@ def listening(answer: bytes | None, family: int = socket.AF_INET) -> Iterator[st
 
 
 @pytest.mark.parametrize("value", [None, "", " ", "local", " local "])
-def test_a_variable_that_names_no_cluster_is_unset(
+def test_an_address_variable_without_a_cluster_is_unset(
     value: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
@@ -53,7 +53,9 @@ def test_a_variable_that_names_no_cluster_is_unset(
 
 
 @pytest.mark.parametrize("value", ["", "local"])
-def test_ray_itself_does_not_see_such_a_value(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ray_does_not_read_an_invalid_address_variable(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RAY_ADDRESS", value)
     assert not is_elsewhere()
     environment = dict(os.environ)
@@ -70,7 +72,7 @@ JUNK = [
 
 @pytest.mark.parametrize("is_option", [True, False])
 @pytest.mark.parametrize("value", JUNK)
-def test_junk_is_refused_in_one_line(
+def test_an_invalid_address_is_refused_in_one_line(
     value: str, is_option: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "" if is_option else value)
@@ -82,13 +84,15 @@ def test_junk_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize("value", ["", "local"])
-def test_an_empty_option_is_junk(value: str) -> None:
+def test_an_empty_address_option_is_refused(value: str) -> None:
     with pytest.raises(PlacementError, match="--address must be"):
         choose_cluster(value)
 
 
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
-def test_a_grpc_server_is_joined(family: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_answers_in_grpc_is_accepted_as_a_cluster(
+    family: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "")
     with listening(_HEAD, family) as address:
         choose_cluster(address)
@@ -97,7 +101,7 @@ def test_a_grpc_server_is_joined(family: int, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", bytes(9), _HEAD[:5]])
-def test_a_server_of_another_protocol_is_refused(
+def test_a_server_that_does_not_answer_in_grpc_is_refused(
     answer: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with listening(answer) as address:
@@ -132,7 +136,7 @@ def test_a_name_that_takes_minutes_to_look_up_is_refused_within_seconds(
     assert time.monotonic() - began < 1.5
 
 
-def test_one_signal_ends_the_wait_for_an_address() -> None:
+def test_a_single_signal_ends_the_wait_for_an_address() -> None:
     with listening(None) as address:
         command = [sys.executable, "-m", "sweeps.cli", "run", "digits", "--address", address]
         waiting = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -145,7 +149,7 @@ def test_one_signal_ends_the_wait_for_an_address() -> None:
         assert waiting.returncode in {-signal.SIGINT, 130}, said
 
 
-def test_a_cluster_of_our_own_takes_no_setting_that_could_open_it() -> None:
+def test_an_own_cluster_ignores_environment_settings_that_weaken_security() -> None:
     environment = {
         "PATH": "/bin",
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1",

@@ -31,7 +31,7 @@ def _board(clock: _Clock | None = None) -> Board:
     )
 
 
-def test_the_headline_counts_runs_and_measures_images() -> None:
+def test_the_headline_shows_run_counts_and_images_per_second() -> None:
     clock = _Clock()
     board = _board(clock)
     first, second, *_ = board.study.runs()
@@ -48,7 +48,7 @@ def test_the_headline_counts_runs_and_measures_images() -> None:
 
 
 @pytest.mark.parametrize("width", [30, 45, 60, 80])
-def test_a_narrow_headline_keeps_the_name_the_runs_and_the_time_that_is_left(width: int) -> None:
+def test_a_narrow_headline_keeps_name_runs_and_remaining_time(width: int) -> None:
     clock = _Clock()
     board = _board(clock)
     board.study = replace(board.study, name="a-study-of-a-long-name")
@@ -78,7 +78,9 @@ def test_arms_that_do_not_fit_the_screen_are_counted(monkeypatch: pytest.MonkeyP
     assert lines[-1] == "... 18 more"
 
 
-def test_arms_in_training_are_shown_before_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arms_in_training_are_shown_even_if_other_arms_do_not_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     size = os.terminal_size((80, 8))
     monkeypatch.setattr("sweeps.running.console.shutil.get_terminal_size", lambda: size)
     board = _board()
@@ -97,7 +99,7 @@ def test_arms_in_training_are_shown_before_others(monkeypatch: pytest.MonkeyPatc
     assert "seed 0 0/10" in lines[-2]
 
 
-def test_epochs_found_in_the_store_are_not_taken_for_speed() -> None:
+def test_epochs_found_in_the_store_do_not_count_for_the_speed() -> None:
     clock = _Clock()
     board = _board(clock)
     run = board.study.runs()[0]
@@ -154,11 +156,11 @@ def test_a_terminal_gets_one_table_redrawn_in_place() -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0, "0 s"), (89, "89 s"), (150, "2 min"), (3660, "1 h 01 min")]
 )
-def test_durations_read_as_people_say_them(seconds: float, text: str) -> None:
+def test_durations_are_written_in_readable_units(seconds: float, text: str) -> None:
     assert spell_duration(seconds) == text
 
 
-def test_a_slow_step_is_named_and_again_while_it_lasts() -> None:
+def test_a_slow_step_is_reported_repeatedly_while_running() -> None:
     stream = io.StringIO()
     with still("starting Ray", stream, after=0.0, every=0.01):
         while stream.getvalue().count("\n") < 3:
@@ -168,20 +170,20 @@ def test_a_slow_step_is_named_and_again_while_it_lasts() -> None:
     assert lines[2] == "starting Ray, 0 s"
 
 
-def test_a_step_that_is_quick_or_fails_is_not_named() -> None:
+def test_a_step_that_is_quick_or_fails_is_not_reported() -> None:
     stream = io.StringIO()
     with pytest.raises(OSError, match="no"), still("starting Ray", stream, after=60):
         raise OSError("no")
     assert stream.getvalue() == ""
 
 
-def test_a_note_is_one_line_that_commands_no_terminal() -> None:
+def test_a_note_is_one_line_with_escaped_control_characters() -> None:
     out = io.StringIO()
     Console(_board(), out).note("a\x1b[2J\nb")
     assert out.getvalue() == "a\\x1b[2J\\nb\n"
 
 
-def test_an_epoch_that_takes_long_shows_how_much_of_it_is_done() -> None:
+def test_a_long_epoch_shows_its_completed_percentage() -> None:
     board = _board(_Clock())
     run = board.study.runs()[0]
     board.start(run)

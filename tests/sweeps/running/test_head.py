@@ -38,7 +38,7 @@ def processes(tmp_path: Path) -> Iterator[dict[str, "subprocess.Popen[bytes]"]]:
 
 
 @pytest.mark.parametrize("name", ["gcs_server", "raylet"])
-def test_a_launch_ends_with_what_its_own_cluster_stands_on(
+def test_a_launch_fails_when_an_essential_process_of_its_cluster_ends(
     processes: dict[str, "subprocess.Popen[bytes]"], name: str
 ) -> None:
     watched = Head(NOWHERE, is_own=True)
@@ -60,7 +60,7 @@ def test_a_launch_ends_with_what_its_own_cluster_stands_on(
     assert "\n" not in str(raised.value)
 
 
-def test_a_head_that_is_gone_before_it_is_looked_for_is_missed(
+def test_a_head_that_ended_before_the_first_check_is_reported(
     processes: dict[str, "subprocess.Popen[bytes]"],
 ) -> None:
     processes["gcs_server"].kill()
@@ -73,7 +73,7 @@ def test_a_head_that_is_gone_before_it_is_looked_for_is_missed(
         time.sleep(30)
 
 
-def test_a_cluster_elsewhere_may_be_silent_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_remote_cluster_may_be_silent_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(head, "_SILENCE", 4.0)
     server = socket.create_server(("127.0.0.1", 0))
     port = server.getsockname()[1]
@@ -94,7 +94,7 @@ def test_a_cluster_elsewhere_may_be_silent_for_a_moment(monkeypatch: pytest.Monk
     assert goes_on
 
 
-def test_other_errors_of_a_launch_pass_through() -> None:
+def test_other_errors_of_a_launch_are_raised_unchanged() -> None:
     watched = Head(NOWHERE, is_own=True)
     with watched.watched(pytest.fail):
         pass
@@ -102,7 +102,7 @@ def test_other_errors_of_a_launch_pass_through() -> None:
         raise ZeroDivisionError
 
 
-def test_an_interrupt_that_ends_the_cluster_too_stays_one(
+def test_an_interrupt_that_ends_the_cluster_is_raised_as_an_interrupt(
     processes: dict[str, "subprocess.Popen[bytes]"],
 ) -> None:
     watched = Head(NOWHERE, is_own=True)
@@ -118,7 +118,7 @@ def test_an_interrupt_that_ends_the_cluster_too_stays_one(
 
 
 @pytest.mark.parametrize("follows", [None, RuntimeError("Ray did not come up"), SystemExit(15)])
-def test_an_interrupt_that_a_library_swallows_is_one_all_the_same(
+def test_an_interrupt_that_a_library_swallows_is_raised_afterwards(
     follows: BaseException | None,
 ) -> None:
     hear()
@@ -152,7 +152,7 @@ with watched.watched(lambda: print("left in order", flush=True)):
 """
 
 
-def test_a_process_that_hears_nothing_is_ended_with_its_children(tmp_path: Path) -> None:
+def test_a_process_that_ignores_interrupts_is_ended_with_its_children(tmp_path: Path) -> None:
     names = [
         shutil.copy(shutil.which("sleep") or "", tmp_path / n) for n in ("raylet", "gcs_server")
     ]
@@ -194,7 +194,9 @@ with head.starting(lambda: print("left in order", flush=True)):
 
 
 @pytest.mark.parametrize("interrupted", ["all", "this one"])
-def test_an_interrupt_while_ray_waits_is_one(tmp_path: Path, interrupted: str) -> None:
+def test_an_interrupt_while_ray_waits_ends_the_process_with_the_exit_code(
+    tmp_path: Path, interrupted: str
+) -> None:
     program = shutil.copy(shutil.which("sleep") or "", tmp_path / "raylet")
     done = subprocess.run(
         [sys.executable, "-c", WITHIN_RAY, program, interrupted],
@@ -242,7 +244,7 @@ LOST = "Ray did not start on this machine (Ray's process {} (pid "
         ("log_monitor", "hears", "within", 5, "alive\n", ""),
     ],
 )
-def test_a_start_without_its_gcs_or_raylet_is_over(
+def test_a_start_fails_when_gcs_or_raylet_ends(
     tmp_path: Path, name: str, hears: str, comes: str, waits: float, told: str, cried: str
 ) -> None:
     program = shutil.copy(shutil.which("sleep") or "", tmp_path / name)
@@ -259,7 +261,7 @@ def test_a_start_without_its_gcs_or_raylet_is_over(
     assert bool(done.stderr) == bool(cried)
 
 
-def test_a_process_that_nobody_listens_to_is_ended_too(tmp_path: Path) -> None:
+def test_a_process_with_closed_output_is_ended_when_the_cluster_dies(tmp_path: Path) -> None:
     sleep = shutil.which("sleep") or ""
     names = [shutil.copy(sleep, tmp_path / name) for name in ("raylet", "gcs_server")]
     with subprocess.Popen(

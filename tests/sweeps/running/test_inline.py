@@ -66,7 +66,7 @@ def _starts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str, int]]:
     return started
 
 
-def test_all_runs_of_a_seed_come_before_the_next_with_teachers_and_trunks_first(
+def test_runs_are_ordered_by_seed_with_teachers_and_trunks_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started = _starts(monkeypatch)
@@ -80,7 +80,7 @@ def test_all_runs_of_a_seed_come_before_the_next_with_teachers_and_trunks_first(
         assert sorted(first for _, first in shared) == [0, 2], "the first two epochs are shared"
 
 
-def test_no_run_begins_that_would_end_too_late(
+def test_a_run_that_would_end_after_the_deadline_is_not_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started = _starts(monkeypatch)
@@ -100,7 +100,7 @@ def test_no_run_begins_that_would_end_too_late(
     assert [seed for seed, *_ in started] == [0, 1], "a third would end at 190"
 
 
-def test_a_first_run_ends_early_if_its_first_epochs_show_that_it_would_end_too_late(
+def test_a_first_run_stops_when_its_epochs_show_that_the_deadline_will_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inline, "_REPORT_EVERY", 0.0)
@@ -122,7 +122,7 @@ def test_a_first_run_ends_early_if_its_first_epochs_show_that_it_would_end_too_l
     assert (first.outcome, second.outcome) == ("complete", "complete")
 
 
-def test_a_first_run_ends_within_its_first_epoch_if_its_first_steps_show_it_would_end_too_late(
+def test_a_first_run_stops_when_its_steps_show_that_the_deadline_will_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Gradual(toy.Walk):
@@ -144,7 +144,9 @@ def test_a_first_run_ends_within_its_first_epoch_if_its_first_steps_show_it_woul
 
 
 @pytest.mark.parametrize(("at", "is_in_time"), [(147.0, False), (148.0, True)])
-def test_the_rest_of_a_run_is_estimated_from_part_of_an_epoch(at: float, is_in_time: bool) -> None:
+def test_the_remaining_time_of_a_run_is_estimated_from_part_of_an_epoch(
+    at: float, is_in_time: bool
+) -> None:
     (run, *_) = replace(SCHOOL, arms={"still": ARMS["still"]}, seeds=(0,)).runs()
     deadline = Deadline(at=at, clock=lambda: 100.0)
     # A quarter of the second epoch took 2.5 s: an epoch takes 10 s, and 4.75 of 6 are left.
@@ -174,7 +176,7 @@ def test_the_speed_of_stored_epochs_counts_only_on_the_same_kind_of_device(
 
 
 @pytest.mark.parametrize("how", ["finish", "now"])
-def test_a_launch_that_is_asked_to_stop_begins_no_more_runs(
+def test_a_launch_with_a_stop_request_starts_no_more_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Stop
 ) -> None:
     store = Store(str(tmp_path))
@@ -199,7 +201,7 @@ def test_a_launch_that_is_asked_to_stop_begins_no_more_runs(
     assert len(finished) == (how == "finish")
 
 
-def test_a_run_that_fails_is_named_and_the_others_go_on(
+def test_a_failing_run_is_recorded_and_other_runs_continue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start = toy.start
@@ -229,7 +231,7 @@ def bare(tmp_path: Path) -> str:
 
 
 @pytest.mark.slow
-def test_a_machine_without_ray_mlflow_and_optuna_trains_reports_and_goes_on(
+def test_a_machine_without_ray_mlflow_and_optuna_trains_reports_and_resumes(
     command_line: Callable[..., CommandLine], bare: str
 ) -> None:
     mixsweep = command_line(PYTHONPATH=bare)
@@ -302,7 +304,7 @@ main()
 @pytest.mark.parametrize(
     ("typed", "code", "shown"), [("p config.drift\nc\n", 0, "2.5"), ("q\n", 130, "")]
 )
-def test_a_debugger_stops_within_a_run_and_goes_on_or_leaves(
+def test_a_debugger_stops_inside_a_run_and_can_continue_or_quit(
     tmp_path: Path, command_line: Callable[..., CommandLine], typed: str, code: int, shown: str
 ) -> None:
     study = tmp_path / "walk.yaml"

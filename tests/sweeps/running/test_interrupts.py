@@ -28,7 +28,7 @@ def test_an_interrupt_that_a_library_swallows_ends_the_step(number: int) -> None
             signal.signal(name, handler)
 
 
-def test_a_terminal_that_goes_away_is_not_heard_under_nohup() -> None:
+def test_a_hangup_signal_stays_ignored_under_nohup() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         assert signal.SIGHUP not in ending_signals()

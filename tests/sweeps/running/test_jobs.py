@@ -98,7 +98,7 @@ def test_if_no_server_answers_the_message_gives_the_reason(address: str) -> None
     assert "urlopen" not in str(caught.value)
 
 
-def test_a_server_that_speaks_no_http_is_no_cluster() -> None:
+def test_a_server_without_http_is_refused_as_a_cluster() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def greet() -> None:
@@ -115,7 +115,9 @@ def test_a_server_that_speaks_no_http_is_no_cluster() -> None:
 
 
 @pytest.mark.parametrize("status", [403, 404, 500])
-def test_a_server_with_other_answers_is_no_cluster(server: RayServer, status: int) -> None:
+def test_a_server_with_an_unexpected_http_status_is_refused_as_a_cluster(
+    server: RayServer, status: int
+) -> None:
     server.greeting = status
     with pytest.raises(ClusterError) as caught:
         Cluster.connect(server.address)
@@ -124,7 +126,7 @@ def test_a_server_with_other_answers_is_no_cluster(server: RayServer, status: in
     )
 
 
-def test_a_cluster_that_asks_for_no_token_is_refused(server: RayServer) -> None:
+def test_a_cluster_that_requires_no_token_is_refused(server: RayServer) -> None:
     server.greeting = 200
     with pytest.raises(ClusterError) as caught:
         Cluster.connect(server.address)
@@ -135,7 +137,7 @@ def test_a_cluster_that_asks_for_no_token_is_refused(server: RayServer) -> None:
     assert set(VARIABLES).isdisjoint(os.environ)
 
 
-def test_a_connection_goes_where_it_is_told_whatever_the_environment_says(
+def test_a_connection_uses_the_given_address_despite_environment_variables(
     server: RayServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("RAY_ADDRESS", "RAY_API_SERVER_ADDRESS"):
@@ -175,7 +177,7 @@ def test_usage_statistics_of_ray_stay_enabled_if_the_user_enables_them(
     assert os.environ["RAY_USAGE_STATS_ENABLED"] == "1"
 
 
-def test_an_upload_is_not_narrated(server: RayServer) -> None:
+def test_loggers_of_ray_uploads_show_errors_only(server: RayServer) -> None:
     Cluster.connect(server.address)
     for module in ("dashboard.modules.dashboard_sdk", "_private.runtime_env.packaging"):
         assert logging.getLogger(f"ray.{module}").getEffectiveLevel() == logging.ERROR
@@ -188,7 +190,7 @@ def test_an_upload_is_not_narrated(server: RayServer) -> None:
         (403, "Forbidden: Invalid authentication token", "refuses this token"),
     ],
 )
-def test_a_missing_or_wrong_token_is_told_in_one_line(
+def test_a_missing_or_wrong_token_is_reported_in_one_line(
     server: RayServer, status: int, said: str, found: str
 ) -> None:
     server.status, server.said = status, said
@@ -229,7 +231,7 @@ MINE = {"study": "digits", "store": "/runs/store"}
         (ended("SUCCEEDED", metadata=MINE), None),
     ],
 )
-def test_the_job_of_a_study_is_the_one_with_its_metadata_that_has_not_ended(
+def test_the_job_of_a_study_is_the_unfinished_one_with_its_metadata(
     server: RayServer, job: dict[str, Any], expected: str | None
 ) -> None:
     server.jobs = [
@@ -239,7 +241,7 @@ def test_the_job_of_a_study_is_the_one_with_its_metadata_that_has_not_ended(
     assert cluster_of(server).job_of(MINE) == expected
 
 
-def test_a_cluster_that_does_not_say_its_jobs_is_told_in_one_line(server: RayServer) -> None:
+def test_a_failure_to_list_jobs_is_reported_in_one_line(server: RayServer) -> None:
     cluster = cluster_of(server)
     server.status, server.said = 500, "Traceback\n  of theirs"
     with pytest.raises(ClusterError) as caught:
@@ -250,7 +252,7 @@ def test_a_cluster_that_does_not_say_its_jobs_is_told_in_one_line(server: RaySer
     )
 
 
-def test_a_job_is_started_with_its_folder_and_what_was_given(
+def test_a_job_is_started_with_its_folder_command_environment_and_metadata(
     server: RayServer, tmp_path: Path
 ) -> None:
     (tmp_path / "mine.yaml").write_text("study: mine\n")
@@ -267,7 +269,9 @@ def test_a_job_is_started_with_its_folder_and_what_was_given(
 
 
 @pytest.mark.parametrize("status", [400, 500])
-def test_a_job_that_the_cluster_refuses_is_told_in_one_line(server: RayServer, status: int) -> None:
+def test_a_job_that_the_cluster_refuses_is_reported_in_one_line(
+    server: RayServer, status: int
+) -> None:
     cluster = cluster_of(server)
     server.status, server.said = status, "job j was there\nbefore"
     with pytest.raises(ClusterError) as caught:
@@ -279,7 +283,7 @@ def test_a_job_that_the_cluster_refuses_is_told_in_one_line(server: RayServer, s
     )
 
 
-def test_a_folder_that_cannot_be_uploaded_is_told_in_one_line(
+def test_a_folder_that_cannot_be_uploaded_is_reported_in_one_line(
     server: RayServer, tmp_path: Path
 ) -> None:
     with pytest.raises(ClusterError, match=f"{server.address}: .*none") as caught:
@@ -298,7 +302,7 @@ def test_a_folder_that_cannot_be_uploaded_is_told_in_one_line(
         (ended("STOPPED", driver_exit_code=-15), 143),
     ],
 )
-def test_the_code_of_a_job_is_that_of_its_process_as_a_shell_tells_it(
+def test_the_exit_code_of_a_job_follows_the_shell_convention(
     server: RayServer, clock: Clock, capsys: pytest.CaptureFixture[str],
     state: dict[str, Any], code: int,
 ) -> None:  # fmt: skip
@@ -323,7 +327,7 @@ def test_the_code_of_a_job_is_that_of_its_process_as_a_shell_tells_it(
          "the job ended without an exit code: its status is FAILED"),
     ],
 )  # fmt: skip
-def test_a_job_that_ended_without_a_code_is_told_with_the_reason(
+def test_a_job_that_ended_without_an_exit_code_is_reported_with_the_reason(
     server: RayServer, clock: Clock, capsys: pytest.CaptureFixture[str],
     state: dict[str, Any], code: int, said: str,
 ) -> None:  # fmt: skip
@@ -333,7 +337,7 @@ def test_a_job_that_ended_without_a_code_is_told_with_the_reason(
     assert (STOPPED, LOST) == (130, 1)
 
 
-def test_a_job_is_followed_until_it_ends_and_what_it_prints_is_printed_once(
+def test_a_job_is_followed_to_its_end_and_its_output_is_printed_once(
     server: RayServer, clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each listener gets the log from its beginning, cut into parts at any position."""
@@ -359,7 +363,7 @@ def test_a_lost_log_does_not_lose_the_exit_code(
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_cluster_that_is_silent_for_moments_is_waited_for(
+def test_following_a_job_survives_short_silences_of_the_cluster(
     server: RayServer, clock: Clock
 ) -> None:
     """Each silence is shorter than the time limit, all together are longer."""
@@ -370,7 +374,7 @@ def test_a_cluster_that_is_silent_for_moments_is_waited_for(
     assert clock.now - started > 20
 
 
-def test_a_cluster_that_is_gone_is_told_after_a_while_and_that_the_job_may_go_on(
+def test_an_unreachable_cluster_is_reported_after_a_timeout_as_job_may_still_run(
     server: RayServer, clock: Clock
 ) -> None:
     cluster = cluster_of(server)
@@ -384,7 +388,7 @@ def test_a_cluster_that_is_gone_is_told_after_a_while_and_that_the_job_may_go_on
     assert 10 < clock.now - started < 15
 
 
-def test_a_cluster_whose_server_is_gone_is_told_too(clock: Clock) -> None:
+def test_a_cluster_whose_server_has_ended_is_reported(clock: Clock) -> None:
     with ray_server() as server:
         cluster = cluster_of(server)
     with pytest.raises(ClusterError, match=rf"^{server.address}: .*; the job may still run$"):

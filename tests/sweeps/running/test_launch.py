@@ -52,7 +52,7 @@ def test_no_cluster_is_started_if_all_runs_are_stored(
     assert [result.outcome for result in train(study, store, home)] == ["complete"] * 4
 
 
-def test_a_cluster_that_does_not_start_is_reported_and_leaves_nothing(
+def test_a_cluster_that_does_not_start_is_reported_and_leaves_no_folder(
     study: Study, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Path] = []
@@ -76,7 +76,7 @@ def test_a_cluster_that_does_not_start_is_reported_and_leaves_nothing(
     assert not folder.exists()
 
 
-def test_a_launch_that_ends_while_ray_still_writes_leaves_a_folder_that_the_next_one_removes(
+def test_a_scratch_folder_that_ray_still_writes_to_is_removed_by_the_next_launch(
     study: Study, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left: list[str] = []

@@ -12,7 +12,7 @@ from sweeps.searching.outlook import Outlook
 from sweeps.study.study import Run, Study
 
 
-def test_runs_are_placed_on_slots_one_after_another() -> None:
+def test_the_time_estimate_places_runs_on_slots_one_after_another() -> None:
     pace = Pace()
     assert pace.seconds_left([100.0], 0, 0.0, 2) is None
     pace.train("a", 50.0, 5.0)
@@ -23,7 +23,7 @@ def test_runs_are_placed_on_slots_one_after_another() -> None:
     assert pace.seconds_left([], 100, 10_000.0, 2) == 500.0
 
 
-def test_time_beside_training_counts_for_future_runs() -> None:
+def test_time_outside_training_counts_for_future_runs() -> None:
     pace = Pace()
     pace.begin("a", 10.0)
     pace.train("a", 50.0, 5.0)
@@ -125,7 +125,9 @@ def test_the_first_eta_is_right_within_a_factor_of_two(
         (Outlook(num_runs=6, at_once=2, num_last=4), 118.0),
     ],
 )
-def test_runs_that_may_be_added_count_within_the_budget(outlook: Outlook, seconds: float) -> None:
+def test_the_time_estimate_counts_runs_that_the_budget_may_add(
+    outlook: Outlook, seconds: float
+) -> None:
     base = TrainConfig(epochs=10, batch_size=8)
     arms = {"erm": base, "midpoint": with_values(base, {"mix.law": "midpoint"})}
     study = Study(name="s", description="", arms=arms, seeds=(0, 1, 2, 3), baseline="erm",
@@ -138,7 +140,7 @@ def test_runs_that_may_be_added_count_within_the_budget(outlook: Outlook, second
     assert board.seconds_left() == pytest.approx(seconds)
 
 
-def test_runs_of_unequal_work_are_told_by_their_work() -> None:
+def test_the_time_estimate_weights_runs_by_their_work() -> None:
     base = TrainConfig(epochs=10, batch_size=8)
     arms = {"short": base, "long": with_values(base, {"epochs": 90})}
     study = Study(name="s", description="", arms=arms, seeds=(0,), baseline="short", source="")

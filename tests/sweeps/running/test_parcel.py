@@ -30,14 +30,16 @@ def _assignment(**values: Any) -> Assignment:
     )  # fmt: skip
 
 
-def test_an_opened_parcel_is_the_assignment() -> None:
+def test_an_opened_parcel_equals_the_assignment() -> None:
     assignment = _assignment(**{"mix.law": {"beta": 0.3}, "optimizer": {"name": "sgd", "lr": 1}})
     parcel = Parcel.of(assignment)
     assert pickle.loads(pickle.dumps(parcel)).open() == assignment
     assert parcel.plugins == ()
 
 
-def test_another_process_opens_it_without_the_file(plugin: Write, tmp_path: Path) -> None:
+def test_another_process_opens_a_parcel_without_the_plugin_file(
+    plugin: Write, tmp_path: Path
+) -> None:
     file = plugin(TINY, MARGIN, DOTS)
     use(file)
     assignment = _assignment(
@@ -51,7 +53,7 @@ def test_another_process_opens_it_without_the_file(plugin: Write, tmp_path: Path
     assert found.stdout.decode().strip() == run_key(assignment.config)
 
 
-def test_a_plugin_is_sent_to_what_needs_it_alone(plugin: Write) -> None:
+def test_a_plugin_is_sent_only_with_assignments_that_need_the_plugin(plugin: Write) -> None:
     use(plugin(TINY))
     sent = [Parcel.of(_assignment(**values)).plugins for values in ({"model.name": "tiny"}, {})]
     assert [[source.name for source in plugins] for plugins in sent] == [["tiny.py"], []]

@@ -30,14 +30,14 @@ def test_a_share_that_does_not_fill_gpus_evenly_is_refused(share: float) -> None
         (Placement(cpus_per_run=9), 100, 8),
     ],
 )
-def test_a_cluster_of_our_own_has_the_cpus_that_runs_can_take(
+def test_an_own_cluster_has_as_many_cpus_as_the_runs_can_use(
     placement: Placement, runs: int, cpus: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sweeps.running.placement.usable_cpus", lambda: 8)
     assert placement.cpus_here(runs) == cpus
 
 
-def test_a_run_takes_a_gpu_where_there_are_some() -> None:
+def test_a_run_uses_a_gpu_if_the_cluster_has_gpus() -> None:
     on_gpus = Placement().on([HEAD, TWO_GPUS, TWO_GPUS], runs=45, growth="none")
     assert (on_gpus.count, on_gpus.gpus_per_run, on_gpus.on_gpu) == (4, 1, True)
     on_cpus = Placement().on([HEAD, Node(cpus=3, gpus=0)], runs=45, growth="none")
@@ -47,20 +47,20 @@ def test_a_run_takes_a_gpu_where_there_are_some() -> None:
 @pytest.mark.parametrize(
     ("runs", "share", "count"), [(100, 1 / 3, 12), (12, 1 / 3, 12), (11, 1 / 2, 8), (7, 1, 4)]
 )
-def test_shares_are_only_as_small_as_there_are_runs_to_fill_every_gpu(
+def test_the_gpu_share_is_no_smaller_than_needed_for_all_runs(
     runs: int, share: float, count: int
 ) -> None:
     placed = Placement(gpus_per_run=0.33).on([TWO_GPUS, TWO_GPUS], runs=runs, growth="none")
     assert (placed.gpus_per_run, placed.count) == (share, count)
 
 
-def test_shares_are_only_as_small_as_every_node_has_cpus_for() -> None:
+def test_the_gpu_share_is_no_smaller_than_the_cpus_of_every_node_allow() -> None:
     nodes = [TWO_GPUS, Node(cpus=4, gpus=2)]
     placed = Placement(gpus_per_run=0.25).on(nodes, runs=100, growth="none")
     assert (placed.gpus_per_run, placed.count) == (1 / 2, 8)
 
 
-def test_nodes_of_other_sizes_hold_what_their_cpus_and_gpus_allow() -> None:
+def test_slots_on_nodes_of_different_sizes_follow_their_cpus_and_gpus() -> None:
     nodes = [Node(cpus=1, gpus=4), Node(cpus=16, gpus=1), Node(cpus=64, gpus=0)]
     assert Placement().on(nodes, runs=100, growth="none").count == 2
     wide = Placement(gpus_per_run=0, cpus_per_run=4)
@@ -92,15 +92,13 @@ def test_a_cluster_scaled_to_zero_waits_for_gpus_only_if_the_user_asks_for_them(
     assert (auto.gpus_per_run, auto.on_gpu) == (1 / 8, True)
 
 
-def test_an_autoscaler_with_one_gpu_node_up_is_asked_for_more_but_not_for_all_runs_at_once() -> (
-    None
-):
+def test_an_autoscaler_gets_more_requests_than_slots_but_not_one_for_every_run() -> None:
     few = Placement().on([HEAD, Node(cpus=4, gpus=1)], runs=8, growth="autoscaler")
     many = Placement().on([HEAD, Node(cpus=4, gpus=1)], runs=10_000, growth="autoscaler")
     assert [(slots.count, slots.limit) for slots in (few, many)] == [(8, None), (64, None)]
 
 
-def test_runs_on_cpus_take_what_an_autoscaled_cluster_has_and_start_no_node() -> None:
+def test_cpu_runs_use_existing_nodes_of_an_autoscaled_cluster_without_new_nodes() -> None:
     on_cpus = Placement(gpus_per_run=0)
     placed = on_cpus.on([Node(cpus=4, gpus=0)], runs=8, growth="autoscaler")
     assert (placed.count, placed.limit, placed.on_gpu) == (4, 4, False)
@@ -110,7 +108,7 @@ def test_runs_on_cpus_take_what_an_autoscaled_cluster_has_and_start_no_node() ->
     assert (grown.count, grown.limit) == (6, 6)
 
 
-def test_a_static_cluster_of_cpus_trains_there_unless_it_is_to_grow() -> None:
+def test_a_static_cpu_cluster_trains_on_cpus_unless_it_must_grow() -> None:
     nodes = [Node(cpus=4, gpus=0)]
     placed = Placement().on(nodes, runs=8, growth="by hand")
     assert (placed.count, placed.on_gpu) == (4, False)
@@ -126,18 +124,18 @@ def test_gpus_that_a_static_cluster_will_never_have_are_refused_with_the_reason(
     assert (joining.count, joining.limit, joining.gpus_per_run) == (8, 8, 1)
 
 
-def test_slots_follow_a_cluster_that_grows_and_are_fixed_on_one_that_does_not() -> None:
+def test_slots_are_unlimited_on_a_growing_cluster_and_fixed_on_a_static_one() -> None:
     assert Placement().on([TWO_GPUS], runs=45, growth="by hand").limit is None
     assert Placement().on([TWO_GPUS], runs=45, growth="none").limit == 2
     assert Placement(slots=1).on([TWO_GPUS], runs=45, growth="by hand").limit == 1
 
 
-def test_a_rehearsal_reserves_gpus_and_computes_without() -> None:
+def test_a_rehearsal_reserves_gpus_and_computes_on_cpus() -> None:
     placed = Placement(device="cpu").on([TWO_GPUS], runs=45, growth="none")
     assert (placed.gpus_per_run, placed.on_gpu) == (1, False)
 
 
-def test_auto_doubles_the_share_until_a_run_has_a_gpu_and_needs_none_without() -> None:
+def test_auto_doubles_the_gpu_share_up_to_one_and_is_unused_without_gpus() -> None:
     placement: Placement | None = Placement().auto()
     shares = []
     while placement is not None:
@@ -153,7 +151,7 @@ def test_auto_doubles_the_share_until_a_run_has_a_gpu_and_needs_none_without() -
     assert Placement().auto().with_more_room(on_cpus.gpus_per_run) is None
 
 
-def test_gpu_hours_are_no_budget_of_runs_without_a_gpu() -> None:
+def test_a_budget_of_gpu_hours_is_refused_for_runs_without_a_gpu() -> None:
     grid, search = load_study("digits"), load_study("search-alpha-switch")
     assert search.search is not None
     hours, gpu_hours = Budget(hours=1.0), Budget(hours=1.0, gpu_hours=5.0)
@@ -175,7 +173,7 @@ def test_gpu_hours_are_no_budget_of_runs_without_a_gpu() -> None:
         assert f"needs runs on GPUs, got ({path}.gpu_hours=5, gpus_per_run=0)" in str(refused.value)
 
 
-def test_runs_take_no_more_memory_than_a_node_has() -> None:
+def test_slots_are_limited_by_the_memory_of_each_node() -> None:
     nodes = [Node(cpus=8, gpus=0, memory=10e9), Node(cpus=2, gpus=0, memory=100e9)]
     measured = Placement(memory_per_run=4 * 10**9)
     slots = measured.on(nodes, runs=45, growth="none")
@@ -192,7 +190,7 @@ def test_a_run_that_no_node_has_memory_for_is_refused_unless_slots_are_given() -
     assert (slots.count, slots.memory_per_run) == (1, 0)
 
 
-def test_a_cluster_of_our_own_has_no_more_cpus_than_runs_with_memory(
+def test_the_cpus_of_an_own_cluster_are_limited_by_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("sweeps.running.placement.usable_cpus", lambda: 16)

@@ -14,7 +14,7 @@ from sweeps.running.ray_cluster import _environment, close_aside, wait_for_endin
 
 
 @pytest.mark.parametrize("before", [None, "4"])
-def test_processes_started_within_have_the_variables_and_others_have_not(
+def test_only_processes_started_inside_the_block_get_its_variables(
     before: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def seen_by_a_process() -> str:
@@ -77,7 +77,7 @@ print(psutil.Process().children(recursive=True))
 """
 
 
-def test_a_cluster_of_our_own_listens_on_the_loopback_and_leaves_no_process() -> None:
+def test_an_own_cluster_listens_on_the_loopback_and_leaves_no_process() -> None:
     given = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
     said = subprocess.run(
         [sys.executable, "-c", _OWN_CLUSTER], env=given, check=True, capture_output=True, text=True
@@ -85,7 +85,7 @@ def test_a_cluster_of_our_own_listens_on_the_loopback_and_leaves_no_process() ->
     assert said.stdout.splitlines() == ["1 [2.0]", "['127.0.0.1']", "[]"]
 
 
-def test_a_second_ray_waits_for_the_end_of_the_first() -> None:
+def test_a_second_ray_start_waits_until_the_first_has_closed() -> None:
     seen: list[str] = []
 
     def close() -> None:

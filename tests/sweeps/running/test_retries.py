@@ -44,19 +44,21 @@ def _device(number: int) -> MachineFault:
         ("", "process", "Ray recorded no reason"),
     ],
 )
-def test_a_fault_is_read_from_the_text_of_an_engine(text: str, kind: str, cause: str) -> None:
+def test_a_fault_is_classified_from_the_error_text_of_an_engine(
+    text: str, kind: str, cause: str
+) -> None:
     fault = MachineFault.of(text)
     assert (fault.kind, "\n" in fault.cause) == (kind, False)
     assert cause in fault.cause
 
 
-def test_a_fault_of_a_device_names_it() -> None:
+def test_a_device_fault_names_the_device() -> None:
     fault = _device(1)
     assert (fault.kind, fault.device) == ("device", "node/1")
     assert (fault.name, fault.cause) == ("GPU 1 of node a", ILLEGAL)
 
 
-def test_a_run_that_breaks_its_process_has_failed_and_no_device_is_to_blame() -> None:
+def test_a_run_that_breaks_its_process_fails_without_blaming_a_device() -> None:
     retries, broken = (
         Retries(limit=2),
         MachineFault.of("KernelFaultError: device-side assert triggered"),
@@ -67,12 +69,12 @@ def test_a_run_that_breaks_its_process_has_failed_and_no_device_is_to_blame() ->
     assert not retries.sick
 
 
-def test_a_killed_process_lacked_memory_if_the_system_says_so() -> None:
+def test_a_process_killed_by_the_system_for_memory_is_a_memory_fault() -> None:
     text = "The actor died unexpectedly."
     assert MachineFault.of(text, was_killed_for_memory=True).kind == "memory"
 
 
-def test_a_device_that_fails_two_different_runs_in_a_row_gets_no_more_and_is_named() -> None:
+def test_a_device_that_fails_two_runs_in_a_row_is_excluded_and_reported() -> None:
     retries = Retries(limit=2)
     decision = retries.judge(RUNS[0], _device(1), beside=1, devices=2)
     assert (decision.again, decision.note, retries.sick) == (True, "", {})
@@ -87,7 +89,7 @@ def test_a_device_that_fails_two_different_runs_in_a_row_gets_no_more_and_is_nam
     assert retries.avoided(RUNS[2]) == {"node/1"}
 
 
-def test_a_device_that_finished_a_run_in_between_is_not_sick() -> None:
+def test_a_device_that_finishes_a_run_between_failures_is_not_excluded() -> None:
     retries = Retries(limit=2)
     retries.judge(RUNS[0], _device(1), beside=1, devices=2)
     retries.finish("node/1")
@@ -95,7 +97,7 @@ def test_a_device_that_finished_a_run_in_between_is_not_sick() -> None:
     assert retries.sick == {}
 
 
-def test_a_run_that_fails_on_two_devices_is_its_own_fault_and_blames_no_device() -> None:
+def test_a_run_that_fails_on_two_devices_fails_without_blaming_a_device() -> None:
     retries = Retries(limit=2)
     assert retries.judge(RUNS[0], _device(0), beside=1, devices=2).again
     decision = retries.judge(RUNS[0], _device(1), beside=1, devices=2)
@@ -108,13 +110,13 @@ def test_a_run_that_fails_on_two_devices_is_its_own_fault_and_blames_no_device()
     assert retries.sick == {}
 
 
-def test_on_the_only_device_a_run_gets_one_more_try() -> None:
+def test_a_run_on_the_only_device_gets_one_more_try() -> None:
     retries = Retries(limit=1)
     assert retries.judge(RUNS[0], _device(0), beside=0, devices=1).again
     assert not retries.judge(RUNS[0], _device(0), beside=0, devices=1).again
 
 
-def test_a_run_is_not_tried_again_where_all_other_devices_are_sick() -> None:
+def test_a_run_is_not_retried_if_all_other_devices_are_excluded() -> None:
     retries = Retries(limit=2)
     for run in RUNS[:2]:
         assert retries.judge(run, _device(1), beside=1, devices=2).again
@@ -123,12 +125,12 @@ def test_a_run_is_not_tried_again_where_all_other_devices_are_sick() -> None:
     assert decision.message.startswith("failed, and no other device is left to try; GPU 0 ")
 
 
-def test_pre_emptions_never_count_as_failures() -> None:
+def test_preemptions_never_count_as_failures() -> None:
     retries, lost = Retries(limit=2), MachineFault.of("The actor died because its node has died.")
     assert all(retries.judge(RUNS[0], lost, beside=1, devices=2).again for _ in range(50))
 
 
-def test_runs_that_lack_memory_together_go_on_with_fewer_at_once_then_fail_alone() -> None:
+def test_runs_that_lack_memory_together_are_retried_with_fewer_in_parallel() -> None:
     retries, killed = Retries(limit=3), MachineFault.of(KILLED_BY_RAY)
     decision = retries.judge(RUNS[0], killed, beside=2, devices=3)
     assert (decision.again, retries.limit) == (True, 2)
@@ -142,13 +144,13 @@ def test_runs_that_lack_memory_together_go_on_with_fewer_at_once_then_fail_alone
     assert retries.limit == 1
 
 
-def test_a_fresh_process_is_tried_once_where_an_allocation_failed() -> None:
+def test_a_failed_allocation_is_retried_once_in_a_new_process() -> None:
     retries, short = Retries(limit=1), MachineFault.of("MemoryError\nstd::bad_alloc")
     assert retries.judge(RUNS[0], short, beside=0, devices=1).again
     assert not retries.judge(RUNS[0], short, beside=0, devices=1).again
 
 
-def test_memory_of_a_gpu_is_given_by_its_share() -> None:
+def test_a_run_that_lacks_gpu_memory_twice_fails_with_advice_on_its_share() -> None:
     retries, short = Retries(limit=4, on_gpu=True), MachineFault.of("CUDA out of memory.")
     assert retries.judge(RUNS[0], short, beside=3, devices=4).again
     decision = retries.judge(RUNS[0], short, beside=3, devices=4)
@@ -156,7 +158,7 @@ def test_memory_of_a_gpu_is_given_by_its_share() -> None:
     assert "--gpus-per-run" in decision.message
 
 
-def test_kills_of_the_system_are_counted_where_this_process_is_limited(tmp_path: Path) -> None:
+def test_out_of_memory_kills_are_counted_in_the_cgroup_of_this_process(tmp_path: Path) -> None:
     assert oom_kills() >= 0
     memory = Path("/sys/fs/cgroup/memory")
     try:

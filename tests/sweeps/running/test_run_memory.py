@@ -35,7 +35,7 @@ def never(*_: object, **__: object) -> None:
     raise AssertionError("a step was measured")
 
 
-def test_memory_is_not_measured_if_every_slot_has_room(
+def test_memory_is_not_measured_if_every_slot_has_enough_memory(
     digits: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subprocess, "Popen", never)
@@ -47,7 +47,7 @@ def test_memory_is_not_measured_if_every_slot_has_room(
     assert "less than 1.5 GB" in found.says(digits)
 
 
-def test_a_step_is_measured_once_and_decides_about_slots(
+def test_a_training_step_is_measured_once_and_limits_the_slots(
     digits: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_memory, "free_bytes", lambda: 3 * GB)
@@ -70,7 +70,7 @@ def test_a_step_is_measured_once_and_decides_about_slots(
         (1, "ImportError: x.so: failed to map segment from shared object", "failed to map"),
     ],
 )
-def test_a_step_that_lacks_memory_alone_is_said_with_what_to_change(
+def test_a_step_that_lacks_memory_is_reported_with_advice(
     code: int, err: str, reason: str, digits: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subprocess, "Popen", ends(code, err))
@@ -85,7 +85,7 @@ def test_a_step_that_lacks_memory_alone_is_said_with_what_to_change(
         found.placed(Placement())
 
 
-def test_another_error_of_the_step_is_left_to_the_run(
+def test_other_errors_of_the_measured_step_are_ignored(
     digits: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subprocess, "Popen", ends(1, "ValueError: no such file"))
@@ -96,7 +96,7 @@ def test_another_error_of_the_step_is_left_to_the_run(
 @pytest.mark.parametrize(
     ("gigabytes", "share"), [(1, 1 / 8), (9, 1 / 8), (10, 1 / 4), (30, 1 / 2), (60, 1), (100, 1)]
 )
-def test_the_share_of_a_gpu_has_room_for_a_run(gigabytes: int, share: float) -> None:
+def test_the_gpu_share_covers_the_memory_of_a_run(gigabytes: int, share: float) -> None:
     found = RunMemory(per_run=gigabytes * GB, is_measured=True, device="cuda", total=80 * GB)
     assert found.share(1 / 8) == share
     assert found.placed(Placement().auto()).gpus_per_run == share
@@ -109,7 +109,7 @@ def test_memory_of_a_gpu_does_not_limit_slots_on_cpus(digits: Study) -> None:
     assert "1.0 GB of the 80.0 GB of a GPU; --gpus-per-run 0.125 fits" in on_gpu.says(digits)
 
 
-def test_a_step_that_takes_long_is_left_with_what_it_held(
+def test_a_slow_measured_step_is_stopped_and_its_memory_is_a_lower_bound(
     digits: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_memory, "free_bytes", lambda: GB)
@@ -126,7 +126,7 @@ def test_a_step_that_takes_long_is_left_with_what_it_held(
         assert "at least 0.0 GB, held by a training step after 1 s" in found.says(digits)
 
 
-def test_a_run_that_takes_more_than_is_free_is_warned_of(
+def test_a_warning_is_shown_if_a_run_takes_more_than_the_free_memory(
     digits: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_memory, "free_bytes", lambda: GB)
@@ -136,7 +136,9 @@ def test_a_run_that_takes_more_than_is_free_is_warned_of(
     assert "at a time" not in said
 
 
-def test_at_least_one_run_is_tried(digits: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_least_one_slot_is_used_despite_too_little_memory(
+    digits: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(run_memory, "free_bytes", lambda: GB)
     assert MEASURED.side_by_side(digits) == 1
 
@@ -158,7 +160,7 @@ def test_a_launch_warns_where_a_run_takes_more_memory_than_is_free(
     assert memory.warning(digits) in {"", memory.says(digits)}
 
 
-def test_a_limited_address_space_is_measured_and_each_limit_for_itself(
+def test_memory_is_measured_separately_for_each_address_space_limit(
     digits: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_memory, "free_bytes", lambda: 100 * GB)

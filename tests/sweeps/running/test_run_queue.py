@@ -141,7 +141,7 @@ def _study(name: str, draw: random.Random) -> Study:
 
 @pytest.mark.parametrize("kills", [False, True])
 @pytest.mark.parametrize("seed", range(20))
-def test_shared_epochs_are_trained_once_however_drivers_interleave(
+def test_shared_epochs_are_trained_once_for_any_interleaving_of_drivers(
     tmp_path: Path, seed: int, kills: bool
 ) -> None:
     draw = random.Random(seed)

@@ -46,7 +46,7 @@ def _suggested(searcher: RunSearcher, trial: str) -> dict[str, Any]:
     return suggestion
 
 
-def test_a_fork_is_handed_out_when_its_stage_is_stored_and_not_before() -> None:
+def test_a_fork_is_suggested_only_after_its_stage_is_stored() -> None:
     searcher = _searcher(5, 10)
     assert _suggested(searcher, "a") == {"arm": "5", "keep": frozenset({5}), "first": 0}
     assert searcher.suggest("b") is None
@@ -57,7 +57,7 @@ def test_a_fork_is_handed_out_when_its_stage_is_stored_and_not_before() -> None:
     assert _suggested(searcher, "b") == {"arm": "10", "keep": frozenset(), "first": 5}
 
 
-def test_abandoned_runs_are_handed_out_again_but_for_the_one_that_has_failed() -> None:
+def test_abandoned_runs_except_the_failed_one_are_suggested_again() -> None:
     searcher = _searcher(5, 0)
     names = [_suggested(searcher, trial)["arm"] for trial in "ab"]
     live = searcher.abandon()
@@ -67,7 +67,7 @@ def test_abandoned_runs_are_handed_out_again_but_for_the_one_that_has_failed() -
     assert searcher.suggest("d") is None
 
 
-def test_the_search_is_over_when_every_run_has_ended() -> None:
+def test_the_searcher_finishes_when_every_run_has_ended() -> None:
     searcher = _searcher(0)
     _suggested(searcher, "a")
     assert searcher.suggest("b") is None
@@ -75,7 +75,7 @@ def test_the_search_is_over_when_every_run_has_ended() -> None:
     assert searcher.suggest("b") == Searcher.FINISHED
 
 
-def test_a_stopped_search_hands_out_nothing_more_and_is_over_once_its_trials_are() -> None:
+def test_a_stopped_searcher_suggests_no_run_and_finishes_with_its_trials() -> None:
     searcher = _searcher(5, 10)
     stopped: list[bool] = []
     searcher._is_stopped = lambda: bool(stopped)
@@ -87,7 +87,7 @@ def test_a_stopped_search_hands_out_nothing_more_and_is_over_once_its_trials_are
     assert searcher.suggest("b") == Searcher.FINISHED
 
 
-def test_forks_of_a_failed_trunk_share_the_deepest_of_them() -> None:
+def test_forks_of_a_failed_trunk_share_the_deepest_fork_as_new_trunk() -> None:
     searcher = _searcher(10, 8, 6, 4)
     trunk = _suggested(searcher, "a")
     assert trunk == {"arm": "10", "keep": frozenset({4, 6, 8}), "first": 0}
@@ -121,7 +121,7 @@ class _Controller:
         return self._live
 
 
-def test_trials_that_wait_start_in_the_order_in_which_they_were_added() -> None:
+def test_waiting_trials_start_in_the_order_of_their_addition() -> None:
     scheduler = LiveTrials()
     trials = [_Trial("PENDING", f"{number * 7919 % 101:03d}") for number in range(100)]
     controller = _Controller(*trials)
@@ -140,18 +140,18 @@ def test_a_report_of_an_unknown_trial_is_ignored() -> None:
     assert _suggested(searcher, "a")["arm"] == "0"
 
 
-def test_tune_can_snapshot_a_searcher_that_holds_what_cannot_be_pickled() -> None:
+def test_tune_can_snapshot_a_searcher_with_an_attribute_that_cannot_be_pickled() -> None:
     searcher = _searcher(0)
     searcher.lock = __import__("threading").Lock()
     assert len(cloudpickle.dumps(searcher)) < 10_000
 
 
-def test_a_snapshot_is_not_a_way_to_resume() -> None:
+def test_a_searcher_cannot_be_restored_from_a_snapshot() -> None:
     with pytest.raises(RuntimeError, match="launching it again"):
         _searcher(0).restore("somewhere")
 
 
-def test_a_pupil_waits_for_its_teacher_and_goes_on_without_one_that_failed(
+def test_a_pupil_waits_for_its_teacher_to_end_or_fail(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)

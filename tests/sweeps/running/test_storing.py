@@ -75,7 +75,7 @@ def _outcome(store: Store, config: TrainConfig) -> str:
 
 
 @pytest.mark.parametrize(("spare", "stays"), [(0, False), (100, False), (10**6, True)])
-def test_a_last_state_stays_for_longer_runs_where_it_takes_little(
+def test_a_small_final_state_is_kept_for_longer_runs(
     spare: int, stays: bool, tmp_path: Path
 ) -> None:
     store = Store(str(tmp_path))
@@ -101,7 +101,7 @@ def test_the_last_states_of_a_study_take_a_gigabyte_at_most() -> None:
     assert [spare_bytes(runs) for runs in (0, 15, 1000, 10_000)] == [10**6, 10**6, 10**6, 10**5]
 
 
-def test_a_longer_run_leaves_the_result_of_a_shorter_one(tmp_path: Path) -> None:
+def test_a_longer_run_keeps_the_result_of_a_shorter_one(tmp_path: Path) -> None:
     store = Store(str(tmp_path))
     longer = with_values(BASE, {"epochs": 8})
     for config in (BASE, longer):
@@ -117,7 +117,7 @@ def test_a_finished_run_keeps_its_records_and_no_state(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "stores"), [(0.2, False), (0.3, True)])
-def test_a_run_of_less_than_a_second_stores_nothing_on_the_way(
+def test_a_run_of_less_than_a_second_stores_no_intermediate_stage(
     seconds: float, stores: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sweeps.running.storing.STORE_AT_LEAST_EVERY", 20.0)
@@ -128,14 +128,16 @@ def test_a_run_of_less_than_a_second_stores_nothing_on_the_way(
     assert dict(store.keys()) == {stage_keys(BASE)[-1]: False}
 
 
-def test_a_run_of_less_than_a_second_stores_what_others_start_from(tmp_path: Path) -> None:
+def test_a_run_of_less_than_a_second_stores_stages_that_other_runs_need(tmp_path: Path) -> None:
     store = Store(str(tmp_path))
     _train(store, BASE, keep=frozenset({2}), seconds=0.01)
     assert dict(store.keys()) == {stage_keys(BASE)[1]: True, stage_keys(BASE)[-1]: False}
 
 
 @pytest.mark.parametrize("stop", [1, 2, 3])
-def test_a_killed_run_leaves_nothing_behind_once_it_has_finished(tmp_path: Path, stop: int) -> None:
+def test_a_killed_and_resumed_run_leaves_the_same_stages_as_an_unbroken_run(
+    tmp_path: Path, stop: int
+) -> None:
     undisturbed, store = Store(str(tmp_path / "a")), Store(str(tmp_path / "b"))
     _train(undisturbed, BASE)
     _train(store, BASE, until=stop)
@@ -149,7 +151,7 @@ def test_a_killed_run_leaves_nothing_behind_once_it_has_finished(tmp_path: Path,
     assert ended.records == whole.records
 
 
-def test_every_try_that_stored_something_counts_and_those_of_another_run_do_not(
+def test_attempts_count_every_try_of_this_run_that_stored_a_stage(
     tmp_path: Path,
 ) -> None:
     store = Store(str(tmp_path))
@@ -166,7 +168,7 @@ def test_every_try_that_stored_something_counts_and_those_of_another_run_do_not(
     assert read_results([Run(arm="longer", config=longer)], store)[0].attempts == 1
 
 
-def test_the_share_of_a_gpu_is_kept_where_a_run_had_one(tmp_path: Path) -> None:
+def test_a_stage_records_the_gpu_share_of_its_run(tmp_path: Path) -> None:
     for gpus, kept in ((0.0, None), (0.5, "0.5")):
         store = Store(str(tmp_path / str(gpus)))
         assignment = Assignment(
@@ -181,7 +183,7 @@ def test_the_share_of_a_gpu_is_kept_where_a_run_had_one(tmp_path: Path) -> None:
         assert _stage(store, key).environment.get("gpus_per_run") == kept
 
 
-def test_a_run_asks_for_its_own_stages_however_many_are_stored(
+def test_a_run_reads_only_its_own_stages_without_listing_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def list_everything(store: Store) -> NoReturn:
@@ -214,7 +216,7 @@ def test_stages_stored_by_another_run_are_not_deleted(tmp_path: Path) -> None:
     assert _outcome(store, mixed) == _outcome(store, fork) == "complete"
 
 
-def test_two_stages_stay_while_a_run_is_under_way(tmp_path: Path) -> None:
+def test_the_two_latest_stages_are_kept_during_a_run(tmp_path: Path) -> None:
     store = Store(str(tmp_path))
     longer = dataclasses.replace(BASE, epochs=9)
     _train(store, longer, until=6)
@@ -237,7 +239,7 @@ def test_a_finished_run_leaves_predictions_that_give_its_last_error(tmp_path: Pa
             assert error == pytest.approx(result.records[-1].metrics[f"{name}/error{weights}"])
 
 
-def test_a_run_is_finished_without_its_predictions_and_trains_nothing_again(
+def test_a_run_without_its_predictions_counts_as_finished(
     tmp_path: Path,
 ) -> None:
     store = Store(str(tmp_path))
@@ -248,7 +250,7 @@ def test_a_run_is_finished_without_its_predictions_and_trains_nothing_again(
     assert store.predictions.keys() == set()
 
 
-def test_a_stage_stored_by_a_run_is_kept_if_others_need_it(tmp_path: Path) -> None:
+def test_a_stage_stored_by_a_run_is_kept_if_other_runs_need_the_stage(tmp_path: Path) -> None:
     store, longer = Store(str(tmp_path)), dataclasses.replace(BASE, epochs=9)
     key = stage_keys(longer)[2]
     assignment = Assignment(
@@ -270,7 +272,7 @@ def test_a_stage_stored_by_a_run_is_kept_if_others_need_it(tmp_path: Path) -> No
     assert set(store.keys()) == {key, stage_keys(longer)[-1]}
 
 
-def test_a_stage_that_is_stored_to_stay_is_no_longer_anybodys_own(tmp_path: Path) -> None:
+def test_a_stage_stored_for_other_runs_loses_its_resume_mark(tmp_path: Path) -> None:
     store, key = Store(str(tmp_path)), stage_keys(BASE)[1]
     assignment = Assignment(
         config=BASE, keep=frozenset({2}), keep_final_state=False, store=store.url, teacher=None,
@@ -293,7 +295,7 @@ def _stage(store: Store, key: str) -> Stage:
 
 
 @pytest.mark.parametrize("limit", [None, "AVX2"])
-def test_a_stage_tells_what_computed_it(
+def test_a_stage_records_the_cpu_instructions_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str | None
 ) -> None:
     """Other vector instructions give other bits, so a result names its own."""
@@ -308,7 +310,7 @@ def test_a_stage_tells_what_computed_it(
     assert environment.get("onednn_at_most") == limit
 
 
-def test_a_run_that_goes_on_in_another_environment_says_so_and_records_it(
+def test_resuming_a_run_in_another_environment_is_logged_and_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("MKL_CBWR", "COMPATIBLE")
@@ -327,7 +329,7 @@ def test_a_run_that_goes_on_in_another_environment_says_so_and_records_it(
     assert "settings" not in found
 
 
-def test_a_run_that_goes_on_on_another_kind_of_device_says_so_and_records_it(
+def test_resuming_a_run_on_another_kind_of_device_is_logged_and_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = Store(str(tmp_path))
@@ -351,7 +353,7 @@ def test_a_run_that_goes_on_on_another_kind_of_device_says_so_and_records_it(
         ({"precision": "tf32", "deterministic": True}, "tf32 deterministic"),
     ],
 )
-def test_the_record_of_a_gpu_names_its_libraries_and_what_they_are_allowed(
+def test_the_record_of_a_gpu_names_its_libraries_and_numeric_settings(
     values: dict[str, Any], allowed: str
 ) -> None:
     config = with_values(load_study("digits").runs()[0].config, values)
@@ -360,7 +362,7 @@ def test_the_record_of_a_gpu_names_its_libraries_and_what_they_are_allowed(
     assert found["gpu_allowed"] == allowed
 
 
-def test_a_run_that_goes_on_in_the_same_environment_says_nothing(
+def test_resuming_a_run_in_the_same_environment_logs_no_message(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = Store(str(tmp_path))

@@ -55,7 +55,7 @@ def _epochs(told: Sequence[Report]) -> list[tuple[int, list[int]]]:
         (0.0, [(1, [0]), (2, [1]), (3, [2]), (4, [3])]),
     ],
 )
-def test_a_quiet_run_still_tells_of_the_epochs_that_others_wait_for(
+def test_a_run_reports_epochs_that_other_runs_need_before_the_next_interval(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     reports: list[Report],
@@ -79,7 +79,7 @@ def test_a_quiet_run_still_tells_of_the_epochs_that_others_wait_for(
     assert (reports, _epochs([again]), again["done"]) == ([], [(4, [0, 1, 2, 3])], True)
 
 
-def test_a_long_epoch_is_reported_while_it_is_trained(
+def test_a_long_epoch_reports_its_progress_during_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reports: list[Report]
 ) -> None:
     monkeypatch.setattr(attempts, "LONG_EPOCH", 0.0)
@@ -100,7 +100,7 @@ def test_a_long_epoch_is_reported_while_it_is_trained(
     assert (last["within"], last["epochs"]) == (0.0, BASE.epochs)
 
 
-def test_an_error_that_its_message_does_not_explain_is_sent_with_its_traceback(
+def test_an_error_with_an_unclear_message_is_sent_with_its_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reports: list[Report]
 ) -> None:
     monkeypatch.setattr(attempts, "train", _error)
@@ -125,7 +125,7 @@ def _error(assignment: Assignment, driver: Driver, place: object) -> Report:
     ("ends", "kind", "epoch"),
     [(_divergence, "diverged", 2), (_error, "failed", None), (None, "stopped", None)],
 )
-def test_a_failure_is_the_last_that_a_run_says(
+def test_a_failure_is_the_last_report_of_a_run(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     reports: list[Report],
@@ -144,7 +144,9 @@ def test_a_failure_is_the_last_that_a_run_says(
     assert not any(said["failure"] or said["done"] for said in reports)
 
 
-def test_a_node_without_the_store_says_so_last(tmp_path: Path, reports: list[Report]) -> None:
+def test_a_node_without_the_store_reports_an_unshared_store(
+    tmp_path: Path, reports: list[Report]
+) -> None:
     there, here = (Store(str(tmp_path / name)) for name in ("there", "here"))
     with Lease.acquire(there, "study", "mixsweep run study") as lease:
         last = train_run(_parameters(here, lease))
@@ -178,7 +180,7 @@ def test_a_store_without_the_lease_of_the_driver_is_refused(tmp_path: Path) -> N
             _require_same_store(here.url, "study", lease.holder)
 
 
-def test_a_lease_that_a_file_system_shows_late_is_waited_for(tmp_path: Path) -> None:
+def test_a_node_waits_for_a_lease_that_the_file_system_shows_late(tmp_path: Path) -> None:
     written = Lease.acquire(Store(str(tmp_path / "there")), "study", "mixsweep run study")
     late = threading.Timer(0.5, (tmp_path / "there").rename, [tmp_path / "here"])
     late.start()

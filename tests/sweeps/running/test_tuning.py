@@ -9,13 +9,13 @@ from sweeps.running.trainable import train_run
 from sweeps.running.tuning import _named
 
 
-def test_the_actors_of_a_study_have_its_name_in_what_ray_lists() -> None:
+def test_ray_lists_actors_under_the_name_of_their_study() -> None:
     named = _named(train_run, "digits")
     wrapped = wrap_function(named)
     assert repr(object.__new__(wrapped)) == "mixsweep digits"
 
 
-def test_a_named_function_does_in_a_worker_what_it_did_here() -> None:
+def test_a_renamed_function_works_after_pickling() -> None:
     seen: list[dict[str, Any]] = []
     sent = cloudpickle.loads(cloudpickle.dumps(_named(print, "digits")))
     assert sent.__name__ == "mixsweep digits"

@@ -34,7 +34,7 @@ def files_of(folder: Path, *excludes: str, kept: Collection[Path] = ()) -> tuple
 
 
 @pytest.mark.parametrize("name", CREDENTIALS)
-def test_a_credential_is_left_out_and_named(tmp_path: Path, name: str) -> None:
+def test_a_credential_is_excluded_from_an_upload_and_reported(tmp_path: Path, name: str) -> None:
     write(tmp_path, name, *HARMLESS)
     found = Upload.of(tmp_path, excludes=(), kept=())
     assert found.files == tuple(sorted(HARMLESS))
@@ -47,19 +47,19 @@ def test_a_credential_is_left_out_and_named(tmp_path: Path, name: str) -> None:
     ["-----BEGIN RSA PRIVATE KEY-----", "-----BEGIN OPENSSH PRIVATE KEY-----",
      "-----BEGIN PGP PRIVATE KEY BLOCK-----", "PuTTY-User-Key-File-3: ssh-ed25519"],
 )  # fmt: skip
-def test_a_private_key_is_known_by_its_content(tmp_path: Path, head: str) -> None:
+def test_a_private_key_is_detected_by_its_content(tmp_path: Path, head: str) -> None:
     write(tmp_path, "notes.txt", content=f"# mine\n{head}\nMIIE")
     assert Upload.of(tmp_path, excludes=(), kept=()).credentials == ("notes.txt",)
 
 
-def test_a_link_to_a_credential_is_one(tmp_path: Path) -> None:
+def test_a_link_to_a_credential_is_excluded_from_an_upload(tmp_path: Path) -> None:
     write(tmp_path, "elsewhere/.netrc", "here/study.yaml")
     (tmp_path / "here" / "harmless.txt").symlink_to(tmp_path / "elsewhere" / ".netrc")
     found = Upload.of(tmp_path / "here", excludes=(), kept=())
     assert (found.files, found.credentials) == (("study.yaml",), ("harmless.txt",))
 
 
-def test_ignored_files_are_neither_uploaded_nor_named(tmp_path: Path) -> None:
+def test_ignored_files_are_neither_uploaded_nor_reported(tmp_path: Path) -> None:
     write(tmp_path, "a.pem", "log/x", "sub/b.pem", "sub/keep.txt", "sub/drop.txt", "c.tmp")
     write(tmp_path, ".gitignore", content="*.pem\n/log/\n")
     write(tmp_path, "sub/.rayignore", content="drop.txt\n")
@@ -68,7 +68,7 @@ def test_ignored_files_are_neither_uploaded_nor_named(tmp_path: Path) -> None:
     assert found.credentials == ()
 
 
-def test_an_ignore_file_can_name_what_only_looks_like_a_credential(tmp_path: Path) -> None:
+def test_an_ignore_file_can_allow_a_file_that_looks_like_a_credential(tmp_path: Path) -> None:
     write(tmp_path, "public.pem", "private.pem")
     write(tmp_path, ".rayignore", content="!public.pem\n")
     found = Upload.of(tmp_path, excludes=(), kept=())
@@ -78,7 +78,7 @@ def test_an_ignore_file_can_name_what_only_looks_like_a_credential(tmp_path: Pat
 @pytest.mark.parametrize(
     "name", ["results[2026]", "a\\b", "!x", "#y", "a b ", "*", "w%201", "h?1", "a::b", "é"]
 )
-def test_results_stay_here_whatever_their_folder_is_called(tmp_path: Path, name: str) -> None:
+def test_results_are_not_uploaded_under_any_folder_name(tmp_path: Path, name: str) -> None:
     write(tmp_path, f"{name}/store/x.json", f"sub/{name}x", "results2/y", "study.yaml")
     (tmp_path / "link").symlink_to(tmp_path / name)
     kept = {Path(os.path.realpath(tmp_path / name))}
@@ -98,14 +98,16 @@ def test_results_stay_here_whatever_their_folder_is_called(tmp_path: Path, name:
     ],
     ids=["home", "home of another store", "store", "report"],
 )
-def test_results_of_other_launches_stay_here(tmp_path: Path, name: str, results: list[str]) -> None:
+def test_results_of_other_launches_are_not_uploaded(
+    tmp_path: Path, name: str, results: list[str]
+) -> None:
     write(tmp_path, *(f"{name}/{file}" for file in results), "study.yaml", "stages/plan.txt")
     assert files_of(tmp_path) == ("stages/plan.txt", "study.yaml")
     write(tmp_path, ".rayignore", content=f"!{name.replace('[', '?').replace(']', '?')}\n")
     assert len(files_of(tmp_path)) == len(results) + 3
 
 
-def test_links_that_lead_round_and_what_is_no_file_are_passed_over(tmp_path: Path) -> None:
+def test_circular_links_and_special_files_are_not_uploaded(tmp_path: Path) -> None:
     write(tmp_path, "a/x")
     (tmp_path / "a" / "round").symlink_to(tmp_path)
     (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
@@ -113,7 +115,7 @@ def test_links_that_lead_round_and_what_is_no_file_are_passed_over(tmp_path: Pat
     assert files_of(tmp_path) == ("a/x",)
 
 
-def test_a_name_that_is_not_utf8_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_file_name_that_is_not_utf8_is_refused_with_advice(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.txt")).write_text("x")
     with pytest.raises(UploadError, match=r"\.txt': the name is not UTF-8.*\.rayignore"):
         files_of(tmp_path)

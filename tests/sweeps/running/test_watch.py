@@ -97,7 +97,7 @@ def test_a_reported_failure_is_kept_and_tracked_with_the_last_stored_epoch(
     assert monitor.store.failures.read_all()[RUN.key] == monitor.failures[RUN.key]
 
 
-def test_a_store_that_fails_when_a_run_ends_does_not_end_the_others(
+def test_a_store_error_at_the_end_of_a_run_does_not_stop_other_runs(
     watch: Watch, tracked: Tracked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -109,7 +109,7 @@ def test_a_store_that_fails_when_a_run_ends_does_not_end_the_others(
     assert tracked.ended == []
 
 
-def test_a_node_with_another_store_ends_the_launch_at_the_step(
+def test_a_node_with_another_store_ends_the_launch_at_the_next_step(
     watch: Watch, monitor: Monitor
 ) -> None:
     watch.on_trial_start(1, [], trial())
@@ -119,7 +119,7 @@ def test_a_node_with_another_store_ends_the_launch_at_the_step(
     assert monitor.store.failures.read_all() == {}
 
 
-def test_a_run_that_is_tried_again_by_a_new_launch_has_not_failed_any_more(
+def test_a_run_retried_by_a_new_launch_is_no_longer_recorded_as_failed(
     watch: Watch, monitor: Monitor, tracked: Tracked
 ) -> None:
     watch.on_trial_result(1, [], trial(), report("failed", "RuntimeError: no"))
@@ -130,7 +130,7 @@ def test_a_run_that_is_tried_again_by_a_new_launch_has_not_failed_any_more(
     assert again.store.failures.read_all() == {}
 
 
-def test_a_launch_that_is_asked_to_stop_tells_its_source(tmp_path: Path, tracked: Tracked) -> None:
+def test_a_stop_request_is_passed_to_the_run_source(tmp_path: Path, tracked: Tracked) -> None:
     store = Store(str(tmp_path))
     source = FixedSource(STUDY, plan_study(STUDY, store))
     with Lease.acquire(store, STUDY.name, "mixsweep run") as lease:
@@ -157,7 +157,7 @@ def test_a_launch_that_is_asked_to_stop_tells_its_source(tmp_path: Path, tracked
         ("", 4, False),
     ],
 )
-def test_a_run_that_ended_for_lack_of_memory_is_told_from_others(
+def test_a_run_that_ended_for_lack_of_memory_is_detected_from_its_error(
     watch: Watch, monitor: Monitor, tmp_path: Path, text: str, tries: int, lacks: bool
 ) -> None:
     file = tmp_path / "error.txt"
@@ -175,7 +175,7 @@ def test_a_run_that_ended_for_lack_of_memory_is_told_from_others(
     assert "\n" not in monitor.failures[RUN.key].message
 
 
-def test_ray_kills_a_process_beside_others_and_only_one_run_by_itself_fails(
+def test_only_a_run_killed_for_memory_while_running_alone_fails(
     watch: Watch, monitor: Monitor
 ) -> None:
     text = (

@@ -114,7 +114,7 @@ def test_only_arms_of_open_claims_get_the_seeds_of_the_next_look(
 
 
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.long)])
-def test_a_driver_killed_after_any_run_is_followed_by_the_same_runs_and_looks(
+def test_a_driver_killed_after_any_run_resumes_with_the_same_runs_and_looks(
     study: Study, tmp_path: Path, step: int
 ) -> None:
     whole = Store(str(tmp_path / "whole"))
@@ -129,12 +129,14 @@ def test_a_driver_killed_after_any_run_is_followed_by_the_same_runs_and_looks(
         )
 
 
-def test_a_finished_study_has_nothing_to_hand_out(study: Study, store: Store) -> None:
+def test_a_finished_study_gives_no_more_runs(study: Study, store: Store) -> None:
     drain(source_of(study, store), store)
     assert drain(source_of(study, store), store) == []
 
 
-def test_a_failed_run_keeps_its_look_open_until_it_is_trained(study: Study, store: Store) -> None:
+def test_a_failed_run_keeps_its_look_open_until_the_run_is_trained(
+    study: Study, store: Store
+) -> None:
     batches = drain(
         source := source_of(study, store),
         store,
@@ -145,7 +147,7 @@ def test_a_failed_run_keeps_its_look_open_until_it_is_trained(study: Study, stor
     assert drain(source_of(study, store), store)[0] == [("near", 2)]
 
 
-def test_a_diverged_run_ends_its_claim_and_leaves_the_others(study: Study, store: Store) -> None:
+def test_a_diverged_run_ends_only_its_own_claim(study: Study, store: Store) -> None:
     (lost,) = (run for run in study.runs_of("far") if run.seed == 1)
     store.failures.write(
         Failure(run_key=lost.key, kind="diverged", message="as told", epoch=0, attempts=1)
@@ -155,7 +157,7 @@ def test_a_diverged_run_ends_its_claim_and_leaves_the_others(study: Study, store
     assert source.study.reached["near"] > 3
 
 
-def test_the_outlook_is_an_upper_bound_of_the_seeds_to_come(study: Study, store: Store) -> None:
+def test_the_outlook_is_an_upper_bound_of_the_remaining_seeds(study: Study, store: Store) -> None:
     source = source_of(study, store)
     assert source.outlook(1) == Outlook(num_runs=12 + 4 * 17, at_once=4)
     for planned in source.more(()):

@@ -20,7 +20,7 @@ from tests.sweeps.small_searches import asked, read
         (".", "the path is no file"),
     ],
 )
-def test_a_storage_that_is_none_is_refused_in_one_line_and_left_as_it_was(
+def test_an_invalid_storage_is_refused_in_one_line_and_left_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, storage: str, reason: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -48,9 +48,7 @@ JOURNALS = {
 
 
 @pytest.mark.parametrize("damage", JOURNALS)
-def test_a_journal_that_is_none_or_damaged_is_named_in_one_line(
-    tmp_path: Path, damage: str
-) -> None:
+def test_an_invalid_or_damaged_journal_is_reported_in_one_line(tmp_path: Path, damage: str) -> None:
     study, journal = read(tmp_path), tmp_path / "journal.log"
     asked(study, str(journal), 2, reopened=False)
     DAMAGES[damage](journal)
@@ -65,7 +63,7 @@ def test_a_journal_that_is_none_or_damaged_is_named_in_one_line(
 @pytest.mark.parametrize(
     "line", ['{"op_code": 0}', '{"op_code": 1}\n[1, 2]', '{"op_code": 4}', '{"op_code": [1]}']
 )
-def test_lines_that_no_journal_has_are_refused_in_one_line(tmp_path: Path, line: str) -> None:
+def test_invalid_journal_lines_are_refused_in_one_line(tmp_path: Path, line: str) -> None:
     study, journal = read(tmp_path), tmp_path / "journal.log"
     asked(study, str(journal), 2, reopened=False)
     for before in (b"", journal.read_bytes()):
@@ -76,7 +74,7 @@ def test_lines_that_no_journal_has_are_refused_in_one_line(tmp_path: Path, line:
             assert len(str(caught.value).splitlines()) == 1
 
 
-def test_a_journal_whose_last_line_is_being_written_is_waited_for(tmp_path: Path) -> None:
+def test_reading_a_journal_waits_for_an_incomplete_last_line(tmp_path: Path) -> None:
     study, journal = read(tmp_path), tmp_path / "journal.log"
     asked(study, str(journal), 2, reopened=False)
     whole = journal.read_bytes()

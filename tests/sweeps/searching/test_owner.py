@@ -37,7 +37,7 @@ def finished(proposals: Proposals, count: int) -> list[Point]:
     return found
 
 
-def test_two_homes_have_a_search_each(study: Study, url: str, tmp_path: Path) -> None:
+def test_two_homes_have_separate_searches(study: Study, url: str, tmp_path: Path) -> None:
     one, other = owner_of(study, tmp_path / "one"), owner_of(study, tmp_path / "other")
     first = Proposals(study, url, one)
     finished(first, 2)
@@ -50,7 +50,7 @@ def test_two_homes_have_a_search_each(study: Study, url: str, tmp_path: Path) ->
     assert len(Proposals(study, url, one).points()) == 2
 
 
-def test_a_store_without_an_identity_has_no_search_there(
+def test_a_store_without_an_identity_has_no_search_in_a_shared_storage(
     study: Study, url: str, tmp_path: Path
 ) -> None:
     finished(Proposals(study, url, owner_of(study, tmp_path / "one")), 1)
@@ -59,7 +59,7 @@ def test_a_store_without_an_identity_has_no_search_there(
     assert not (tmp_path / "new").exists()
 
 
-def test_a_search_from_before_is_its_owners_if_the_store_has_its_results(
+def test_a_search_without_an_owner_belongs_to_the_store_with_its_results(
     study: Study, tmp_path: Path
 ) -> None:
     driver = Driver(study, tmp_path / "home").run()
@@ -73,6 +73,6 @@ def test_a_search_from_before_is_its_owners_if_the_store_has_its_results(
     assert former.user_attrs[OWNER] == with_results.identity
 
 
-def test_a_search_in_the_home_is_called_as_before(study: Study, url: str) -> None:
+def test_a_search_in_the_storage_of_the_home_keeps_its_name(study: Study, url: str) -> None:
     Proposals(study, url)
     assert optuna.get_all_study_names(url) == [name_of(study)]

@@ -41,7 +41,7 @@ def test_proposals_do_not_depend_on_how_often_the_storage_was_opened(
     assert once.points()[-1].state == "open", "left by a driver that died: to be adopted"
 
 
-def test_another_seed_of_the_sampler_proposes_something_else(tmp_path: Path) -> None:
+def test_another_seed_of_the_sampler_proposes_different_points(tmp_path: Path) -> None:
     found = [
         asked(read(tmp_path, STUDY, f"search.seed={seed}"), str(tmp_path / "j.log"), 3,
               reopened=False).points()
@@ -59,7 +59,7 @@ def test_conditional_parameters_exist_only_under_their_parents(tmp_path: Path) -
         assert ("optimizer.momentum" in point.values) == (point.values["optimizer.name"] == "sgd")
 
 
-def test_optuna_itself_reads_the_storage(tmp_path: Path) -> None:
+def test_the_storage_can_be_read_by_optuna_directly(tmp_path: Path) -> None:
     study = read(tmp_path)
     url = f"sqlite:///{tmp_path / 'o.db'}"
     asked(study, url, 4, reopened=False)
@@ -70,7 +70,7 @@ def test_optuna_itself_reads_the_storage(tmp_path: Path) -> None:
     assert set(seen.trials[0].params) == {"mix.law.alpha", "mix.switch_epoch"}
 
 
-def test_another_space_or_other_seeds_are_another_search(tmp_path: Path) -> None:
+def test_a_different_space_or_different_seeds_start_a_different_search(tmp_path: Path) -> None:
     url = str(tmp_path / "j.log")
     asked(read(tmp_path), url, 3, reopened=False)
     for override in ("seeds=4", "search.space.mix.switch_epoch={int: [0, 20]}", "base.epochs=21"):
@@ -89,7 +89,7 @@ def test_a_sampler_without_its_package_is_refused_by_name(
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "random", "gp"])
-def test_several_objectives_are_searched_by_every_sampler_that_can(
+def test_every_multi_objective_sampler_proposes_distinct_points(
     tmp_path: Path, sampler: str
 ) -> None:
     text = STUDY.replace("objective: val/error", "objective: [val/error, val/nll]")
@@ -104,7 +104,7 @@ def test_several_objectives_are_searched_by_every_sampler_that_can(
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "random", "grid"])
-def test_a_countable_space_is_proposed_to_its_last_point(tmp_path: Path, sampler: str) -> None:
+def test_every_point_of_a_countable_space_is_proposed(tmp_path: Path, sampler: str) -> None:
     text = STUDY.replace("log_uniform: [0.1, 32.0]", "categorical: [1.0, 2.0, 4.0]")
     text = text.replace("[0, 20], step: 2", "[0, 20]")
     text = text.replace("points: 6", "sampler: grid" if sampler == "grid" else "points: 99")
@@ -116,7 +116,7 @@ def test_a_countable_space_is_proposed_to_its_last_point(tmp_path: Path, sampler
     assert len(proposals.points()) == 3 * 20 - 1
 
 
-def test_a_search_has_ended_with_its_space_only_while_the_space_has_no_more(
+def test_a_search_that_exhausted_its_space_continues_if_the_space_grows(
     tmp_path: Path,
 ) -> None:
     text = STUDY.replace("log_uniform: [0.1, 32.0]", "categorical: [1.0, 4.0]")

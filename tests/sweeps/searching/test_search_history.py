@@ -12,7 +12,7 @@ from sweeps.study.search import SearchHistory
 from tests.sweeps.small_searches import asked, read
 
 
-def test_importance_is_of_means_and_sums_to_one(tmp_path: Path) -> None:
+def test_importances_are_computed_from_means_and_sum_to_one(tmp_path: Path) -> None:
     study = read(tmp_path)
     url = str(tmp_path / "j.log")
     assert asked(study, url, 20, reopened=False).history() == read_history(study, url)
@@ -22,14 +22,14 @@ def test_importance_is_of_means_and_sums_to_one(tmp_path: Path) -> None:
     assert sum(importances.values()) == pytest.approx(1)
 
 
-def test_reading_a_history_creates_nothing(tmp_path: Path) -> None:
+def test_reading_a_history_creates_no_file(tmp_path: Path) -> None:
     study = read(tmp_path)
     for url in (f"sqlite:///{tmp_path / 'o.db'}", str(tmp_path / "j.log")):
         assert read_history(study, url) == SearchHistory()
     assert {path.name for path in tmp_path.iterdir()} == {"s.yaml"}
 
 
-def test_reading_a_study_loads_no_optuna() -> None:
+def test_reading_a_study_does_not_import_optuna() -> None:
     code = (
         "import sys; from sweeps.reading.study_file import load_study; "
         "import reports.pages.build; load_study('search-alpha-switch'); "
@@ -38,7 +38,7 @@ def test_reading_a_study_loads_no_optuna() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_a_trial_that_somebody_else_enqueued_is_no_point(tmp_path: Path) -> None:
+def test_a_trial_enqueued_by_another_program_is_not_a_point(tmp_path: Path) -> None:
     study, url = read(tmp_path), f"sqlite:///{tmp_path / 'optuna.db'}"
     proposals = Proposals(study, url)
     first = proposals.ask()

@@ -51,7 +51,7 @@ def points_of(driver: Driver) -> list[Point]:
     return list(driver.proposals.points())
 
 
-def test_every_point_is_trained_at_every_seed_once_and_told_the_mean_over_them(
+def test_every_point_is_trained_once_per_seed_and_scored_by_its_mean(
     tmp_path: Path,
 ) -> None:
     driver = Driver(read(tmp_path), tmp_path).run()
@@ -90,7 +90,7 @@ KINDS = {"plain": STUDY, "confirmed": CONFIRM, "pruned": PRUNED, "raced": RACE}
         )
     ],
 )
-def test_a_search_killed_anywhere_goes_on_as_if_it_had_not_been(
+def test_a_search_killed_at_any_time_resumes_with_identical_results(
     tmp_path: Path, kill_in: str, text: str
 ) -> None:
     study = read(tmp_path, text)
@@ -114,7 +114,7 @@ def test_a_search_killed_anywhere_goes_on_as_if_it_had_not_been(
     assert driver.source.study == undisturbed.source.study
 
 
-def test_a_finished_search_trains_nothing_and_asks_nothing(tmp_path: Path) -> None:
+def test_a_finished_search_trains_no_run_and_proposes_no_point(tmp_path: Path) -> None:
     study = read(tmp_path, CONFIRM)
     first = Driver(study, tmp_path).run()
     again = Driver(study, tmp_path).run()
@@ -123,7 +123,7 @@ def test_a_finished_search_trains_nothing_and_asks_nothing(tmp_path: Path) -> No
     assert again.source.study == first.source.study
 
 
-def test_asking_for_more_points_extends_the_same_search(tmp_path: Path) -> None:
+def test_raising_the_number_of_points_extends_the_same_search(tmp_path: Path) -> None:
     whole = Driver(read(tmp_path, STUDY, "search.points=9"), tmp_path / "whole").run()
     Driver(read(tmp_path), tmp_path / "more").run()
     more = Driver(read(tmp_path, STUDY, "search.points=9"), tmp_path / "more").run()
@@ -131,7 +131,7 @@ def test_asking_for_more_points_extends_the_same_search(tmp_path: Path) -> None:
     assert len(more.trained) == 3 * 3
 
 
-def test_arms_are_never_proposed_nor_is_anything_twice(tmp_path: Path) -> None:
+def test_neither_arms_nor_earlier_points_are_proposed(tmp_path: Path) -> None:
     text = STUDY.replace("{beta: {log_uniform: [0.1, 32.0]}}", "{beta: {categorical: [1.0, 4.0]}}")
     text = text.replace("[0, 20], step: 2", "[0, 20], step: 10").replace("points: 6", "points: 50")
     driver = Driver(read(tmp_path, text), tmp_path).run()
@@ -159,7 +159,7 @@ def test_the_winner_and_the_arms_are_confirmed_on_fresh_seeds_and_test_images(
     ]
 
 
-def test_the_run_that_stands_for_a_search_keeps_its_weights_and_no_other(tmp_path: Path) -> None:
+def test_only_the_winning_run_of_a_search_keeps_its_weights(tmp_path: Path) -> None:
     driver = Driver(read(tmp_path, CONFIRM), tmp_path)
     kept = []
     train = driver._train
@@ -180,7 +180,7 @@ def test_the_run_that_stands_for_a_search_keeps_its_weights_and_no_other(tmp_pat
     assert winning.arm == f"confirm {best.arm}"
 
 
-def test_a_diverged_seed_fails_its_point_and_no_mean_is_told(tmp_path: Path) -> None:
+def test_a_diverged_seed_fails_its_point_without_an_objective(tmp_path: Path) -> None:
     def metrics(config: TrainConfig) -> dict[str, float]:
         broken = config.seed == 1 and config.mix.switch_epoch is not None
         return {"val/error": float("nan")} if broken else noisy(config)
@@ -193,7 +193,7 @@ def test_a_diverged_seed_fails_its_point_and_no_mean_is_told(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("failure", [WorkerLostError, BrokenRunError])
-def test_a_seed_that_failed_keeps_its_point_open_until_a_launch_trains_it(
+def test_a_failed_seed_keeps_its_point_open_until_a_launch_trains_the_seed(
     tmp_path: Path, failure: type[Exception]
 ) -> None:
     study = read(tmp_path, CONFIRM)
@@ -222,9 +222,7 @@ def test_a_seed_that_failed_keeps_its_point_open_until_a_launch_trains_it(
 
 
 @pytest.mark.parametrize("rule", ["val-mean", "val-1se"])
-def test_runs_of_closed_points_that_the_store_has_lost_are_trained_again(
-    tmp_path: Path, rule: str
-) -> None:
+def test_runs_of_closed_points_lost_from_the_store_are_retrained(tmp_path: Path, rule: str) -> None:
     study = read(tmp_path, f"{CONFIRM}  select: {rule}\n")
     first = Driver(study, tmp_path).run()
     best = min(points_of(first), key=lambda point: point.objectives)
@@ -237,7 +235,7 @@ def test_runs_of_closed_points_that_the_store_has_lost_are_trained_again(
     assert again.source.study == first.source.study, "selected as if nothing had been lost"
 
 
-def test_a_point_that_diverged_before_pruning_keeps_the_seeds_it_was_given(
+def test_a_point_that_diverged_before_pruning_keeps_its_number_of_seeds(
     tmp_path: Path,
 ) -> None:
     def metrics(config: TrainConfig) -> dict[str, float]:
@@ -252,7 +250,7 @@ def test_a_point_that_diverged_before_pruning_keeps_the_seeds_it_was_given(
     assert plan_study(driver.source.study, driver.store).pending == ()
 
 
-def test_a_seed_that_fails_every_time_ends_a_search_that_prunes(tmp_path: Path) -> None:
+def test_a_search_with_pruning_ends_although_one_seed_always_fails(tmp_path: Path) -> None:
     def metrics(config: TrainConfig) -> dict[str, float]:
         if config.seed == 3 and config.mix.switch_epoch is not None:
             raise BrokenRunError
@@ -265,7 +263,7 @@ def test_a_seed_that_fails_every_time_ends_a_search_that_prunes(tmp_path: Path) 
     assert driver.source.trouble is None
 
 
-def test_a_storage_that_stops_answering_ends_the_launch_and_loses_nothing(
+def test_a_failing_search_storage_ends_the_launch_without_losing_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = read(tmp_path)
@@ -299,7 +297,7 @@ def test_a_storage_that_stops_answering_ends_the_launch_and_loses_nothing(
         for kind, text in KINDS.items()
     ],
 )
-def test_a_store_that_does_not_answer_once_ends_the_launch_and_loses_nothing(
+def test_a_single_store_error_ends_the_launch_without_losing_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     study = read(tmp_path, text)
@@ -332,7 +330,7 @@ def test_a_store_that_does_not_answer_once_ends_the_launch_and_loses_nothing(
     assert sorted(trained) == sorted(whole.trained), "each run once"
 
 
-def test_a_pruned_point_gets_no_more_seeds_and_shows_so(tmp_path: Path) -> None:
+def test_a_pruned_point_gets_no_more_seeds_and_is_marked_as_pruned(tmp_path: Path) -> None:
     text = STUDY.replace("seeds: 3", "seeds: 12") + "  prune: {after: 9}\n"
     driver = Driver(read(tmp_path, text, "search.points=12"), tmp_path).run()
     points = points_of(driver)
@@ -347,7 +345,7 @@ def test_a_pruned_point_gets_no_more_seeds_and_shows_so(tmp_path: Path) -> None:
     assert all(errors[point.arm] > best for point in pruned)
 
 
-def test_points_of_a_race_are_left_at_any_of_its_looks(tmp_path: Path) -> None:
+def test_points_of_a_race_can_be_dropped_at_every_look(tmp_path: Path) -> None:
     driver = Driver(read(tmp_path, RACE, "search.points=12", "seeds=12"), tmp_path).run()
     points = points_of(driver)
     seeds = {
@@ -375,7 +373,7 @@ def test_a_grid_trains_each_shared_epoch_once(tmp_path: Path) -> None:
     assert driver.epochs == 3 * (20 + 3 * (20 + 15 + 10 + 5))
 
 
-def test_a_seed_that_joins_a_pruned_grid_alone_keeps_what_later_ones_may_fork_from(
+def test_a_later_seed_of_a_pruned_grid_keeps_states_that_forks_may_need(
     tmp_path: Path,
 ) -> None:
     text = STUDY.replace("log_uniform: [0.1, 32.0]", "log_uniform: [0.25, 4.0], values: 3")
@@ -394,7 +392,9 @@ def test_a_seed_that_joins_a_pruned_grid_alone_keeps_what_later_ones_may_fork_fr
     assert (joined.run.arm, joined.run.seed, joined.keep) == (trunk, 2, {5, 10, 15})
 
 
-def test_a_plan_of_a_grid_knows_every_run_and_each_shared_epoch(tmp_path: Path) -> None:
+def test_a_plan_of_a_grid_search_counts_every_run_and_each_shared_epoch_once(
+    tmp_path: Path,
+) -> None:
     text = CONFIRM.replace("log_uniform: [0.1, 32.0]", "log_uniform: [0.25, 4.0], values: 3")
     text = text.replace("[0, 20], step: 2", "[0, 20], step: 5").replace(
         "points: 6", "sampler: grid"
@@ -407,7 +407,7 @@ def test_a_plan_of_a_grid_knows_every_run_and_each_shared_epoch(tmp_path: Path) 
     assert planned["to_run"] == len(driver.trained) == (2 + 11) * 3 + 3 * 2
 
 
-def test_a_plan_of_a_search_is_never_below_what_it_costs(tmp_path: Path) -> None:
+def test_a_plan_of_a_search_is_an_upper_bound_of_its_cost(tmp_path: Path) -> None:
     text = CONFIRM.replace("uniform: {mix.law: {beta: 1.0}}", "long: {mix.law: erm, epochs: 60}")
     study = read(tmp_path, text)
     planned = plan_summary(study, SearchHistory(), Store(str(tmp_path / "store")), slots=1)
@@ -435,7 +435,7 @@ def planned_after(driver: Driver, study: Study) -> dict[str, Any]:
         "search.space={mix.law: {beta: {categorical: [2.0, 4.0]}}}",
     ],
 )
-def test_a_plan_of_a_search_that_has_ended_promises_nothing(tmp_path: Path, end: str) -> None:
+def test_a_plan_of_a_search_that_has_ended_has_no_runs_left(tmp_path: Path, end: str) -> None:
     study = read(tmp_path, CONFIRM, end, "search.points=50")
     driver = Driver(study, tmp_path, gpus_per_run=1.0).run()
     planned = planned_after(driver, study)
@@ -445,7 +445,7 @@ def test_a_plan_of_a_search_that_has_ended_promises_nothing(tmp_path: Path, end:
     assert (planned["search"]["runs_to_ask"], planned["search"]["runs_to_confirm"]) == (0, 0)
 
 
-def test_a_plan_of_a_search_whose_budget_was_raised_is_not_below_what_it_costs(
+def test_a_plan_after_raising_the_budget_is_an_upper_bound_of_the_cost(
     tmp_path: Path,
 ) -> None:
     study = read(tmp_path, CONFIRM, "search.budget={gpu_hours: 1.5}")
@@ -456,7 +456,7 @@ def test_a_plan_of_a_search_whose_budget_was_raised_is_not_below_what_it_costs(
     assert planned["to_run"] >= len(Driver(raised, tmp_path, gpus_per_run=1.0).run().trained)
 
 
-def test_a_plan_promises_no_confirmation_where_every_point_has_diverged(tmp_path: Path) -> None:
+def test_a_plan_has_no_confirmation_runs_if_every_point_has_diverged(tmp_path: Path) -> None:
     def metrics(config: TrainConfig) -> dict[str, float]:
         is_point = config.mix.switch_epoch is not None
         return {"val/error": float("nan")} if is_point else noisy(config)
@@ -473,7 +473,7 @@ def test_later_points_fork_from_stages_of_earlier_ones_where_alpha_repeats(tmp_p
     assert driver.epochs < 3 * (20 + 20 + 8 * 20) * 0.75
 
 
-def test_a_budget_ends_a_search_with_whole_points_and_says_so(tmp_path: Path) -> None:
+def test_a_budget_ends_a_search_after_whole_points_with_a_reason(tmp_path: Path) -> None:
     text = STUDY + "  budget: {gpu_hours: 1.5}\n"
     study = read(tmp_path, text)
     driver = Driver(study, tmp_path, gpus_per_run=1.0).run()
@@ -485,7 +485,7 @@ def test_a_budget_ends_a_search_with_whole_points_and_says_so(tmp_path: Path) ->
     assert not history.asks(study.search)  # type: ignore[arg-type]
 
 
-def test_a_search_that_gains_nothing_more_ends_on_its_way_and_says_so(tmp_path: Path) -> None:
+def test_a_search_without_further_improvement_ends_early_with_a_reason(tmp_path: Path) -> None:
     text = STUDY.replace("points: 6", "points: 60\n  stop: {after: 4}")
     study = read(tmp_path, text)
     driver = Driver(study, tmp_path).run()
@@ -520,7 +520,7 @@ def test_a_budget_of_gpu_hours_holds_for_all_launches_together(tmp_path: Path) -
     assert Driver(more, tmp_path, gpus_per_run=1.0).run().trained == []
 
 
-def test_gpu_hours_of_a_search_are_those_of_the_share_that_each_run_had(tmp_path: Path) -> None:
+def test_gpu_hours_of_a_search_use_the_gpu_share_of_each_run(tmp_path: Path) -> None:
     study = read(tmp_path, STUDY + "  budget: {gpu_hours: 1.5}\n")
     first = Driver(study, tmp_path, gpus_per_run=0.25)
     with pytest.raises(KilledError):
@@ -532,7 +532,7 @@ def test_gpu_hours_of_a_search_are_those_of_the_share_that_each_run_had(tmp_path
     assert again.proposals.gpu_hours == pytest.approx(hours)
 
 
-def test_a_budget_of_hours_counts_those_of_earlier_launches(tmp_path: Path) -> None:
+def test_a_budget_of_hours_counts_hours_of_earlier_launches(tmp_path: Path) -> None:
     study = read(tmp_path, STUDY + "  budget: {hours: 1}\n")
     proposals = Proposals(study, str(tmp_path / "journal.log"))
     for spent, ended in ((0.4, "no"), (0.8, "no"), (1.2, "used up its budget of 1 hours")):
@@ -570,7 +570,7 @@ def test_future_points_of_a_search_are_counted(tmp_path: Path) -> None:
     assert done.outlook(1) == Outlook(at_once=seeds)
 
 
-def test_a_search_is_told_what_the_store_has_at_every_seed_and_nothing_else(tmp_path: Path) -> None:
+def test_a_warm_started_search_uses_only_points_stored_at_every_seed(tmp_path: Path) -> None:
     """Results come from the grid of another study, and from points of another search."""
     head, _, tail = GRID.partition("arms:")
     grid = head.replace("study: s\n", "study: other\n") + tail[tail.index("seeds:") :]
@@ -608,7 +608,7 @@ def test_a_search_is_told_what_the_store_has_at_every_seed_and_nothing_else(tmp_
     assert (again.trained, again.source.num_known) == ([], 0)
 
 
-def test_known_points_are_at_most_as_many_as_are_to_be_tried_and_cost_no_budget(
+def test_known_points_are_limited_to_the_number_of_points_and_use_no_budget(
     tmp_path: Path,
 ) -> None:
     Driver(read(tmp_path, STUDY), tmp_path, gpus_per_run=1.0).run()
@@ -623,7 +623,7 @@ def test_known_points_are_at_most_as_many_as_are_to_be_tried_and_cost_no_budget(
     assert {arm for arm, _ in spent.trained} == {f"point {spent.source.num_known}"}
 
 
-def test_several_objectives_are_told_together(tmp_path: Path) -> None:
+def test_a_point_with_several_objectives_is_scored_on_all_of_them(tmp_path: Path) -> None:
     text = STUDY.replace("objective: val/error", "objective: [val/error, val/nll]")
     driver = Driver(read(tmp_path, text), tmp_path).run()
     assert all(len(point.objectives) == 2 for point in points_of(driver))
@@ -683,7 +683,7 @@ def excess_of_the_best(folder: Path, sampler: str, seed: int) -> float:
     return min(errors) / 0.10 - 1
 
 
-def test_a_search_finds_a_known_optimum_and_comes_nearer_than_random_points(
+def test_a_search_finds_a_known_optimum_better_than_random_points(
     tmp_path: Path,
 ) -> None:
     ratios = []

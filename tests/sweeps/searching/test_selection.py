@@ -49,13 +49,13 @@ def point(number: int, *objectives: float, switch: int = 2, alpha: float = 1.0) 
     return Point(number=number, values=values, state=state, objectives=objectives)  # type: ignore[arg-type]
 
 
-def test_val_mean_takes_the_lowest_mean_and_the_earlier_in_a_tie(tmp_path: Path) -> None:
+def test_val_mean_selects_the_lowest_mean_and_the_earlier_point_in_a_tie(tmp_path: Path) -> None:
     points = [point(0), point(1, 0.2), point(2, 0.1), point(3, 0.1)]
     assert select_point(search(tmp_path, "val-mean"), points, {}) == points[2]
     assert select_point(search(tmp_path, "val-mean"), points[:1], {}) is None
 
 
-def test_val_1se_takes_the_simplest_within_one_standard_error(tmp_path: Path) -> None:
+def test_val_1se_selects_the_simplest_point_within_one_standard_error(tmp_path: Path) -> None:
     points = [
         point(0, 0.112, alpha=0.5),
         point(1, 0.108, alpha=2.0, switch=4),
@@ -67,7 +67,7 @@ def test_val_1se_takes_the_simplest_within_one_standard_error(tmp_path: Path) ->
     assert select_point(search(tmp_path, "val-1se"), points, {}) == points[2]
 
 
-def test_a_point_is_clearly_worse_where_scipy_says_so() -> None:
+def test_a_point_is_clearly_worse_if_the_paired_t_test_of_scipy_is_significant() -> None:
     for ours in ([0.3, 0.31], [0.3, 0.22], [0.11, 0.3], [0.2, 0.1], [0.1, 0.1, 0.13, 0.12]):
         theirs = [0.1, 0.1, 0.1, 0.1][: len(ours)]
         p = scipy.stats.ttest_rel(ours, theirs, alternative="greater").pvalue
@@ -84,7 +84,7 @@ def test_one_image_in_256_at_every_seed_prunes_no_point() -> None:
 
 
 @pytest.mark.parametrize("num_seeds", [3, 5])
-def test_of_twenty_equal_points_any_is_pruned_in_one_search_in_twenty_or_less(
+def test_equal_points_are_pruned_in_at_most_5_percent_of_searches(
     num_seeds: int,
 ) -> None:
     """300 searches whose 20 points are compared, in turn, with the best so far."""
@@ -112,7 +112,7 @@ def test_the_front_holds_every_point_that_no_other_beats() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1])
-def test_the_front_of_few_points_is_all_of_them(count: int) -> None:
+def test_the_front_of_equal_points_contains_every_point(count: int) -> None:
     assert len(pareto_front([point(i, 1.0, 1.0) for i in range(count)])) == count
 
 
@@ -138,7 +138,7 @@ def _told(*means: float | None) -> list[Point]:
         ((None, 0.30, 0.20), 2, False),
     ],
 )
-def test_a_search_has_settled_once_its_last_points_gain_less_than_the_noise(
+def test_a_search_has_settled_if_its_last_points_improve_less_than_the_noise(
     means: tuple[float | None, ...], after: int, settled: bool
 ) -> None:
     points = _told(*means)
@@ -147,7 +147,7 @@ def test_a_search_has_settled_once_its_last_points_gain_less_than_the_noise(
     assert has_settled(points, variances, after) is settled
 
 
-def test_open_points_are_waited_for() -> None:
+def test_a_search_has_not_settled_while_a_point_is_open() -> None:
     waiting = Point(number=3, values={}, state="open")
     variances = {point.arm: 1e-4 for point in _told(0.3, 0.2, 0.1)}
     assert not has_settled([*_told(0.3, 0.2, 0.1), waiting], variances, 1)
@@ -181,7 +181,7 @@ def test_a_study_grows_by_its_points_and_is_confirmed_after_the_last(
     assert grown_study(arms_alone, six, store) is arms_alone
 
 
-def test_an_open_point_is_waited_for_unless_a_seed_of_it_failed(
+def test_confirmation_waits_for_an_open_point_unless_its_seed_failed(
     tmp_path: Path, store: Store
 ) -> None:
     study = read(tmp_path, CONFIRM)
@@ -207,7 +207,7 @@ def test_a_confirmation_is_due_when_every_open_point_has_failed(tmp_path: Path) 
     assert confirmation_is_due(study, [first, second], failed={of_first, of_second})
 
 
-def test_a_grid_is_foreseen_to_its_last_point_and_no_other_search_is(tmp_path: Path) -> None:
+def test_only_a_grid_search_is_planned_to_its_last_point(tmp_path: Path) -> None:
     study = read(tmp_path, GRID)
     seen = foreseen_study(study)
     found = [
@@ -243,7 +243,7 @@ def _store(store: Store, run: Run, error: float) -> None:
 
 @pytest.mark.parametrize("objective", ["val/error", "[val/error, val/nll]"])
 @pytest.mark.parametrize(("rule", "winner"), [("val-mean", 0), ("val-1se", 1)])
-def test_the_winner_is_chosen_by_the_spread_that_the_store_holds(
+def test_the_winner_is_chosen_by_the_spread_of_stored_results(
     tmp_path: Path, store: Store, rule: str, winner: int, objective: str
 ) -> None:
     """Seeds of the best point have sd 0.01, so its mean has 0.00577: 0.1055 is close, 0.106 is not.
@@ -264,7 +264,7 @@ def test_the_winner_is_chosen_by_the_spread_that_the_store_holds(
     assert winner_of(study, points[3:], store) is None
 
 
-def test_a_gain_as_large_as_the_noise_is_a_gain() -> None:
+def test_a_gain_as_large_as_the_noise_counts_as_a_gain() -> None:
     variances = {point.arm: 0.0625 for point in _told(1.0, 0.75)}
     assert not has_settled(_told(1.0, 0.75), variances, 1)
     assert has_settled(_told(1.0, 0.875), variances, 1)
@@ -304,7 +304,7 @@ def race_of(
 
 
 @pytest.mark.parametrize(("spread", "most_used"), [(0.0, 1.0), (3.0, 0.95), (10.0, 0.75)])
-def test_a_race_keeps_the_best_point_and_saves_the_seeds_of_those_far_from_it(
+def test_a_race_keeps_the_best_point_and_saves_seeds_of_distant_points(
     spread: float, most_used: float
 ) -> None:
     rng = np.random.default_rng(0)
@@ -313,7 +313,7 @@ def test_a_race_keeps_the_best_point_and_saves_the_seeds_of_those_far_from_it(
     assert np.mean([used for _, used in races]) <= most_used
 
 
-def test_the_pooled_spread_is_that_of_a_difference_of_two_points() -> None:
+def test_the_pooled_spread_estimates_the_variance_of_a_difference_of_two_points() -> None:
     rng = np.random.default_rng(0)
     values = rng.normal(0, 2, (50, 8)) + rng.normal(0, 9, (50, 1)) + rng.normal(0, 9, (1, 8))
     found = PooledSpread.of(values.tolist())
@@ -323,7 +323,7 @@ def test_the_pooled_spread_is_that_of_a_difference_of_two_points() -> None:
     assert PooledSpread.of(values[:2].tolist()) is None
 
 
-def test_bad_points_do_not_enter_the_pooled_spread() -> None:
+def test_the_pooled_spread_excludes_bad_points() -> None:
     rng = np.random.default_rng(0)
     good, bad = rng.normal(0, 1, (10, 5)), rng.normal(99, 30, (10, 5))
     found = PooledSpread.of(np.concatenate([bad, good]).tolist())

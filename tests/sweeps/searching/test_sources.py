@@ -51,7 +51,7 @@ def budgeted(study: Study, store: Store) -> BudgetedSource:
 
 
 @pytest.mark.parametrize("budget", ["hours: 0.3", "runs: 3"])
-def test_a_budget_of_a_grid_lets_every_arm_have_the_same_seeds_and_adds_up_over_launches(
+def test_a_budget_of_a_grid_gives_every_arm_equal_seeds_and_spans_launches(
     tmp_path: Path, budget: str
 ) -> None:
     study = read(tmp_path, GRID + f"budget: {{{budget}}}\n")
@@ -90,7 +90,7 @@ def test_runs_that_the_budget_still_allows_are_counted(tmp_path: Path) -> None:
     assert source.outlook(1).hours == pytest.approx(0.8)
 
 
-def test_a_seed_that_was_broken_off_is_finished_whatever_was_spent(tmp_path: Path) -> None:
+def test_an_interrupted_seed_is_finished_even_over_budget(tmp_path: Path) -> None:
     study = read(tmp_path, GRID + "budget: {runs: 1}\n")
     store = Store(str(tmp_path / "store"))
     assert drained(budgeted(study, store), store, until=1) == [("erm", 0)]
@@ -98,7 +98,7 @@ def test_a_seed_that_was_broken_off_is_finished_whatever_was_spent(tmp_path: Pat
     assert drained(budgeted(study, store), store) == []
 
 
-def test_a_seed_of_which_one_run_is_whole_and_another_never_began_is_finished(
+def test_a_seed_with_one_finished_and_one_missing_run_is_finished_over_budget(
     tmp_path: Path,
 ) -> None:
     study = read(tmp_path, GRID + "budget: {runs: 1}\n")

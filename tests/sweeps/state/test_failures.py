@@ -44,7 +44,7 @@ def _fail(study: Study, store: Store, kind: str) -> str:
     return master.key
 
 
-def test_pupils_of_a_teacher_that_diverged_have_its_reason_and_are_not_tried(
+def test_pupils_of_a_diverged_teacher_get_its_reason_and_are_not_trained(
     school: Study, store: Store
 ) -> None:
     key = _fail(school, store, "diverged")
@@ -64,16 +64,14 @@ def test_pupils_of_a_teacher_that_diverged_have_its_reason_and_are_not_tried(
     assert not failures_of(school.runs(), store)
 
 
-def test_a_teacher_that_failed_is_tried_again_and_its_pupils_with_it(
-    school: Study, store: Store
-) -> None:
+def test_a_failed_teacher_and_its_pupils_are_retried(school: Study, store: Store) -> None:
     key = _fail(school, store, "failed")
     assert set(failures_of(school.runs(), store)) == {key}
     assert diverged(failures_of(school.runs(), store)) == set()
     assert len(plan_study(school, store).pending) == 8
 
 
-def test_a_pupil_that_finished_stays_finished(school: Study, store: Store) -> None:
+def test_a_finished_pupil_of_a_diverged_teacher_stays_finished(school: Study, store: Store) -> None:
     _fail(school, store, "diverged")
     run, _ = school.runs_of("child")
     store.write(
@@ -90,7 +88,7 @@ def test_a_pupil_that_finished_stays_finished(school: Study, store: Store) -> No
     assert ("grandchild", 0) in {(p.run.arm, p.run.seed) for p in plan.pending}
 
 
-def test_a_study_without_teachers_has_the_failures_of_the_store(
+def test_failures_of_a_study_without_teachers_are_read_from_the_store(
     school: Study, store: Store
 ) -> None:
     _fail(school, store, "diverged")

@@ -25,7 +25,7 @@ def store(tmp_path: Path) -> Store:
     return Store(str(tmp_path / "store"))
 
 
-def test_a_store_tells_every_study_and_settings_that_were_launched_in_it(store: Store) -> None:
+def test_a_store_lists_every_launched_study_and_its_settings(store: Store) -> None:
     short, long, other = _study(), _study(epochs=5), _study("other")
     for study in (short, long, other, long):
         enter(study, store, f"mixsweep run {study.name}")
@@ -54,20 +54,20 @@ def test_the_ledger_of_a_store_returns_its_entries(store: Store) -> None:
     assert told.num_finished([told.ends[2], "another"]) == 1
 
 
-def test_a_launch_that_has_ended_keeps_the_time_at_which_it_began(store: Store) -> None:
+def test_a_launch_that_has_ended_keeps_its_start_time(store: Store) -> None:
     began = enter(_study(), store, "mixsweep run small")
     assert enter(_study(), store, "mixsweep run small", began - 60_000) == began - 60_000
     (told,) = launches(store)
     assert told.at_ms == began - 60_000
 
 
-def test_more_seeds_are_the_same_settings_and_another_value_is_not() -> None:
+def test_settings_ignore_the_number_of_seeds_but_not_other_values() -> None:
     assert _study().settings == _study(seeds=(0, 1, 2)).settings
     assert _study().settings != _study(epochs=4).settings
 
 
 @pytest.mark.parametrize("damage", sorted(DAMAGES.keys() - {"bit flipped", "unreadable"}))
-def test_a_record_that_cannot_be_read_is_passed_over_and_written_again(
+def test_an_unreadable_launch_record_is_skipped_and_rewritten(
     store: Store, tmp_path: Path, damage: str
 ) -> None:
     enter(_study("other"), store, "mixsweep run other")
@@ -101,7 +101,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_record_of_other_types_or_of_another_study_is_passed_over(
+def test_a_launch_record_with_wrong_types_or_study_is_skipped(
     store: Store, tmp_path: Path, change: str
 ) -> None:
     enter(_study(), store, "mixsweep run small")
@@ -110,7 +110,7 @@ def test_a_record_of_other_types_or_of_another_study_is_passed_over(
     assert launches(store) == ()
 
 
-def test_a_record_nested_too_deep_is_passed_over(store: Store, tmp_path: Path) -> None:
+def test_a_launch_record_nested_too_deeply_is_skipped(store: Store, tmp_path: Path) -> None:
     enter(_study(), store, "mixsweep run small")
     (path,) = (tmp_path / "store" / "studies").glob("*/*.json")
     path.write_bytes(b"[" * 100_000)
@@ -138,7 +138,7 @@ def test_differences_common_to_all_arms_are_stated_once() -> None:
     )
 
 
-def test_seeds_that_are_stored_are_not_told_and_those_that_lack_are() -> None:
+def test_only_missing_seeds_are_listed_as_a_difference() -> None:
     stored = json.loads(json.dumps(settings_of(_study())))
     assert spell_differences(stored, _study(), seeds=(0, 1, 2)) == ""
     assert spell_differences(stored, _study(seeds=(0, 1, 2)), seeds=(0, 1)) == (
@@ -146,14 +146,14 @@ def test_seeds_that_are_stored_are_not_told_and_those_that_lack_are() -> None:
     )
 
 
-def test_some_of_many_differences_are_named_and_the_others_counted() -> None:
+def test_a_long_list_of_differences_is_shortened_with_a_count() -> None:
     other = _study(epochs=4, batch_size=9, eval_every=2)
     stored = json.loads(json.dumps(settings_of(other)))
     asked = _study(**{"optimizer.lr": 0.5})
     assert spell_differences(stored, asked).count("and 1 more") == 2
 
 
-def test_other_images_are_a_difference_and_another_path_is_none() -> None:
+def test_changed_images_are_a_difference_and_a_moved_folder_is_not() -> None:
     stored = json.loads(json.dumps(settings_of(_study())))
     for values in stored.values():
         values["data.folder"] = "~/photos"
@@ -163,7 +163,7 @@ def test_other_images_are_a_difference_and_another_path_is_none() -> None:
     assert spell_differences(stored, _study()).startswith("base.data.digest=other files (00000000)")
 
 
-def test_another_source_of_a_plugin_is_a_difference_and_another_name_is_none(
+def test_a_changed_plugin_source_is_a_difference_and_a_renamed_file_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def plugins(**names: str) -> dict[str, dict[str, Any]]:

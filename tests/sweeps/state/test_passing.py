@@ -28,7 +28,7 @@ def _trained(run: Run, store: Store) -> Storing:
 
 
 @pytest.mark.parametrize("by", ["the launch", "its own process", "nobody"])
-def test_the_result_of_a_short_run_outlives_the_longer_run_that_stored_it(
+def test_the_result_of_a_short_run_is_kept_when_a_longer_run_continues(
     tmp_path: Path, by: str
 ) -> None:
     store = Store(str(tmp_path))

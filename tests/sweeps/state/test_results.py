@@ -35,7 +35,7 @@ def put(store: Store, run: Run, epochs: int) -> None:
     )
 
 
-def test_a_run_of_which_nothing_is_stored_is_missing(store: Store) -> None:
+def test_a_run_without_a_stored_stage_is_missing(store: Store) -> None:
     (result,) = read_results([RUN], store)
     assert (result.outcome, result.records, result.facts) == ("missing", (), ())
 
@@ -49,7 +49,7 @@ def test_the_deepest_stage_is_the_result(store: Store) -> None:
     assert read_results([RUN], store)[0].outcome == "complete"
 
 
-def test_a_stage_whose_manifest_is_damaged_gives_way_to_the_one_before(
+def test_a_stage_with_a_damaged_manifest_is_replaced_by_the_previous_stage(
     store: Store, tmp_path: Path
 ) -> None:
     put(store, RUN, 1)
@@ -103,7 +103,7 @@ def test_a_stored_epoch_of_five_metrics_takes_fewer_than_150_bytes(store: Store)
     assert peak < 400 * stored
 
 
-def test_results_come_in_the_order_of_the_runs(store: Store) -> None:
+def test_results_have_the_order_of_the_runs(store: Store) -> None:
     other = Run(arm="other", config=with_values(RUN.config, {"seed": 1}))
     put(store, other, 3)
     found = read_results([RUN, other, RUN], store)
@@ -111,7 +111,7 @@ def test_results_come_in_the_order_of_the_runs(store: Store) -> None:
     assert [result.run.arm for result in found] == ["erm", "other", "erm"]
 
 
-def test_a_complete_run_alone_has_predictions_and_unsound_ones_are_none(store: Store) -> None:
+def test_only_a_complete_run_has_predictions_and_damaged_ones_are_ignored(store: Store) -> None:
     key = stage_keys(RUN.config)[-1]
     logits = {"": np.eye(3, dtype=np.float32)}
     split = Split(labels=np.arange(3), images="00" * 16, logits=logits)
@@ -130,7 +130,7 @@ def test_a_complete_run_alone_has_predictions_and_unsound_ones_are_none(store: S
     np.testing.assert_array_equal(found.splits["test"].logits[""], logits[""])
 
 
-def test_a_study_has_ended_on_its_budget_once_nothing_broken_off_is_left(store: Store) -> None:
+def test_a_study_ends_on_its_budget_only_without_interrupted_runs(store: Store) -> None:
     study = Study(
         name="s", description="", arms={"erm": RUN.config}, seeds=(0, 1, 2), baseline="erm",
         source="", budget=Budget(runs=2),

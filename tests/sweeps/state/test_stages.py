@@ -85,17 +85,17 @@ def test_work_is_images_times_epochs() -> None:
     assert [p.run.arm for p in plan_runs([few, many], {}).pending] == ["20000", "1000"]
 
 
-def test_erm_is_shared_by_every_alpha() -> None:
+def test_runs_with_different_alpha_share_their_erm_epochs() -> None:
     plan = plan_runs(_switching(range(0, 101, 10), alphas=(0.5, 1.0, 2.0)), {})
     assert (plan.epochs_naive, plan.epochs_planned) == (3300, 1750)
 
 
-def test_seeds_share_nothing() -> None:
+def test_runs_with_different_seeds_share_no_epoch() -> None:
     one, five = (plan_runs(_switching([0, 50, 100], seeds=n), {}) for n in (1, 5))
     assert five.epochs_planned == 5 * one.epochs_planned
 
 
-def test_arms_that_differ_from_the_first_epoch_share_nothing() -> None:
+def test_arms_that_differ_from_the_first_epoch_share_no_epoch() -> None:
     runs = [
         Run(arm=str(law), config=TrainConfig(epochs=9, batch_size=8, mix=MixConfig(law=law)))
         for law in (Erm(), Beta(alpha=1.0), Beta(alpha=2.0))
@@ -126,7 +126,7 @@ def _simulate(plan: Plan, stored: dict[str, bool]) -> list[str]:
     return trained
 
 
-def test_following_a_plan_trains_every_stage_once_from_states_it_kept() -> None:
+def test_following_a_plan_trains_every_stage_once_from_kept_states() -> None:
     rng = random.Random(0)
     for _ in range(200):
         runs = _switching(
@@ -149,7 +149,7 @@ def test_following_a_plan_trains_every_stage_once_from_states_it_kept() -> None:
         assert not needless, "a stage stored with its state is not trained again"
 
 
-def test_a_finished_run_is_not_planned_whether_or_not_its_state_is_kept() -> None:
+def test_a_finished_run_is_not_planned_with_or_without_its_state() -> None:
     runs = _switching([0, 50, 100])
     finished = stage_keys(runs[1].config)[-1]
     for has_state in (True, False):
@@ -158,7 +158,7 @@ def test_a_finished_run_is_not_planned_whether_or_not_its_state_is_kept() -> Non
         assert plan.epochs_naive == 300
 
 
-def test_a_run_goes_on_from_its_deepest_state_not_from_records_alone() -> None:
+def test_a_run_resumes_from_its_deepest_stage_with_a_stored_state() -> None:
     (run,) = _switching([100])
     keys = stage_keys(run.config)
     plan = plan_runs([run], {keys[29]: True, keys[59]: False})
@@ -166,13 +166,13 @@ def test_a_run_goes_on_from_its_deepest_state_not_from_records_alone() -> None:
     assert plan.epochs_planned == 70
 
 
-def test_a_longer_run_goes_on_from_a_shorter_one_whose_state_was_kept() -> None:
+def test_a_longer_run_resumes_from_the_kept_state_of_a_shorter_run() -> None:
     short, long = (_switching([0], epochs=epochs)[0] for epochs in (10, 25))
     plan = plan_runs([long], {stage_keys(short.config)[-1]: True})
     assert plan.epochs_planned == 15
 
 
-def test_trunks_come_before_their_forks() -> None:
+def test_trunks_are_planned_before_their_forks() -> None:
     plan = plan_runs(_switching([0, 25, 50, 100], seeds=3), {})
     order = [planned.run.key for planned in plan.pending]
     for planned in plan.pending:
@@ -180,7 +180,7 @@ def test_trunks_come_before_their_forks() -> None:
             assert order.index(need.run) < order.index(planned.run.key)
 
 
-def test_a_finished_run_that_lost_a_state_which_is_wanted_is_planned_again() -> None:
+def test_a_finished_run_with_a_lost_state_to_keep_is_planned_again() -> None:
     (run,) = _switching([100])
     keys = stage_keys(run.config)
     lost = {keys[-1]: False, keys[29]: True}
@@ -222,12 +222,12 @@ def test_a_teacher_is_trained_before_its_pupils_and_its_last_state_is_kept(schoo
         assert 5 in master.keep
 
 
-def test_pupils_of_one_teacher_share_their_first_epochs_too(school: Study) -> None:
+def test_pupils_of_one_teacher_share_their_first_epochs(school: Study) -> None:
     plan = plan_runs(school.runs(), {}, kept=school.teachers())
     assert plan.epochs_planned == 2 * (3 + 3 + 1 + 5)
 
 
-def test_a_stored_teacher_is_not_waited_for_and_a_lost_one_is_trained_again(school: Study) -> None:
+def test_a_stored_teacher_is_not_planned_and_a_lost_one_is_retrained(school: Study) -> None:
     masters = [stage_keys(run.config)[-1] for run in school.runs_of("master")]
     stored = plan_runs(school.runs(), dict.fromkeys(masters, True), kept=school.teachers())
     assert not any(need.use == "teacher" for p in stored.pending for need in p.needs)
@@ -235,7 +235,7 @@ def test_a_stored_teacher_is_not_waited_for_and_a_lost_one_is_trained_again(scho
     assert [p.run.arm for p in lost.pending].count("master") == 2
 
 
-def test_a_teacher_whose_state_is_damaged_is_planned_in_the_same_launch(
+def test_a_teacher_with_a_damaged_state_is_planned_in_the_same_launch(
     school: Study, tmp_path: Path
 ) -> None:
     store = Store(str(tmp_path))
@@ -263,7 +263,7 @@ def test_a_teacher_that_has_a_teacher_is_trained_between_the_two(
     assert [[need.run for need in p.needs] for p in plan.pending] == [[], [keys[0]], [keys[1]]]
 
 
-def test_a_pupil_is_named_by_what_its_teacher_computes(school: Study) -> None:
+def test_the_key_of_a_pupil_depends_on_the_configuration_of_its_teacher(school: Study) -> None:
     other = replace(school, arms=school.arms | {"master": toy.ToyConfig(epochs=5, drift=3.0)})
     keys = [{run.key for run in study.runs_of("pupil")} for study in (school, other)]
     assert keys[0].isdisjoint(keys[1])
@@ -282,7 +282,7 @@ def _finish(run: Run, store: Store, state: bytes | None = None) -> None:
     )
 
 
-def test_a_run_whose_last_manifest_is_damaged_is_planned_in_the_same_launch(
+def test_a_run_with_a_damaged_last_manifest_is_planned_in_the_same_launch(
     school: Study, tmp_path: Path
 ) -> None:
     store = Store(str(tmp_path))
@@ -296,7 +296,7 @@ def test_a_run_whose_last_manifest_is_damaged_is_planned_in_the_same_launch(
     assert [len(plan.finished), len(plan.pending)] == [1, 1]
 
 
-def test_a_run_that_joins_waits_for_a_stage_that_is_being_trained() -> None:
+def test_an_added_run_waits_for_a_stage_in_training() -> None:
     trunk, fork = plan_runs(_switching([50, 100]), {}).pending
     assert (trunk.keep, fork.first_epoch) == ({50}, 50)
     (joining,) = plan_runs([fork.run], {}, [trunk]).pending
@@ -310,7 +310,7 @@ def test_a_run_that_joins_waits_for_a_stage_that_is_being_trained() -> None:
     assert (joining.needs, joining.start) == ((), 50)
 
 
-def test_a_pupil_waits_for_a_teacher_that_is_being_trained(school: Study) -> None:
+def test_a_pupil_waits_for_a_teacher_in_training(school: Study) -> None:
     plan = plan_runs(school.runs(), {}, kept=school.teachers())
     masters = [planned for planned in plan.pending if planned.run.arm == "master"]
     pupils = plan_runs(school.runs_of("pupil"), {}, masters).pending
@@ -319,7 +319,7 @@ def test_a_pupil_waits_for_a_teacher_that_is_being_trained(school: Study) -> Non
     ]
 
 
-def test_a_run_that_diverged_is_not_planned_and_final_states_are_kept_if_asked(
+def test_a_diverged_run_is_not_planned_and_final_states_are_kept_on_request(
     school: Study, tmp_path: Path
 ) -> None:
     store, study = Store(str(tmp_path)), school.part(["still"])

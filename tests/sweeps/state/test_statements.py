@@ -41,11 +41,11 @@ def told(study: Study, store: Store) -> list[str]:
     return [str(found[claim]) if claim in found else "" for claim in study.claims]
 
 
-def test_a_claim_that_was_never_launched_is_not_known(store: Store) -> None:
+def test_a_claim_that_was_never_launched_has_no_statement(store: Store) -> None:
     assert told(replace(make_study(), claims=(claim("uniform"),)), store) == [""]
 
 
-def test_a_claim_of_the_first_launch_is_stated_before_and_one_added_later_after_the_runs(
+def test_claims_are_recorded_as_stated_before_or_after_the_first_runs(
     tmp_path: Path,
 ) -> None:
     study = replace(mixsweep.read_study("digits"), claims=(claim("uniform"),))
@@ -60,7 +60,7 @@ def test_a_claim_of_the_first_launch_is_stated_before_and_one_added_later_after_
     assert launches(store) == ()
 
 
-def test_another_margin_or_read_out_is_another_claim(store: Store) -> None:
+def test_a_claim_with_another_margin_or_readout_is_a_different_claim(store: Store) -> None:
     first = claim("uniform", less=None, within=("uniform", "erm"), margin=0.01)
     study = replace(make_study(), claims=(first,))
     state(study, store)
@@ -68,7 +68,7 @@ def test_another_margin_or_read_out_is_another_claim(store: Store) -> None:
     assert told(replace(study, claims=(first, wider)), store) == ["before the runs", ""]
 
 
-def test_seeds_added_after_a_look_are_said_and_widen_the_interval(store: Store) -> None:
+def test_seeds_added_after_a_look_are_reported_and_widen_the_interval(store: Store) -> None:
     study = replace(make_study(seeds=(0, 1, 2)), claims=(claim("uniform"),))
     state(study, store)
     more = replace(study, seeds=(0, 1, 2, 3, 4))
@@ -90,7 +90,7 @@ def test_seeds_added_after_a_look_are_said_and_widen_the_interval(store: Store) 
     assert paid.stated == said
 
 
-def test_planned_looks_that_change_after_the_driver_took_one_are_paid_for(tmp_path: Path) -> None:
+def test_planned_looks_changed_after_a_look_are_reported(tmp_path: Path) -> None:
     """The driver had results when it added seeds, although no report existed."""
     digits, store = mixsweep.read_study("digits"), Store(str(tmp_path / "store"))
     first = UntilDecided(at_least=2, at_most=4, looks=2, until="decided")
@@ -107,7 +107,7 @@ def test_planned_looks_that_change_after_the_driver_took_one_are_paid_for(tmp_pa
     assert said == "before the runs; planned looks changed once after a look, at 4 of 8 runs"
 
 
-def test_a_file_that_cannot_be_read_is_begun_again(store: Store) -> None:
+def test_an_unreadable_statements_file_is_started_again(store: Store) -> None:
     study = replace(make_study(), claims=(claim("uniform"),))
     state(study, store)
     store.files.write(f"studies/{study.name}/statements.json", b"[{")
@@ -116,7 +116,7 @@ def test_a_file_that_cannot_be_read_is_begun_again(store: Store) -> None:
     assert told(study, store) == ["before the runs"]
 
 
-def test_the_claims_of_a_study_are_summed_up_over_its_launches(tmp_path: Path) -> None:
+def test_statements_of_claims_are_summarised_over_launches(tmp_path: Path) -> None:
     study = replace(mixsweep.read_study("digits"), claims=(claim("uniform"),))
     store = Store(str(tmp_path / "store"))
     assert spell_statements(stated_in("digits", store).values()) == ""
@@ -135,7 +135,9 @@ def test_the_claims_of_a_study_are_summed_up_over_its_launches(tmp_path: Path) -
         (3, 1, "before the runs, seeds added after a look, 3 looks"),
     ],
 )
-def test_looks_and_added_seeds_are_said_of_a_study(looks: int, extended: int, said: str) -> None:
+def test_the_summary_of_statements_counts_looks_and_added_seeds(
+    looks: int, extended: int, said: str
+) -> None:
     found = Statement(at_ms=0, finished=0, runs=4, seeds=(0, 1), looks=looks, extended=extended)
     assert spell_statements([found]) == said
 
@@ -153,7 +155,7 @@ def test_looks_and_added_seeds_are_said_of_a_study(looks: int, extended: int, sa
         ({"within": ("erm", "uniform")}, "arms erm, uniform, was uniform, erm"),
     ],
 )
-def test_a_claim_that_is_edited_after_runs_says_what_was_changed(
+def test_a_claim_edited_after_runs_is_reported_with_its_change(
     tmp_path: Path, edited: dict[str, object], said: str
 ) -> None:
     first = claim("uniform", less=None, within=("uniform", "erm"), margin=0.01)
@@ -171,7 +173,7 @@ def test_a_claim_that_is_edited_after_runs_says_what_was_changed(
     assert told(study, store) == ["before the runs"]
 
 
-def test_an_arm_or_seeds_that_are_edited_after_runs_are_named(tmp_path: Path) -> None:
+def test_an_arm_or_seeds_edited_after_runs_are_reported(tmp_path: Path) -> None:
     study = replace(mixsweep.read_study("digits"), claims=(claim("uniform"),))
     store = Store(str(tmp_path / "store"))
     state(study, store)
@@ -184,7 +186,7 @@ def test_an_arm_or_seeds_that_are_edited_after_runs_are_named(tmp_path: Path) ->
     ]
 
 
-def test_a_claim_that_is_edited_before_any_run_is_stated_before_them(store: Store) -> None:
+def test_a_claim_edited_before_any_run_counts_as_stated_before_the_runs(store: Store) -> None:
     first = claim("uniform", less=None, within=("uniform", "erm"), margin=0.01)
     study = replace(make_study(), claims=(first,))
     state(study, store)
@@ -193,7 +195,7 @@ def test_a_claim_that_is_edited_before_any_run_is_stated_before_them(store: Stor
     assert told(later, store) == ["before the runs"]
 
 
-def test_a_record_of_an_earlier_version_is_still_read(store: Store) -> None:
+def test_a_statement_record_of_an_earlier_version_can_be_read(store: Store) -> None:
     study = replace(make_study(), claims=(claim("uniform"),))
     state(study, store)
     name = f"studies/{study.name}/statements.json"

@@ -19,12 +19,12 @@ def simulated(looks: tuple[int, ...], levels: tuple[float, ...], number: int) ->
     return float(crossed.mean())
 
 
-def test_one_look_spends_its_own_level() -> None:
+def test_a_single_look_has_the_full_significance_level() -> None:
     assert crossing((5,), (0.05,)) == pytest.approx(0.05, abs=1e-9)
     assert nominal_levels((7,), 0.45, 0.05) == pytest.approx((0.05,), rel=1e-5)
 
 
-def test_a_bound_that_is_never_crossed_at_the_first_look_leaves_the_level_of_the_second() -> None:
+def test_a_first_look_that_cannot_reject_leaves_the_full_level_to_the_second() -> None:
     assert crossing((3, 9), (1e-15, 0.05)) == pytest.approx(0.05, abs=1e-6)
 
 
@@ -38,7 +38,7 @@ def test_a_bound_that_is_never_crossed_at_the_first_look_leaves_the_level_of_the
         ((3, 5, 8, 11, 15, 20), (0.005, 0.008, 0.01, 0.012, 0.014, 0.016)),
     ],
 )
-def test_the_probability_of_crossing_is_that_of_simulated_studies(
+def test_the_crossing_probability_agrees_with_simulated_studies(
     looks: tuple[int, ...], levels: tuple[float, ...]
 ) -> None:
     number = 60_000
@@ -46,7 +46,7 @@ def test_the_probability_of_crossing_is_that_of_simulated_studies(
     assert abs(found - expected) < 4 * np.sqrt(expected * (1 - expected) / number)
 
 
-def test_equal_levels_at_five_looks_are_as_simulated_with_a_million_studies() -> None:
+def test_equal_levels_at_five_looks_agree_with_a_million_simulated_studies() -> None:
     levels = nominal_levels(LOOKS, 0.5, 0.05)
     assert levels == pytest.approx((0.01283,) * 5, rel=0.01)
     assert nominal_levels(LOOKS, 0.0, 0.05)[-1] == pytest.approx(0.0446, rel=0.01)
@@ -54,7 +54,7 @@ def test_equal_levels_at_five_looks_are_as_simulated_with_a_million_studies() ->
 
 @pytest.mark.parametrize("spending", [0.0, 0.3, 0.45, 0.5])
 @pytest.mark.parametrize("level", [0.05, 0.05 / 3, 0.05 / 20])
-def test_levels_of_looks_keep_the_level_of_all(spending: float, level: float) -> None:
+def test_nominal_levels_of_looks_give_the_overall_level(spending: float, level: float) -> None:
     levels = nominal_levels(LOOKS, spending, level)
     assert crossing(LOOKS, levels) == pytest.approx(level, rel=0.02)
     assert list(levels) == pytest.approx(sorted(levels))
@@ -62,7 +62,7 @@ def test_levels_of_looks_keep_the_level_of_all(spending: float, level: float) ->
         assert overall_level(LOOKS, spending, look, own) == pytest.approx(level, rel=0.01)
 
 
-def test_the_level_of_all_looks_rises_with_that_of_one_and_is_never_below_it() -> None:
+def test_the_overall_level_increases_with_the_nominal_level_of_a_look() -> None:
     ones = (1e-12, 1e-6, 0.001, 0.01, 0.1, 0.5, 0.99)
     found = [overall_level(LOOKS, 0.45, 2, level) for level in ones]
     assert found == sorted(found)

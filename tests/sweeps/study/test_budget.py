@@ -19,7 +19,7 @@ def stage(*ends: float, seconds: float = 3600.0, gpus: str = "") -> Stage:
     )
 
 
-def test_a_budget_says_which_limit_was_reached() -> None:
+def test_an_exceeded_budget_names_the_reached_limit() -> None:
     budget = Budget(hours=2.0, gpu_hours=0.5, runs=9)
     assert budget.exceeded(1.9, 0.4, 8) is None
     assert budget.exceeded(2.0, 0.4) == "used up its budget of 2 hours"
@@ -33,12 +33,12 @@ def test_a_budget_says_which_limit_was_reached() -> None:
     ("name", "rule"),
     [("hours", "hours > 0"), ("gpu_hours", "gpu_hours > 0"), ("runs", "runs >= 1")],
 )
-def test_a_limit_is_positive(name: str, rule: str) -> None:
+def test_a_budget_limit_must_be_positive(name: str, rule: str) -> None:
     with pytest.raises(RuleError, match=rule):
         Budget(**{name: 0})  # type: ignore[arg-type]
 
 
-def test_hours_are_those_in_which_something_was_trained() -> None:
+def test_hours_count_only_time_with_a_run_in_training() -> None:
     spending = Spending()
     spending.add([stage(1.0, 2.0), stage(1.5, 2.5), None, stage(10.0)])  # 0 to 2.5, and 9 to 10
     assert spending.hours == pytest.approx(3.5)
@@ -46,7 +46,7 @@ def test_hours_are_those_in_which_something_was_trained() -> None:
     assert spending.gpu_hours == 0.0
 
 
-def test_an_epoch_that_two_runs_share_counts_once_and_gpus_by_their_share() -> None:
+def test_a_shared_epoch_counts_once_and_gpu_hours_use_the_gpu_share() -> None:
     spending = Spending()
     for _ in range(2):
         spending.add([stage(1.0, gpus="0.5"), stage(1.0, 2.0, gpus="0.5")])

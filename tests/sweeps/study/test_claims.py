@@ -21,7 +21,7 @@ def broken(**values: Any) -> RuleError:
 
 
 @pytest.mark.parametrize("field", ["says", "source"])
-def test_no_text_changes_how_others_are_shown(field: str) -> None:
+def test_claim_texts_with_control_or_text_direction_characters_are_refused(field: str) -> None:
     texts = {"says": "a wins", "source": "a paper"}
     for unseen in "\0\x1b\u202e\ufeff":
         with pytest.raises(RuleError, match=f"{field} must not contain control or text-direction"):
@@ -30,9 +30,7 @@ def test_no_text_changes_how_others_are_shown(field: str) -> None:
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("other", ["b", 0.5])
-def test_a_claim_is_one_relation_of_an_arm_and_an_arm_or_a_number(
-    relation: str, other: str | float
-) -> None:
+def test_a_claim_relates_an_arm_to_an_arm_or_a_number(relation: str, other: str | float) -> None:
     margin = 0.1 if relation in NEED_MARGIN else None
     sides: dict[str, Any] = {relation: ("a", other)}
     that = StatedComparison(metric="test/error", margin=margin, **sides)
@@ -42,7 +40,7 @@ def test_a_claim_is_one_relation_of_an_arm_and_an_arm_or_a_number(
     assert StatedComparison(metric="test/error", less=("a", "b"), factor=1000.0).times == 1000
 
 
-def test_no_relation_and_several_are_refused_those_given_blamed_first() -> None:
+def test_a_claim_without_exactly_one_relation_is_refused() -> None:
     rule = "exactly one of less, greater, at_least, at_most, within must be given"
     none = broken()
     assert str(none) == f"{rule}."
@@ -54,7 +52,7 @@ def test_no_relation_and_several_are_refused_those_given_blamed_first() -> None:
 
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("sides", [(), ("a",), ("a", "b", "c"), (0.5, "a"), (0.5, 0.5)])
-def test_a_relation_has_two_sides_the_first_an_arm(
+def test_a_relation_needs_two_sides_with_an_arm_as_the_first(
     relation: str, sides: tuple[str | float, ...]
 ) -> None:
     error = broken(margin=0.1, **{relation: sides})
@@ -64,7 +62,7 @@ def test_a_relation_has_two_sides_the_first_an_arm(
 
 @pytest.mark.parametrize("relation", sorted(NEED_MARGIN))
 @pytest.mark.parametrize("margin", [0.0, -0.1, math.inf, math.nan])
-def test_a_margin_is_positive_and_finite(relation: str, margin: float) -> None:
+def test_a_margin_must_be_positive_and_finite(relation: str, margin: float) -> None:
     error = broken(margin=margin, **{relation: ("a", "b")})
     assert (error.rule, error.fields) == ("0 < margin < inf", ("margin",))
 
@@ -72,9 +70,7 @@ def test_a_margin_is_positive_and_finite(relation: str, margin: float) -> None:
 @pytest.mark.parametrize(
     ("relation", "other"), [("within", ""), ("at_least", "`greater`"), ("at_most", "`less`")]
 )
-def test_a_relation_that_holds_unless_contradicted_is_refused_with_what_to_write(
-    relation: str, other: str
-) -> None:
+def test_a_relation_that_needs_a_margin_is_refused_with_advice(relation: str, other: str) -> None:
     error = broken(**{relation: ("a", "b")})
     assert error.fields == (relation,)
     assert f"{relation} needs a margin, the largest difference that counts as equal" in str(error)
@@ -83,13 +79,13 @@ def test_a_relation_that_holds_unless_contradicted_is_refused_with_what_to_write
 
 
 @pytest.mark.parametrize("relation", sorted(set(RELATIONS) - NEED_MARGIN))
-def test_strict_relations_have_no_margin(relation: str) -> None:
+def test_strict_relations_with_a_margin_are_refused(relation: str) -> None:
     error = broken(margin=0.1, **{relation: ("a", "b")})
     assert error.rule == f"{relation} must have no margin"
     assert error.fields == ("margin", relation)
 
 
-def test_a_side_may_be_the_difference_of_two_arms() -> None:
+def test_a_side_of_a_claim_can_be_the_difference_of_two_arms() -> None:
     interaction = StatedComparison(metric="test/error", less=(("a", "b"), ("c", "d")))
     assert interaction.arms == ("a", "b", "c", "d")
     assert interaction.terms == {"a": 1, "b": -1, "c": -1, "d": 1}
@@ -106,7 +102,7 @@ def test_sides_that_cancel_each_other_are_refused(sides: Any) -> None:
 
 
 @pytest.mark.parametrize("pair", [("a",), ("a", "b", "c"), ()])
-def test_a_difference_is_of_two_arms(pair: tuple[str, ...]) -> None:
+def test_a_difference_without_exactly_two_arms_is_refused(pair: tuple[str, ...]) -> None:
     assert broken(less=(pair, "c")).rule == "a difference must be [ARM, ARM]"
 
 
@@ -123,9 +119,7 @@ INTERVALS = ((-0.3, -0.2), (-0.3, -0.05), (-0.05, 0.05), (0.05, 0.3), (0.2, 0.3)
         ("within", "fuhufu"),
     ],
 )
-def test_a_claim_holds_inside_of_what_it_allows_and_fails_outside(
-    relation: str, verdicts: str
-) -> None:
+def test_a_claim_is_judged_by_the_position_of_its_interval(relation: str, verdicts: str) -> None:
     margin = 0.1 if relation in NEED_MARGIN else None
     that = StatedComparison(metric="test/error", margin=margin, **{relation: ("a", "b")})  # type: ignore[arg-type]
     assert "".join(that.judge(*interval)[0] for interval in INTERVALS) == verdicts
@@ -134,7 +128,9 @@ def test_a_claim_holds_inside_of_what_it_allows_and_fails_outside(
 @pytest.mark.parametrize(
     ("other", "factor"), [(0.5, 2.0), ("b", 0.0), ("b", -2.0), ("b", math.inf), ("b", math.nan)]
 )
-def test_a_factor_is_positive_finite_and_of_an_arm(other: str | float, factor: float) -> None:
+def test_a_factor_must_be_positive_and_finite_and_apply_to_an_arm(
+    other: str | float, factor: float
+) -> None:
     error = broken(less=("a", other), factor=factor)
     is_of_an_arm = other == "b"
     assert error.rule == (
@@ -152,7 +148,7 @@ def test_a_factor_is_positive_finite_and_of_an_arm(other: str | float, factor: f
         ({"metric": "test/error"}, "together needs metric to be"),
     ],
 )
-def test_networks_predict_together_by_number_of_compared_arms_and_metrics_of_predictions(
+def test_a_claim_about_ensembles_needs_compared_arms_and_a_prediction_metric(
     change: dict[str, Any], rule: str
 ) -> None:
     stated = {

@@ -43,14 +43,14 @@ def test_states_are_kept_only_where_a_later_point_can_fork(tmp_path: Path) -> No
     assert epochs("{beta: {log_uniform: [1.0, 4.0]}}", 10) == frozenset()
 
 
-def test_confirming_gives_the_held_out_images_back_and_reads_test_images(tmp_path: Path) -> None:
+def test_a_confirmation_trains_on_all_images_and_evaluates_test_images(tmp_path: Path) -> None:
     config = read(tmp_path).arms["uniform"]
     confirmed = confirming(config)
     assert (confirmed.data.val_size, confirmed.data.test) == (0, True)
     assert (confirmed.mix, confirmed.optimizer) == (config.mix, config.optimizer)
 
 
-def test_a_search_asks_until_it_has_its_points_or_was_ended(tmp_path: Path) -> None:
+def test_a_search_proposes_points_until_it_is_complete_or_ended(tmp_path: Path) -> None:
     search = read(tmp_path, STUDY, "search.points=2").search
     assert search is not None
     closed = Point(number=0, values={}, state="complete", objectives=(0.1,))
@@ -60,7 +60,7 @@ def test_a_search_asks_until_it_has_its_points_or_was_ended(tmp_path: Path) -> N
     assert not SearchHistory(points=(closed, still_open)).asks(search)
 
 
-def test_a_grown_study_keeps_the_places_of_its_runs(tmp_path: Path) -> None:
+def test_a_grown_study_keeps_the_order_of_its_runs(tmp_path: Path) -> None:
     study = read(tmp_path, STUDY + "  confirm: {seeds: [100]}\n")
     values = {"mix.law.alpha": 2.0, "mix.switch_epoch": 4}
     first = Point(number=0, values=values, state="complete", objectives=(0.1,))
@@ -84,7 +84,7 @@ def broken(make: Callable[..., Any], **values: Any) -> RuleError:
     return caught.value
 
 
-def test_patience_is_for_two_or_more() -> None:
+def test_a_patience_below_two_points_is_refused() -> None:
     assert Patience(after=2).after == 2
     for after in (1, 0, -2):
         error = broken(Patience, after=after)
@@ -167,6 +167,6 @@ def test_parts_of_a_search_that_contradict_each_other_are_refused(case: str) -> 
         {"sampler": "grid", "objective": BOTH},
     ],
 )
-def test_parts_of_a_search_that_agree_are_taken(given: dict[str, Any]) -> None:
+def test_consistent_parts_of_a_search_are_accepted(given: dict[str, Any]) -> None:
     strategy = SearchStrategy(**{"objective": "val/error"} | given)
     assert {name: getattr(strategy, name) for name in given} == given

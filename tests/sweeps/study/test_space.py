@@ -17,21 +17,21 @@ BRANCHES = Space(
 )
 
 
-def test_a_grid_holds_every_branch_once() -> None:
+def test_the_grid_of_a_space_has_every_branch_once() -> None:
     points = list(BRANCHES.grid())
     assert len(points) == BRANCHES.size() == (1 + 2) * 2
     assert {"mix.law": "midpoint", "mix.switch_epoch": 2} in points
     assert len({tuple(point.items()) for point in points}) == 6
 
 
-def test_corners_reach_every_extreme_and_every_choice() -> None:
+def test_corners_of_a_space_cover_every_bound_and_every_choice() -> None:
     corners = list(BRANCHES.corners())
     for parameter in BRANCHES.parameters:
         reached = {corner[parameter.path] for corner in corners if parameter.path in corner}
         assert reached >= set(parameter.distribution.extremes)
 
 
-def test_grid_values_of_a_logarithm_are_evenly_spaced_in_it_and_end_at_the_bounds() -> None:
+def test_grid_values_on_a_log_scale_are_evenly_spaced_and_include_the_bounds() -> None:
     values = Real(low=0.5, high=8.0, is_log=True, num_values=5).values()
     assert values == pytest.approx((0.5, 1, 2, 4, 8), rel=1e-12)
     assert values is not None
@@ -66,7 +66,7 @@ def test_bounds_out_of_order_are_refused(bounds: tuple[float, float]) -> None:
         (Categorical(choices=(1, "a", None)), (1, "a", None), (True, 1.0, "b")),
     ],
 )
-def test_a_distribution_holds_its_values_and_no_others(
+def test_a_distribution_contains_only_values_in_its_range(
     distribution: Real | Integer | Categorical,
     inside: tuple[object, ...],
     outside: tuple[object, ...],
@@ -75,7 +75,7 @@ def test_a_distribution_holds_its_values_and_no_others(
     assert not any(distribution.holds(value) for value in outside)
 
 
-def test_a_configuration_lies_at_one_point_or_outside_the_space() -> None:
+def test_a_configuration_maps_to_its_point_of_the_space_or_to_none() -> None:
     flat = {"mix.law": "beta", "mix.law.alpha": 2.0, "mix.switch_epoch": 6, "epochs": 9}
     assert BRANCHES.found_in(flat) == {
         "mix.law": "beta", "mix.law.alpha": 2.0, "mix.switch_epoch": 6,

@@ -14,24 +14,24 @@ def study(**arms: TrainConfig) -> Study:
     return Study(name="x", description="", arms=arms, seeds=(4, 1), baseline="erm", source="")
 
 
-def test_runs_go_seed_by_seed_in_the_order_of_the_arms() -> None:
+def test_runs_are_ordered_by_seed_and_then_by_arm() -> None:
     runs = study(b=BASE, a=with_values(BASE, {"mix.law": "midpoint"})).runs()
     assert [(run.seed, run.arm) for run in runs] == [(4, "b"), (4, "a"), (1, "b"), (1, "a")]
     assert runs[0].config == with_values(BASE, {"seed": 4})
 
 
-def test_a_run_is_named_by_what_it_computes_and_not_by_its_arm() -> None:
+def test_a_run_key_depends_on_the_configuration_and_not_on_the_arm() -> None:
     first, second = (Run(arm=arm, config=BASE) for arm in ("a", "b"))
     assert first.key == second.key == run_key(BASE)
     assert Run(arm="a", config=with_values(BASE, {"seed": 1})).key != first.key
 
 
-def test_varying_paths_come_in_the_order_of_the_tree_and_never_name_the_seed() -> None:
+def test_varying_paths_have_the_order_of_the_tree_and_exclude_the_seed() -> None:
     other = with_values(BASE, {"epochs": 3, "mix.law": {"beta": 1.0}, "seed": 9})
     assert study(a=other, b=BASE).varying() == ("mix.law", "mix.law.alpha", "epochs")
 
 
-def test_a_parameter_that_one_arm_alone_has_varies_too() -> None:
+def test_a_parameter_that_only_one_arm_has_counts_as_varying() -> None:
     mixed = with_values(BASE, {"mix.law": {"beta": 1.0}})
     after = [
         with_values(BASE, {"mix.switch_epoch": 1, "mix.law_after": {"beta": alpha}})
@@ -47,7 +47,7 @@ def test_no_field_varies_in_a_study_of_one_arm() -> None:
     assert study(a=BASE).varying() == ()
 
 
-def test_a_remark_names_its_arms_unless_it_holds_for_all() -> None:
+def test_a_remark_names_its_arms_unless_valid_for_every_arm() -> None:
     whole = with_values(BASE, {"data.name": "digits", "model.name": "mlp"})
     few = {
         law: with_values(whole, {"data.num_train": 8, "mix.law": law})
@@ -63,7 +63,9 @@ def test_a_remark_names_its_arms_unless_it_holds_for_all() -> None:
     )
 
 
-def test_a_part_of_a_study_has_the_runs_that_the_whole_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_of_a_study_has_the_same_runs_as_the_whole_study(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
     arms = {
         "still": toy.ToyConfig(epochs=2),

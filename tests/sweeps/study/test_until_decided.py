@@ -18,7 +18,7 @@ def until(**given: object) -> UntilDecided:
         ({"looks": (3, 4, 20)}, (3, 4, 20)),
     ],
 )
-def test_looks_lie_closer_together_at_first(
+def test_planned_looks_are_closer_together_at_the_beginning(
     given: dict[str, object], sizes: tuple[int, ...]
 ) -> None:
     assert until(**given).sizes == sizes
@@ -38,6 +38,6 @@ def test_looks_lie_closer_together_at_first(
         ({"futility": -0.1}, "futility"),
     ],
 )
-def test_looks_that_do_not_fit_are_refused(given: dict[str, object], rule: str) -> None:
+def test_invalid_planned_looks_are_refused(given: dict[str, object], rule: str) -> None:
     with pytest.raises(RuleError, match=rule):
         until(**given)

@@ -31,7 +31,9 @@ def files_of(home: Path) -> list[Path]:
     return sorted(path.relative_to(home) for path in (home / "artifacts").rglob("*.md"))
 
 
-def test_a_copied_home_logs_into_itself(study: Study, home: Path, tmp_path: Path) -> None:
+def test_a_copied_home_logs_into_its_own_artifact_folder(
+    study: Study, home: Path, tmp_path: Path
+) -> None:
     reconcile(projection_of(study, home), results_of(study, 3, 3, 3, 3))
     before = files_of(home)
     copy, report = tmp_path / "a copy_of%it", tmp_path / "report"
@@ -48,7 +50,7 @@ def test_a_copied_home_logs_into_itself(study: Study, home: Path, tmp_path: Path
     assert len(files_of(copy)) == len(before) + 1 + 7
 
 
-def test_artifacts_that_are_in_no_home_stay_where_they_are(
+def test_artifact_locations_outside_the_home_are_not_changed(
     study: Study, home: Path, tmp_path: Path
 ) -> None:
     client = MlflowClient(Home(folder=home).tracking_uri)
@@ -60,12 +62,12 @@ def test_artifacts_that_are_in_no_home_stay_where_they_are(
     assert client.get_run(run.info.run_id).info.artifact_uri == run.info.artifact_uri
 
 
-def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+def test_relocating_a_missing_database_creates_no_file(tmp_path: Path) -> None:
     relocate(tmp_path / "mlflow.db")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_database_without_tables_is_left_alone(tmp_path: Path) -> None:
+def test_a_database_without_mlflow_tables_is_not_changed(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "mlflow.db")) as connection:
         connection.execute("CREATE TABLE notes (text TEXT)")
     before = (tmp_path / "mlflow.db").read_bytes()
@@ -94,7 +96,7 @@ def names_of(database: Path) -> set[str]:
         return {name for (name,) in connection.execute("SELECT name FROM experiments")}
 
 
-def test_a_second_home_begins_with_the_tables_of_the_first_and_none_of_its_experiments(
+def test_a_second_home_gets_the_tables_but_not_the_experiments_of_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -137,7 +139,7 @@ def kept_blank(folder: Path) -> tuple[Path, Path]:
 @pytest.mark.parametrize(
     "fault", ["none", "shared", "link", *sorted(DAMAGES.keys() - {"unreadable"})]
 )
-def test_a_blank_database_is_used_only_if_it_is_as_it_was_kept_and_ours(
+def test_a_cached_blank_database_is_used_only_if_unchanged_and_private(
     tmp_path: Path, fault: str
 ) -> None:
     blank, kept = kept_blank(tmp_path)
@@ -163,7 +165,7 @@ def test_a_blank_database_is_used_only_if_it_is_as_it_was_kept_and_ours(
     assert names_of(database) == set()
 
 
-def test_a_sound_database_of_another_program_is_no_blank_and_goes(tmp_path: Path) -> None:
+def test_an_unrelated_database_in_the_cache_is_not_used_and_deleted(tmp_path: Path) -> None:
     blank, kept = kept_blank(tmp_path)
     kept.unlink()
     for name in ("blank.db", f"blank-{'0' * 64}.db"):
@@ -185,14 +187,14 @@ def test_partial_blank_databases_of_killed_processes_are_deleted(tmp_path: Path)
     assert list(blank.parent.iterdir()) == [kept]
 
 
-def test_a_database_that_is_not_empty_keeps_what_it_has(tmp_path: Path) -> None:
+def test_a_database_that_is_not_empty_keeps_its_content(tmp_path: Path) -> None:
     blank, database = tmp_path / "blank.db", tmp_path / "mlflow.db"
     database.write_bytes(b"mine")
     begin(database, blank, never)
     assert database.read_bytes() == b"mine"
 
 
-def test_a_blank_database_that_cannot_be_kept_is_no_failure(tmp_path: Path) -> None:
+def test_a_blank_database_that_cannot_be_cached_raises_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     database = empty(tmp_path / "mlflow.db")
     begin(database, tmp_path / "file" / "blank.db", create)
@@ -219,14 +221,14 @@ def test_a_launch_killed_while_mlflow_creates_its_tables_leaves_an_empty_databas
     assert names_of(database) == {"Default", "first"}
 
 
-def test_a_new_database_is_its_owners_alone(tmp_path: Path) -> None:
+def test_a_new_database_is_private_to_its_owner(tmp_path: Path) -> None:
     here = Home(folder=tmp_path)
     Experiment.open(here.tracking_uri, "table1", artifact_location=here.artifact_location)
     assert stat.S_IMODE((tmp_path / "mlflow.db").stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("damage", ["a FIFO", "a dangling link", "a list"])
-def test_a_file_in_the_place_of_the_artifact_folder_is_named(tmp_path: Path, damage: str) -> None:
+def test_a_file_at_the_path_of_the_artifact_folder_is_reported(tmp_path: Path, damage: str) -> None:
     place = tmp_path / "artifacts"
     require_artifacts(Home(folder=tmp_path).artifact_location)
     place.touch()
@@ -235,7 +237,7 @@ def test_a_file_in_the_place_of_the_artifact_folder_is_named(tmp_path: Path, dam
         require_artifacts(Home(folder=tmp_path).artifact_location)
 
 
-def test_artifacts_that_cannot_be_written_are_named() -> None:
+def test_an_artifact_folder_that_cannot_be_written_is_reported() -> None:
     with bound_by_modes() as folder:
         place = folder / "artifacts"
         place.mkdir()
@@ -246,7 +248,7 @@ def test_artifacts_that_cannot_be_written_are_named() -> None:
 
 
 @pytest.mark.parametrize("location", [None, "s3://bucket/artifacts", "mlflow-artifacts:/1"])
-def test_artifacts_elsewhere_are_not_looked_at(location: str | None) -> None:
+def test_remote_artifact_locations_are_not_checked(location: str | None) -> None:
     require_artifacts(location)
 
 

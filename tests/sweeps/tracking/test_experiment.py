@@ -13,7 +13,7 @@ from sweeps.tracking.experiment import Experiment
 from tests.sweeps.tracked import projection_of, reconcile, results_of, runs_of
 
 
-def test_a_home_holds_its_database_and_its_artifacts(
+def test_database_and_artifact_addresses_of_a_home_are_absolute(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -21,7 +21,7 @@ def test_a_home_holds_its_database_and_its_artifacts(
     assert Home(folder=Path("runs")).artifact_location == f"file://{tmp_path}/runs/artifacts"
 
 
-def test_an_outage_is_not_a_refusal() -> None:
+def test_a_connection_error_does_not_count_as_a_refusal() -> None:
     assert not is_refusal(MlflowException("API request failed"))
     assert not is_refusal(ConnectionError("refused"))
     assert is_refusal(MlflowException.invalid_parameter_value("a param cannot change"))
@@ -30,7 +30,7 @@ def test_an_outage_is_not_a_refusal() -> None:
 @pytest.mark.parametrize(
     "call", ["log_model_artifacts", "finalize_logged_model", "log_outputs", "log_batch"]
 )
-def test_a_model_whose_logging_was_cut_short_is_there_once_and_ready(
+def test_a_model_with_interrupted_logging_is_logged_once_and_ready(
     study: Study, home: Path, client: MlflowClient, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, call: str,
 ) -> None:  # fmt: skip

@@ -29,7 +29,7 @@ def view_of(tags: Mapping[str, str], key: str) -> dict[str, Any]:
     return view
 
 
-def test_the_view_of_arms_is_sorted_by_the_headline_and_shows_what_arms_differ_in(
+def test_the_view_of_arms_is_sorted_by_the_headline_and_shows_differing_settings(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     projection = projection_of(study, home)
@@ -103,7 +103,7 @@ def test_a_study_is_linked_with_its_views(study: Study, home: Path, client: Mlfl
     assert links_of(number, "http://127.0.0.1:5001") == links
 
 
-def test_a_study_from_before_there_were_views_is_linked_with_filter_and_order(
+def test_a_study_without_stored_views_is_linked_with_filter_and_order(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     number = client.create_experiment(study.name)
@@ -115,7 +115,7 @@ def test_a_study_from_before_there_were_views_is_linked_with_filter_and_order(
     )
 
 
-def test_experiments_of_others_are_not_linked(
+def test_experiments_of_other_programs_are_not_linked(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     client.create_experiment(study.name)

@@ -74,7 +74,7 @@ def levels() -> Iterator[dict[str, int]]:
 
 
 @pytest.mark.parametrize("batch", [1, 2, 7])
-def test_a_loaded_network_says_what_it_said_of_a_batch_of_any_size(
+def test_a_loaded_network_gives_the_same_outputs_for_any_batch_size(
     exported: tuple[Path, Model], network: nn.Module, batch: int
 ) -> None:
     loaded = mlflow.pytorch.load_model(str(exported[0]))
@@ -91,12 +91,12 @@ def test_the_signature_of_a_network_has_a_free_batch_size(exported: tuple[Path, 
         assert (said.shape, said.type) == ((-1, 2), "float32")
 
 
-def test_the_example_is_kept_beside_it(exported: tuple[Path, Model]) -> None:
+def test_the_input_example_is_stored_with_the_model(exported: tuple[Path, Model]) -> None:
     folder, described = exported
     assert described.load_input_example(str(folder)).tolist() == [[1.0] * 3] * 2
 
 
-def test_a_logged_network_needs_its_torch_version_and_not_mixsweep(
+def test_a_logged_network_requires_its_torch_version_but_not_mixsweep(
     exported: tuple[Path, Model],
 ) -> None:
     lines = (exported[0] / "requirements.txt").read_text().split()
@@ -104,7 +104,9 @@ def test_a_logged_network_needs_its_torch_version_and_not_mixsweep(
     assert own == [f"torch=={torch.__version__.partition('+')[0]}"]
 
 
-def test_no_code_of_ours_and_no_pickled_module_is_written(exported: tuple[Path, Model]) -> None:
+def test_an_exported_network_contains_no_project_code_and_no_pickled_module(
+    exported: tuple[Path, Model],
+) -> None:
     """The loaded network is a graph, which does not need its original class."""
     folder, described = exported
     assert described.flavors["pytorch"].get("code") is None
@@ -128,7 +130,7 @@ class Listener(logging.Handler):
         self.heard.append(record.getMessage())
 
 
-def test_an_export_says_errors_alone_and_leaves_who_speaks_as_before(
+def test_an_export_logs_only_errors_and_restores_the_log_levels(
     tmp_path: Path, levels: dict[str, int]
 ) -> None:
     listener = Listener()
@@ -141,7 +143,7 @@ def test_an_export_says_errors_alone_and_leaves_who_speaks_as_before(
     assert {name: logging.getLogger(name).level for name in LOGGERS} == levels
 
 
-def test_an_export_that_fails_raises_and_leaves_who_speaks_as_before(
+def test_an_export_that_fails_raises_and_restores_the_log_levels(
     tmp_path: Path, levels: dict[str, int]
 ) -> None:
     with pytest.raises(RuntimeError, match="data-dependent"):

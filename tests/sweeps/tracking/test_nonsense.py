@@ -45,7 +45,9 @@ def server() -> Iterator[Callable[[bytes], str]]:
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
-def test_nonsense_is_a_refusal(server: Callable[[bytes], str], answer: bytes) -> None:
+def test_an_invalid_answer_of_a_server_is_a_refusal(
+    server: Callable[[bytes], str], answer: bytes
+) -> None:
     wanted = Wanted(level="sweep", name=("study", "c"), tags={}, first_tags={})
     with pytest.raises(Exception) as refused:  # noqa: PT011  MLflow's own or ours
         Experiment.open(server(answer), "study", artifact_location=None).bring(wanted)

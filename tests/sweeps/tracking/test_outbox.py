@@ -43,7 +43,7 @@ def test_items_arrive_in_the_order_of_posting(post: Post) -> None:
     assert post.accepted == list(range(100))
 
 
-def test_items_of_a_higher_rank_wait_for_those_of_a_lower(post: Post) -> None:
+def test_items_of_a_higher_rank_wait_for_items_of_a_lower_rank(post: Post) -> None:
     post.is_open.set()
     outbox = Outbox(post.deliver, name="the post")
     for item, rank in ((1, 2), (2, 1), (3, 0), (4, 1), (1, 1), (2, 2)):
@@ -53,7 +53,7 @@ def test_items_of_a_higher_rank_wait_for_those_of_a_lower(post: Post) -> None:
     assert post.accepted == [3, 2, 4, 1]
 
 
-def test_an_item_posted_again_while_it_waits_is_delivered_once(post: Post) -> None:
+def test_a_waiting_item_that_is_posted_again_is_delivered_once(post: Post) -> None:
     outbox = outbox_to(post)
     outbox.post(1)
     assert post.tried.wait(5)
@@ -64,7 +64,7 @@ def test_an_item_posted_again_while_it_waits_is_delivered_once(post: Post) -> No
     assert post.accepted == [1, 2, 3]
 
 
-def test_an_item_posted_again_while_it_is_delivered_is_delivered_again(post: Post) -> None:
+def test_an_item_posted_again_during_its_delivery_is_delivered_again(post: Post) -> None:
     outbox = outbox_to(post)
     outbox.post(1)
     assert post.tried.wait(5)
@@ -89,7 +89,7 @@ def test_a_delayed_item_waits_for_its_time_or_the_end(post: Post) -> None:
     assert post.accepted == [2, 1]
 
 
-def test_an_outage_loses_nothing_and_warns_once_when_it_begins_and_once_when_it_ends(
+def test_an_outage_loses_no_item_and_warns_at_its_beginning_and_end(
     post: Post, caplog: pytest.LogCaptureFixture
 ) -> None:
     outbox = outbox_to(post)
@@ -107,7 +107,7 @@ def test_an_outage_loses_nothing_and_warns_once_when_it_begins_and_once_when_it_
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
 
 
-def test_posting_does_not_wait_for_a_delivery_that_hangs() -> None:
+def test_posting_does_not_wait_for_a_hanging_delivery() -> None:
     release = threading.Event()
     outbox = Outbox[int](lambda item: (release.wait(), None)[1], name="the post")
     outbox.start()
@@ -117,14 +117,14 @@ def test_posting_does_not_wait_for_a_delivery_that_hangs() -> None:
     release.set()
 
 
-def test_close_says_that_not_everything_was_delivered(post: Post) -> None:
+def test_close_returns_false_if_items_were_not_delivered(post: Post) -> None:
     outbox = outbox_to(post)
     outbox.post(1)
     assert not outbox.close(timeout=0.1)
     assert post.accepted == []
 
 
-def test_closing_waits_for_what_is_slow_and_not_for_what_keeps_failing(post: Post) -> None:
+def test_closing_waits_for_slow_deliveries_and_not_for_failing_ones(post: Post) -> None:
     failing = outbox_to(post)
     failing.post(1)
     started = time.monotonic()
@@ -136,7 +136,7 @@ def test_closing_waits_for_what_is_slow_and_not_for_what_keeps_failing(post: Pos
     assert slow.close(timeout=60, patience=0.1)
 
 
-def test_finishing_waits_while_items_are_delivered_and_keeps_the_rest() -> None:
+def test_finishing_waits_during_deliveries_and_keeps_undelivered_items() -> None:
     outbox = Outbox[int](lambda item: time.sleep(0.2), name="the post")
     for item in range(8):
         outbox.post(item)
@@ -147,7 +147,7 @@ def test_finishing_waits_while_items_are_delivered_and_keeps_the_rest() -> None:
     assert outbox.waiting == ()
 
 
-def test_finishing_ends_once_nothing_is_delivered_for_long() -> None:
+def test_finishing_ends_when_no_item_is_delivered_for_the_stall_time() -> None:
     release = threading.Event()
     outbox = Outbox[int](lambda item: (release.wait(), None)[1], name="the post")
     outbox.post(1)
@@ -185,7 +185,7 @@ def test_closing_cuts_a_long_wait_between_two_tries_short(post: Post) -> None:
     assert post.accepted == [1]
 
 
-def test_items_posted_before_the_start_are_delivered_after_it(post: Post) -> None:
+def test_items_posted_before_the_start_are_delivered_after_the_start(post: Post) -> None:
     post.is_open.set()
     outbox = Outbox(post.deliver, name="the post")
     outbox.post(1)
@@ -195,7 +195,9 @@ def test_items_posted_before_the_start_are_delivered_after_it(post: Post) -> Non
     assert post.accepted == [1]
 
 
-def test_a_mistake_of_ours_is_not_taken_for_an_outage(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_programming_error_is_raised_and_not_retried_as_an_outage(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     tries: list[int] = []
 
     def deliver(item: int) -> None:
@@ -226,7 +228,7 @@ def test_replaced_items_are_delivered_by_rank_while_the_outbox_closes(
     assert post.accepted == [0, 7, 8, 9]
 
 
-def test_an_outbox_that_never_started_has_delivered_nothing(post: Post) -> None:
+def test_closing_an_outbox_that_never_started_reports_undelivered_items(post: Post) -> None:
     outbox = Outbox(post.deliver, name="the post")
     outbox.post(1)
     assert not outbox.close(timeout=5)

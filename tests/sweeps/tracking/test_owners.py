@@ -36,7 +36,7 @@ def of(owner: str | None, found: dict[str, dict[str, object]]) -> dict[str, dict
     }
 
 
-def test_two_stores_do_not_touch_each_others_runs(
+def test_two_stores_do_not_change_each_others_runs(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     numbers = [3] * len(study.runs())
@@ -53,7 +53,7 @@ def test_two_stores_do_not_touch_each_others_runs(
     assert all(run["stage"] == "active" for run in after.values())
 
 
-def test_a_strangers_run_of_level_seed_is_not_trashed(
+def test_a_run_of_another_program_with_level_seed_is_not_deleted(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     results = results_of(study, *[3] * len(study.runs()))
@@ -73,7 +73,7 @@ def test_a_strangers_run_of_level_seed_is_not_trashed(
     assert {key: after[key] for key in before} == before
 
 
-def test_unlabelled_runs_are_adopted_where_they_show_the_same_and_left_alone_where_not(
+def test_runs_without_an_owner_are_adopted_only_if_their_content_is_equal(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     results = results_of(study, *[3] * len(study.runs()))

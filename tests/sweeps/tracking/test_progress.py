@@ -16,7 +16,7 @@ def test_new_epochs_are_added_to_known_ones_in_order(study: Study) -> None:
     assert (further.outcome, further.is_live, further.has_ended) == ("partial", True, False)
 
 
-def test_an_epoch_that_is_known_stays_as_it_is(study: Study) -> None:
+def test_a_known_epoch_is_not_changed(study: Study) -> None:
     run = study.runs()[0]
     known = RunProgress.stored(result_of(run, 1))
     record, facts = epoch_of(run, 0)
@@ -38,7 +38,7 @@ def test_a_failure_counts_unless_the_run_is_complete(
     assert not progress.is_live
 
 
-def test_rows_give_back_the_epochs_that_they_are_of(study: Study) -> None:
+def test_rows_are_converted_back_to_their_epochs(study: Study) -> None:
     progress = RunProgress.stored(result_of(study.runs()[0], 3))
     again = epochs_of(progress.rows())
     assert [record for record, _ in again] == [record for record, _ in progress.epochs]

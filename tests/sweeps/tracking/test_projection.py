@@ -50,9 +50,7 @@ def train(projection: Projection, run: Run, *epochs: int) -> RunProgress:
     return progress
 
 
-def test_the_reader_gives_back_what_the_store_holds_of_runs_that_have_begun(
-    study: Study, home: Path
-) -> None:
+def test_the_reader_returns_the_stored_results_of_started_runs(study: Study, home: Path) -> None:
     found = results_of(study, 3, 2, 0, 3)
     reconcile(projection_of(study, home), found)
     results = [result for result in found if result.records]
@@ -65,7 +63,7 @@ def test_the_reader_gives_back_what_the_store_holds_of_runs_that_have_begun(
         assert run.params == {path: value for path, value in flat.items() if value is not None}
 
 
-def test_an_experiment_is_read_page_by_page(
+def test_an_experiment_with_several_pages_is_read_completely(
     study: Study, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sweeps.tracking.experiment.PAGE", 4)
@@ -74,7 +72,9 @@ def test_an_experiment_is_read_page_by_page(
     assert len(read_runs(Home(folder=home).tracking_uri, study.name)) == 4
 
 
-def test_reconciling_twice_changes_nothing(study: Study, home: Path, client: MlflowClient) -> None:
+def test_reconciling_twice_does_not_change_the_tracked_runs(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
     results = results_of(study, 3, 2, 0, 3)
     reconcile(projection_of(study, home), results)
     once = content_of(study, client)
@@ -82,7 +82,7 @@ def test_reconciling_twice_changes_nothing(study: Study, home: Path, client: Mlf
     assert content_of(study, client) == once
 
 
-def test_seeds_are_children_of_their_arm_and_carry_every_grouping_key(
+def test_seed_runs_are_children_of_their_arm_with_every_grouping_tag(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     reconcile(projection_of(study, home), results_of(study, 3, 3, 3, 3))
@@ -106,7 +106,7 @@ def test_seeds_are_children_of_their_arm_and_carry_every_grouping_key(
     assert sorted(keys) == sorted(run.key for run in study.runs())
 
 
-def test_a_finished_run_says_where_the_store_has_its_predictions(
+def test_a_finished_run_has_a_tag_with_the_path_of_its_predictions(
     study: Study, home: Path, client: MlflowClient, tmp_path: Path
 ) -> None:
     results = results_of(study, 3, 2, 3, 3)
@@ -129,7 +129,7 @@ def test_a_run_counts_the_epochs_trained(study: Study, home: Path, client: Mlflo
     assert [row.value for row in rows] == [r.metrics["test/error"] for r in results[0].records]
 
 
-def test_a_run_whose_steps_are_zero_based_epochs_goes_on_so(
+def test_a_run_with_zero_based_steps_continues_with_zero_based_steps(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     uri = Home(folder=home).tracking_uri
@@ -175,7 +175,7 @@ def test_an_arm_shows_the_mean_of_its_seeds_by_epochs_trained(
     assert arm.data.tags["test/error"] == f"{percent:.2f} %"
 
 
-def test_an_arm_that_lacks_seeds_says_what_they_are_and_has_no_metric(
+def test_an_arm_that_lacks_seeds_shows_its_seed_count_and_has_no_metric(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     results = results_of(study, 3, 2, 3, 3)
@@ -208,7 +208,7 @@ def test_only_a_complete_run_is_finished(study: Study, home: Path, client: Mlflo
     }
 
 
-def test_seeds_follow_their_arm_when_its_summary_is_begun_anew(
+def test_seed_runs_move_to_the_new_parent_when_an_arm_summary_is_recreated(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     reconcile(projection_of(study, home), results_of(study, 3, 3, 3, 3))
@@ -223,7 +223,7 @@ def test_seeds_follow_their_arm_when_its_summary_is_begun_anew(
     } == {after}
 
 
-def test_training_shows_as_running_until_the_projection_is_settled(
+def test_a_run_in_training_is_shown_as_running_until_the_projection_is_settled(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     projection = projection_of(study, home)
@@ -237,7 +237,7 @@ def test_training_shows_as_running_until_the_projection_is_settled(
     assert {run.info.status for run in everything.values()} == {"KILLED"}
 
 
-def test_a_killed_run_is_running_again_when_it_is_resumed(
+def test_a_killed_run_is_shown_as_running_when_resumed(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     stored = results_of(study, 1, 0, 0, 0)
@@ -294,7 +294,7 @@ def test_a_run_that_contradicts_the_store_is_replaced(
     content_of(study, client)
 
 
-def test_epochs_that_were_trained_again_show_the_time_of_the_second_training(
+def test_retrained_epochs_show_the_time_of_the_second_training(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     first, *others = results_of(study, 3, 3, 3, 3)
@@ -308,7 +308,7 @@ def test_epochs_that_were_trained_again_show_the_time_of_the_second_training(
     assert [row.timestamp for row in rows] == [facts.stored_at_ms for facts in later]
 
 
-def test_a_summary_follows_the_store_backwards_too(
+def test_a_summary_is_reduced_when_the_store_loses_epochs(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     reconcile(projection_of(study, home), results_of(study, 3, 3, 3, 3))
@@ -339,7 +339,7 @@ def test_an_arm_with_more_seeds_shows_the_mean_of_all_once_all_are_complete(
     assert arm() == (run_id, "3/3", statistics.fmean(errors))
 
 
-def test_seeds_that_are_not_asked_for_stay_in_the_mean(
+def test_seeds_outside_the_current_study_stay_in_the_mean(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     reconcile(projection_of(study, home), results_of(study, 3, 3, 3, 3))
@@ -350,7 +350,7 @@ def test_seeds_that_are_not_asked_for_stay_in_the_mean(
     assert {name for _, name, *_ in changed} == {"position"}
 
 
-def test_other_settings_have_runs_beside(study: Study, home: Path, client: MlflowClient) -> None:
+def test_changed_settings_get_separate_runs(study: Study, home: Path, client: MlflowClient) -> None:
     reconcile(projection_of(study, home), results_of(study, 3, 3, 3, 3))
     before = content_of(study, client)
     arms = {arm: with_values(config, {"epochs": 2}) for arm, config in study.arms.items()}
@@ -389,7 +389,7 @@ def written_before_configurations_had_names(
     return {run.info.run_name: run.info.run_id for run in found}
 
 
-def test_runs_from_before_configurations_had_names_are_adopted(
+def test_runs_written_before_configurations_had_names_are_adopted(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     before = written_before_configurations_had_names(study, home, client)
@@ -400,7 +400,7 @@ def test_runs_from_before_configurations_had_names_are_adopted(
     content_of(study, client)
 
 
-def test_runs_of_other_settings_from_before_configurations_had_names_are_left_alone(
+def test_unnamed_runs_of_other_settings_are_not_changed(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     before = written_before_configurations_had_names(study, home, client)
@@ -414,7 +414,7 @@ def test_runs_of_other_settings_from_before_configurations_had_names_are_left_al
     assert len(found) == 2 * len(before)
 
 
-def test_an_arm_says_which_files_it_was_trained_on_once(
+def test_an_arm_lists_its_training_dataset_once(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     for _ in range(2):
@@ -440,7 +440,7 @@ def test_settings_common_to_all_arms_are_params_of_the_study(
     assert not {"mix.law", "seed"} & sweep.data.params.keys()
 
 
-def test_runs_of_others_in_the_experiment_are_left_alone(
+def test_runs_of_other_programs_in_the_experiment_are_not_changed(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     projection = projection_of(study, home)
@@ -494,7 +494,7 @@ FREE = {
 
 @pytest.mark.parametrize("level", TAGS)
 @pytest.mark.parametrize("value", [None, "\N{SNOWMAN}"])
-def test_a_run_that_lost_what_says_what_it_is_is_there_once_and_whole_again(
+def test_a_run_with_a_lost_identifying_tag_is_restored_without_a_duplicate(
     study: Study, home: Path, client: MlflowClient, level: str, value: str | None
 ) -> None:
     (home / "reports").mkdir(exist_ok=True)
@@ -529,7 +529,7 @@ def last_numbers(study: Study, client: MlflowClient) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("tag", ["run_key", "seed", "outcome", "position", "arm", "level"])
-def test_a_run_that_is_not_asked_for_and_lost_a_tag_ends_no_other(
+def test_a_lost_tag_of_a_run_outside_the_study_does_not_affect_other_runs(
     study: Study, home: Path, client: MlflowClient, tag: str
 ) -> None:
     results = results_of(study, 3, 3, 3, 3)
@@ -545,7 +545,7 @@ def test_a_run_that_is_not_asked_for_and_lost_a_tag_ends_no_other(
     assert last_numbers(study, client) == before
 
 
-def test_a_run_that_is_not_asked_for_and_lost_its_numbers_is_not_counted(
+def test_a_run_outside_the_study_without_metrics_is_not_counted(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     results = results_of(study, 3, 3, 3, 3)
@@ -560,7 +560,7 @@ def test_a_run_that_is_not_asked_for_and_lost_its_numbers_is_not_counted(
     assert runs_of(study, client, "config")["erm erm"].data.tags["n"] == "2/2"
 
 
-def test_a_run_of_somebody_else_that_has_a_tag_of_ours_is_left_alone(
+def test_a_run_of_another_program_with_project_tags_is_not_changed(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     reconcile(projection_of(study, home), results_of(study, 3, 3, 3, 3))
@@ -574,7 +574,7 @@ def test_a_run_of_somebody_else_that_has_a_tag_of_ours_is_left_alone(
         assert client.get_run(own).data.tags.items() >= tags.items()
 
 
-def test_a_run_created_twice_by_a_lost_answer_becomes_one(
+def test_a_run_created_twice_after_a_lost_answer_is_reduced_to_one(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     results = results_of(study, 3, 3, 3, 3)
@@ -609,7 +609,7 @@ def test_a_report_is_attached_to_the_study(
     assert (home / "artifacts" / sweep.info.run_id / "artifacts" / "table.md").exists()
 
 
-def test_an_oracle_says_so_on_its_arm_and_on_each_of_its_runs(
+def test_an_oracle_arm_and_its_runs_have_an_oracle_tag(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     arms = {**study.arms, "erm": with_values(study.arms["erm"], {"data.oracle": True})}
@@ -622,7 +622,7 @@ def test_an_oracle_says_so_on_its_arm_and_on_each_of_its_runs(
 
 
 @pytest.mark.filterwarnings("ignore")  # what torch.export and MLflow warn of is their own
-def test_a_trained_network_is_logged_once_and_loads(home: Path) -> None:
+def test_a_trained_network_is_logged_once_and_can_be_loaded(home: Path) -> None:
     config = TrainConfig(
         data=DataConfig(name="digits", num_train=100), model=Mlp(hidden=(8,)), epochs=1,
         batch_size=50,
@@ -652,7 +652,7 @@ def test_a_trained_network_is_logged_once_and_loads(home: Path) -> None:
         torch.testing.assert_close(loaded(images), trained.network.eval()(images))
 
 
-def test_a_network_that_cannot_be_exported_is_named_and_the_rest_goes_on(
+def test_a_network_that_cannot_be_exported_is_logged_without_an_error(
     home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     config = TrainConfig(data=DataConfig(name="digits"), model=Mlp(), epochs=1, batch_size=50)

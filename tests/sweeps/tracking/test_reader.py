@@ -15,12 +15,12 @@ from tests.tracked_runs import parse_param, read_runs
 
 
 @pytest.mark.parametrize("value", [0.1, 1e-300, 3, True, "adam", "03af", (300, 100)])
-def test_a_param_comes_back_as_the_value_it_was(value: object) -> None:
+def test_a_param_is_read_back_with_its_value_and_type(value: object) -> None:
     assert parse_param(str(value)) == value
     assert type(parse_param(str(value))) is type(value)
 
 
-def test_reading_does_not_make_a_database(tmp_path: Path) -> None:
+def test_reading_does_not_create_a_database(tmp_path: Path) -> None:
     with pytest.raises(LookupError, match="nothing is tracked"):
         read_runs(Home(folder=tmp_path).tracking_uri, "table1")
     assert list(tmp_path.iterdir()) == []
@@ -29,7 +29,7 @@ def test_reading_does_not_make_a_database(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings(
     "ignore:The ``noload`` loader strategy is deprecated:DeprecationWarning"
 )
-def test_tables_from_mlflow_alone_and_from_the_store_alone_are_the_same_bytes(
+def test_tables_made_from_mlflow_and_from_the_store_have_the_same_bytes(
     study: Study, home: Path, tmp_path: Path
 ) -> None:
     study = replace(study, seeds=(0, 1, 2))

@@ -15,7 +15,7 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "value"),
     [("MLFLOW_HTTP_REQUEST_TIMEOUT", "junk"), ("MLFLOW_ENABLE_ASYNC_LOGGING", "2")],
 )
-def test_a_value_that_mlflow_refuses_is_named(
+def test_a_variable_with_a_value_that_mlflow_refuses_is_reported(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     assert (has_settings(), refused_setting()) == (False, None)

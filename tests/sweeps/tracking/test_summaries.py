@@ -49,7 +49,7 @@ def test_a_curve_has_mean_spread_and_interval_at_each_number_of_epochs_trained()
     assert by_place["test/error_mean", 2].at_ms == NOON_MS + 1 + 7 + 2
 
 
-def test_another_read_out_than_the_last_epoch_has_a_metric_of_its_own() -> None:
+def test_a_readout_other_than_the_last_epoch_has_a_separate_metric() -> None:
     seeds = [run_of(0.4, 0.1, 0.3), run_of(0.6, 0.3, 0.5, late=7)]
     assert headline_row(seeds, "test/error", Last(), summarise_runs) is None
     assert headline_name("test/error", Last()) == "test/error_mean"
@@ -67,7 +67,7 @@ def test_an_epoch_that_one_run_did_not_evaluate_has_no_mean() -> None:
     assert {row.step for row in rows} == {1}
 
 
-def test_a_value_that_is_not_finite_leaves_its_epoch_out() -> None:
+def test_an_epoch_with_a_non_finite_value_has_no_mean() -> None:
     rows = list(curves([run_of(0.4, math.inf), run_of(0.4, 0.1)], IMAGES, summarise_runs))
     assert {row.step for row in rows} == {1}
 
@@ -85,7 +85,7 @@ def test_a_long_curve_keeps_its_last_epoch_and_points_evenly_spread(metric: str,
     assert max(gaps) - min(gaps) <= 1
 
 
-def test_texts_are_in_the_unit_of_the_metric_and_say_of_how_many_seeds_they_are() -> None:
+def test_summary_texts_have_the_unit_of_the_metric_and_the_number_of_seeds() -> None:
     runs = [run_of(0.5, 0.19), run_of(0.5, 0.21)]
     # t(0.975, 1) sd / sqrt(2) = 12.706 * 0.01
     said = texts(runs, 2, IMAGES, Last(), summarise_runs)
@@ -96,14 +96,14 @@ def test_texts_are_in_the_unit_of_the_metric_and_say_of_how_many_seeds_they_are(
     assert said == {"train/loss": "0.500 nats"}
 
 
-def test_texts_show_the_number_that_stands_for_a_run() -> None:
+def test_summary_texts_show_the_readout_of_a_run() -> None:
     readout = MeanOfLast(evaluations=2)
     said = texts([run_of(0.9, 0.2, 0.1)], 1, IMAGES, readout, summarise_runs)
     assert said == {"test/error": "15.00 %"}
     assert texts([run_of(0.1)], 1, IMAGES, readout, summarise_runs) == {}
 
 
-def test_the_main_metrics_are_those_that_a_report_leads_with() -> None:
+def test_the_main_metrics_are_the_headline_metrics_of_the_report() -> None:
     measured = {"train/loss", "train/excess_loss", "val/error", "val/nll"}
     assert main_metrics(IMAGES, measured) == ("val/error", "val/nll", "train/excess_loss")
     both = measured | {"test/error", "test/nll"}
@@ -112,7 +112,7 @@ def test_the_main_metrics_are_those_that_a_report_leads_with() -> None:
     assert main_metrics(plain, {"x", "y"}) == ("x",)
 
 
-def test_a_headline_that_the_study_names_leads_and_the_error_stands_beside_it() -> None:
+def test_a_headline_set_by_the_study_comes_first_followed_by_the_error() -> None:
     measured = {"test/error", "test/nll", "test/auroc"}
     assert main_metrics(IMAGES, measured, "test/auroc") == ("test/auroc", "test/error", "test/nll")
     runs = [run_of(0.5, 0.875, metric="test/auroc")]

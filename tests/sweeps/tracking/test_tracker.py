@@ -76,7 +76,7 @@ def mlflow_server(folder: Path, port: int) -> Iterator[None]:
         server.wait(timeout=10)
 
 
-def test_an_arm_is_summarised_now_and_then_while_its_seeds_end_and_when_the_last_has(
+def test_an_arm_is_summarised_at_intervals_and_after_its_last_seed(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     study = replace(study, seeds=(0, 1, 2, 3))
@@ -99,7 +99,7 @@ def test_an_arm_is_summarised_now_and_then_while_its_seeds_end_and_when_the_last
     assert (arm.info.status, arm.data.tags["outcome"]) == ("FINISHED", "complete")
 
 
-def test_modules_for_the_end_are_imported_after_stored_results_are_written(
+def test_modules_needed_at_the_end_are_imported_after_stored_results_are_written(
     study: Study,
     home: Path,
     client: MlflowClient,
@@ -119,7 +119,7 @@ def test_modules_for_the_end_are_imported_after_stored_results_are_written(
     assert imported_by.startswith("outbox")
 
 
-def test_modules_for_the_start_are_imported_before_anything_is_written(
+def test_modules_needed_at_the_start_are_imported_before_the_first_write(
     study: Study, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = tmp_path / "needed_at_once.py"
@@ -140,7 +140,7 @@ def test_modules_for_the_start_are_imported_before_anything_is_written(
     del sys.modules[module.stem]
 
 
-def test_stored_results_are_written_after_new_ones(
+def test_stored_results_are_written_after_new_results(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     study = replace(study, seeds=tuple(range(10)))
@@ -159,7 +159,7 @@ def test_stored_results_are_written_after_new_ones(
     assert len(runs_of(study, client, "seed")) == 20
 
 
-def test_a_network_that_is_posted_before_its_run_is_written_comes_after_it(
+def test_a_network_posted_before_its_run_is_written_after_the_run(
     study: Study, home: Path, client: MlflowClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A network of a run that is not in MLflow yet is left out; other errors are reported.
@@ -178,7 +178,7 @@ def test_a_network_that_is_posted_before_its_run_is_written_comes_after_it(
     assert "no model of midpoint seed 1, for the network" in caplog.text
 
 
-def test_a_run_deleted_while_it_is_written_is_written_anew(
+def test_a_run_deleted_during_writing_is_written_again(
     study: Study, home: Path, client: MlflowClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = study.runs()[0]
@@ -212,7 +212,7 @@ def test_an_item_that_mlflow_refuses_is_dropped_with_a_warning(
     assert (tracked[run.key].records, tracked[run.key].outcome) == ((), "missing")
 
 
-def test_a_tracker_writes_what_is_posted_and_leaves_nothing_running(
+def test_a_tracker_writes_posted_epochs_and_leaves_no_run_marked_running(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     run, other, *_ = study.runs()
@@ -231,7 +231,7 @@ def test_a_tracker_writes_what_is_posted_and_leaves_nothing_running(
 
 
 @pytest.mark.parametrize("written", [1, 2, 5])
-def test_an_interrupt_while_everything_is_brought_up_to_date_leaves_nothing_running(
+def test_an_interrupt_during_the_final_update_leaves_no_run_marked_running(
     study: Study, home: Path, client: MlflowClient, written: int
 ) -> None:
     """A run that MLflow shows as running gets the state that the store has."""
@@ -268,21 +268,21 @@ def test_an_interrupt_while_everything_is_brought_up_to_date_leaves_nothing_runn
     assert len(seeds) <= 5, "the rest is left to sync"
 
 
-def test_a_tracker_that_was_interrupted_before_it_began_settles_nothing(
+def test_a_tracker_interrupted_before_its_start_creates_no_experiment(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     tracker_of(study, home).settle(Store(str(home / "store")))
     assert client.get_experiment_by_name(study.name) is None
 
 
-def test_a_tracker_pickles_as_nothing(study: Study, home: Path) -> None:
+def test_a_tracker_is_pickled_without_its_state(study: Study, home: Path) -> None:
     tracker = tracker_of(study, home)
     tracker.start([])
     assert pickle.loads(pickle.dumps(tracker)).__dict__ == {}
     assert tracker.close([])
 
 
-def test_an_outage_loses_nothing(
+def test_an_outage_of_the_tracking_server_loses_no_results(
     study: Study, home: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     mount = tmp_path / "mount"
@@ -303,7 +303,7 @@ def test_an_outage_loses_nothing(
     assert ended.endswith("writes succeed again")
 
 
-def test_a_backlog_at_the_end_is_not_waited_for_and_is_written_by_the_next_tracker(
+def test_a_backlog_at_the_end_is_left_to_the_next_tracker(
     study: Study, home: Path, client: MlflowClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One run is RUNNING in MLflow when the time is over: it is written before the others."""
@@ -331,7 +331,7 @@ def test_a_backlog_at_the_end_is_not_waited_for_and_is_written_by_the_next_track
     assert len(finished(study, client)) == len(results)
 
 
-def test_an_unreachable_server_is_told_of_without_its_password(
+def test_an_unreachable_server_is_reported_without_its_password(
     study: Study, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
@@ -349,7 +349,7 @@ def test_an_unreachable_server_is_told_of_without_its_password(
 
 
 @pytest.mark.slow
-def test_a_server_that_comes_late_holds_what_the_store_holds(study: Study, tmp_path: Path) -> None:
+def test_a_server_that_starts_late_gets_all_stored_results(study: Study, tmp_path: Path) -> None:
     port = free_port()
     uri = f"http://127.0.0.1:{port}"
     tracker = Tracker(Projection(study, uri, summariser=lambda study, arm: summarise))
