@@ -74,7 +74,7 @@ def test_a_class_without_images_is_refused_by_name() -> None:
         draw_view_partners(torch.tensor([0, 2, 3]), pair_classes(4, 0), 0)
 
 
-def test_pixels_are_normalised_as_torchvision_does() -> None:
+def test_normalised_pixels_match_torchvision() -> None:
     images = _images()
     reference = v2.Compose(
         [v2.ToDtype(torch.float32, scale=True), v2.Normalize(CIFAR.mean, CIFAR.std)]

@@ -38,7 +38,7 @@ def _laws(values: dict[str, Any], epochs: int = 12) -> list[Any]:
     return [config.law_at(epoch) for epoch in range(epochs)]
 
 
-def test_a_phase_ends_before_its_until_and_the_next_begins_there() -> None:
+def test_a_phase_ends_before_the_epoch_until_and_the_next_begins_at_that_epoch() -> None:
     written = {"phases": [{"law": "midpoint", "until": 2}, {"law": {"beta": 1}, "until": 3}, "erm"]}
     schedule = parsed(Schedule, written)
     assert schedule == Phases(

@@ -269,7 +269,7 @@ def test_verify_removes_old_files_of_dead_writers_and_keeps_young_ones(disk: Sto
 @pytest.mark.parametrize(
     "name", ["leases/digits.json.x1.tmp", "studies/digits/0a.json.x1.tmp", "stops/digits.x1.tmp"]
 )
-def test_verify_removes_files_of_dead_writers_in_other_folders_too(disk: Store, name: str) -> None:
+def test_verify_also_removes_files_of_dead_writers_in_other_folders(disk: Store, name: str) -> None:
     assert disk.folder is not None
     write(disk)
     left = disk.folder / name

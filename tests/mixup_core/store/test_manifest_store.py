@@ -42,7 +42,7 @@ def test_read_all_leaves_out_a_damaged_stage(disk: Store) -> None:
     assert quarantined(disk) == ["aa01.json"]
 
 
-def test_a_manifest_of_a_newer_format_is_refused_by_name_and_left_alone(
+def test_a_manifest_of_a_newer_format_is_refused_by_name_and_stays_unchanged(
     store: Store, url: str
 ) -> None:
     write(store)

@@ -18,7 +18,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return Store(str(tmp_path) if request.param == "folder" else f"memory:/{tmp_path}")
 
 
-def test_predictions_are_read_only_with_the_record_they_belong_to(store: Store) -> None:
+def test_predictions_are_read_only_with_their_own_record(store: Store) -> None:
     assert store.predictions.read(KEY, LAST) is None
     store.predictions.write(KEY, LAST, CONTENT)
     assert store.predictions.read(KEY, LAST) == CONTENT

@@ -100,7 +100,7 @@ def test_the_velocity_is_minus_the_gradient_of_the_loss() -> None:
     assert (ahead - behind) / (2 * gap) == pytest.approx(slope, rel=1e-7)
 
 
-def test_the_loss_of_inactive_neurons_is_that_of_a_uniform_guess() -> None:
+def test_the_loss_of_inactive_neurons_equals_the_loss_of_a_uniform_guess() -> None:
     run = config(Erm())
     landscape = Landscape(training_points(run), run)
     weights = np.full((CLASSES, NEURONS, 2 * CLASSES), -1.0)

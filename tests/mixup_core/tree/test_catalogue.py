@@ -67,7 +67,7 @@ def square() -> Iterator[None]:
     Shape.catalogue.remove("square")
 
 
-def test_the_members_of_an_open_choice_are_those_of_its_catalogue() -> None:
+def test_an_open_choice_has_the_members_of_its_catalogue() -> None:
     assert members(Shape) == (Point, Disc)
     assert members(Shape | None) == (Point, Disc, type(None))
     assert catalogue_of(Shape) is Shape.catalogue

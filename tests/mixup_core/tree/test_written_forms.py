@@ -24,7 +24,7 @@ def test_the_paths_of_flatten_are_leaves_of_the_type() -> None:
     assert (flat["detour"], flat["spare.name"], flat["spare.speed"]) == (None, "bike", 0.5)
 
 
-def test_defaults_are_those_of_the_chosen_kind() -> None:
+def test_defaults_come_from_the_chosen_kind() -> None:
     journey = with_values(JOURNEY, {"road": "ramp", "vehicle.name": "bike"})
     assert defaults(journey) == {
         "road": "straight", "road.shape": "up", "road.steps": (0.5, 1.0), "road.law": "midpoint",

@@ -109,7 +109,7 @@ def test_two_views_need_an_image_of_each_class_at_each_seed(
         assert "two views need a training image of each class" in str(error)
 
 
-def test_a_class_whose_only_image_is_held_out_is_refused_for_two_views_else_warned_of(
+def test_a_class_whose_only_image_is_held_out_is_refused_for_two_views_and_else_gives_a_warning(
     folder: Path,
 ) -> None:
     sizes = [

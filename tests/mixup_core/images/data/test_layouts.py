@@ -191,7 +191,7 @@ def test_opening_a_folder_with_folds_checks_every_image(pets: Path) -> None:
         ImageData().open(config_of(pets, folds=4, test=False))
 
 
-def test_training_images_equal_to_held_out_images_are_warned_of(pets: Path) -> None:
+def test_training_images_equal_to_held_out_images_give_a_warning(pets: Path) -> None:
     for index in range(10):
         content = (pets / "train" / "cat" / "0.png").read_bytes()
         (pets / "train" / "cat" / f"{index}.png").write_bytes(content)
@@ -205,7 +205,7 @@ def test_training_images_equal_to_held_out_images_are_warned_of(pets: Path) -> N
     assert f"10 of the {num_trained} validation images are among the training images" in said
 
 
-def test_equal_images_in_two_classes_are_warned_of(pets: Path) -> None:
+def test_equal_images_in_two_classes_give_a_warning(pets: Path) -> None:
     fill(pets / "val", first=60, cat=2, dog=2)
     (pets / "val" / "dog" / "1.png").write_bytes((pets / "val" / "cat" / "0.png").read_bytes())
     usual = "the test images are those in val/"

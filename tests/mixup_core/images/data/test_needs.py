@@ -210,7 +210,7 @@ def test_num_available_leaves_out_held_out_images_and_includes_oracle_test_image
     assert num_available(data, CATALOG["digits"]) == available
 
 
-def test_test_images_equal_to_training_images_are_warned_of(pets: Path, root: Path) -> None:
+def test_test_images_equal_to_training_images_give_a_warning(pets: Path, root: Path) -> None:
     del root
     for name in ("a", "b"):
         (pets / "test" / name).mkdir(parents=True)
