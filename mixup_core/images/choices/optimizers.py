@@ -29,6 +29,19 @@ class Optimizer(Checked, ABC):
 
     The file of an optimizer is imported whenever a study is read, so import torch inside the
     methods.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from mixsweep.plugins import Optimizer, Share
+        >>> @dataclass(frozen=True, kw_only=True, slots=True)
+        ... class RmsProp(Optimizer):
+        ...     name = "rmsprop"
+        ...     decay: Share = 0.99
+        ...     def over(self, parameters):
+        ...         import torch
+        ...         return torch.optim.RMSprop(parameters, lr=self.lr, alpha=self.decay)
+        >>> RmsProp(lr=0.01)
+        RmsProp(lr=0.01, clip_norm=None, decay=0.99)
     """
 
     catalogue: ClassVar[Catalogue["Optimizer"]] = Catalogue("optimizer")
@@ -49,6 +62,16 @@ class Optimizer(Checked, ABC):
 
         The optimizer's state is stored after an epoch, so it must consist of tensors and plain
         values. Training sets the learning rate of all parameter groups before each step.
+
+        Args:
+            parameters: All parameters of the network.
+
+        Example:
+            >>> import torch
+            >>> from mixup_core.images.choices.optimizers import Sgd
+            >>> optimizer = Sgd(lr=0.1, momentum=0.9).over(torch.nn.Linear(64, 10).parameters())
+            >>> optimizer.param_groups[0]["lr"], len(optimizer.param_groups[0]["params"])
+            (0.1, 2)
         """
 
 
