@@ -1,10 +1,11 @@
 """Examples in docstrings: every public name has one in the form of doctest, and all of them work.
 
 Public names are those of `mixsweep`, of `mixsweep.plugins` and of the page `python-api.md`, with
-the methods and properties of their classes.
+the methods and properties of their classes, and the classes that study files name.
 """
 
 import ast
+import dataclasses
 import doctest
 import inspect
 import io
@@ -18,14 +19,35 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
+import yaml
 
 import mixsweep
 from mixsweep import plugins
+from mixup_core.images.choices.averaging import Averaging
+from mixup_core.images.choices.rates import LrSchedule
 from mixup_core.images.config import TrainConfig
+from mixup_core.images.losses.class_weights import ClassWeights
+from mixup_core.images.losses.loss import LossChoice
 from mixup_core.images.training import fit
+from mixup_core.laws.schedules import Schedule
+from mixup_core.mixing.partners import Partner
+from mixup_core.plugins.registers import REGISTERS
+from mixup_core.tree.catalogue import Catalogue
+from mixup_core.tree.parts import members
 
 PACKAGES = ("mixsweep", "mixup_core")
 METHODS = (FunctionType, classmethod, staticmethod, property, cached_property)
+UNIONS = (Schedule, LrSchedule, Averaging, Partner, LossChoice, ClassWeights)
+CHOICES = {
+    f"{kind.__module__}.{kind.__qualname__}": kind
+    for kinds in (
+        *(kinds.values() for kinds in REGISTERS.values() if isinstance(kinds, Catalogue)),
+        *map(members, UNIONS),
+    )
+    for kind in kinds
+    if kind.__module__.startswith("mixup_core")
+}
+"""Classes that study files name, such as laws, by full name."""
 
 
 def _docstrings() -> Iterator[tuple[str, str]]:
@@ -40,6 +62,8 @@ def _docstrings() -> Iterator[tuple[str, str]]:
                 yield _of_assignment(module, name)
     for value in (TrainConfig, fit):
         yield from _of_object(value)
+    for name, kind in CHOICES.items():
+        yield name, inspect.cleandoc(kind.__doc__ or "")
 
 
 def _of_object(value: type | FunctionType) -> Iterator[tuple[str, str]]:
@@ -116,3 +140,25 @@ def test_an_example_works_and_leaves_no_file(
     monkeypatch.chdir(tmp_path)
     _run(name)
     assert not list(tmp_path.iterdir())
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Yield all dataclasses in a configuration."""
+    for item in value if isinstance(value, tuple) else ():
+        yield from _parts(item)
+    if dataclasses.is_dataclass(value):
+        yield value
+        for field in dataclasses.fields(value):
+            yield from _parts(getattr(value, field.name))
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_an_example_in_the_form_of_a_study_file_selects_its_class(name: str) -> None:
+    text = " ".join(DOCSTRINGS[name].split())
+    (settings,) = re.findall(r"Example: In a study file: ((?:`[^`]+`(?:, )?)+)\. >>>", text)
+    pairs = [setting.partition(": ") for setting in re.findall("`([^`]+)`", settings)]
+    base = {"data": {"name": "digits"}, "model": {"name": "mlp"}, "epochs": 10, "batch_size": 8}
+    arm = {path: yaml.safe_load(value) for path, _, value in pairs}
+    arms = {"erm": {"batch_size": 4}, "example": arm}
+    study = mixsweep.read_study({"study": "one", "base": base, "arms": arms, "seeds": 1})
+    assert CHOICES[name] in set(map(type, _parts(study.arms["example"])))
