@@ -1,24 +1,25 @@
 """mixsweep: run studies and read their results from Python, in notebooks and scripts.
 
-Example::
-
-    import mixsweep
-
-    study = mixsweep.read_study("digits", "seeds=3")     # a bundled name or a path, and overrides
-    for record in mixsweep.train(study.runs()[0]):       # one run, in this process, not stored
-        print(record.epoch, record.metrics["test/error"])
-
-    results = mixsweep.run("digits", home="runs")        # trains what is missing, then reports
-    results = mixsweep.load("digits", home="runs")       # what `mixsweep run digits` has stored
-    results                                              # shows the main table
-    results.arms, results.runs, results.epochs           # DataFrames; errors as fractions
-    results.classes                                      # test error of each class, by name
-    results.predictions                                  # logits of validation and test images
-    results.figures["learning_curves"]                   # a figure; `.frame` has its numbers
-
 A study is an immutable object (`sweeps.study.study.Study`) with `arms`, `seeds` and `runs()`. In
 place of a name or path, every function also accepts a mapping with the keys of a study file. `run`
 does the same as `mixsweep run`; no other function of this module starts Ray or writes a file.
+
+Example:
+    >>> import mixsweep
+    >>> overrides = "seeds=1", "base.epochs=1"
+    >>> study = mixsweep.read_study("digits", *overrides)  # a bundled name or a path
+    >>> for record in mixsweep.train(study.runs()[0]):  # one run, in this process, not stored
+    ...     print(record.epoch, record.metrics["test/error"] < 0.5)
+    0 True
+    >>> results = mixsweep.run("digits", *overrides, home="runs")  # trains what is missing
+    >>> results = mixsweep.load("digits", *overrides, home="runs")  # what is stored there
+    >>> table = repr(results)  # the main table; a notebook shows it for `results`
+    >>> frames = results.arms, results.runs, results.epochs  # DataFrames; errors as fractions
+    >>> len(results.classes)  # test error of each class and arm
+    30
+    >>> logits = results.predictions["logits"]  # of validation and test images
+    >>> list(results.figures)  # the numbers of a figure are in its `frame`
+    ['final_values']
 """
 
 import inspect
@@ -55,7 +56,16 @@ _COLUMNS, _ROWS = 120, 60
 
 
 class Results:
-    """The stored results of a study, read once; each table and figure is computed on access."""
+    """The stored results of a study, read once; each table and figure is computed on access.
+
+    The examples of its members read the results that the example of `run` has stored.
+
+    Example:
+        >>> import mixsweep
+        >>> results = mixsweep.load("digits", "seeds=1", "base.epochs=1", home="runs")
+        >>> results.study.name, [result.outcome for result in results.stored]
+        ('digits', ['complete', 'complete', 'complete'])
+    """
 
     study: Study
     """The study; if it is a search, its proposed points are included as arms."""
@@ -83,13 +93,36 @@ class Results:
 
     @cached_property
     def arms(self) -> "pd.DataFrame":
-        """DataFrame of one row per arm, as in `table.csv`: mean, interval, paired difference."""
+        """DataFrame of one row per arm, as in `table.csv`: mean, interval, paired difference.
+
+        Errors and their intervals are fractions in [0, 1]. NaN stands for a missing value, such as
+        the interval of a single seed.
+
+        Example:
+            >>> import mixsweep
+            >>> results = mixsweep.load("digits", "seeds=1", "base.epochs=1", home="runs")
+            >>> results.arms[["arm", "n"]]
+                    arm  n
+            0       erm  1
+            1  midpoint  1
+            2   uniform  1
+        """
         from reports.tables.frames import arms_frame
 
         return arms_frame(self.study, self.stored)
 
     def to_latex(self) -> str:
-        """Return the main table as LaTeX source, equal to `table.tex` of the report."""
+        """Return the main table as LaTeX source, equal to `table.tex` of the report.
+
+        Raises:
+            StoreError: If the server of the store cannot be reached.
+
+        Example:
+            >>> import mixsweep
+            >>> results = mixsweep.load("digits", "seeds=1", "base.epochs=1", home="runs")
+            >>> results.to_latex().count("begin{tabular}")  # further columns are in a second table
+            2
+        """
         from reports.pages.build import report_table
 
         read = partial(read_predictions, store=self._store)
@@ -99,14 +132,40 @@ class Results:
 
     @cached_property
     def runs(self) -> "pd.DataFrame":
-        """DataFrame of one row per run, as in `runs.csv`: arm, seed, outcome, metrics."""
+        """DataFrame of one row per run, as in `runs.csv`: arm, seed, outcome, metrics.
+
+        Errors are fractions in [0, 1]; NaN stands for a missing value.
+
+        Example:
+            >>> import mixsweep
+            >>> results = mixsweep.load("digits", "seeds=1", "base.epochs=1", home="runs")
+            >>> results.runs[["arm", "seed", "epochs", "outcome"]]
+                    arm  seed  epochs   outcome
+            0       erm     0       1  complete
+            1  midpoint     0       1  complete
+            2   uniform     0       1  complete
+        """
         from reports.tables.frames import runs_frame
 
         return runs_frame(self.study, self.stored)
 
     @cached_property
     def classes(self) -> "pd.DataFrame":
-        """DataFrame of one row per class and arm, as in `classes.csv`: test error, interval."""
+        """DataFrame of one row per class and arm, as in `classes.csv`: test error, interval.
+
+        Errors are fractions in [0, 1]. The frame is empty if no predictions are stored.
+
+        Raises:
+            StoreError: If the server of the store cannot be reached.
+
+        Example:
+            >>> import mixsweep
+            >>> results = mixsweep.load("digits", "seeds=1", "base.epochs=1", home="runs")
+            >>> list(results.classes.columns)
+            ['class', 'name', 'arm', 'n', 'error_mean', 'error_sd', 'error_ci_low', 'error_ci_high']
+            >>> len(results.classes)  # 10 classes, 3 arms
+            30
+        """
         from reports.tables.frames import classes_frame
 
         read = partial(read_predictions, store=self._store)
@@ -114,7 +173,20 @@ class Results:
 
     @cached_property
     def epochs(self) -> "pd.DataFrame":
-        """DataFrame of one row per run and stored epoch, with a column for every metric."""
+        """DataFrame of one row per run and stored epoch, with a column for every metric.
+
+        The column `epoch` counts from 1, `seconds` is the wall time of the epoch, and
+        `stored_at_ms` the time of storing, in milliseconds since 1970. Errors are fractions.
+
+        Example:
+            >>> import mixsweep
+            >>> results = mixsweep.load("digits", "seeds=1", "base.epochs=1", home="runs")
+            >>> results.epochs[["arm", "seed", "epoch"]]
+                    arm  seed  epoch
+            0       erm     0      1
+            1  midpoint     0      1
+            2   uniform     0      1
+        """
         from reports.tables.frames import epochs_frame
 
         return epochs_frame(self.study, self.stored)
@@ -125,6 +197,16 @@ class Results:
 
         Runs that average their weights have a second row per image, for the averaged weights.
         Columns include arm, seed, split, weights, index of the image, label, and logits.
+
+        Raises:
+            StoreError: If the server of the store cannot be reached.
+
+        Example:
+            >>> import mixsweep
+            >>> import numpy as np
+            >>> results = mixsweep.load("digits", "seeds=1", "base.epochs=1", home="runs")
+            >>> np.stack(results.predictions["logits"]).shape  # 3 runs, 360 test images, 10 classes
+            (1080, 10)
         """
         import pandas as pd
 
@@ -136,7 +218,14 @@ class Results:
 
     @cached_property
     def figures(self) -> Mapping[str, "Figure"]:
-        """The figures of the report by name, except those computed from stored predictions."""
+        """The figures of the report by name, except those computed from stored predictions.
+
+        Example:
+            >>> import mixsweep
+            >>> results = mixsweep.load("digits", "seeds=1", "base.epochs=1", home="runs")
+            >>> results.figures["final_values"]
+            <Figure final_values: Final test error>
+        """
         from reports.pages.build import draw_report
 
         history = self._request.weighed_history
@@ -152,6 +241,13 @@ def read_study(reference: Reference, *overrides: str) -> Study:
 
     Raises:
         StudyError: If the file, an override or the study is invalid; the message lists all faults.
+        PluginError: If an installed plugin that the study names cannot be loaded.
+
+    Example:
+        >>> import mixsweep
+        >>> study = mixsweep.read_study("digits", "seeds=2")
+        >>> list(study.arms), study.seeds, len(study.runs())
+        (['erm', 'midpoint', 'uniform'], (0, 1), 6)
     """
     if isinstance(reference, Mapping):
         return study_of(reference, overrides)
@@ -183,6 +279,15 @@ def run(
     Raises:
         StudyError: If the study is invalid.
         RefusedError: If the study cannot be launched on this machine.
+
+    Example:
+        >>> import mixsweep
+        >>> results = mixsweep.run("digits", "seeds=1", "base.epochs=1", home="runs")
+        >>> results.runs[["arm", "seed", "outcome"]]
+                arm  seed   outcome
+        0       erm     0  complete
+        1  midpoint     0  complete
+        2   uniform     0  complete
     """
     from sweeps.commands.ending import Ending
     from sweeps.commands.run import run as command
@@ -215,6 +320,12 @@ def load(
         StudyError: If the study is invalid.
         StoreError: If the store cannot be read.
         RefusedError: If neither the home nor the store contains results of the study.
+
+    Example:
+        >>> import mixsweep
+        >>> results = mixsweep.load("digits", "seeds=1", "base.epochs=1", home="runs")  # see `run`
+        >>> len(results.stored)
+        3
     """
     request = _request(study, overrides, home, store)
     request.require_stored()
@@ -250,6 +361,14 @@ def train(
         ValueError: If the run learns from a teacher (only a launch trains teachers), or `device` is
             not of one of the three forms above.
         DataError: If the dataset of the run is not on this machine.
+        DivergedError: If a value of an epoch, such as its loss, is not finite.
+
+    Example:
+        >>> import mixsweep
+        >>> run = mixsweep.read_study("entropy-floor").runs()[3]
+        >>> for record in mixsweep.train(run):  # uniform mixup of 10 classes: 0.45 nats
+        ...     print(run.arm, record.epoch, round(record.metrics["floor/exact"], 4))
+        uniform 0 0.45
     """
     if run.teacher is not None:
         raise ValueError(

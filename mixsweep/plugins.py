@@ -2,22 +2,25 @@
 
 A plugin is one Python file given by `--plugin FILE`, or an installed package with entry points of
 the group `mixsweep`. Study files can use the plugin's public classes that extend a base class of
-this module, by `tag` or `name`, and its values of type `Dataset` or `Problem`::
+this module, by `tag` or `name`, and its values of type `Dataset` or `Problem`. Import torch inside
+functions, because studies are read without it.
 
-    from dataclasses import dataclass
-    from mixsweep.plugins import Count, Model
-
-    @dataclass(frozen=True, kw_only=True, slots=True)
-    class Tiny(Model):
-        name = "tiny"
-        has_batch_norm = False
-        width: Count = 8
-
-        def network(self, in_channels, num_classes, image_size):
-            from torch import nn
-            ...
-
-Import torch inside functions, because studies are read without it.
+Example:
+    >>> from dataclasses import dataclass
+    >>> from mixsweep.plugins import Count, Model
+    >>> @dataclass(frozen=True, kw_only=True, slots=True)
+    ... class Tiny(Model):
+    ...     name = "tiny"
+    ...     has_batch_norm = False
+    ...     width: Count = 8
+    ...     def network(self, in_channels, num_classes, image_size):
+    ...         from torch import nn
+    ...         hidden = nn.Linear(in_channels * image_size**2, self.width)
+    ...         return nn.Sequential(nn.Flatten(), hidden, nn.Linear(self.width, num_classes))
+    >>> Tiny(width=0)
+    Traceback (most recent call last):
+        ...
+    mixup_core.rules.RuleError: `width >= 1` must hold, got (width=0).
 """
 
 from pathlib import Path
@@ -129,5 +132,11 @@ def use(file: str | Path) -> tuple[str, ...]:
 
     Raises:
         PluginError: If the file cannot be loaded; then no entry is added.
+
+    Example:
+        >>> from importlib.resources import files
+        >>> from mixsweep.plugins import use
+        >>> use(files("sweeps.templates") / "plugin.py")  # which `mixsweep init` copies
+        ('operation halves', 'model tiny', 'dataset corners')
     """
     return _use(file).names

@@ -14,6 +14,11 @@ class EpochRecord:
     """The metrics of one epoch of a run.
 
     They contain no times or host names, so that equal configurations give equal records.
+
+    Example:
+        >>> from mixsweep.plugins import EpochRecord
+        >>> EpochRecord(epoch=0, metrics={"test/error": 0.25}).metrics["test/error"]
+        0.25
     """
 
     epoch: int
@@ -26,12 +31,27 @@ class EpochRecord:
     """
 
     def to_plain(self) -> dict[str, Any]:
-        """Return this record as a mapping for JSON; floats survive the round trip exactly."""
+        """Return this record as a mapping for JSON; floats survive the round trip exactly.
+
+        Example:
+            >>> from mixsweep.plugins import EpochRecord
+            >>> EpochRecord(epoch=0, metrics={"test/error": 0.25}).to_plain()
+            {'epoch': 0, 'metrics': {'test/error': 0.25}}
+        """
         return {"epoch": self.epoch, "metrics": dict(self.metrics)}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> "EpochRecord":
-        """Build a record from a mapping that was read from JSON, as `to_plain` returns it."""
+        """Build a record from a mapping that was read from JSON, as `to_plain` returns it.
+
+        Raises:
+            KeyError: If the mapping has no `epoch` or no `metrics`.
+
+        Example:
+            >>> from mixsweep.plugins import EpochRecord
+            >>> EpochRecord.from_plain({"epoch": 0, "metrics": {"test/error": 0.25}}).epoch
+            0
+        """
         return cls(epoch=plain["epoch"], metrics=dict(plain["metrics"]))
 
 

@@ -83,6 +83,17 @@ def stream(seed: int | Seeds, purpose: Purpose, epoch: int = 0) -> "np.random.Ge
 
     Philox, NumPy's `random`, `integers`, `permutation` and `beta` give the same draws on every
     platform for one NumPy version; the version is part of the environment record of a run.
+
+    Args:
+        seed: Seed of the run, or two seeds.
+        purpose: Name of the kind of draw, one of `Purpose`.
+        epoch: The epoch (0-based) of the draw; 0 for draws before training.
+
+    Example:
+        >>> from mixsweep.plugins import stream
+        >>> first, again, other = (stream(0, "mixing", epoch).random() for epoch in (1, 1, 2))
+        >>> first == again, first == other
+        (True, False)
     """
     import numpy as np  # configurations use `Purpose` and are read without NumPy
 

@@ -70,6 +70,17 @@ class TrainConfig(Checked):
     """Configuration of one run of image training, with its seed.
 
     It determines every number that the run records.
+
+    Example:
+        >>> from mixup_core.images.choices.models import Mlp
+        >>> from mixup_core.images.config import DataConfig, MixConfig, TrainConfig
+        >>> from mixup_core.laws import Beta
+        >>> config = TrainConfig(
+        ...     data=DataConfig(name="digits"), model=Mlp(), mix=MixConfig(law=Beta(alpha=1.0)),
+        ...     epochs=10, batch_size=128,
+        ... )
+        >>> config.mix.law.caption, config.optimizer.lr
+        ('Beta(1, 1)', 0.001)
     """
 
     problem: ClassVar = "images"
@@ -129,6 +140,13 @@ class TrainConfig(Checked):
 
         Raises:
             RuleError: If fields contradict each other.
+
+        Example:
+            >>> from mixup_core.images.config import TrainConfig
+            >>> TrainConfig(epochs=9, batch_size=128, eval_every=2)
+            Traceback (most recent call last):
+                ...
+            mixup_core.rules.RuleError: eval_every must divide epochs, got (eval_every=2, epochs=9).
         """
         require(
             self.epochs % self.eval_every == 0,
@@ -227,6 +245,12 @@ class TrainConfig(Checked):
         Args:
             labels: Labels of all training images, (images,), int64.
             num_classes: Number of classes of the data.
+
+        Example:
+            >>> import torch
+            >>> from mixup_core.images.config import TrainConfig
+            >>> TrainConfig(epochs=1, batch_size=8).loss_on(torch.tensor([0, 1, 1]), num_classes=2)
+            CrossEntropy(smoothing=0.0)
         """
         if self.class_weights is None or not isinstance(self.loss, CrossEntropy):
             return self.loss
@@ -243,6 +267,17 @@ class TrainConfig(Checked):
         """Return the law of the mixing weight that `mix` sets for a 0-based epoch.
 
         The objective can replace the law.
+
+        Args:
+            epoch: The epoch, in [0, epochs).
+
+        Example:
+            >>> from mixup_core.images.config import MixConfig, TrainConfig
+            >>> from mixup_core.laws import Midpoint
+            >>> mix = MixConfig(law=Midpoint(), switch_epoch=5)
+            >>> config = TrainConfig(mix=mix, epochs=10, batch_size=8)
+            >>> config.law_at(4), config.law_at(5)
+            (Midpoint(), Erm())
         """
         return self.mix.law_at(epoch, self.epochs)
 
@@ -252,6 +287,14 @@ class TrainConfig(Checked):
 
         There are two seeds (`Seeds`) if `vary` or `redraw` names a single source of randomness,
         such as `order`: one for this source, one for all others.
+
+        Example:
+            >>> from mixup_core.images.config import TrainConfig
+            >>> TrainConfig(epochs=1, batch_size=8, seed=3).seeds
+            3
+            >>> seeds = TrainConfig(epochs=1, batch_size=8, seed=3, vary="order").seeds
+            >>> seeds.of("batch order"), seeds.of("initial weights")
+            (3, 0)
         """
         second = self.seed + SECOND_SEED
         if self.redraw == "all":
@@ -264,7 +307,18 @@ class TrainConfig(Checked):
         return Seeds(own=self.seed, purposes=frozenset(VARIED[self.vary]))
 
     def in_epoch(self, epoch: int) -> Epoch:
-        """Return the settings of a 0-based epoch, such as its mixing law and its objective."""
+        """Return the settings of a 0-based epoch, such as its mixing law and its objective.
+
+        Args:
+            epoch: The epoch, in [0, epochs).
+
+        Example:
+            >>> from mixup_core.images.config import MixConfig, TrainConfig
+            >>> from mixup_core.laws import Midpoint
+            >>> config = TrainConfig(mix=MixConfig(law=Midpoint()), epochs=10, batch_size=8)
+            >>> config.in_epoch(0).law, config.in_epoch(0).objective
+            (Midpoint(), Plain())
+        """
         law, objective = self.objective.in_epoch(self.law_at(epoch), epoch, self.epochs)
         rate = self.lr_schedule.in_epoch(epoch, self.epochs)
         if not law.mixes:

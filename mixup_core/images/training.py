@@ -232,6 +232,17 @@ def fit(
     Raises:
         DivergedError: If a training loss or another metric is not finite.
         RuleError: If the configuration cannot learn from the teacher.
+
+    Example:
+        >>> from mixup_core.images.choices.models import Mlp
+        >>> from mixup_core.images.config import DataConfig, TrainConfig
+        >>> from mixup_core.images.data.datasets import load
+        >>> data = DataConfig(name="digits")
+        >>> config = TrainConfig(data=data, model=Mlp(), epochs=1, batch_size=128)
+        >>> from mixup_core.images.training import fit
+        >>> for record in fit(config, load(data)):
+        ...     print(record.epoch, record.metrics["test/error"] < 0.5)
+        0 True
     """
     items = fit_gradually(config, data, resume, device=device, teacher=teacher)
     return (item for item in items if isinstance(item, EpochRecord))

@@ -33,6 +33,13 @@ class Beta(Law):
     """Random weight: lam ~ Beta(alpha, alpha), mean 1/2, variance 1 / (4 (2 alpha + 1)).
 
     Source: Zhang et al. 2018, arXiv:1710.09412, section 2.
+
+    Example:
+        In a study file: `mix.law: {beta: 0.5}`.
+
+        >>> from mixup_core.laws import Beta
+        >>> Beta(alpha=0.5).mean, Beta(alpha=0.5).variance
+        (0.5, 0.125)
     """
 
     tag: ClassVar = "beta"

@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BetaAb(Law):
-    """Random weight lam ~ Beta(a, b), written `{beta: {a: 2, b: 5}}`; its mean is a / (a + b)."""
+    """Random weight lam ~ Beta(a, b), written `{beta: {a: 2, b: 5}}`; its mean is a / (a + b).
+
+    Example:
+        In a study file: `mix.law: {beta: {a: 3, b: 1}}`.
+
+        >>> from mixup_core.laws import BetaAb
+        >>> BetaAb(a=3.0, b=1.0).mean, BetaAb(a=3.0, b=1.0).variance
+        (0.75, 0.0375)
+    """
 
     tag: ClassVar = "beta-ab"
     short: ClassVar = Under("beta")

@@ -18,6 +18,14 @@ class Discrete(Law):
     """Random weight with a few possible values, written `{0.5: 0.7, 1.0: 0.3}` in a study file.
 
     In this example, lam is 1/2 with probability 0.7 and 1 with probability 0.3.
+
+    Example:
+        In a study file: `mix.law: {0.5: 0.75, 1.0: 0.25}`.
+
+        >>> from mixup_core.laws import Discrete
+        >>> law = Discrete(values=(0.5, 1.0), shares=(0.75, 0.25))
+        >>> law.mean, law.variance
+        (0.625, 0.046875)
     """
 
     tag: ClassVar = "discrete"

@@ -8,7 +8,15 @@ from mixup_core.laws.law import ConstantLaw
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Erm(ConstantLaw):
-    """No mixing: lam = 1 always (empirical risk minimisation, ERM)."""
+    """No mixing: lam = 1 always (empirical risk minimisation, ERM).
+
+    Example:
+        In a study file: `mix.law: erm`.
+
+        >>> from mixup_core.laws import Erm
+        >>> Erm().mean, Erm().variance, Erm().mixes
+        (1.0, 0.0, False)
+    """
 
     tag: ClassVar = "erm"
     constant: ClassVar = 1.0

@@ -30,6 +30,18 @@ class Law(Checked, ABC):
     methods compute their results from the quantiles, so override those that have a closed form. The
     file of a law is imported whenever a study file is read, so import NumPy and SciPy inside the
     methods.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from mixsweep.plugins import Law, Share
+        >>> @dataclass(frozen=True, kw_only=True, slots=True)
+        ... class AroundHalf(Law):
+        ...     tag = "around-half"
+        ...     width: Share = 0.2
+        ...     def quantiles(self, levels):
+        ...         return 0.5 + self.width * (levels - 0.5)
+        >>> round(AroundHalf(width=0.6).variance, 4)  # width^2 / 12
+        0.03
     """
 
     catalogue: ClassVar[Catalogue["Law"]] = Catalogue("law", meant={"mixup": "beta"})
@@ -45,10 +57,32 @@ class Law(Checked, ABC):
 
         Args:
             levels: Probabilities in [0, 1], of any shape; the result has the same shape.
+
+        Example:
+            >>> import numpy as np
+            >>> from mixup_core.laws import Discrete
+            >>> law = Discrete(values=(0.5, 1.0), shares=(0.75, 0.25))
+            >>> law.quantiles(np.array([0.1, 0.7, 0.8]))
+            array([0.5, 0.5, 1. ])
         """
 
     def draw(self, shape: int | tuple[int, ...], rng: "np.random.Generator") -> "Floats":
-        """Draw an array of independent mixing weights lam; a constant law does not use `rng`."""
+        """Draw an array of independent mixing weights lam; a constant law does not use `rng`.
+
+        Args:
+            shape: Shape of the result.
+            rng: Random generator.
+
+        Returns:
+            Weights in [0, 1], float64.
+
+        Example:
+            >>> from mixsweep.plugins import stream
+            >>> from mixup_core.laws import Midpoint
+            >>> Midpoint().draw((2, 3), stream(0, "mixing"))
+            array([[0.5, 0.5, 0.5],
+                   [0.5, 0.5, 0.5]])
+        """
         return self.quantiles(rng.random(shape))
 
     def nodes(self, count: int) -> "Floats":
@@ -57,6 +91,14 @@ class Law(Checked, ABC):
         The values are the quantiles at (i + 1/2) / count (midpoint rule). The mean of f over them
         approximates E[f(lam)] with an error of O(1 / count^2), if f is smooth in the quantile
         level. For a constant law, the shape is (1,).
+
+        Args:
+            count: Number of values, at least 1.
+
+        Example:
+            >>> from mixup_core.laws import Beta
+            >>> Beta(alpha=1.0).nodes(4)
+            array([0.125, 0.375, 0.625, 0.875])
         """
         import numpy as np
 
@@ -71,29 +113,61 @@ class Law(Checked, ABC):
         Mixing a pair with weight 1 - lam equals mixing the reversed pair with lam. A symmetric law
         with an even count therefore needs only the `nodes` of at least 1/2: (count / 2,). Other
         laws need all `nodes`.
+
+        Args:
+            count: Number of values, as for `nodes`.
+
+        Example:
+            >>> from mixup_core.laws import Beta
+            >>> Beta(alpha=1.0).nodes_of_pairs(4)
+            array([0.625, 0.875])
         """
         nodes = self.nodes(count)
         return nodes[nodes >= 0.5] if self.is_symmetric else nodes
 
     @property
     def mean(self) -> float:
-        """The mean of the mixing weight lam."""
+        """The mean of the mixing weight lam, in [0, 1].
+
+        Example:
+            >>> from mixup_core.laws import BetaAb
+            >>> BetaAb(a=3.0, b=1.0).mean
+            0.75
+        """
         return float(self.nodes(_NODES).mean())
 
     @property
     def variance(self) -> float:
-        """The variance of the mixing weight lam."""
+        """The variance of the mixing weight lam, in [0, 1/4].
+
+        Example:
+            >>> from mixup_core.laws import Beta
+            >>> round(Beta(alpha=1.0).variance, 4)  # uniform on [0, 1]: 1/12
+            0.0833
+        """
         return float(self.nodes(_NODES).var())
 
     @property
     def is_symmetric(self) -> bool:
-        """True if lam and 1 - lam have the same distribution."""
+        """True if lam and 1 - lam have the same distribution.
+
+        Example:
+            >>> from mixup_core.laws import Beta, Truncated
+            >>> Beta(alpha=0.2).is_symmetric, Truncated(alpha=0.2, low=0.5).is_symmetric
+            (True, False)
+        """
         nodes = self.nodes(64)
         return bool((abs(nodes + nodes[::-1] - 1) < 1e-9).all())
 
     @property
     def mixes(self) -> bool:
-        """True unless the mixing weight lam is always 1, as in ERM."""
+        """True unless the mixing weight lam is always 1, as in ERM.
+
+        Example:
+            >>> from mixup_core.laws import Beta, Erm
+            >>> Beta(alpha=0.2).mixes, Erm().mixes
+            (True, False)
+        """
         return self.constant != 1
 
     @property
@@ -101,12 +175,23 @@ class Law(Checked, ABC):
         """Name of the method that this law defines (erm, midpoint, uniform), or None.
 
         A method has the same colour in all figures.
+
+        Example:
+            >>> from mixup_core.laws import Beta, Midpoint
+            >>> Midpoint().method, Beta(alpha=1.0).method, Beta(alpha=0.2).method
+            ('midpoint', 'uniform', None)
         """
         return None
 
     @property
     def caption(self) -> str:
-        """Name of this law in captions; by default `the TAG law`."""
+        """Name of this law in captions; by default `the TAG law`.
+
+        Example:
+            >>> from mixup_core.laws import Beta, Midpoint
+            >>> Beta(alpha=0.2).caption, Midpoint().caption
+            ('Beta(0.2, 0.2)', 'lam = 1/2')
+        """
         return f"the {self.tag} law"
 
     def label_entropy(self, digamma: "Callable[[Floats], Floats] | None" = None) -> float:
@@ -114,9 +199,16 @@ class Law(Checked, ABC):
 
             E[-lam ln lam - (1 - lam) ln(1 - lam)]
 
+        It lies between 0, without mixing, and ln 2 = 0.693, for lam = 1/2.
+
         Args:
             digamma: Digamma function for closed forms; None means SciPy's. Image runs pass
                 PyTorch's, whose last bits differ, because it computed their stored records.
+
+        Example:
+            >>> from mixup_core.laws import Beta, Midpoint
+            >>> [round(law.label_entropy(), 4) for law in (Beta(alpha=1.0), Midpoint())]
+            [0.5, 0.6931]
         """
         del digamma
         from scipy.special import entr
@@ -125,16 +217,35 @@ class Law(Checked, ABC):
         return float((entr(nodes) + entr(1 - nodes)).mean())
 
     def has_nodes(self, count: int) -> bool:
-        """Return whether `count` equally weighted values of lam (see `nodes`) represent the law."""
+        """Return whether `count` equally weighted values of lam (see `nodes`) represent the law.
+
+        Args:
+            count: Number of values, at least 1.
+
+        Example:
+            >>> from mixup_core.laws import Discrete
+            >>> law = Discrete(values=(0.5, 1.0), shares=(0.75, 0.25))
+            >>> law.has_nodes(8), law.has_nodes(10)
+            (True, False)
+        """
         del count
         return True
 
     def require_nodes(self, config: Any) -> None:
         """Check that `config.nodes` equally weighted values of lam can represent this law.
 
+        Args:
+            config: Configuration of a run, with the fields `law` and `nodes`.
+
         Raises:
             RuleError: If they cannot: the law is discrete, and a probability is not a multiple of
                 1 / config.nodes.
+
+        Example:
+            >>> from types import SimpleNamespace
+            >>> from mixup_core.laws import Beta
+            >>> law = Beta(alpha=1.0)
+            >>> law.require_nodes(SimpleNamespace(law=law, nodes=10))  # no error
         """
         rule = "every share of a discrete law must be a multiple of 1/nodes"
         require(self.has_nodes(config.nodes), rule, config, "nodes", "law")
@@ -143,6 +254,15 @@ class Law(Checked, ABC):
         """Return P(low <= lam <= high) and E[lam 1(low <= lam <= high)].
 
         1(...) is 1 if the condition holds, else 0.
+
+        Args:
+            low: Lower end of the interval, in [0, 1].
+            high: Upper end of the interval, in [0, 1].
+
+        Example:
+            >>> from mixup_core.laws import Beta
+            >>> Beta(alpha=1.0).moments_within(0.0, 0.5)
+            (0.5, 0.125)
         """
         nodes = self.nodes(_NODES)
         inside = (low <= nodes) & (nodes <= high)

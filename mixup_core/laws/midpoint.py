@@ -11,6 +11,13 @@ class Midpoint(ConstantLaw):
     """Equal mixing: lam = 1/2 always. Beta(alpha, alpha) tends to it as alpha grows.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, section 2.
+
+    Example:
+        In a study file: `mix.law: midpoint`.
+
+        >>> from mixup_core.laws import Midpoint
+        >>> Midpoint().mean, Midpoint().variance, round(Midpoint().label_entropy(), 4)  # ln 2
+        (0.5, 0.0, 0.6931)
     """
 
     tag: ClassVar = "midpoint"

@@ -20,7 +20,14 @@ from mixup_core.tree.limits import Range
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Phase:
-    """One of the successive laws of a run, and the epoch at which the next law begins."""
+    """One of the successive laws of a run, and the epoch at which the next law begins.
+
+    Example:
+        >>> from mixup_core.laws import Midpoint
+        >>> from mixup_core.laws.schedules import Phase
+        >>> Phase(law=Midpoint(), until=5)
+        Phase(law=Midpoint(), until=5)
+    """
 
     law: Law
     until: int | None = None
@@ -29,7 +36,17 @@ class Phase:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Phases(Checked):
-    """Schedule of several laws, one after another: `[{law: midpoint, until: 10}, erm]`."""
+    """Schedule of several laws, one after another: `[{law: midpoint, until: 10}, erm]`.
+
+    Example:
+        In a study file: `mix.schedule: {phases: [{law: midpoint, until: 5}, erm]}`.
+
+        >>> from mixup_core.laws import Erm, Midpoint
+        >>> from mixup_core.laws.schedules import Phase, Phases
+        >>> schedule = Phases(phases=(Phase(law=Midpoint(), until=5), Erm()))
+        >>> schedule.law_at(4, epochs=10), schedule.law_at(5, epochs=10)
+        (Midpoint(), Erm())
+    """
 
     tag: ClassVar = "phases"
 
@@ -124,6 +141,13 @@ class Easy(_PowerRamp):
     The law of each epoch is Beta(alpha, alpha); small alpha mixes little, which is easy. With the
     defaults, alpha falls from 10 towards 0.1: after a fraction u of the epochs it is
     10^(1 - 2 u).
+
+    Example:
+        In a study file: `mix.schedule: easy`.
+
+        >>> from mixup_core.laws.schedules import Easy
+        >>> [Easy().law_at(epoch, epochs=4).alpha for epoch in range(4)]
+        [10.0, 3.16227766017, 1.0, 0.316227766017]
     """
 
     tag: ClassVar = "easy"
@@ -140,6 +164,13 @@ class Hard(_PowerRamp):
     The law of each epoch is Beta(alpha, alpha); large alpha mixes much, which is hard. With the
     defaults, alpha grows from 0.1 towards 10: after a fraction u of the epochs it is
     10^(2 u - 1).
+
+    Example:
+        In a study file: `mix.schedule: hard`.
+
+        >>> from mixup_core.laws.schedules import Hard
+        >>> [Hard().law_at(epoch, epochs=4).alpha for epoch in range(4)]
+        [0.1, 0.316227766017, 1.0, 3.16227766017]
     """
 
     tag: ClassVar = "hard"
@@ -156,6 +187,13 @@ class EasyHardEasy(_PowerRamp):
     The law of each epoch is Beta(alpha, alpha); large alpha mixes much, which is hard. With the
     defaults, alpha grows from 0.1 to 10 and falls back towards 0.1: after a fraction u of the
     epochs it is 10^(1 - 4 |u - 1/2|).
+
+    Example:
+        In a study file: `mix.schedule: easy-hard-easy`.
+
+        >>> from mixup_core.laws.schedules import EasyHardEasy
+        >>> [EasyHardEasy().law_at(epoch, epochs=4).alpha for epoch in range(4)]
+        [0.1, 1.0, 10.0, 1.0]
     """
 
     tag: ClassVar = "easy-hard-easy"
@@ -183,7 +221,15 @@ class _LogRamp(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinearRamp(_LogRamp):
-    """Schedule of Beta(alpha, alpha) with alpha from `start` to `end`, linear in log alpha."""
+    """Schedule of Beta(alpha, alpha) with alpha from `start` to `end`, linear in log alpha.
+
+    Example:
+        In a study file: `mix.schedule: {linear: {start: 0.1, end: 10}}`.
+
+        >>> from mixup_core.laws.schedules import LinearRamp
+        >>> [LinearRamp(start=0.1, end=10.0).law_at(epoch, epochs=4).alpha for epoch in range(4)]
+        [0.1, 0.316227766017, 1.0, 3.16227766017]
+    """
 
     tag: ClassVar = "linear"
 
@@ -197,6 +243,13 @@ class CosineRamp(_LogRamp):
     """Schedule of Beta(alpha, alpha) whose log alpha follows half a cosine from `start` to `end`.
 
     Alpha changes slowly at first, then fast, then slowly again.
+
+    Example:
+        In a study file: `mix.schedule: {cosine: {start: 0.1, end: 10}}`.
+
+        >>> from mixup_core.laws.schedules import CosineRamp
+        >>> [CosineRamp(start=0.1, end=10.0).law_at(epoch, epochs=4).alpha for epoch in range(4)]
+        [0.1, 0.196287759935, 1.0, 5.09456117045]
     """
 
     tag: ClassVar = "cosine"

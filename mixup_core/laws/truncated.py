@@ -20,6 +20,14 @@ class Truncated(Law):
     """Random weight: lam ~ Beta(alpha, alpha), given that low <= lam <= high.
 
     With low = 1/2 the image itself always has the larger weight.
+
+    Example:
+        In a study file: `mix.law: {truncated: {alpha: 1, low: 0.5}}`.
+
+        >>> from mixup_core.laws import Truncated
+        >>> law = Truncated(alpha=1.0, low=0.5)  # uniform on [1/2, 1]
+        >>> round(law.mean, 4), round(law.variance, 4)  # 3/4 and 1/48
+        (0.75, 0.0208)
     """
 
     tag: ClassVar = "truncated"

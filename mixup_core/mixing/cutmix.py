@@ -20,6 +20,17 @@ class CutMix(Operation):
     expected loss is known.
 
     Source: Yun et al. 2019, arXiv:1905.04899, section 3 and algorithm A1.
+
+    Example:
+        In a study file: `mix.operation: cutmix`.
+
+        >>> import torch
+        >>> from mixup_core.mixing.cutmix import CutMix
+        >>> own, beside, lam = torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 2, 2), torch.tensor([0.8])
+        >>> box = torch.tensor([[0, 1, 1, 2]])  # row 0, column 1
+        >>> CutMix().mix(own, beside, lam, box)
+        (tensor([[[[1., 0.],
+                  [1., 1.]]]]), tensor([0.7500]))
     """
 
     tag: ClassVar = "cutmix"

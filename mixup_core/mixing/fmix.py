@@ -26,6 +26,16 @@ class FMix(Operation):
     surfaces of this class are isotropic.
 
     Source: Harris et al. 2020, arXiv:2002.12047, section 4.
+
+    Example:
+        In a study file: `mix.operation: {fmix: {decay: 2}}`.
+
+        >>> import torch
+        >>> from mixup_core.mixing.fmix import FMix
+        >>> own, beside, lam = torch.ones(1, 1, 1, 3), torch.zeros(1, 1, 1, 3), torch.tensor([0.6])
+        >>> mask = torch.tensor([[[True, True, False]]])
+        >>> FMix().mix(own, beside, lam, mask)
+        (tensor([[[[1., 1., 0.]]]]), tensor([0.6000]))
     """
 
     tag: ClassVar = "fmix"

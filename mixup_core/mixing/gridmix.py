@@ -22,6 +22,17 @@ class GridMix(Operation):
     implemented.
 
     Source: Baek, Bang and Shim 2021, Pattern Recognition 109, 107594; only its abstract was read.
+
+    Example:
+        In a study file: `mix.operation: {gridmix: {cells: 2}}`.
+
+        >>> import torch
+        >>> from mixup_core.mixing.gridmix import GridMix
+        >>> own, beside = torch.ones(1, 1, 2, 4), torch.zeros(1, 1, 2, 4)
+        >>> kept = torch.tensor([[[True, True], [False, True]]])
+        >>> GridMix(cells=2).mix(own, beside, torch.tensor([0.7]), kept)
+        (tensor([[[[1., 1., 1., 1.],
+                  [0., 0., 1., 1.]]]]), tensor([0.7500]))
     """
 
     tag: ClassVar = "gridmix"

@@ -14,6 +14,15 @@ class Linear(Operation):
     """Mixup: lam x + (1 - lam) x' for an image x and its partner x'; the label weight is lam.
 
     Source: Zhang et al. 2018, arXiv:1710.09412, section 2.
+
+    Example:
+        In a study file: `mix.operation: linear`.
+
+        >>> import torch
+        >>> from mixup_core.mixing.linear import Linear
+        >>> own, beside, lam = torch.ones(1, 1, 1, 2), torch.zeros(1, 1, 1, 2), torch.tensor([0.75])
+        >>> Linear().mix(own, beside, lam, torch.empty(1, 0))
+        (tensor([[[[0.7500, 0.7500]]]]), tensor([0.7500]))
     """
 
     tag: ClassVar = "linear"

@@ -21,6 +21,17 @@ class Manifold(Operation):
     and so the activations that are mixed.
 
     Source: Verma et al. 2019, arXiv:1806.05236, section 2.
+
+    Example:
+        In a study file: `mix.operation: {manifold: {layers: [0, 1]}}`.
+
+        >>> import numpy as np
+        >>> from mixsweep.plugins import stream
+        >>> from mixup_core.mixing.manifold import Manifold
+        >>> operation = Manifold(layers=(1,))
+        >>> operation.draw(np.array([0.3, 0.6]), (8, 8), stream(0, "mixing operation"))
+        array([[1],
+               [1]])
     """
 
     tag: ClassVar = "manifold"

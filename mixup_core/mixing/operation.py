@@ -21,6 +21,23 @@ class Operation(Checked, ABC):
     once per epoch with all weights, and `mix` once per batch. All randomness must come from the
     generator that `draw` gets, so that a resumed run has the same bits. The file of an operation is
     imported whenever a study file is read, so import torch inside the methods.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from mixsweep.plugins import Operation
+        >>> @dataclass(frozen=True, kw_only=True, slots=True)
+        ... class Halves(Operation):
+        ...     tag = "halves"
+        ...     def mix(self, own, beside, lam, drawn):
+        ...         import torch
+        ...         rows = (lam * own.shape[2]).round()
+        ...         stays = torch.arange(own.shape[2])[:, None] < rows[:, None, None, None]
+        ...         return torch.where(stays, own, beside), rows / own.shape[2]
+        >>> import torch
+        >>> own, beside = torch.ones(1, 1, 4, 1), torch.zeros(1, 1, 4, 1)
+        >>> mixed, weight = Halves().mix(own, beside, torch.tensor([0.8]), torch.empty(1, 0))
+        >>> mixed.flatten(), weight
+        (tensor([1., 1., 1., 0.]), tensor([0.7500]))
     """
 
     catalogue: ClassVar[Catalogue["Operation"]] = Catalogue("operation", meant={"mixup": "linear"})
@@ -51,6 +68,15 @@ class Operation(Checked, ABC):
 
         Returns:
             Random values, one row per weight, (weights, ...). By default the rows are empty.
+
+        Example:
+            >>> import numpy as np
+            >>> from mixsweep.plugins import stream
+            >>> from mixup_core.mixing.cutmix import CutMix
+            >>> lam = np.array([0.2, 0.9, 0.5])
+            >>> boxes = CutMix().draw(lam, (8, 8), stream(0, "mixing operation"))
+            >>> boxes.shape  # for each weight: first row, end row, first column, end column
+            (3, 4)
         """
         del size, rng
         import numpy as np
@@ -73,6 +99,16 @@ class Operation(Checked, ABC):
         Returns:
             The mixed images, as `own`, and the weights of the labels of `own`, in [0, 1], (batch,)
             or (1,), float32.
+
+        Example:
+            >>> import torch
+            >>> from mixup_core.mixing.cutmix import CutMix
+            >>> own, beside = torch.ones(1, 1, 2, 2), torch.zeros(1, 1, 2, 2)
+            >>> box = torch.tensor([[0, 1, 0, 2]])  # the first of two rows, all columns
+            >>> mixed, weight = CutMix().mix(own, beside, torch.tensor([0.5]), box)
+            >>> mixed[0, 0], weight
+            (tensor([[0., 0.],
+                    [1., 1.]]), tensor([0.5000]))
         """
 
     def mix_salient(
@@ -89,6 +125,15 @@ class Operation(Checked, ABC):
             drawn: Rows returned by `draw`, as for `mix`.
             saliency: Root mean square over channels of the loss gradient at each pixel, for the
                 images (index 0) and their partners (index 1): (2, batch, height, width), float32.
+
+        Example:
+            >>> import torch
+            >>> from mixup_core.mixing.linear import Linear  # does not use saliency
+            >>> own, beside = torch.ones(1, 1, 1, 2), torch.zeros(1, 1, 1, 2)
+            >>> lam, drawn = torch.tensor([0.5]), torch.empty(1, 0)
+            >>> saliency = torch.zeros(2, 1, 1, 2)
+            >>> Linear().mix_salient(own, beside, lam, drawn, saliency)[0]
+            tensor([[[[0.5000, 0.5000]]]])
         """
         del saliency
         return self.mix(own, beside, lam, drawn)
@@ -98,11 +143,25 @@ class Operation(Checked, ABC):
 
         Args:
             drawn: Rows returned by `draw` for this batch, on the CPU.
+
+        Example:
+            >>> import torch
+            >>> from mixup_core.mixing.linear import Linear
+            >>> from mixup_core.mixing.manifold import Manifold
+            >>> Linear().layer(torch.empty(1, 0)), Manifold().layer(torch.tensor([[2]]))
+            (0, 2)
         """
         del drawn
         return 0
 
     @property
     def deepest_layer(self) -> int:
-        """The largest number that `layer` may return; networks with fewer layers are refused."""
+        """The largest number that `layer` may return; networks with fewer layers are refused.
+
+        Example:
+            >>> from mixup_core.mixing.linear import Linear
+            >>> from mixup_core.mixing.manifold import Manifold
+            >>> Linear().deepest_layer, Manifold(layers=(0, 2)).deepest_layer
+            (0, 2)
+        """
         return 0

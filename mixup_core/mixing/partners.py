@@ -65,6 +65,16 @@ class FromDataset(PartnerRule):
     """Draws partners uniformly from the training set, with replacement.
 
     An image can be its own partner.
+
+    Example:
+        In a study file: `mix.partner: dataset`.
+
+        >>> import torch
+        >>> from mixsweep.plugins import stream
+        >>> from mixup_core.mixing.partners import EpochOrder, FromDataset
+        >>> order = EpochOrder(indices=torch.arange(6), batch_sizes=(3, 3), shown=torch.zeros_like)
+        >>> FromDataset().draw(order, stream(0, "mixing")).shape
+        torch.Size([6])
     """
 
     tag: ClassVar = "dataset"
@@ -83,6 +93,17 @@ class FromBatch(PartnerRule):
     """Draws partners as a random permutation of the batch.
 
     On average, one image of each batch is paired with itself.
+
+    Example:
+        In a study file: `mix.partner: permutation`.
+
+        >>> import torch
+        >>> from mixsweep.plugins import stream
+        >>> from mixup_core.mixing.partners import EpochOrder, FromBatch
+        >>> order = EpochOrder(indices=torch.arange(6), batch_sizes=(3, 3), shown=torch.zeros_like)
+        >>> partners = FromBatch().draw(order, stream(0, "mixing"))
+        >>> partners[:3].sort().values, partners[3:].sort().values
+        (tensor([0, 1, 2]), tensor([3, 4, 5]))
     """
 
     tag: ClassVar = "permutation"
@@ -108,6 +129,15 @@ class Similar(PartnerRule, Checked):
     makes all images equally likely. No formula for the infimum of the expected loss is known.
 
     Source: the kernel is that of Yao et al. 2022, arXiv:2210.05775, where it applies to labels.
+
+    Example:
+        In a study file: `mix.partner: {similar: {bandwidth: 0.5}}`.
+
+        >>> import torch
+        >>> from mixup_core.mixing.partners import Similar
+        >>> square = torch.tensor([[0.0, 1.0], [1.0, 0.0]], dtype=torch.float64)
+        >>> Similar().chosen(square, torch.tensor([0.2, 0.7]).double())
+        tensor([1, 0])
     """
 
     tag: ClassVar = "similar"

@@ -37,6 +37,15 @@ class PuzzleMix(Operation):
     pixels (`mixup_core.mixing.saliency`). The minima are computed on the CPU, so a GPU has to wait.
 
     Source: Kim, Choo and Song 2020, arXiv:2009.06962, sections 3 and 4.
+
+    Example:
+        In a study file: `mix.operation: {puzzlemix: {levels: 2}}`.
+
+        >>> import numpy as np
+        >>> from mixsweep.plugins import stream
+        >>> from mixup_core.mixing.puzzlemix import PuzzleMix
+        >>> PuzzleMix().draw(np.array([0.3]), (6, 6), stream(0, "mixing operation"))  # 2 x 2 blocks
+        array([[2]])
     """
 
     tag: ClassVar = "puzzlemix"

@@ -25,6 +25,17 @@ class ResizeMix(Operation):
     the whole partner (nearest-neighbour sampling).
 
     Source: Qin et al. 2020, arXiv:2012.11101, section 3.
+
+    Example:
+        In a study file: `mix.operation: resizemix`.
+
+        >>> import torch
+        >>> from mixup_core.mixing.resizemix import ResizeMix
+        >>> own, beside = torch.ones(1, 1, 2, 4), torch.zeros(1, 1, 2, 4)
+        >>> box = torch.tensor([[0, 1, 0, 2]])  # row 0, columns 0 and 1
+        >>> ResizeMix().mix(own, beside, torch.tensor([0.5]), box)
+        (tensor([[[[0., 0., 1., 1.],
+                  [1., 1., 1., 1.]]]]), tensor([0.7500]))
     """
 
     tag: ClassVar = "resizemix"

@@ -19,6 +19,15 @@ class SaliencyMix(Operation):
     box; the authors' code uses the box of the batch's first partner for the whole batch.
 
     Source: Uddin et al. 2021, arXiv:2006.01791, section 3.
+
+    Example:
+        In a study file: `mix.operation: saliencymix`.
+
+        >>> import numpy as np
+        >>> from mixsweep.plugins import stream
+        >>> from mixup_core.mixing.saliencymix import SaliencyMix
+        >>> SaliencyMix().draw(np.array([0.75]), (8, 8), stream(0, "mixing operation"))  # pixels
+        array([[4, 4]])
     """
 
     tag: ClassVar = "saliencymix"

@@ -23,6 +23,16 @@ class SmoothMix(Operation):
 
     Source: Lee et al. 2020, CVPR workshops, SmoothMix with circles. The range of sigma is that of
     OpenMixup's code, which however gives the mean weight to the partner's label.
+
+    Example:
+        In a study file: `mix.operation: smoothmix`.
+
+        >>> import torch
+        >>> from mixup_core.mixing.smoothmix import SmoothMix
+        >>> own, beside = torch.ones(1, 1, 1, 3), torch.zeros(1, 1, 1, 3)
+        >>> spot = torch.tensor([[0.0, 1.0, 1.0]])  # centre in row 0, column 1; sigma = 1
+        >>> SmoothMix().mix(own, beside, torch.tensor([0.5]), spot)
+        (tensor([[[[0.3935, 0.0000, 0.3935]]]]), tensor([0.2623]))
     """
 
     tag: ClassVar = "smoothmix"

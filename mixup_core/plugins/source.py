@@ -16,7 +16,16 @@ _CACHES = "__pycache__"
 
 
 class PluginError(Exception):
-    """Error: a plugin cannot be used. The text names the plugin and says what to do."""
+    """Error: a plugin cannot be used. The text names the plugin and says what to do.
+
+    Example:
+        >>> from mixsweep.plugins import PluginError, use
+        >>> try:
+        ...     use("plugin.txt")
+        ... except PluginError as error:
+        ...     print(error)
+        plugin plugin.txt: expected a Python file, whose name ends in .py
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

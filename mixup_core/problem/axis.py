@@ -8,7 +8,13 @@ from mixup_core.problem.metric import Metric
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Axis:
-    """The x-axis of the learning curves of a run: epochs, or a metric such as simulated time."""
+    """The x-axis of the learning curves of a run: epochs, or a metric such as simulated time.
+
+    Example:
+        >>> from mixsweep.plugins import Axis
+        >>> Axis(label="time", unit="step", scale="log", metric="time").unit
+        'step'
+    """
 
     label: str = "epochs trained"
     unit: str = "epoch"
@@ -22,7 +28,14 @@ class Axis:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """Metrics of one kind for several features or places, named `HEAD/PART` (`boundary/at/0.5`)."""
+    """Metrics of one kind for several features or places, named `HEAD/PART` (`boundary/at/0.5`).
+
+    Example:
+        >>> from mixsweep.plugins import Metric, Series
+        >>> norms = Series(head="norm/layer", metric=Metric(label="weight norm"), along="layer")
+        >>> norms.head  # its metrics are named norm/layer/1, norm/layer/2, ...
+        'norm/layer'
+    """
 
     head: str
     """The common `HEAD` of the metrics' names. A metric in `Problem.metrics` does not belong to the

@@ -7,7 +7,17 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparing:
-    """Functions that say which runs may be compared: those with equal data and settings."""
+    """Functions that say which runs may be compared: those with equal data and settings.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> from mixsweep.plugins import Comparing
+        >>> comparing = Comparing(
+        ...     population=lambda config: config.dimension, data_paths=frozenset({"dimension"})
+        ... )
+        >>> comparing.population(SimpleNamespace(dimension=10))
+        10
+    """
 
     population: Callable[[Any], Hashable] = lambda config: None
     """Takes a configuration. The results of two runs may be compared only if this function returns

@@ -7,7 +7,15 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
-    """Functions that estimate the time, memory and disk that a run of a problem needs."""
+    """Functions that estimate the time, memory and disk that a run of a problem needs.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> from mixsweep.plugins import Cost
+        >>> cost = Cost(work=lambda config: config.steps, work_unit="steps")
+        >>> cost.work(SimpleNamespace(steps=500))
+        500
+    """
 
     work: Callable[[Any], int] = lambda config: 1
     """Takes a configuration; returns the number of work units in one epoch, such as images. Speed

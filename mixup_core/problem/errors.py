@@ -7,6 +7,14 @@ class DivergedError(ArithmeticError):
     """Error: a value, such as the loss, is not finite.
 
     Training the run again would give the same result.
+
+    Example:
+        >>> from mixsweep.plugins import ArrayProcess, DivergedError
+        >>> try:
+        ...     list(ArrayProcess.of_records(3, lambda epoch: {"loss": float("nan")}))
+        ... except DivergedError as error:
+        ...     print(error)
+        loss must be finite, got (epoch=0, metrics={'loss': nan}).
     """
 
     def __init__(self, message: str, epoch: int) -> None:
@@ -20,7 +28,14 @@ class DivergedError(ArithmeticError):
 
 
 class DataError(Exception):
-    """Error: data are missing, damaged or unexpected. The message names them and the remedy."""
+    """Error: data are missing, damaged or unexpected. The message names them and the remedy.
+
+    Example:
+        >>> from mixsweep.plugins import DataError
+        >>> error = DataError("photos: no folder of this name", fields=("data.folder",))
+        >>> str(error), error.fields
+        ('photos: no folder of this name', ('data.folder',))
+    """
 
     def __init__(self, message: str, fields: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -31,4 +46,14 @@ class DataError(Exception):
 
 
 class StateError(ValueError):
-    """Error: stored bytes are not a training state that this run can load."""
+    """Error: stored bytes are not a training state that this run can load.
+
+    Example:
+        >>> from mixsweep.plugins import ArrayProcess, StateError
+        >>> process = ArrayProcess.of_records(3, lambda epoch: {"loss": 1.0})
+        >>> try:
+        ...     process.load_bytes(b"no archive", [])
+        ... except StateError as error:
+        ...     print(error)
+        a stored state of 10 bytes is not a readable archive of arrays (ArchiveError).
+    """

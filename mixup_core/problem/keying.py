@@ -11,6 +11,12 @@ class Keying:
 
     Keys are hashes that name stored results; `mixup_core.keys` computes them. A path is the dotted
     name of a field, such as `mix.law`.
+
+    Example:
+        >>> from mixsweep.plugins import Keying
+        >>> keying = Keying(never={"chunk": "Only the memory depends on the size of a chunk."})
+        >>> list(keying.never)
+        ['chunk']
     """
 
     is_named: bool = True
@@ -73,6 +79,11 @@ class Keying:
 
         `path` is the field's dotted name, and `keys` a text that names the keys without the field,
         such as `all keys`, for the documentation.
+
+        Example:
+            >>> from mixsweep.plugins import Keying
+            >>> list(Keying(stands_for={"data.folder": "data.digest"}).left_out())
+            [('data.folder', 'all keys', '`data.digest` enters in its place.')]
         """
         for path, reason in self.never.items():
             yield path, "all keys", reason
@@ -86,6 +97,15 @@ class Keying:
 
         Either `by_epoch` lists the field's path, or it lists a group above the path and no single
         field of this group.
+
+        Args:
+            path: Dotted name of the field.
+
+        Example:
+            >>> from mixsweep.plugins import Keying
+            >>> keying = Keying(by_epoch={"schedule": "The value of each epoch enters."})
+            >>> keying.covers("schedule.rate"), keying.covers("steps")
+            (True, False)
         """
         if path in self.by_epoch:
             return True
@@ -95,5 +115,15 @@ class Keying:
         return bool(above) and not self.names_below(above)
 
     def names_below(self, path: str) -> bool:
-        """Return True if `by_epoch` contains a field below a path, such as `a.b` for `a`."""
+        """Return True if `by_epoch` contains a field below a path, such as `a.b` for `a`.
+
+        Args:
+            path: Dotted name of the group.
+
+        Example:
+            >>> from mixsweep.plugins import Keying
+            >>> keying = Keying(by_epoch={"mix.switch": "The law of each epoch enters."})
+            >>> keying.names_below("mix"), keying.names_below("mix.switch")
+            (True, False)
+        """
         return any(named.startswith(f"{path}.") for named in self.by_epoch)

@@ -9,7 +9,15 @@ from mixup_core.problem.metric import Metric
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measuring:
-    """Functions that say which metrics a run measures, and which fields decide this."""
+    """Functions that say which metrics a run measures, and which fields decide this.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> from mixsweep.plugins import Measuring
+        >>> measuring = Measuring(measures=lambda config, metric: metric == config.quantity)
+        >>> measuring.measures(SimpleNamespace(quantity="gap"), "gap")
+        True
+    """
 
     predicted: Mapping[str, Metric] = field(default_factory=dict)
     """Metrics that `reports.numbers.predicted` computes from the predictions of the last epoch, by

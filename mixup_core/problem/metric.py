@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Metric:
-    """A kind of measured value: label, unit, which direction is better, and the possible range."""
+    """A kind of measured value: label, unit, which direction is better, and the possible range.
+
+    Example:
+        >>> from mixsweep.plugins import Metric
+        >>> Metric(label="test accuracy", unit="%", is_lower_better=False).heading
+        'test accuracy, %'
+    """
 
     label: str
     unit: str = ""
@@ -23,7 +29,13 @@ class Metric:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Smallest and largest possible value of this metric; infinite where there is no limit."""
+        """Smallest and largest possible value of this metric; infinite where there is no limit.
+
+        Example:
+            >>> from mixsweep.plugins import Metric
+            >>> Metric(label="error", unit="%").bounds, Metric(label="loss", least=0.0).bounds
+            ((0.0, 1.0), (0.0, inf))
+        """
         is_share = self.unit == "%"
         least = (0.0 if is_share else -math.inf) if self.least is None else self.least
         most = (1.0 if is_share else math.inf) if self.most is None else self.most
@@ -31,20 +43,44 @@ class Metric:
 
     @property
     def scale(self) -> float:
-        """Factor from stored to printed values of this metric: 100 if the unit is `%`, else 1."""
+        """Factor from stored to printed values of this metric: 100 if the unit is `%`, else 1.
+
+        Example:
+            >>> from mixsweep.plugins import Metric
+            >>> 0.25 * Metric(label="error", unit="%").scale
+            25.0
+        """
         return 100.0 if self.unit == "%" else 1.0
 
     @property
     def heading(self) -> str:
-        """Label and unit of this metric for column headings, such as `test error, %`."""
+        """Label and unit of this metric for column headings, such as `test error, %`.
+
+        Example:
+            >>> from mixsweep.plugins import Metric
+            >>> Metric(label="loss", unit="nats").heading, Metric(label="rank").heading
+            ('loss, nats', 'rank')
+        """
         return f"{self.label}, {self.unit}" if self.unit else self.label
 
     @property
     def difference_unit(self) -> str:
-        """Unit of differences of this metric: `points` if its unit is `%`, else its unit."""
+        """Unit of differences of this metric: `points` if its unit is `%`, else its unit.
+
+        Example:
+            >>> from mixsweep.plugins import Metric
+            >>> Metric(label="error", unit="%").difference_unit
+            'points'
+        """
         return "points" if self.unit == "%" else self.unit
 
     @property
     def digits(self) -> int:
-        """Number of digits after the decimal point of this metric's values in tables."""
+        """Number of digits after the decimal point of this metric's values in tables.
+
+        Example:
+            >>> from mixsweep.plugins import Metric
+            >>> Metric(label="error", unit="%").digits, Metric(label="loss", unit="nats").digits
+            (2, 3)
+        """
         return 2 if self.unit == "%" else 3

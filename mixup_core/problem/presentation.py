@@ -10,7 +10,14 @@ from mixup_core.problem.axis import Series
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Presentation:
-    """Additional columns, curves and captions with which reports show the runs of a problem."""
+    """Additional columns, curves and captions with which reports show the runs of a problem.
+
+    Example:
+        >>> from mixsweep.plugins import Presentation
+        >>> presentation = Presentation(curves=(("train/loss",), ("test/error", "val/error")))
+        >>> len(presentation.curves)  # panels
+        2
+    """
 
     beside: tuple[str, ...] = ()
     """Names of further metrics in the printed table. In `*/exact`, `*` stands for the part of the

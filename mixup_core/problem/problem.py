@@ -81,6 +81,24 @@ class Problem:
 
     All fields after `headline` have defaults. Importing a problem must not import torch; only the
     workers that train import the module in `process`.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from typing import ClassVar
+        >>> from mixsweep.plugins import Count, Metric, Positive, Problem, Seed
+        >>> @dataclass(frozen=True, kw_only=True, slots=True)
+        ... class HalvingConfig:
+        ...     problem: ClassVar[str] = "halving"
+        ...     first: Positive = 1.0
+        ...     epochs: Count = 3
+        ...     seed: Seed = 0
+        >>> halving = Problem(
+        ...     name="halving", title="a number that is halved", config=HalvingConfig,
+        ...     process="my_plugin:start", metrics={"value": Metric(label="value")},
+        ...     headline=("value",),
+        ... )
+        >>> halving.axis.label  # a default
+        'epochs trained'
     """
 
     name: str
@@ -149,7 +167,13 @@ class Problem:
             )
 
     def metric(self, name: str) -> Metric:
-        """Return this problem's description of a metric; if it has none, the label is the name."""
+        """Return this problem's description of a metric; if it has none, the label is the name.
+
+        Example:
+            >>> from mixup_core.problem import problem_named
+            >>> problem_named("images").metric("test/error").heading
+            'test error, %'
+        """
         return self.metrics.get(name) or self.measuring.predicted.get(name) or Metric(label=name)
 
     def start(
@@ -162,6 +186,16 @@ class Problem:
             data_root: Folder of datasets; None means the default of this machine.
             device: `cpu` or `cuda`.
             teacher: The run to learn from, if the configuration names one.
+
+        Raises:
+            DataError: If the data of the run are not on this machine.
+
+        Example:
+            >>> from mixup_core.problem import problem_named
+            >>> from mixup_core.theory.entropy_floor import EntropyFloorConfig
+            >>> process = problem_named("entropy-floor").start(EntropyFloorConfig(), None, "cpu")
+            >>> [record.epoch for record in process]
+            [0]
         """
         learns = {} if self.teaching is None else {"teacher": teacher}
         process: Process = _found(self.process)(config, data_root, device, **learns)
@@ -173,6 +207,22 @@ class Problem:
         Args:
             config: The configuration of the run.
             state: The final state of the run, as `Process.to_bytes` returned it.
+
+        Raises:
+            StateError: If the bytes are not a state of this run.
+
+        Example:
+            >>> from mixup_core.images.choices.models import Mlp
+            >>> from mixup_core.images.config import TrainConfig
+            >>> from mixup_core.images.data_config import DataConfig
+            >>> from mixup_core.problem import problem_named
+            >>> images = problem_named("images")
+            >>> data = DataConfig(name="digits")
+            >>> config = TrainConfig(data=data, model=Mlp(), epochs=1, batch_size=8)
+            >>> state = images.start(config, None, "cpu").to_bytes()
+            >>> network, example = images.trained(config, state)
+            >>> network(example).shape
+            torch.Size([2, 10])
         """
         assert self.network is not None, "only called for problems that train a network"
         found: tuple[Any, Any] = _found(self.network)(config, state)

@@ -9,7 +9,17 @@ from mixup_core.tree.limits import Range
 MAX_SEED = 2**63 - 1
 
 Seed = Annotated[int, Range(0, MAX_SEED)]
-"""Seed of all random draws of a run."""
+"""Seed of all random draws of a run.
+
+The smallest seed is 0, the largest 2^63 - 1.
+
+Example:
+    >>> from mixup_core.images.config import TrainConfig
+    >>> TrainConfig(epochs=1, batch_size=8, seed=-1)  # `seed` is a `Seed`
+    Traceback (most recent call last):
+        ...
+    mixup_core.rules.RuleError: `0 <= seed <= 2^63-1` must hold, got (seed=-1).
+"""
 
 OneRecord = Annotated[int, Range(1, 1, hint="a run of this problem has a single record")]
 """Type of the field `epochs` for problems that compute everything at once: always 1."""

@@ -7,7 +7,14 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Randomness:
-    """Functions that say which random draws, such as initial weights, differ between seeds."""
+    """Functions that say which random draws, such as initial weights, differ between seeds.
+
+    Example:
+        >>> from mixup_core.images.config import TrainConfig
+        >>> from mixsweep.plugins import Randomness
+        >>> Randomness().at_seed(TrainConfig(epochs=1, batch_size=8), 3).seed
+        3
+    """
 
     at_seed: Callable[[Any, int], Any] = lambda config, seed: replace(config, seed=seed)
     """Takes the configuration of an arm and a seed; returns the configuration of the run."""

@@ -9,7 +9,14 @@ from mixup_core.rules import RuleError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """Rules for reading a problem's study files: default baseline, reserved fields, more checks."""
+    """Rules for reading a problem's study files: default baseline, reserved fields, more checks.
+
+    Example:
+        >>> from mixsweep.plugins import Reading
+        >>> reading = Reading(baseline="plain", other_names={"learning_rate": "rate"})
+        >>> reading.other_names["learning_rate"]
+        'rate'
+    """
 
     baseline: str = "erm"
     """Name of the arm that the others are compared with, if the study file names no baseline. If

@@ -21,7 +21,13 @@ class HeldOut:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Searching:
-    """Rules of a search: metrics to minimise, fields not to vary, and results not to read."""
+    """Rules of a search: metrics to minimise, fields not to vary, and results not to read.
+
+    Example:
+        >>> from mixsweep.plugins import Searching
+        >>> Searching(objectives=("loss",), unsearchable=("dimension",)).objectives
+        ('loss',)
+    """
 
     objectives: tuple[str, ...] = ()
     """Names of the metrics that a search can minimise."""

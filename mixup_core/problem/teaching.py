@@ -9,7 +9,16 @@ from mixup_core.rules import RuleError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Teacher:
-    """A finished run from whose network another run learns."""
+    """A finished run from whose network another run learns.
+
+    Example:
+        >>> from mixup_core.problem import problem_named
+        >>> from mixup_core.theory.entropy_floor import EntropyFloorConfig
+        >>> from mixsweep.plugins import Teacher
+        >>> config = EntropyFloorConfig()
+        >>> process = problem_named("entropy-floor").start(config, None, "cpu")
+        >>> teacher = Teacher(config=config, state=process.to_bytes())
+    """
 
     config: Any
     state: bytes
@@ -18,7 +27,16 @@ class Teacher:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Teaching:
-    """Rules by which a run learns from the run of another arm with the same seed."""
+    """Rules by which a run learns from the run of another arm with the same seed.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from mixsweep.plugins import Teaching
+        >>> teaching = Teaching(
+        ...     arm=lambda config: config.teacher,
+        ...     taught=lambda config, key: replace(config, teacher_key=key),
+        ... )
+    """
 
     arm: Callable[[Any], str | None]
     """Takes a configuration; returns the arm that it names as its teacher, or None."""

@@ -19,7 +19,18 @@ Arrays = dict[str, NDArray[Any]]
 
 @dataclass(kw_only=True, slots=True)
 class ArrayProcess:
-    """A run in progress whose state consists of NumPy arrays (see `mixup_core.problem.Process`)."""
+    """A run in progress whose state consists of NumPy arrays (see `mixup_core.problem.Process`).
+
+    Example:
+        >>> import numpy as np
+        >>> from mixsweep.plugins import ArrayProcess
+        >>> def advance(epoch, state):
+        ...     state["x"] *= 0.5
+        ...     return {"loss": float(state["x"] ** 2)}
+        >>> process = ArrayProcess(epochs=3, state={"x": np.array(2.0)}, advance=advance)
+        >>> [record.metrics["loss"] for record in process]
+        [1.0, 0.25, 0.0625]
+    """
 
     epochs: int
     """Number of records of the finished run."""
@@ -39,6 +50,12 @@ class ArrayProcess:
         Args:
             epochs: Number of records of the finished run.
             record: Takes an epoch (from 0) and returns its metrics.
+
+        Example:
+            >>> from mixsweep.plugins import ArrayProcess
+            >>> process = ArrayProcess.of_records(3, lambda epoch: {"value": 0.5**epoch})
+            >>> [record.metrics["value"] for record in process]
+            [1.0, 0.5, 0.25]
         """
         return cls(epochs=epochs, state={}, advance=lambda epoch, _: record(epoch))
 
@@ -63,7 +80,17 @@ class ArrayProcess:
             yield record
 
     def to_bytes(self) -> bytes:
-        """Return the state of this run as bytes of an NPZ archive; equal states give equal ones."""
+        """Return the state of this run as bytes of an NPZ archive; equal states give equal ones.
+
+        Example:
+            >>> import numpy as np
+            >>> from mixsweep.plugins import ArrayProcess
+            >>> state = {"x": np.array(2.0)}
+            >>> process = ArrayProcess(epochs=3, state=state, advance=lambda epoch, state: {})
+            >>> content = process.to_bytes()
+            >>> list(process)[-1].epoch, process.to_bytes() == content  # `advance` changes nothing
+            (2, True)
+        """
         buffer = io.BytesIO()
         np.savez(buffer, allow_pickle=False, **self.state)
         return buffer.getvalue()
@@ -74,6 +101,19 @@ class ArrayProcess:
         Raises:
             StateError: If the bytes are not an archive of arrays with the names, shapes and types
                 of this run's state.
+
+        Example:
+            >>> import numpy as np
+            >>> from mixsweep.plugins import ArrayProcess
+            >>> def advance(epoch, state):
+            ...     state["x"] += 1
+            ...     return {"x": float(state["x"])}
+            >>> stopped = ArrayProcess(epochs=3, state={"x": np.zeros(())}, advance=advance)
+            >>> resumed = ArrayProcess(epochs=3, state={"x": np.zeros(())}, advance=advance)
+            >>> first = next(iter(stopped))
+            >>> resumed.load_bytes(stopped.to_bytes(), [first])
+            >>> [record.metrics["x"] for record in resumed]
+            [2.0, 3.0]
         """
         try:
             found = read_arrays(content)

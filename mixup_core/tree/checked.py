@@ -39,6 +39,13 @@ class Checked:
 
         Subclasses override this method. It is called once each field is known to be within its
         limits.
+
+        Example:
+            >>> from mixup_core.laws import Truncated
+            >>> Truncated(alpha=1.0, low=0.8, high=0.2)
+            Traceback (most recent call last):
+                ...
+            mixup_core.rules.RuleError: `low < high` must hold, got (low=0.8, high=0.2).
         """
 
 

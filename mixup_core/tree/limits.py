@@ -32,7 +32,13 @@ class Limit(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Range(Limit):
-    """Limit of numbers to an interval: `Annotated[float, Range(0, 1, "[)")]` means 0 <= x < 1."""
+    """Limit of numbers to an interval: `Annotated[float, Range(0, 1, "[)")]` means 0 <= x < 1.
+
+    Example:
+        >>> from mixsweep.plugins import Range
+        >>> Range(0, 1, "[)").holds(1), Range(1).holds(1)
+        (False, True)
+    """
 
     low: float
     high: float = math.inf
@@ -42,13 +48,25 @@ class Range(Limit):
     hint: str = ""
 
     def holds(self, value: float) -> bool:
-        """Return whether a number is within the bounds of this range; NaN never is."""
+        """Return whether a number is within the bounds of this range; NaN never is.
+
+        Example:
+            >>> from mixsweep.plugins import Range
+            >>> [Range(0, 1, "(]").holds(value) for value in (0, 1, float("nan"))]
+            [False, True, False]
+        """
         low, high = self.low, self.high
         reaches = low < value if self.ends[0] == "(" else low <= value
         return reaches and (value < high if self.ends[1] == ")" else value <= high)
 
     def rule(self, name: str) -> str:
-        """Return this range as a rule for messages: `epochs >= 1`, `0 < lr < inf`."""
+        """Return this range as a rule for messages: `epochs >= 1`, `0 < lr < inf`.
+
+        Example:
+            >>> from mixsweep.plugins import Range
+            >>> Range(0, 1000, "(]").rule("lr")
+            '0 < lr <= 1000'
+        """
         if self.low == self.high:
             return f"{name} == {_spelled(self.low)}"
         if self.high == math.inf and self.ends[1] == "]":
@@ -58,7 +76,13 @@ class Range(Limit):
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """This limit in JSON Schema, for example `{"minimum": 1}`."""
+        """This limit in JSON Schema, for example `{"minimum": 1}`.
+
+        Example:
+            >>> from mixsweep.plugins import Range
+            >>> Range(0, 1, "(]").keywords
+            {'exclusiveMinimum': 0, 'maximum': 1}
+        """
         low = "minimum" if self.ends[0] == "[" else "exclusiveMinimum"
         high = "maximum" if self.ends[1] == "]" else "exclusiveMaximum"
         return {
@@ -67,35 +91,71 @@ class Range(Limit):
 
     @property
     def inside(self) -> float:
-        """Example of a number in this range: 1 if allowed, else one near a bound, or the middle."""
+        """Example of a number in this range: 1 if allowed, else one near a bound, or the middle.
+
+        Example:
+            >>> from mixsweep.plugins import Range
+            >>> Range(0, 1, "()").inside, Range(5).inside
+            (0.5, 5)
+        """
         near = (1, self.low, self.low + 1, self.high, self.high - 1, (self.low + self.high) / 2)
         return next(number for number in near if math.isfinite(number) and self.holds(number))
 
 
 @dataclass(frozen=True, slots=True)
 class Distinct(Limit):
-    """Limit of lists to distinct items: `Annotated[tuple[Seed, ...], Distinct()]`."""
+    """Limit of lists to distinct items: `Annotated[tuple[Seed, ...], Distinct()]`.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from mixsweep.plugins import Count, Distinct
+        >>> Layers = Annotated[tuple[Count, ...], Distinct(may_be_empty=False)]
+    """
 
     may_be_empty: bool = True
 
     def holds(self, value: Collection[Any]) -> bool:
-        """Return True if all items of a list differ; an empty list is allowed if `may_be_empty`."""
+        """Return True if all items of a list differ; an empty list is allowed if `may_be_empty`.
+
+        Example:
+            >>> from mixsweep.plugins import Distinct
+            >>> Distinct().holds([1, 2]), Distinct().holds([1, 1]), Distinct().holds([])
+            (True, False, True)
+        """
         return len(value) == len(set(value)) and (self.may_be_empty or len(value) > 0)
 
     def rule(self, name: str) -> str:
-        """Return this limit as a rule for messages: `items of seeds must be distinct`."""
+        """Return this limit as a rule for messages: `items of seeds must be distinct`.
+
+        Example:
+            >>> from mixsweep.plugins import Distinct
+            >>> Distinct(may_be_empty=False).rule("layers")
+            'items of layers must be distinct, and there must be at least one'
+        """
         at_least = "" if self.may_be_empty else ", and there must be at least one"
         return f"items of {name} must be distinct{at_least}"
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """This limit in JSON Schema, for example `{"uniqueItems": True}`."""
+        """This limit in JSON Schema, for example `{"uniqueItems": True}`.
+
+        Example:
+            >>> from mixsweep.plugins import Distinct
+            >>> Distinct(may_be_empty=False).keywords
+            {'uniqueItems': True, 'minItems': 1}
+        """
         return {"uniqueItems": True} | ({} if self.may_be_empty else {"minItems": 1})
 
 
 @dataclass(frozen=True, slots=True)
 class Matching(Limit):
-    """Limit of text to a pattern: `Annotated[str, Matching("[a-z]+", "be a to z")]`."""
+    """Limit of text to a pattern: `Annotated[str, Matching("[a-z]+", "be a to z")]`.
+
+    Example:
+        >>> from mixsweep.plugins import Matching
+        >>> Matching("[a-z]+", "be a to z").holds("resnet18")
+        False
+    """
 
     pattern: str
     """Regular expression that the whole text must match."""
@@ -103,49 +163,131 @@ class Matching(Limit):
     """The limit in words that complete the sentence `FIELD must ...`."""
 
     def holds(self, value: str) -> bool:
-        """Return whether a value is allowed: the whole text must match a regular expression."""
+        """Return whether a value is allowed: the whole text must match a regular expression.
+
+        Example:
+            >>> from mixsweep.plugins import Matching
+            >>> [Matching("[a-z]+", "be a to z").holds(name) for name in ("timm", "timm1")]
+            [True, False]
+        """
         return re.fullmatch(self.pattern, value) is not None
 
     def rule(self, name: str) -> str:
-        """Return this limit as a rule for messages: `name must be a to z`."""
+        """Return this limit as a rule for messages: `name must be a to z`.
+
+        Example:
+            >>> from mixsweep.plugins import Matching
+            >>> Matching("[a-z]+", "be a to z").rule("model.architecture")
+            'model.architecture must be a to z'
+        """
         return f"{name} must {self.meaning}"
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """This limit in JSON Schema, for example `{"pattern": "^(?:[a-z]+)$"}`."""
+        """This limit in JSON Schema, for example `{"pattern": "^(?:[a-z]+)$"}`.
+
+        Example:
+            >>> from mixsweep.plugins import Matching
+            >>> Matching("[a-z]+", "be a to z").keywords
+            {'pattern': '^(?:[a-z]+)$'}
+        """
         return {"pattern": f"^(?:{self.pattern})$"}
 
 
 @dataclass(frozen=True, slots=True)
 class Among(Limit):
-    """Limit of text to given names: `Annotated[str, Among(("digits", "mnist"))]`."""
+    """Limit of text to given names: `Annotated[str, Among(("digits", "mnist"))]`.
+
+    Example:
+        >>> from mixsweep.plugins import Among
+        >>> Among(("digits", "mnist")).holds("svhn")
+        False
+    """
 
     names: Collection[str] = field(hash=False)
 
     def holds(self, value: str) -> bool:
-        """Return whether a text is one of the names that this limit allows."""
+        """Return whether a text is one of the names that this limit allows.
+
+        Example:
+            >>> from mixsweep.plugins import Among
+            >>> [Among(("digits", "mnist")).holds(name) for name in ("mnist", "MNIST")]
+            [True, False]
+        """
         return value in self.names
 
     def rule(self, name: str) -> str:
-        """Return this limit as a rule for messages: `name must be one of digits, mnist`."""
+        """Return this limit as a rule for messages: `name must be one of digits, mnist`.
+
+        Example:
+            >>> from mixsweep.plugins import Among
+            >>> Among(("digits", "mnist")).rule("data.name")
+            'data.name must be one of digits, mnist'
+        """
         return f"{name} must be one of {', '.join(self.names)}"
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """This limit in JSON Schema, for example `{"enum": ["digits", "mnist"]}`."""
+        """This limit in JSON Schema, for example `{"enum": ["digits", "mnist"]}`.
+
+        Example:
+            >>> from mixsweep.plugins import Among
+            >>> Among(("digits", "mnist")).keywords
+            {'enum': ['digits', 'mnist']}
+        """
         return {"enum": list(self.names)}
 
 
 Count = Annotated[int, Range(1)]
-"""Type of counts that are at least 1."""
+"""Type of counts that are at least 1.
+
+Example:
+    >>> from mixup_core.images.probes.weight_norm import WeightNorm
+    >>> WeightNorm(every=0)  # `every` is a `Count` or None
+    Traceback (most recent call last):
+        ...
+    mixup_core.rules.RuleError: `every >= 1` must hold, got (every=0).
+"""
 Whole = Annotated[int, Range(0)]
-"""Type of counts that may be 0, and of 0-based indices."""
+"""Type of counts that may be 0, and of 0-based indices.
+
+Example:
+    >>> from mixup_core.images.choices.rates import Cosine
+    >>> Cosine(warm_up=-1)  # `warm_up` is a `Whole`
+    Traceback (most recent call last):
+        ...
+    mixup_core.rules.RuleError: `warm_up >= 0` must hold, got (warm_up=-1).
+"""
 Positive = Annotated[float, Range(0, math.inf, "()")]
-"""Type of positive, finite numbers."""
+"""Type of positive, finite numbers.
+
+Example:
+    >>> from mixup_core.images.choices.optimizers import Sgd
+    >>> Sgd(clip_norm=0.0)  # `clip_norm` is a `Positive` or None
+    Traceback (most recent call last):
+        ...
+    mixup_core.rules.RuleError: `0 < clip_norm < inf` must hold, got (clip_norm=0.0).
+"""
 NonNegative = Annotated[float, Range(0, math.inf, "[)")]
-"""Type of non-negative, finite numbers."""
+"""Type of non-negative, finite numbers.
+
+Example:
+    >>> from mixup_core.images.choices.optimizers import Sgd
+    >>> Sgd(weight_decay=-0.1)  # `weight_decay` is a `NonNegative`
+    Traceback (most recent call last):
+        ...
+    mixup_core.rules.RuleError: `0 <= weight_decay < inf` must hold, got (weight_decay=-0.1).
+"""
 Share = Annotated[float, Range(0, 1)]
-"""Type of fractions, from 0 to 1."""
+"""Type of fractions, from 0 to 1.
+
+Example:
+    >>> from mixup_core.images.losses.cross_entropy import CrossEntropy
+    >>> CrossEntropy(smoothing=1.5)  # `smoothing` is a `Share`
+    Traceback (most recent call last):
+        ...
+    mixup_core.rules.RuleError: `0 <= smoothing <= 1` must hold, got (smoothing=1.5).
+"""
 PlainText = Annotated[
     str,
     Matching(

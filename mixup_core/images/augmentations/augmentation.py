@@ -21,6 +21,21 @@ class Augmentation(Checked, ABC):
     same bits. If the second view of an image is another training image, it gets the same change.
     Probes and evaluation use images without augmentation. The file of an augmentation is imported
     whenever a study is read, so import torch inside the methods.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from mixsweep.plugins import Augmentation, NonNegative
+        >>> @dataclass(frozen=True, kw_only=True, slots=True)
+        ... class Brighter(Augmentation):
+        ...     tag = "brighter"
+        ...     most: NonNegative = 1.0
+        ...     def draw(self, shape, size, rng):
+        ...         return rng.uniform(0, self.most, (*shape, 1)).astype("float32")
+        ...     def on_images(self, images, drawn):
+        ...         return images + drawn[:, :, None, None]
+        >>> import torch
+        >>> Brighter().on_images(torch.zeros(1, 1, 1, 2), torch.tensor([[0.5]]))
+        tensor([[[[0.5000, 0.5000]]]])
     """
 
     catalogue: ClassVar[Catalogue["Augmentation"]] = Catalogue("augmentation")
@@ -39,7 +54,14 @@ class Augmentation(Checked, ABC):
 
     @property
     def changes_images(self) -> bool:
-        """True if this augmentation changes images, by overriding `on_pixels` or `on_images`."""
+        """True if this augmentation changes images, by overriding `on_pixels` or `on_images`.
+
+        Example:
+            >>> from mixup_core.images.augmentations.crop import Crop
+            >>> from mixup_core.images.augmentations.unchanged import Unchanged
+            >>> Crop().changes_images, Unchanged().changes_images
+            (True, False)
+        """
         own, none = type(self), Augmentation
         return (own.on_pixels, own.on_images) != (none.on_pixels, none.on_images)
 
@@ -56,6 +78,13 @@ class Augmentation(Checked, ABC):
                 their partners.
             size: Height and width of the images.
             rng: Random generator that is used for nothing else.
+
+        Example:
+            >>> from mixsweep.plugins import stream
+            >>> from mixup_core.images.augmentations.crop import CropFlip
+            >>> drawn = CropFlip().draw((2, 100), (32, 32), stream(0, "augmentation"))
+            >>> drawn.shape  # for each image: first row, first column, mirrored or not
+            (2, 100, 3)
         """
         del shape, size, rng
         return None
@@ -70,6 +99,13 @@ class Augmentation(Checked, ABC):
             pixels: (batch, channels, height, width), integer; 0 is black.
             drawn: Values that `draw` returned for these images, (batch, numbers), on the device of
                 the pixels, or on the CPU if the class sets `chooses_on_host`.
+
+        Example:
+            >>> import torch
+            >>> from mixup_core.images.augmentations.crop import CropFlip
+            >>> pixels = torch.tensor([[[[10, 20]]]], dtype=torch.uint8)
+            >>> CropFlip().on_pixels(pixels, torch.tensor([[4, 4, 1]]))  # not moved, but mirrored
+            tensor([[[[20, 10]]]], dtype=torch.uint8)
         """
         del drawn
         return pixels
@@ -82,6 +118,12 @@ class Augmentation(Checked, ABC):
         Args:
             images: (batch, channels, height, width), float32; may be modified. 0 is the mean pixel.
             drawn: Values that `draw` returned for these images, (batch, numbers); see `on_pixels`.
+
+        Example:
+            >>> import torch
+            >>> from mixup_core.images.augmentations.crop import Crop  # changes pixels, not images
+            >>> Crop().on_images(torch.ones(1, 1, 1, 2), torch.zeros(1, 3))
+            tensor([[[[1., 1.]]]])
         """
         del drawn
         return images

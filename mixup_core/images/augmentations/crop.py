@@ -14,7 +14,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Crop(Augmentation):
-    """Pads the image by 4 pixels on each side and crops it to its size at a random position."""
+    """Pads the image by 4 pixels on each side and crops it to its size at a random position.
+
+    Example:
+        In a study file: `data.augment: crop`.
+
+        >>> import torch
+        >>> from mixup_core.images.augmentations.crop import Crop
+        >>> pixels = torch.tensor([[[[10, 20, 30]]]], dtype=torch.uint8)
+        >>> Crop().on_pixels(pixels, torch.tensor([[4, 5, 0]]))  # one column to the left
+        tensor([[[[20, 30,  0]]]], dtype=torch.uint8)
+    """
 
     tag: ClassVar = "crop"
     mirrors: ClassVar[bool] = False
@@ -37,7 +47,17 @@ class Crop(Augmentation):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CropFlip(Crop):
-    """Pads the image by 4 pixels per side, crops it at random, mirrors it with probability 1/2."""
+    """Pads the image by 4 pixels per side, crops it at random, mirrors it with probability 1/2.
+
+    Example:
+        In a study file: `data.augment: {crop-flip: {border: reflect}}`.
+
+        >>> import torch
+        >>> from mixup_core.images.augmentations.crop import CropFlip
+        >>> pixels = torch.tensor([[[[10, 20, 30]]]], dtype=torch.uint8)
+        >>> CropFlip().on_pixels(pixels, torch.tensor([[4, 4, 1]]))  # mirrored only
+        tensor([[[[30, 20, 10]]]], dtype=torch.uint8)
+    """
 
     tag: ClassVar = "crop-flip"
     mirrors: ClassVar[bool] = True

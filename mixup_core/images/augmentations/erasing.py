@@ -22,6 +22,15 @@ class Erasing(Augmentation):
 
     Source: Zhong et al. 2020, arXiv:1708.04896; default areas and largest aspect ratio as in
     torchvision.
+
+    Example:
+        In a study file: `data.augment: {erasing: {probability: 0.25}}`.
+
+        >>> import torch
+        >>> from mixup_core.images.augmentations.erasing import Erasing
+        >>> drawn = torch.tensor([[4, 4, 0, 0, 1, 1, 3]])  # erases columns 1 and 2 of row 0
+        >>> Erasing().on_images(torch.ones(1, 1, 1, 4), drawn)
+        tensor([[[[1., 0., 0., 1.]]]])
     """
 
     tag: ClassVar = "erasing"

@@ -41,6 +41,16 @@ class RandAugment(Augmentation):
     the same transformation are transformed together.
 
     Source: Cubuk et al. 2020, arXiv:1909.13719, section 3.
+
+    Example:
+        In a study file: `data.augment: {randaugment: {magnitude: 5}}`.
+
+        >>> import torch
+        >>> from mixup_core.images.augmentations.rand_augment import RandAugment
+        >>> pixels = torch.tensor([[[[10, 200]]]], dtype=torch.uint8).expand(1, 3, 1, 2)
+        >>> drawn = torch.tensor([[4, 4, 1, 0, 0, 1, 1]])  # mirrored; twice the identity
+        >>> RandAugment().on_pixels(pixels, drawn)[0, 0]
+        tensor([[200,  10]], dtype=torch.uint8)
     """
 
     tag: ClassVar = "randaugment"

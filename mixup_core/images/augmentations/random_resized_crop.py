@@ -21,6 +21,16 @@ class RandomResizedCrop(Augmentation):
 
     Source: Szegedy et al. 2015, arXiv:1409.4842, section 6; default areas and aspect ratios
     as in torchvision.
+
+    Example:
+        In a study file: `data.augment: random-resized-crop`.
+
+        >>> import torch
+        >>> from mixup_core.images.augmentations.random_resized_crop import RandomResizedCrop
+        >>> pixels = torch.tensor([[[[10, 20, 30, 40]]]], dtype=torch.uint8)
+        >>> window = torch.tensor([[0, 1, 2, 4, 0]])  # row 0, columns 2 and 3; not mirrored
+        >>> RandomResizedCrop().on_pixels(pixels, window)
+        tensor([[[[30.0000, 32.5000, 37.5000, 40.0000]]]])
     """
 
     tag: ClassVar = "random-resized-crop"

@@ -29,6 +29,19 @@ class Ema(Checked):
 
     Source: Polyak and Juditsky 1992; Izmailov et al. 2018, arXiv:1803.05407, on BatchNorm
     statistics of averaged weights.
+
+    Example:
+        In a study file: `averaging: {ema: {decay: 0.99}}`.
+
+        >>> import torch
+        >>> from mixup_core.images.choices.averaging import Ema
+        >>> network = torch.nn.Linear(1, 1, bias=False)
+        >>> average = Ema(decay=0.75).of(network)
+        >>> for weight in (1.0, 2.0):  # each step of training
+        ...     network.weight.data = torch.tensor([[weight]])
+        ...     average.update_parameters(network)
+        >>> average.module.weight.item()  # 0.75 * 1 + 0.25 * 2
+        1.25
     """
 
     tag: ClassVar = "ema"

@@ -17,6 +17,22 @@ class Model(Checked, ABC):
     """Base class of networks, selected by name in study files.
 
     The file of a model is imported whenever a study is read, so import torch inside the methods.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from mixsweep.plugins import Count, Model
+        >>> @dataclass(frozen=True, kw_only=True, slots=True)
+        ... class Pooled(Model):
+        ...     name = "pooled"
+        ...     has_batch_norm = False
+        ...     side: Count = 4
+        ...     def network(self, in_channels, num_classes, image_size):
+        ...         from torch import nn
+        ...         linear = nn.Linear(in_channels * self.side**2, num_classes)
+        ...         return nn.Sequential(nn.AdaptiveAvgPool2d(self.side), nn.Flatten(), linear)
+        >>> import torch
+        >>> Pooled().initialised(3, 10, 32, seed=0)(torch.zeros(2, 3, 32, 32)).shape
+        torch.Size([2, 10])
     """
 
     __slots__ = ()
@@ -33,6 +49,11 @@ class Model(Checked, ABC):
         """Number of hidden layers whose outputs the operation `manifold` can mix; 0 by default.
 
         A network with such layers lists them in its attribute `hidden_layers`, from first to last.
+
+        Example:
+            >>> from mixup_core.images.choices.models import LinearModel, Mlp
+            >>> LinearModel().depth, Mlp(hidden=(64, 32)).depth
+            (0, 2)
         """
         return 0
 
@@ -46,12 +67,24 @@ class Model(Checked, ABC):
 
         Raises:
             DataError: If a file is missing.
+
+        Example:
+            >>> from pathlib import Path
+            >>> from mixup_core.images.choices.models import Mlp
+            >>> Mlp().prepared(Path())  # it has no files, so nothing changes
+            Mlp(hidden=None)
         """
         del folder
         return self
 
     def missing(self) -> str | None:
-        """Return a message if a package that the model needs is not installed; else None."""
+        """Return a message if a package that the model needs is not installed; else None.
+
+        Example:
+            >>> from mixup_core.images.choices.models import Mlp
+            >>> Mlp().missing() is None
+            True
+        """
         return None
 
     @property
@@ -59,6 +92,11 @@ class Model(Checked, ABC):
         """Width of the network: 1 for its usual number of channels, 2 for twice as many.
 
         It enters an upper bound of a run's memory.
+
+        Example:
+            >>> from mixup_core.images.choices.models import Mlp, ResNet18
+            >>> Mlp().scale, ResNet18(width=128).scale  # 64 channels are usual
+            (1.0, 2.0)
         """
         return 1.0
 
@@ -69,13 +107,31 @@ class Model(Checked, ABC):
 
         Args:
             inputs: Number of values of an image: channels times pixels.
+
+        Example:
+            >>> from mixup_core.images.choices.models import LinearModel, Mlp
+            >>> LinearModel().num_wide_weights(64), Mlp(hidden=(100, 10)).num_wide_weights(64)
+            (0, 7400)
         """
         del inputs
         return 0
 
     @abstractmethod
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
-        """Return the network; it maps (batch, channels, size, size) to logits, (batch, classes)."""
+        """Return the network; it maps (batch, channels, size, size) to logits, (batch, classes).
+
+        Args:
+            in_channels: Channels of the images.
+            num_classes: Number of classes, the length of a row of logits.
+            image_size: Height and width of the images, in pixels.
+
+        Example:
+            >>> import torch
+            >>> from mixup_core.images.choices.models import NarrowResNet
+            >>> network = NarrowResNet().network(1, 10, 28)
+            >>> network(torch.zeros(2, 1, 28, 28)).shape
+            torch.Size([2, 10])
+        """
 
     def initialised(
         self, in_channels: int, num_classes: int, image_size: int, seed: int | Seeds
@@ -84,6 +140,19 @@ class Model(Checked, ABC):
 
         By default, the network's constructor draws the weights from PyTorch's global generator,
         which is seeded before and restored afterwards.
+
+        Args:
+            in_channels: As for `network`.
+            num_classes: As for `network`.
+            image_size: As for `network`, in pixels.
+            seed: Seed of the run, or two seeds.
+
+        Example:
+            >>> import torch
+            >>> from mixup_core.images.choices.models import LinearModel
+            >>> first, again = (LinearModel().initialised(1, 10, 8, seed=3) for _ in range(2))
+            >>> torch.equal(first[1].weight, again[1].weight)
+            True
         """
         from mixup_core.images.models import with_its_own_weights
 

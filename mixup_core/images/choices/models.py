@@ -64,7 +64,16 @@ class _ByWidth(_Uniform):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResNet18(_ByWidth):
-    """ResNet-18 for small images (3x3 first convolution); 64 channels in the first stage."""
+    """ResNet-18 for small images (3x3 first convolution); 64 channels in the first stage.
+
+    Example:
+        In a study file: `model: {name: resnet18, width: 8}`.
+
+        >>> from mixup_core.images.choices.models import ResNet18
+        >>> network = ResNet18(width=8).network(in_channels=3, num_classes=10, image_size=32)
+        >>> sum(parameter.numel() for parameter in network.parameters())
+        176402
+    """
 
     name: ClassVar = "resnet18"
 
@@ -78,7 +87,16 @@ class ResNet18(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResNet34(_ByWidth):
-    """ResNet-34 for small images (3x3 first convolution); 64 channels in the first stage."""
+    """ResNet-34 for small images (3x3 first convolution); 64 channels in the first stage.
+
+    Example:
+        In a study file: `model: {name: resnet34, width: 8}`.
+
+        >>> from mixup_core.images.choices.models import ResNet34
+        >>> network = ResNet34(width=8).network(in_channels=3, num_classes=10, image_size=32)
+        >>> sum(parameter.numel() for parameter in network.parameters())
+        335154
+    """
 
     name: ClassVar = "resnet34"
 
@@ -92,7 +110,16 @@ class ResNet34(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreActResNet18(_ByWidth):
-    """ResNet-18 with normalisation before the convolutions; 64 channels in the first stage."""
+    """ResNet-18 with normalisation before the convolutions; 64 channels in the first stage.
+
+    Example:
+        In a study file: `model: {name: preact-resnet18, width: 8}`.
+
+        >>> from mixup_core.images.choices.models import PreActResNet18
+        >>> network = PreActResNet18(width=8).network(in_channels=3, num_classes=10, image_size=32)
+        >>> sum(parameter.numel() for parameter in network.parameters())
+        176178
+    """
 
     name: ClassVar = "preact-resnet18"
 
@@ -110,7 +137,16 @@ class PreActResNet18(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Vgg16(_ByWidth):
-    """VGG-16 for small images: BatchNorm, one linear layer, 64 channels in the first stage."""
+    """VGG-16 for small images: BatchNorm, one linear layer, 64 channels in the first stage.
+
+    Example:
+        In a study file: `model: {name: vgg16-bn, width: 8}`.
+
+        >>> from mixup_core.images.choices.models import Vgg16
+        >>> network = Vgg16(width=8).network(in_channels=3, num_classes=10, image_size=32)
+        >>> sum(parameter.numel() for parameter in network.parameters())
+        232274
+    """
 
     name: ClassVar = "vgg16-bn"
     stages: ClassVar[int] = 5
@@ -125,7 +161,16 @@ class Vgg16(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NarrowResNet(_ByWidth):
-    """A small ResNet for runs of seconds on a CPU: stem of stride 2, three stages, 12 channels."""
+    """A small ResNet for runs of seconds on a CPU: stem of stride 2, three stages, 12 channels.
+
+    Example:
+        In a study file: `model: {name: narrow-resnet}`.
+
+        >>> from mixup_core.images.choices.models import NarrowResNet
+        >>> network = NarrowResNet().network(in_channels=3, num_classes=10, image_size=32)
+        >>> sum(parameter.numel() for parameter in network.parameters())
+        44230
+    """
 
     name: ClassVar = "narrow-resnet"
     stages: ClassVar[int] = 3
@@ -140,7 +185,15 @@ class NarrowResNet(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EfficientNetV2S(_Uniform):
-    """EfficientNetV2-S of torchvision, without dropout and stochastic depth."""
+    """EfficientNetV2-S of torchvision, without dropout and stochastic depth.
+
+    Example:
+        In a study file: `model: {name: efficientnet-v2-s}`.
+
+        >>> from mixup_core.images.choices.models import EfficientNetV2S
+        >>> EfficientNetV2S().has_batch_norm, EfficientNetV2S().depth
+        (True, 6)
+    """
 
     name: ClassVar = "efficientnet-v2-s"
     has_batch_norm: ClassVar = True
@@ -160,7 +213,16 @@ class EfficientNetV2S(_Uniform):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mlp(_Uniform):
-    """A fully connected ReLU network on the flattened pixels."""
+    """A fully connected ReLU network on the flattened pixels.
+
+    Example:
+        In a study file: `model: {name: mlp, hidden: [32]}`.
+
+        >>> import torch
+        >>> from mixup_core.images.choices.models import Mlp
+        >>> Mlp(hidden=(32,)).network(1, 10, image_size=8)(torch.zeros(5, 1, 8, 8)).shape
+        torch.Size([5, 10])
+    """
 
     name: ClassVar = "mlp"
     has_batch_norm: ClassVar = False
@@ -193,7 +255,16 @@ class Mlp(_Uniform):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LinearModel(_Uniform):
-    """Softmax regression on the flattened pixels."""
+    """Softmax regression on the flattened pixels.
+
+    Example:
+        In a study file: `model: {name: linear}`.
+
+        >>> import torch
+        >>> from mixup_core.images.choices.models import LinearModel
+        >>> LinearModel().network(1, 10, image_size=8)(torch.zeros(5, 1, 8, 8)).shape
+        torch.Size([5, 10])
+    """
 
     name: ClassVar = "linear"
     has_batch_norm: ClassVar = False
@@ -207,7 +278,15 @@ class LinearModel(_Uniform):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timm(Model):
-    """A network of the package timm (install the extra `mixsweep[timm]`)."""
+    """A network of the package timm (install the extra `mixsweep[timm]`).
+
+    Example:
+        In a study file: `model: {name: timm, architecture: resnet18}`.
+
+        >>> from mixup_core.images.choices.models import Timm
+        >>> Timm(architecture="resnet18").weights is None  # timm's initial weights
+        True
+    """
 
     name: ClassVar = "timm"
     has_batch_norm: ClassVar = True

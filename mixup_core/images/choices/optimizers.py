@@ -29,6 +29,19 @@ class Optimizer(Checked, ABC):
 
     The file of an optimizer is imported whenever a study is read, so import torch inside the
     methods.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from mixsweep.plugins import Optimizer, Share
+        >>> @dataclass(frozen=True, kw_only=True, slots=True)
+        ... class RmsProp(Optimizer):
+        ...     name = "rmsprop"
+        ...     decay: Share = 0.99
+        ...     def over(self, parameters):
+        ...         import torch
+        ...         return torch.optim.RMSprop(parameters, lr=self.lr, alpha=self.decay)
+        >>> RmsProp(lr=0.01)
+        RmsProp(lr=0.01, clip_norm=None, decay=0.99)
     """
 
     catalogue: ClassVar[Catalogue["Optimizer"]] = Catalogue("optimizer")
@@ -49,6 +62,16 @@ class Optimizer(Checked, ABC):
 
         The optimizer's state is stored after an epoch, so it must consist of tensors and plain
         values. Training sets the learning rate of all parameter groups before each step.
+
+        Args:
+            parameters: All parameters of the network.
+
+        Example:
+            >>> import torch
+            >>> from mixup_core.images.choices.optimizers import Sgd
+            >>> optimizer = Sgd(lr=0.1, momentum=0.9).over(torch.nn.Linear(64, 10).parameters())
+            >>> optimizer.param_groups[0]["lr"], len(optimizer.param_groups[0]["params"])
+            (0.1, 2)
         """
 
 
@@ -91,7 +114,17 @@ class Decaying(Optimizer):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Adam(Decaying):
-    """Adam with betas .9 and .999."""
+    """Adam with betas .9 and .999.
+
+    Example:
+        In a study file: `optimizer: {name: adam, lr: 0.01}`.
+
+        >>> import torch
+        >>> from mixup_core.images.choices.optimizers import Adam
+        >>> optimizer = Adam(lr=0.01).over(torch.nn.Linear(2, 1).parameters())
+        >>> type(optimizer).__name__, optimizer.defaults["lr"], optimizer.defaults["weight_decay"]
+        ('Adam', 0.01, 0.0)
+    """
 
     name: ClassVar = "adam"
 
@@ -111,6 +144,15 @@ class AdamW(Decaying):
     """Adam with decoupled weight decay, betas .9 and .999.
 
     Source: Loshchilov and Hutter 2019, arXiv:1711.05101, algorithm 2.
+
+    Example:
+        In a study file: `optimizer: {name: adamw, weight_decay: 0.05}`.
+
+        >>> import torch
+        >>> from mixup_core.images.choices.optimizers import AdamW
+        >>> optimizer = AdamW(weight_decay=0.05).over(torch.nn.Linear(2, 1).parameters())
+        >>> type(optimizer).__name__, optimizer.defaults["lr"], optimizer.defaults["weight_decay"]
+        ('AdamW', 0.001, 0.05)
     """
 
     name: ClassVar = "adamw"
@@ -131,7 +173,17 @@ class AdamW(Decaying):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sgd(Decaying):
-    """Stochastic gradient descent, with momentum if set."""
+    """Stochastic gradient descent, with momentum if set.
+
+    Example:
+        In a study file: `optimizer: {name: sgd, lr: 0.1, momentum: 0.9}`.
+
+        >>> import torch
+        >>> from mixup_core.images.choices.optimizers import Sgd
+        >>> optimizer = Sgd(lr=0.1, momentum=0.9).over(torch.nn.Linear(2, 1).parameters())
+        >>> type(optimizer).__name__, optimizer.defaults["lr"], optimizer.defaults["weight_decay"]
+        ('SGD', 0.1, 0.0)
+    """
 
     name: ClassVar = "sgd"
 

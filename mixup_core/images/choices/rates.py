@@ -21,7 +21,15 @@ from mixup_core.tree.limits import Count, Range, Share, Whole
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Constant:
-    """A constant learning rate."""
+    """A constant learning rate.
+
+    Example:
+        In a study file: `lr_schedule: constant`.
+
+        >>> from mixup_core.images.choices.rates import Constant
+        >>> Constant().factor(step=7, steps_per_epoch=10, epochs=2)
+        1.0
+    """
 
     tag: ClassVar = "constant"
     warm_up: ClassVar = 0
@@ -75,7 +83,16 @@ class _WarmedUp(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WarmUp(_WarmedUp):
-    """Linear warm-up, then a constant rate."""
+    """Linear warm-up, then a constant rate.
+
+    Example:
+        In a study file: `lr_schedule: {warm-up: {warm_up: 2}}`.
+
+        >>> from mixup_core.images.choices.rates import WarmUp
+        >>> schedule = WarmUp(warm_up=2)
+        >>> [round(schedule.factor(step, steps_per_epoch=1, epochs=4), 4) for step in range(4)]
+        [0.5, 1.0, 1.0, 1.0]
+    """
 
     tag: ClassVar = "warm-up"
 
@@ -94,6 +111,14 @@ class Cosine(_WarmedUp):
         end + (1 - end) (1 + cos(pi step / steps)) / 2
 
     Source: Loshchilov and Hutter 2017, arXiv:1608.03983, equation 5, without restarts.
+
+    Example:
+        In a study file: `lr_schedule: {cosine: {end: 0.1}}`.
+
+        >>> from mixup_core.images.choices.rates import Cosine
+        >>> schedule = Cosine(end=0.1)
+        >>> [round(schedule.factor(step, steps_per_epoch=1, epochs=4), 4) for step in range(4)]
+        [1.0, 0.8682, 0.55, 0.2318]
     """
 
     tag: ClassVar = "cosine"
@@ -112,7 +137,16 @@ class Cosine(_WarmedUp):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step(_WarmedUp):
-    """Step schedule: the learning rate is multiplied by `gamma` at the start of given epochs."""
+    """Step schedule: the learning rate is multiplied by `gamma` at the start of given epochs.
+
+    Example:
+        In a study file: `lr_schedule: {step: {at: [2, 3]}}`.
+
+        >>> from mixup_core.images.choices.rates import Step
+        >>> schedule = Step(at=(2, 3))
+        >>> [round(schedule.factor(step, steps_per_epoch=1, epochs=4), 4) for step in range(4)]
+        [1.0, 1.0, 0.1, 0.01]
+    """
 
     tag: ClassVar = "step"
 

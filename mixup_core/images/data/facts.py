@@ -18,7 +18,17 @@ SplitName = Literal["train", "test"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DatasetInfo:
-    """Facts about a dataset, such as sizes and classes, for checking and planning studies."""
+    """Facts about a dataset, such as sizes and classes, for checking and planning studies.
+
+    Example:
+        >>> from mixsweep.plugins import DatasetInfo
+        >>> info = DatasetInfo(
+        ...     title="spots", num_train=400, num_test=200, num_classes=4, channels=1, image_size=8,
+        ...     mean=(0.35,), std=(0.2,), smallest_class=100,
+        ... )
+        >>> info.classes  # names are optional
+        ()
+    """
 
     title: str
     """Name of the dataset in captions."""
@@ -39,7 +49,13 @@ class DatasetInfo:
 
     @property
     def num_bytes(self) -> int:
-        """Size of all images in memory as uint8, in bytes."""
+        """Size of all images in memory as uint8, in bytes.
+
+        Example:
+            >>> from mixup_core.images.data.sets.digits import DATASET
+            >>> DATASET.info.num_bytes  # 1 437 + 360 images of 8 x 8 pixels
+            115008
+        """
         per_image = self.channels * self.image_size**2
         return (self.num_train + self.num_test) * per_image
 
@@ -52,7 +68,13 @@ the user if all of them fail.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bundle:
-    """A dataset that comes as a file of an installed package and needs no download."""
+    """A dataset that comes as a file of an installed package and needs no download.
+
+    Example:
+        >>> from mixup_core.images.data.sets.digits import DATASET
+        >>> DATASET.bundle.package, DATASET.bundle.file().name
+        ('scikit-learn', 'digits.csv.gz')
+    """
 
     package: str
     """Name of the package, for pip."""
@@ -69,6 +91,22 @@ class Dataset:
     """A dataset that study files can name: facts, files, download, and functions that read it.
 
     Built-in datasets are in `images/data/sets`; plugins can add more.
+
+    Example:
+        >>> import numpy as np
+        >>> from mixsweep.plugins import Dataset, DatasetInfo, Images
+        >>> info = DatasetInfo(
+        ...     title="dots", num_train=20, num_test=10, num_classes=2, channels=1, image_size=8,
+        ...     mean=(0.5,), std=(0.3,), smallest_class=10,
+        ... )
+        >>> def read(root, split, size):
+        ...     labels = np.arange(20 if split == "train" else 10) % 2
+        ...     pixels = np.zeros((len(labels), 1, 8, 8), np.uint8)
+        ...     pixels[:, 0, labels, labels] = 255
+        ...     return Images.of_arrays(pixels, labels)
+        >>> dots = Dataset(name="dots", info=info, read=read)
+        >>> len(dots.read(None, "test", 8))
+        10
     """
 
     name: str

@@ -12,7 +12,15 @@ _IMAGES_PER_RESIZE = 1000
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Images:
-    """Raw pixels and labels of one split."""
+    """Raw pixels and labels of one split.
+
+    Example:
+        >>> import numpy as np
+        >>> from mixsweep.plugins import Images
+        >>> images = Images.of_arrays(np.zeros((5, 3, 8, 8), np.uint8), np.array([0, 1, 2, 0, 1]))
+        >>> len(images), images.pixels.dtype, images.labels
+        (5, torch.uint8, tensor([0, 1, 2, 0, 1]))
+    """
 
     pixels: "Tensor"
     """Raw pixels, (images, channels, height, width), uint8. Pooled images are int16, or int32 if
@@ -35,6 +43,13 @@ class Images:
         Args:
             pixels: (images, channels, height, width), uint8.
             labels: (images,), any integer type.
+
+        Example:
+            >>> import numpy as np
+            >>> from mixsweep.plugins import Images
+            >>> pixels = np.full((2, 1, 4, 4), 255, np.uint8)
+            >>> Images.of_arrays(pixels, [0, 1]).pixels.shape
+            torch.Size([2, 1, 4, 4])
         """
         import numpy as np
         import torch
@@ -52,6 +67,13 @@ class Images:
             pictures: Pairs of image and label.
             count: Number of images.
             size: Side of the squares in pixels; images are resized, then cropped at the centre.
+
+        Example:
+            >>> from PIL import Image
+            >>> from mixsweep.plugins import Images
+            >>> pictures = [(Image.new("L", (40, 30)), 0), (Image.new("RGB", (50, 60)), 1)]
+            >>> Images.of_pictures(pictures, count=2, size=16).pixels.shape
+            torch.Size([2, 3, 16, 16])
         """
         import torch
 
@@ -63,7 +85,17 @@ class Images:
         return cls(pixels=pixels, labels=labels)
 
     def resized(self, size: int) -> "Images":
-        """Return the images at another size, by bilinear interpolation with antialiasing."""
+        """Return the images at another size, by bilinear interpolation with antialiasing.
+
+        Args:
+            size: Height and width of the result, in pixels.
+
+        Example:
+            >>> import numpy as np
+            >>> from mixsweep.plugins import Images
+            >>> Images.of_arrays(np.zeros((2, 1, 8, 8), np.uint8), [0, 1]).resized(4).pixels.shape
+            torch.Size([2, 1, 4, 4])
+        """
         import torch
         from torchvision.transforms import functional
 
@@ -84,6 +116,14 @@ class Images:
 
         Raises:
             ValueError: If the images are pooled with another value.
+
+        Example:
+            >>> import numpy as np
+            >>> from mixsweep.plugins import Images
+            >>> images = Images.of_arrays(np.full((1, 1, 4, 4), 100, np.uint8), [0])
+            >>> images.pooled(2).pixels  # sums of 2 x 2 pixels
+            tensor([[[[400, 400],
+                      [400, 400]]]], dtype=torch.int16)
         """
         import torch
 

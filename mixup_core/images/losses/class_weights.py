@@ -24,6 +24,13 @@ class Balanced:
     mean weight of an image is 1. Classes without images are not counted and have weight 0.
 
     Source: King and Zeng 2001, Logistic regression in rare events data; as in scikit-learn.
+
+    Example:
+        In a study file: `class_weights: balanced`.
+
+        >>> from mixup_core.images.losses.class_weights import Balanced
+        >>> Balanced().of([10, 10, 40])
+        (2.0, 2.0, 0.5)
     """
 
     tag: ClassVar = "balanced"
@@ -36,7 +43,15 @@ class Balanced:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Given(Checked):
-    """Weights given in the study file. They are not rescaled; their mean need not be 1."""
+    """Weights given in the study file. They are not rescaled; their mean need not be 1.
+
+    Example:
+        In a study file: `class_weights: {given: [1, 1, 1, 1, 1, 1, 1, 1, 1, 3]}`.
+
+        >>> from mixup_core.images.losses.class_weights import Given
+        >>> Given(values=(1.0, 3.0)).of([30, 10])
+        (1.0, 3.0)
+    """
 
     tag: ClassVar = "given"
 

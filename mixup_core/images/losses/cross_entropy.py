@@ -13,7 +13,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CrossEntropy(Checked):
-    """Cross entropy with a mixed label, in nats (`mixup_core.mixing.mixed_losses`)."""
+    """Cross entropy with a mixed label, in nats (`mixup_core.mixing.mixed_losses`).
+
+    Example:
+        In a study file: `loss: {cross-entropy: {smoothing: 0.1}}`.
+
+        >>> import torch
+        >>> from mixup_core.images.losses.cross_entropy import CrossEntropy
+        >>> own, partner, lam = torch.tensor([0]), torch.tensor([1]), torch.tensor([0.75])
+        >>> CrossEntropy().per_image(torch.tensor([[2.0, 0.0]]), own, partner, lam)
+        tensor([0.6269])
+    """
 
     tag: ClassVar = "cross-entropy"
 

@@ -11,7 +11,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SquaredError:
-    """Squared error of the logits against the mixed label, summed over classes."""
+    """Squared error of the logits against the mixed label, summed over classes.
+
+    Example:
+        In a study file: `loss: squared-error`.
+
+        >>> import torch
+        >>> from mixup_core.images.losses.squared_error import SquaredError
+        >>> own, partner, lam = torch.tensor([0]), torch.tensor([1]), torch.tensor([0.75])
+        >>> SquaredError().per_image(torch.tensor([[1.0, 0.0]]), own, partner, lam)  # 2 * (1/4)^2
+        tensor([0.1250])
+    """
 
     tag: ClassVar = "squared-error"
 

@@ -23,6 +23,14 @@ class AllPairs(Objective):
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, section 2, where the mixup loss J_M is a mean
     over all pairs.
+
+    Example:
+        In a study file: `objective: all-pairs`, `mix.law: midpoint`.
+
+        >>> from mixup_core.images.objectives.all_pairs import AllPairs
+        >>> from mixup_core.laws import Erm
+        >>> AllPairs().in_epoch(Erm(), epoch=0, epochs=10)  # without mixing, there are no pairs
+        (Erm(), Plain())
     """
 
     tag: ClassVar = "all-pairs"

@@ -28,7 +28,11 @@ class FailureSet(Guided):
     Source: slides on data valuation for mixup, which train a network on data D and failure set F.
 
     Example:
-        `objective: {failure-set: {teacher: erm}}`, with `data.oracle: true` and `mix.law: erm`.
+        In a study file: `objective: {failure-set: {teacher: erm}}`, `data.oracle: true`.
+
+        >>> from mixup_core.images.objectives.failure_set import FailureSet
+        >>> FailureSet(teacher="erm").has_to_see_test, FailureSet(teacher="erm").must_not_mix
+        (True, True)
     """
 
     tag: ClassVar = "failure-set"

@@ -30,6 +30,14 @@ class Filter(Guided):
     r <= threshold if the student is not better than the teacher.
 
     Source: slides on data valuation for mixup, which filter by the sign of r.
+
+    Example:
+        In a study file: `objective: {filter: {teacher: erm}}`, `mix.law: {beta: 1}`.
+
+        >>> from mixup_core.images.objectives.filtered import Filter
+        >>> from mixup_core.laws import Midpoint
+        >>> Filter(teacher="erm", warm_up=0.25).in_epoch(Midpoint(), epoch=2, epochs=12)
+        (Midpoint(), Plain())
     """
 
     tag: ClassVar = "filter"

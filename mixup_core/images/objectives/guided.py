@@ -7,7 +7,20 @@ from mixup_core.images.objectives.objective import Objective
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Guided(Objective):
-    """Base class of objectives with a teacher, which is the run of another arm at the same seed."""
+    """Base class of objectives with a teacher, which is the run of another arm at the same seed.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from mixsweep.plugins import Guided, Minimised
+        >>> @dataclass(frozen=True, kw_only=True, slots=True)
+        ... class Imitation(Guided):
+        ...     tag = "imitation"
+        ...     def on(self, batch, student, loss, teacher):
+        ...         difference = batch.logits(student) - batch.logits(teacher).detach()
+        ...         return Minimised(loss=difference.square().mean())
+        >>> Imitation(teacher="erm").teacher
+        'erm'
+    """
 
     teacher: str
     """Name of the arm whose run at the same seed is the teacher; that run is trained first. The

@@ -10,7 +10,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Minimised:
-    """The result of evaluating an objective on a batch: the loss and other measurements."""
+    """The result of evaluating an objective on a batch: the loss and other measurements.
+
+    Example:
+        >>> import torch
+        >>> from mixsweep.plugins import Minimised
+        >>> kept = {"kept_fraction": torch.tensor(0.75)}
+        >>> result = Minimised(loss=torch.tensor(0.5), measured=kept)
+        >>> list(result.measured)  # recorded as train/kept_fraction
+        ['kept_fraction']
+    """
 
     loss: "Tensor"
     """The value to minimise, (), float32."""

@@ -30,6 +30,13 @@ class MixupE(Objective):
     alignment by eta * alpha / (2 alpha + 1), with eta = 0.001; here `eta` is the whole weight.
 
     Source: Zou et al. 2023, arXiv:2212.13381, in the form that its code calls version 3.
+
+    Example:
+        In a study file: `objective: {mixup-e: {eta: 0.001}}`, `mix.law: {beta: 1}`.
+
+        >>> from mixup_core.images.objectives.mixup_e import MixupE
+        >>> list(MixupE().metrics)
+        ['train/alignment', 'train/misaligned_fraction']
     """
 
     tag: ClassVar = "mixup-e"

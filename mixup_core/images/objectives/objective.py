@@ -21,6 +21,20 @@ class Objective(Checked, ABC):
 
     The file of an objective is imported whenever a study is read, so import torch inside the
     methods.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from mixsweep.plugins import Metric, Minimised, Objective
+        >>> @dataclass(frozen=True, kw_only=True, slots=True)
+        ... class Largest(Objective):
+        ...     tag = "largest"
+        ...     metrics = {"train/mean_loss": Metric(label="mean loss", unit="nats")}
+        ...     def on(self, batch, student, loss, teacher):
+        ...         losses = batch.losses(batch.logits(student), loss)
+        ...         mean = losses.mean().detach()
+        ...         return Minimised(loss=losses.max(), measured={"mean_loss": mean})
+        >>> Largest().floor(0.5) is None  # the infimum is not known
+        True
     """
 
     __slots__ = ()
@@ -51,6 +65,12 @@ class Objective(Checked, ABC):
             law: Law that `mix` sets for the epoch.
             epoch: The epoch, 0-based.
             epochs: Number of epochs of the run.
+
+        Example:
+            >>> from mixup_core.images.objectives.plain import Plain
+            >>> from mixup_core.laws import Midpoint
+            >>> Plain().in_epoch(Midpoint(), epoch=3, epochs=10)
+            (Midpoint(), Plain())
         """
         del epoch, epochs
         return law, self
@@ -68,6 +88,19 @@ class Objective(Checked, ABC):
             student: The network in training.
             loss: Loss of an image.
             teacher: The teacher's network, for objectives that have one.
+
+        Example:
+            >>> import torch
+            >>> from mixup_core.images.batch import Batch
+            >>> from mixup_core.images.losses.cross_entropy import CrossEntropy
+            >>> from mixup_core.images.objectives.plain import Plain
+            >>> labels = torch.tensor([0, 1])
+            >>> batch = Batch(
+            ...     mixed=torch.zeros(2, 10), unmixed=None, lam=torch.ones(2),
+            ...     labels=labels, partner_labels=labels,
+            ... )
+            >>> Plain().on(batch, torch.nn.Identity(), CrossEntropy(), None).loss  # ln 10
+            tensor(2.3026)
         """
 
     def floor(self, mixed_floor: float) -> float | None:
@@ -77,6 +110,11 @@ class Objective(Checked, ABC):
 
         Args:
             mixed_floor: Infimum of the mean loss of the mixed images.
+
+        Example:
+            >>> from mixup_core.images.objectives.plain import Plain
+            >>> Plain().floor(0.45)
+            0.45
         """
         del mixed_floor
         return None

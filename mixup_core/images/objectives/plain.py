@@ -14,7 +14,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plain(Objective):
-    """Objective: mean loss of the mixed images. It is mixup, or ERM if the law does not mix."""
+    """Objective: mean loss of the mixed images. It is mixup, or ERM if the law does not mix.
+
+    Example:
+        In a study file: `objective: plain`.
+
+        >>> from mixup_core.images.objectives.plain import Plain
+        >>> Plain().floor(0.45)  # the infimum of the mixed loss is that of the objective
+        0.45
+    """
 
     tag: ClassVar = "plain"
 

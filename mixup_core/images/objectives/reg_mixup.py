@@ -25,6 +25,13 @@ class RegMixup(Objective):
     network together, so that BatchNorm sees both.
 
     Source: Pinto et al. 2022, arXiv:2206.14502, equation 4; with Beta(20, 20) and eta = 1.
+
+    Example:
+        In a study file: `objective: {regmixup: {eta: 0.5}}`, `mix.law: {beta: 20}`.
+
+        >>> from mixup_core.images.objectives.reg_mixup import RegMixup
+        >>> RegMixup(eta=0.5).floor(0.6), RegMixup(eta=0.5, reduction="mean").floor(0.6)
+        (0.3, 0.15)
     """
 
     tag: ClassVar = "regmixup"

@@ -32,6 +32,13 @@ class ChangedImages(Probe):
 
     Source: Hendrycks and Dietterich 2019, arXiv:1903.12261, for the kinds of changes; the strengths
     are ours.
+
+    Example:
+        In a study file: `probes: [changed-images]`.
+
+        >>> from mixup_core.images.probes.changed_images import CHANGES, ChangedImages
+        >>> CHANGES, ChangedImages().views
+        (('noise', 'blur', 'contrast', 'occlusion'), 'single')
     """
 
     tag: ClassVar = "changed-images"

@@ -15,6 +15,17 @@ class El2n(Probe):
     """Mean over the training images of the Euclidean distance between softmax and one-hot label.
 
     Source: Paul et al. 2021, arXiv:2107.07075, definition 2.
+
+    Example:
+        In a study file: `probes: [el2n]`.
+
+        >>> from types import SimpleNamespace
+        >>> import torch
+        >>> from mixup_core.images.probes.el2n import El2n
+        >>> logits, labels = torch.zeros(1, 2), torch.tensor([0])  # softmax is [1/2, 1/2]
+        >>> found = El2n().measure(SimpleNamespace(outputs=lambda: (logits, labels)))
+        >>> round(found["train/el2n"], 4)  # sqrt(1/2)
+        0.7071
     """
 
     tag: ClassVar = "el2n"

@@ -25,6 +25,18 @@ class FilterScores(Probe):
         tail_ratio        99th percentile of |r| over its median; 3.82 for a Gaussian
 
     Source: slides on data valuation for mixup, which show r against EL2N and lam.
+
+    Example:
+        In a study file: `probes: [filter-scores]`, `objective: {filter: {teacher: erm}}`,
+        `mix.law: {beta: 1}`.
+
+        >>> from mixup_core.images.probes.filter_scores import FilterScores
+        >>> for name in FilterScores().metrics:
+        ...     print(name)
+        filter/low_fraction
+        filter/el2n_correlation
+        filter/middle_ratio
+        filter/tail_ratio
     """
 
     tag: ClassVar = "filter-scores"

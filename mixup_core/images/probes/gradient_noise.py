@@ -20,6 +20,13 @@ class GradientNoise(Probe):
     divided by their number minus 1.
 
     Source: slides on data valuation for mixup, where it is called sigma.
+
+    Example:
+        In a study file: `probes: [gradient-noise]`.
+
+        >>> from mixup_core.images.probes.gradient_noise import GradientNoise
+        >>> list(GradientNoise().metrics)
+        ['train/gradient_noise']
     """
 
     tag: ClassVar = "gradient-noise"

@@ -22,6 +22,13 @@ class GradientNorm(Probe):
     dominates the norm; `MeanGradientNorm` averages over draws.
 
     Source: Liu et al. 2023, arXiv:2303.01475, section 5.
+
+    Example:
+        In a study file: `probes: [gradient-norm]`.
+
+        >>> from mixup_core.images.probes.gradient_norm import GradientNorm
+        >>> list(GradientNorm().metrics)
+        ['train/gradient_norm']
     """
 
     tag: ClassVar = "gradient-norm"

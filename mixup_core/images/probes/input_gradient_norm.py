@@ -12,7 +12,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InputGradientNorm(Probe):
-    """Mean norm of the loss gradient with respect to the pixels, on validation and test images."""
+    """Mean norm of the loss gradient with respect to the pixels, on validation and test images.
+
+    Example:
+        In a study file: `probes: [input-gradient-norm]`.
+
+        >>> from mixup_core.images.probes.input_gradient_norm import InputGradientNorm
+        >>> list(InputGradientNorm().metrics)
+        ['test/input_gradient_norm', 'val/input_gradient_norm']
+    """
 
     tag: ClassVar = "input-gradient-norm"
     metrics: ClassVar = {

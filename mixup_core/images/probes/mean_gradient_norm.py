@@ -32,6 +32,13 @@ class MeanGradientNorm(Probe):
     and BatchNorm uses its running statistics.
 
     Source: Liu et al. 2023, arXiv:2303.01475, section 5.
+
+    Example:
+        In a study file: `probes: [{mean-gradient-norm: {draws: 50}}]`.
+
+        >>> from mixup_core.images.probes.mean_gradient_norm import MeanGradientNorm
+        >>> MeanGradientNorm(draws=50, every=5)
+        MeanGradientNorm(every=5, draws=50)
     """
 
     tag: ClassVar = "mean-gradient-norm"

@@ -16,6 +16,13 @@ class MixupLoss(Probe):
 
     If the infimum over all classifiers is known, the infimum and the excess over it are recorded
     too.
+
+    Example:
+        In a study file: `probes: [mixup-loss]`.
+
+        >>> from mixup_core.images.probes.mixup_loss import MixupLoss
+        >>> list(MixupLoss().metrics)
+        ['train/mixup_loss', 'train/mixup_floor', 'train/mixup_excess']
     """
 
     tag: ClassVar = "mixup-loss"

@@ -27,6 +27,18 @@ class NeuralCollapse(Probe):
         nc4_disagreement fraction of images whose nearest class mean is not the predicted class
 
     Source: Papyan, Han and Donoho 2020, arXiv:2008.08186, figures 2 to 7.
+
+    Example:
+        In a study file: `probes: [neural-collapse]`.
+
+        >>> from mixup_core.images.probes.neural_collapse import NeuralCollapse
+        >>> for name in NeuralCollapse().metrics:
+        ...     print(name)
+        train/nc1_variability
+        train/nc2_norms
+        train/nc2_angles
+        train/nc3_duality
+        train/nc4_disagreement
     """
 
     tag: ClassVar = "neural-collapse"

@@ -26,6 +26,13 @@ class OutsideImages(Probe):
 
     Source: Hendrycks and Gimpel 2017, arXiv:1610.02136, for the score; Thulasidasan et al. 2019,
     arXiv:1905.11001, for noise.
+
+    Example:
+        In a study file: `probes: [outside-images]`.
+
+        >>> from mixup_core.images.probes.outside_images import OUTSIDE, OutsideImages
+        >>> OUTSIDE, OutsideImages().views
+        (('noise', 'shuffled', 'mosaic'), 'single')
     """
 
     tag: ClassVar = "outside-images"

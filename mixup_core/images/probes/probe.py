@@ -21,6 +21,18 @@ class Probe(Checked, ABC):
     A probe does not affect training: it draws from random streams that training does not use. It
     gets training images without augmentation, unmixed, or mixed if it calls `Subject.mixed`. The
     file of a probe is imported whenever a study is read, so import torch inside the methods.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> from mixsweep.plugins import Metric, Probe
+        >>> @dataclass(frozen=True, kw_only=True, slots=True)
+        ... class LargestLogit(Probe):
+        ...     tag = "largest-logit"
+        ...     metrics = {"train/largest_logit": Metric(label="largest logit")}
+        ...     def measure(self, subject):
+        ...         return {"train/largest_logit": float(subject.outputs()[0].max())}
+        >>> LargestLogit(every=5)
+        LargestLogit(every=5)
     """
 
     catalogue: ClassVar[Catalogue["Probe"]] = Catalogue("probe")
@@ -50,6 +62,13 @@ class Probe(Checked, ABC):
         Args:
             config: Configuration of a run, which has this probe.
             metric: A name in `metrics`.
+
+        Example:
+            >>> from mixup_core.images.config import TrainConfig
+            >>> from mixup_core.images.probes.filter_scores import FilterScores
+            >>> config = TrainConfig(epochs=1, batch_size=8)
+            >>> FilterScores().lacks(config, "filter/low_fraction")
+            'the run has no teacher; set objective to filter'
         """
         del config, metric
         return None
@@ -64,4 +83,13 @@ class Probe(Checked, ABC):
             subject: The network and the images. `subject.outputs()` returns logits and labels of
                 the training images. `subject.evaluated` contains the logits of validation and test
                 images, whose labels are `subject.held_out[split].labels`.
+
+        Example:
+            >>> from types import SimpleNamespace
+            >>> import torch
+            >>> from mixup_core.images.probes.weight_norm import WeightNorm
+            >>> network = torch.nn.Linear(2, 1, bias=False)
+            >>> network.weight.data = torch.tensor([[3.0, 4.0]])
+            >>> WeightNorm().measure(SimpleNamespace(network=network))
+            {'train/weight_norm': 5.0}
         """

@@ -23,6 +23,17 @@ class Scores(Probe):
     Balanced accuracy is the accuracy on each class, averaged over classes. AUROC is the area under
     the ROC curve of one class against the rest, averaged over classes; it is not recorded if a
     class has no image. Each metric can be the `headline` of a study.
+
+    Example:
+        In a study file: `probes: [scores]`.
+
+        >>> from types import SimpleNamespace
+        >>> import torch
+        >>> from mixup_core.images.probes.scores import Scores
+        >>> logits, labels = torch.tensor([[2.0, 0.0], [3.0, 1.0]]), torch.tensor([0, 1])
+        >>> held_out = {"test": SimpleNamespace(labels=labels)}
+        >>> Scores().measure(SimpleNamespace(evaluated={("test", ""): logits}, held_out=held_out))
+        {'test/accuracy': 0.5, 'test/balanced_accuracy': 0.5, 'test/auroc': 0.5}
     """
 
     tag: ClassVar = "scores"

@@ -14,7 +14,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OriginalError(Probe):
-    """Error and mean cross entropy on unmodified training images; needs `data.views: single`."""
+    """Error and mean cross entropy on unmodified training images; needs `data.views: single`.
+
+    Example:
+        In a study file: `probes: [original-error]`.
+
+        >>> from types import SimpleNamespace
+        >>> import torch
+        >>> from mixup_core.images.probes.training_errors import OriginalError
+        >>> logits, labels = torch.tensor([[2.0, 0.0], [3.0, 1.0]]), torch.tensor([0, 1])
+        >>> subject = SimpleNamespace(outputs=lambda: (logits, labels))
+        >>> OriginalError().measure(subject)["train/error"]
+        0.5
+    """
 
     tag: ClassVar = "original-error"
     metrics: ClassVar = {
@@ -55,6 +67,13 @@ class MultiViewError(_ViewsError):
     The weights of the views, gamma and 1 - gamma, are drawn anew as in training.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, for the views.
+
+    Example:
+        In a study file: `probes: [multi-view-error]`, `data.views: concat`.
+
+        >>> from mixup_core.images.probes.training_errors import MultiViewError
+        >>> list(MultiViewError().metrics), MultiViewError().views
+        (['train/multi_view_error'], 'concat')
     """
 
     tag: ClassVar = "multi-view-error"
@@ -68,6 +87,13 @@ class SpuriousError(_ViewsError):
     """Training error on the second view alone, an image of the paired class; the first is 0.
 
     The input is [0, x'] with second view x'. The error is low if the network uses this view.
+
+    Example:
+        In a study file: `probes: [spurious-error]`, `data.views: concat`.
+
+        >>> from mixup_core.images.probes.training_errors import SpuriousError
+        >>> list(SpuriousError().metrics), SpuriousError().views
+        (['train/spurious_error'], 'concat')
     """
 
     tag: ClassVar = "spurious-error"
@@ -82,6 +108,13 @@ class TrueError(_ViewsError):
     """Training error on the first view alone, the image itself; the second is 0.
 
     The input is [x, 0] with the image x. The error is low if the network uses this view.
+
+    Example:
+        In a study file: `probes: [true-error]`, `data.views: concat`.
+
+        >>> from mixup_core.images.probes.training_errors import TrueError
+        >>> list(TrueError().metrics), TrueError().views
+        (['train/true_error'], 'concat')
     """
 
     tag: ClassVar = "true-error"
@@ -100,6 +133,13 @@ class LabelErrors(Probe):
     wrong labels minus that on right ones. Without label noise, only the first error is recorded.
 
     Source: Liu et al. 2023, arXiv:2303.01475, section 4, on the order in which labels are learned.
+
+    Example:
+        In a study file: `probes: [label-errors]`, `data.label_noise: 0.2`.
+
+        >>> from mixup_core.images.probes.training_errors import LabelErrors
+        >>> list(LabelErrors().metrics)
+        ['train/clean_error', 'train/wrong_error', 'train/recovered', 'train/clean_lead']
     """
 
     tag: ClassVar = "label-errors"

@@ -13,7 +13,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WeightNorm(Probe):
-    """Euclidean norm of all parameters together."""
+    """Euclidean norm of all parameters together.
+
+    Example:
+        In a study file: `probes: [{weight-norm: 5}]`.
+
+        >>> from types import SimpleNamespace
+        >>> import torch
+        >>> from mixup_core.images.probes.weight_norm import WeightNorm
+        >>> network = torch.nn.Linear(2, 1, bias=False)
+        >>> network.weight.data = torch.tensor([[3.0, 4.0]])
+        >>> WeightNorm().measure(SimpleNamespace(network=network))
+        {'train/weight_norm': 5.0}
+    """
 
     tag: ClassVar = "weight-norm"
     metrics: ClassVar = {"train/weight_norm": Metric(label="weight norm", least=0.0)}
