@@ -1,0 +1,104 @@
+"""Equations: the page has one entry for each bundled study, with a formula and its sources."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from sweeps.reading.study_file import bundled_names, load_study
+from sweeps.study.claims import Claim
+
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "equations.md"
+PARTS = ("Question", "Equation", "Source", "Verdict")
+PAPER = re.compile(r"arXiv:\d{4}\.\d{4,5}")
+NAMED = re.compile(
+    rf"\[{PAPER.pattern}\]|slides on data valuation for mixup|\basked\s+by\s+this\s+project\b"
+)
+"""Ways in which an entry names a source, or states that the study has no other one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A section of the page about one study or a family of studies."""
+
+    heading: str
+    text: str
+
+    @property
+    def studies(self) -> list[str]:
+        """The studies of the entry: the name in the heading, or the first name of each item."""
+        listed = re.findall(r"^- `([a-z0-9-]+)`:", self.text, re.MULTILINE)
+        return re.findall(r"`([a-z0-9-]+)`", self.heading) + listed
+
+    def part(self, name: str) -> str:
+        """Return the paragraphs of one part of the entry, such as its source."""
+        found = re.findall(rf"^\*\*{name}\.\*\*(.*?)(?=^\*\*|\Z)", self.text, re.DOTALL | re.M)
+        assert len(found) == 1, f"{self.heading}: {len(found)} parts named {name}"
+        return str(found[0])
+
+
+def _entries() -> Iterator[Entry]:
+    for found in re.finditer(
+        r"^### ([^\n]+)\n(.*?)(?=^##|^\[arXiv[^\n]+: http|\Z)",
+        PAGE.read_text(),
+        re.DOTALL | re.MULTILINE,
+    ):
+        yield Entry(heading=found[1], text=found[2])
+
+
+ENTRIES = list(_entries())
+
+
+@cache
+def _claims(name: str) -> tuple[Claim, ...]:
+    return load_study(name).claims
+
+
+def test_every_bundled_study_has_exactly_one_entry() -> None:
+    counts = Counter(name for entry in ENTRIES for name in entry.studies)
+    assert counts == Counter(bundled_names())
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.heading)
+def test_an_entry_has_a_question_a_formula_a_source_and_a_verdict(entry: Entry) -> None:
+    assert all(entry.part(name).strip() for name in PARTS)
+    assert re.search(r"^\$\$.+?\$\$$", entry.part("Equation"), re.DOTALL | re.MULTILINE)
+    assert NAMED.search(entry.part("Source")), "no paper, no slides, and not asked by this project"
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.heading)
+def test_an_entry_names_every_paper_that_a_claim_of_its_studies_names(entry: Entry) -> None:
+    claims = [claim for name in entry.studies for claim in _claims(name)]
+    named = {paper for claim in claims for paper in PAPER.findall(claim.source)}
+    assert named <= set(PAPER.findall(entry.part("Source")))
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.heading)
+def test_an_entry_states_that_a_claim_has_no_other_source(entry: Entry) -> None:
+    claims = [claim for name in entry.studies for claim in _claims(name)]
+    own = [claim for claim in claims if re.match(r"no source\b|open question\b", claim.source)]
+    if own:
+        assert re.search(r"\bthis\s+project\b|\bno\s+other\s+source\b", entry.part("Source"))
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.heading)
+def test_an_entry_tells_which_of_its_studies_make_no_claim(entry: Entry) -> None:
+    if not all(_claims(name) for name in entry.studies):
+        assert re.search(r"makes?\s+no\s+claim", entry.text)
+
+
+def test_every_paper_is_a_link() -> None:
+    text = PAGE.read_text()
+    linked = set(re.findall(rf"^\[({PAPER.pattern})\]: https://arxiv\.org/abs/", text, re.M))
+    bracketed = re.findall(rf"\[({PAPER.pattern})\](?!:)", text)
+    assert linked == set(bracketed)
+    body = re.sub(rf"^\[{PAPER.pattern}\]:.*$", "", text, flags=re.MULTILINE)
+    assert len(PAPER.findall(body)) == len(bracketed)
+
+
+def test_the_lines_of_the_page_are_short() -> None:
+    assert max(map(len, PAGE.read_text().splitlines())) <= 120
