@@ -123,14 +123,14 @@ def test_one_study_of_two_machines_is_told_apart_by_their_instructions(machines:
     assert [part["column"] for part in provenance["columns"]] == ["AVX512", "AVX2"]
     (environment,) = provenance["columns"][1]["environments"]
     assert environment["onednn_at_most"] == "AVX2"
-    assert "AVX2: small" in machines.markdown()
+    assert "Column AVX2: study small" in machines.markdown()
     assert "(AVX2, oneDNN at most AVX2)" in machines.markdown()
 
 
 def test_a_sentence_says_where_sign_decision_or_verdict_changes(machines: Joined) -> None:
     caption = next(part.caption for part in machines.listings() if part.name == "differences")
     assert (
-        "In the column AVX2, uniform minus erm has the other sign and is not "
+        "In the column AVX2, uniform minus erm has the opposite sign and is not "
         "significantly different from 0 at 5 %."
     ) in caption
     assert "In the column AVX2, midpoint minus erm" not in caption
