@@ -41,7 +41,7 @@ def test_the_band_is_the_arm_that_the_edge_computes_under_its_own_name() -> None
     renamed = {"plain": study.arms["erm"], "erm": study.arms["uniform"]}
     grown = replace(study, arms=renamed, baseline="plain").grown(HISTORY.points)
     caption = draw(grown)["search_map"].caption
-    assert "Band at mix.switch_epoch 0: plain, which every point there is." in caption
+    assert "Band at mix.switch_epoch = 0: every point there computes the same as plain." in caption
     assert caption.count("Band") == 1
 
 
