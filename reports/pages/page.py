@@ -102,9 +102,8 @@ def coded(text: str) -> Markup:
 
 
 def _sentences(caption: str) -> list[str]:
-    """Return the parts of a caption as sentences with a capital and a full stop."""
-    statements = (part.strip() for part in re.split(r"; |(?<=\.) ", caption))
-    return [f"{part[0].upper()}{part[1:].rstrip('.')}." for part in statements if part]
+    """Return the sentences of a caption."""
+    return re.split(r"(?<=\.)(?<!\bal\.) ", caption)
 
 
 def _minutes_per_run(study: Study, arm: str, runs: Sequence[Mapping[str, Any]]) -> float | None:
