@@ -133,10 +133,10 @@ def _facts(provenance: Mapping[str, Any]) -> dict[str, str]:
         "seeds": ", ".join(map(str, provenance["seeds"])),
         "first epoch stored": _spell_time(provenance["first_epoch_stored_at_ms"]),
         "last epoch stored": _spell_time(provenance["last_epoch_stored_at_ms"]),
-        "constraints.txt": provenance["constraints_sha256"] or "",
+        "sha256 of constraints.txt": provenance["constraints_sha256"] or "",
     }
     for name, checksums in provenance["data_checksums"].items():
-        facts[f"data {name}"] = _spell_pairs(checksums)
+        facts[f"checksums of {name}"] = _spell_pairs(checksums)
     return {name: fact for name, fact in facts.items() if fact}
 
 

@@ -75,6 +75,7 @@ def caption_of(table: Captioned) -> str:
     parts = [
         *([f"Data: {settings}."] if settings else []),
         f"Values are means ± the half-width of the 95 % t interval over {spell_seeds_of(study)}.",
+        "n: complete seeds / planned seeds.",
         f"Read-out of each run: {readout}.",
         table.selection.found or table.selection.brief,
         *_spell_comparisons(table, shown),

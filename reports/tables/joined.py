@@ -188,7 +188,7 @@ class Joined:
             )
         parts = [
             f"{upper_first(shown.heading)}: means ± half-widths of the 95 % t intervals over "
-            "seeds, with the numbers of finished and expected seeds.",
+            "seeds; in brackets: complete seeds / planned seeds.",
             f"Read-out of each run: {readout}.",
             FIXED_ARMS.brief,
             *marks,

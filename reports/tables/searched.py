@@ -141,9 +141,8 @@ class Searched:
             counted[self.winner.arm] = tried
         return Selection(
             rule=rule,
-            found=f"Selection rule {rule}: the point with {_RULES[rule]} ({self.shown.label}, "
-            f"{seeds} seeds), out of {tried} points tried{self.known}. The other arms were not "
-            "searched. "
+            found=f"Selection rule {rule}: {_RULES[rule]} of the {self.shown.label} over {seeds} "
+            f"seeds, out of {tried} points tried{self.known}. The other arms were not searched. "
             + (f"The selected {self.won}. " if self.won else "")
             + "All arms in this table were trained again at seeds that the search never used, and "
             f"{label} was measured in these runs only.",
@@ -153,8 +152,8 @@ class Searched:
 
 
 _RULES = {
-    "val-mean": "the lowest mean over seeds",
-    "val-1se": "the simplest settings within one standard error of the lowest mean over seeds",
+    "val-mean": "the point with the lowest mean",
+    "val-1se": "the simplest point within one standard error of the lowest mean",
 }
 
 
@@ -335,19 +334,19 @@ def _points_caption(searched: Searched, baseline: str) -> str:
         if any(point.state == state for point in points)
     ]
     strategy = search.strategy
-    tried = f"The search tried {len(points)} of {search.points} points with the sampler "
+    ended = f" ({', '.join(states)})" if states else ""
+    tried = f"The search tried {len(points)} of {search.points} points{ended} with the sampler "
     tried += f"{strategy.sampler}{searched.known}"
     if (waits := START_UP.get(strategy.sampler)) is not None:
         are = "point was" if waits == 1 else "points were"
         tried += f", which sampled at random until {waits} {are} complete"
     parts = [
-        f"Selection rule {strategy.select}: the point with {_RULES[strategy.select]} "
-        f"({searched.shown.label} after the last epoch).",
-        tried + (f" ({', '.join(states)})." if states else "."),
+        f"Selection rule {strategy.select}: {_RULES[strategy.select]} of the "
+        f"{searched.shown.label} after the last epoch over {len(searched.study.seeds)} seeds.",
+        f"{tried}.",
         *([f"The selected {searched.won}."] if searched.won else []),
-        f"Values are means ± the half-width of the 95 % t interval over "
-        f"{len(searched.study.seeds)} seeds. Differences from {baseline} are paired by seed and "
-        "not adjusted for multiple comparisons.",
+        "Values are means ± the half-width of the 95 % t interval over seeds. Differences from "
+        f"{baseline} are paired by seed and not adjusted for multiple comparisons.",
         "The arms are one configuration each and were not searched.",
         "The mean of the selected point is biased downwards, because it was selected by this mean; "
         "only the confirmation at other seeds supports a claim.",
@@ -355,8 +354,8 @@ def _points_caption(searched: Searched, baseline: str) -> str:
     if strategy.prune_after is not None:
         parts.append(
             f"Pruned: after {strategy.prune_after} seeds the point was worse than the best point "
-            "at the same seeds, by a one-sided bound of the paired difference with 95 % confidence "
-            "over all points."
+            "at the same seeds, by a one-sided 95 % confidence bound of the paired difference, "
+            "adjusted for all points."
         )
     if len(search.strategy.objectives) > 1:
         parts.append(

@@ -26,8 +26,7 @@ def test_points_are_ranked_by_their_mean_and_the_caption_says_how_one_is_selecte
     assert {row[0]: row[4] for row in table.cells}["point 2"] == "2/2"
     for said in (
         "val-mean",
-        "4 of 4 points with the sampler tpe",
-        "1 pruned",
+        "4 of 4 points (1 pruned) with the sampler tpe",
         "only the confirmation",
     ):
         assert said in table.caption
