@@ -123,7 +123,7 @@ def spell_compared(study: Study, claim: Claim) -> str:
     readout = f", {that.readout}" if that.readout not in (None, study.readout) else ""
     together = _spell_together(that)
     if that.metric in study.problem.measuring.predicted:
-        readout = " after the last epoch"
+        readout = ", last epoch"
     left, right = _spell_side(that.left, shown), _spell_right(claim, shown)
     return f"{shown.heading}{readout}: {left} {_RELATIONS[that.relation]} {right}{margin}{together}"
 

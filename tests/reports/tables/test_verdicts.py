@@ -260,7 +260,7 @@ def test_a_claim_about_predictions_is_judged_by_them(
     )
     assert verdict.n == 5
     (cells,) = verdict_table(study, (verdict,)).cells
-    assert cells[2] == "test calibration error, % after the last epoch: uniform less than erm"
+    assert cells[2] == "test calibration error, %, last epoch: uniform less than erm"
     assert verdicts_of(study, arranged)[0].verdict == "unfinished"
 
 
