@@ -33,7 +33,7 @@ PREDICTED = {
     f"predicted/{scaled}{name}": Metric(
         label=f"test {label}{at}", unit=unit, least=0.0, most=2.0 if name == "brier" else None
     )
-    for scaled, at in (("", ""), ("scaled_", " at a fitted temperature"))
+    for scaled, at in (("", ""), ("scaled_", " after temperature scaling"))
     for name, label, unit in (
         ("calibration_error", "calibration error", "%"),
         ("brier", "Brier score", ""),
@@ -74,7 +74,7 @@ _MEASURED = {
     "train/excess_loss": Metric(
         label="excess training loss",
         unit="nats",
-        note="Excess: above the entropy of the mixed labels, the least that any network can reach.",
+        note="Excess: training loss minus its lower bound, the entropy of the mixed labels.",
     ),
 }
 

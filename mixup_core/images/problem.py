@@ -189,7 +189,7 @@ def num_images(config: TrainConfig) -> int:
 
 IMAGES = Problem(
     name="images",
-    title="networks trained on images under mixup",
+    title="image classification with mixup",
     config=TrainConfig,
     process="mixup_core.images.training:start",
     network="mixup_core.images.trained:trained_network",

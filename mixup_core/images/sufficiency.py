@@ -93,10 +93,18 @@ SUFFICIENCY = Problem(
     config=SufficiencyConfig,
     process="mixup_core.images.distances:start",
     metrics={
-        "distance/train_smallest": Metric(label="least distance, training images", least=0.0),
-        "distance/train_average": Metric(label="mean distance, training images", least=0.0),
-        "distance/test_smallest": Metric(label="least distance, test images", least=0.0),
-        "distance/test_average": Metric(label="mean distance, test images", least=0.0),
+        "distance/train_smallest": Metric(
+            label="smallest distance to mixed images, training images", least=0.0
+        ),
+        "distance/train_average": Metric(
+            label="mean distance to mixed images, training images", least=0.0
+        ),
+        "distance/test_smallest": Metric(
+            label="smallest distance to mixed images, test images", least=0.0
+        ),
+        "distance/test_average": Metric(
+            label="mean distance to mixed images, test images", least=0.0
+        ),
     },
     headline=("distance/train_smallest",),
     reading=Reading(

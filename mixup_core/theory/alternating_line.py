@@ -147,18 +147,20 @@ ALTERNATING_LINE = Problem(
     metrics={
         "train/error": Metric(label="training error", unit="%"),
         "middle/probability": Metric(
-            label="probability of the own label in the middle",
+            label="predicted probability of the middle point's label",
             is_lower_better=False,
             least=0.0,
             most=1.0,
         ),
         "middle/optimal": Metric(
-            label="share of the own label among those mixed there",
+            label="share of the middle point's label among labels mixed there",
             is_lower_better=False,
             least=0.0,
             most=1.0,
         ),
-        "middle/tie": Metric(label="distance of that probability from 1/2", least=0.0, most=0.5),
+        "middle/tie": Metric(
+            label="distance of the middle point's probability from 1/2", least=0.0, most=0.5
+        ),
         "train/loss": Metric(label="mixed training loss", unit="nats", least=0.0),
         "step": Metric(label="training steps", least=0.0),
     },

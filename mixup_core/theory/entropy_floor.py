@@ -102,17 +102,21 @@ def start(config: EntropyFloorConfig, data_root: Path | None, device: str) -> Ar
 
 ENTROPY_FLOOR = Problem(
     name="entropy-floor",
-    title="the entropy floor of the mixup loss (Liu et al. 2023, lemma 1)",
+    title="the entropy lower bound of the mixup loss (Liu et al. 2023, lemma 1)",
     config=EntropyFloorConfig,
     process="mixup_core.theory.entropy_floor:start",
     metrics={
-        "floor/estimate": Metric(label="estimated floor", unit="nats"),
-        "floor/exact": Metric(label="exact floor", unit="nats", least=0.0),
-        "floor/gap": Metric(label="distance of estimate and exact floor", unit="nats", least=0.0),
+        "floor/estimate": Metric(label="estimated lower bound of the mixup loss", unit="nats"),
+        "floor/exact": Metric(label="exact lower bound of the mixup loss", unit="nats", least=0.0),
+        "floor/gap": Metric(
+            label="distance between estimate and exact value", unit="nats", least=0.0
+        ),
         "floor/standard_error": Metric(
             label="standard error of the estimate", unit="nats", least=0.0
         ),
-        "floor/distance": Metric(label="distance of estimate and target", unit="nats", least=0.0),
+        "floor/distance": Metric(
+            label="distance between estimate and target", unit="nats", least=0.0
+        ),
     },
     headline=("floor/estimate",),
     searching=Searching(

@@ -142,16 +142,16 @@ def start(config: GaussianFeaturesConfig, data_root: Path | None, device: str) -
 
 GAUSSIAN_FEATURES = Problem(
     name="gaussian-features",
-    title="linear models on noisy labels as d / m goes through 1 (Liu et al. 2023, section 4)",
+    title="linear models on noisy labels near d / m = 1 (Liu et al. 2023, section 4)",
     config=GaussianFeaturesConfig,
     process="mixup_core.theory.gaussian_features:start",
     metrics={
         "risk/excess": Metric(label="excess risk", least=0.0),
-        "risk/best": Metric(label="least excess risk so far", least=0.0),
-        "risk/rise": Metric(label="excess risk above the least so far", least=0.0),
+        "risk/best": Metric(label="smallest excess risk so far", least=0.0),
+        "risk/rise": Metric(label="excess risk minus the smallest so far", least=0.0),
         "risk/theory": Metric(label="expected excess risk, closed form", least=0.0),
         "risk/theory_error": Metric(
-            label="distance of the excess risk to the closed form", least=0.0
+            label="distance between excess risk and closed form", least=0.0
         ),
         "flow/time": Metric(label="flow time", least=0.0),
     },

@@ -123,12 +123,14 @@ LABEL_NOISE_BOUND = Problem(
     config=LabelNoiseBoundConfig,
     process="mixup_core.theory.label_noise_bound:start",
     metrics={
-        "bound/failures": Metric(label="pairs on which the bound fails", unit="%"),
-        "bound/half_sup_failures": Metric(label="pairs on which the half bound fails", unit="%"),
-        "noise/probability": Metric(label="mixed labels that are wrong", unit="%"),
-        "noise/sampled": Metric(label="mixed labels that are wrong, as drawn", unit="%"),
-        "bound/distance": Metric(label="total variation", unit="%"),
-        "bound/half_sup": Metric(label="half of the supremum", unit="%"),
+        "bound/failures": Metric(label="pairs that violate the bound", unit="%"),
+        "bound/half_sup_failures": Metric(
+            label="pairs that violate the bound with factor 1/2", unit="%"
+        ),
+        "noise/probability": Metric(label="probability of a wrong mixed label", unit="%"),
+        "noise/sampled": Metric(label="share of wrong mixed labels in the sample", unit="%"),
+        "bound/distance": Metric(label="total variation distance", unit="%"),
+        "bound/half_sup": Metric(label="half of the supremum distance", unit="%"),
         "steepness": Metric(label="steepness s"),
     },
     headline=("bound/failures",),

@@ -223,22 +223,34 @@ LINEAR_VIEWS = Problem(
     config=LinearViewsConfig,
     process="mixup_core.theory.linear_views:start",
     metrics={
-        "excess/measured": Metric(label="excess of the mixed loss over its floor", unit="nats"),
-        "excess/exact": Metric(label="excess, closed form", unit="nats", least=0.0),
-        "gap/minimum": Metric(label="least excess of equal correlations", unit="nats", least=0.0),
-        "gap/sampled": Metric(label="least excess over drawn weights", unit="nats", least=0.0),
-        "gap/at_scale": Metric(label="excess at the correlation C", unit="nats", least=0.0),
-        "gap/best_scale": Metric(label="correlation of the least excess", least=0.0),
+        "excess/measured": Metric(
+            label="excess of the mixed loss over its lower bound", unit="nats"
+        ),
+        "excess/exact": Metric(
+            label="excess of the mixed loss, closed form", unit="nats", least=0.0
+        ),
+        "gap/minimum": Metric(
+            label="smallest excess with equal correlations", unit="nats", least=0.0
+        ),
+        "gap/sampled": Metric(label="smallest excess over drawn weights", unit="nats", least=0.0),
+        "gap/at_scale": Metric(label="excess at correlation C", unit="nats", least=0.0),
+        "gap/best_scale": Metric(label="correlation C at the smallest excess", least=0.0),
         "gradient/second": Metric(
-            label="pull on the second feature, sampled", is_lower_better=False
+            label="negative gradient along the second feature, sampled", is_lower_better=False
         ),
-        "gradient/second_exact": Metric(label="pull on the second feature", is_lower_better=False),
+        "gradient/second_exact": Metric(
+            label="negative gradient along the second feature", is_lower_better=False
+        ),
         "gradient/second_times_k2": Metric(
-            label="pull on the second feature times k^2", is_lower_better=False
+            label="negative gradient along the second feature times k^2", is_lower_better=False
         ),
-        "gradient/difference": Metric(label="pull on first minus second, sampled"),
-        "gradient/difference_exact": Metric(label="pull on first minus second"),
-        "gradient/bound": Metric(label="shape of the bound of the proposition"),
+        "gradient/difference": Metric(
+            label="negative gradient along first minus second feature, sampled"
+        ),
+        "gradient/difference_exact": Metric(
+            label="negative gradient along first minus second feature"
+        ),
+        "gradient/bound": Metric(label="bound of the proposition, up to a constant"),
         "scale": Metric(label="scale (gamma, C or c)", least=0.0),
     },
     headline=("excess/measured", "gap/minimum", "gradient/second"),

@@ -179,21 +179,23 @@ MIXUP_EXPANSION = Problem(
         "loss/test": Metric(label="test NLL", unit="nats", least=0.0),
         "loss/plain": Metric(label="training NLL", unit="nats", least=0.0),
         "loss/mixed": Metric(label="mixed training loss", unit="nats", least=0.0),
-        "gap/measured": Metric(label="test NLL above training NLL", unit="nats"),
-        "gap/bound": Metric(label="bound by the rank", unit="nats", least=0.0),
-        "gap/slack": Metric(label="bound by the rank above the gap", unit="nats"),
-        "scores/spread": Metric(label="sd of the scores", least=0.0),
-        "expansion/added": Metric(label="mixed loss above the loss of the points", unit="nats"),
+        "gap/measured": Metric(label="test NLL minus training NLL", unit="nats"),
+        "gap/bound": Metric(label="upper bound of the gap from the rank", unit="nats", least=0.0),
+        "gap/slack": Metric(label="upper bound minus the gap", unit="nats"),
+        "scores/spread": Metric(label="standard deviation of the scores", least=0.0),
+        "expansion/added": Metric(
+            label="mixed loss minus loss on the training points", unit="nats"
+        ),
         "expansion/left_by_first": Metric(
-            label="what the first order leaves of it", unit="nats", least=0.0
+            label="error of the first-order expansion", unit="nats", least=0.0
         ),
         "expansion/left_by_second": Metric(
-            label="what both orders leave of it", unit="nats", least=0.0
+            label="error of the second-order expansion", unit="nats", least=0.0
         ),
         "expansion/share_left": Metric(
-            label="share of it that both orders leave", unit="%", least=0.0, most=math.inf
+            label="relative error of the second-order expansion", unit="%", least=0.0, most=math.inf
         ),
-        "solver/slope": Metric(label="largest slope left", least=0.0),
+        "solver/slope": Metric(label="largest gradient component at the solution", least=0.0),
         "points": Metric(label="training points", least=0.0),
     },
     headline=("loss/test",),

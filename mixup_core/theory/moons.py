@@ -323,30 +323,28 @@ def _measured(
 
 MOONS = Problem(
     name="moons",
-    title="two moons pushed apart (Chidambaram et al. 2022, theorem 3.2)",
+    title="two moons moved apart (Chidambaram et al. 2022, theorem 3.2)",
     config=MoonsConfig,
     process="mixup_core.theory.moons:start",
     metrics={
         "margin/least": Metric(label="least margin", is_lower_better=False),
         "margin/mean": Metric(label="mean margin", is_lower_better=False),
-        "margin/lost": Metric(label="margin below the largest possible", least=0.0),
-        "margin/bound": Metric(label="largest possible least margin", is_lower_better=False),
-        "boundary/spread": Metric(label="spread of the boundary across the line", least=0.0),
-        "boundary/length": Metric(
-            label="length of the boundary, in lengths of the line", least=0.0
-        ),
+        "margin/lost": Metric(label="largest possible margin minus least margin", least=0.0),
+        "margin/bound": Metric(label="largest possible margin", is_lower_better=False),
+        "boundary/spread": Metric(label="spread of the boundary around the line", least=0.0),
+        "boundary/length": Metric(label="length of the boundary relative to the line", least=0.0),
         "optimum/own": Metric(
-            label="points at which the own class has most label weight",
+            label="points whose class has the largest label weight nearby",
             unit="%",
             is_lower_better=False,
         ),
         "optimum/agreement": Metric(
-            label="places where the network agrees with the local optimum",
+            label="grid points where the network predicts the local optimum",
             unit="%",
             is_lower_better=False,
         ),
         "optimum/agreement_points": Metric(
-            label="points at which the network agrees with the local optimum",
+            label="training points where the network predicts the local optimum",
             unit="%",
             is_lower_better=False,
         ),

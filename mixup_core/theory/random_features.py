@@ -309,18 +309,22 @@ RANDOM_FEATURES = Problem(
     process="mixup_core.theory.random_features:start",
     metrics={
         "risk/measured": Metric(label="population risk", least=0.0),
-        "risk/best": Metric(label="least population risk so far", least=0.0),
-        "risk/rise": Metric(label="risk above the least so far", least=0.0),
+        "risk/best": Metric(label="smallest population risk so far", least=0.0),
+        "risk/rise": Metric(label="risk minus the smallest so far", least=0.0),
         "risk/noiseless": Metric(label="risk of the solution without label noise", least=0.0),
-        "risk/excess": Metric(label="expected risk above that of the solution without label noise"),
-        "bound/value": Metric(label="bound of theorem 2"),
-        "bound/violation": Metric(label="expected risk above the bound"),
-        "descent/discrete_error": Metric(label="distance to the discrete closed form", least=0.0),
-        "descent/flow_error": Metric(label="distance to the flow", least=0.0),
-        "edges/error": Metric(
-            label="distance of Gaussian features' spectrum to its edges", least=0.0
+        "risk/excess": Metric(label="expected risk minus risk without label noise"),
+        "bound/value": Metric(label="bound of theorem 2 on the expected excess risk"),
+        "bound/violation": Metric(label="violation of the bound of theorem 2"),
+        "descent/discrete_error": Metric(
+            label="distance to the closed form of gradient descent", least=0.0
         ),
-        "edges/printed_error": Metric(label="distance to the edges as printed", least=0.0),
+        "descent/flow_error": Metric(label="distance to the gradient flow", least=0.0),
+        "edges/error": Metric(
+            label="distance of the extreme eigenvalues from the Marchenko-Pastur edges", least=0.0
+        ),
+        "edges/printed_error": Metric(
+            label="distance of the extreme eigenvalues from the printed edges", least=0.0
+        ),
         "step": Metric(label="gradient steps", least=0.0),
     },
     headline=("risk/measured",),

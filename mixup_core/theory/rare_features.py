@@ -275,9 +275,13 @@ RARE_FEATURES = Problem(
     config=RareFeaturesConfig,
     process="mixup_core.theory.rare_features:start",
     metrics={
-        "feature/rare": Metric(label="rare feature, lesser of two classes", is_lower_better=False),
+        "feature/rare": Metric(
+            label="squared weight on the rare feature, minimum of both classes",
+            is_lower_better=False,
+        ),
         "feature/common": Metric(
-            label="common feature, lesser of two classes", is_lower_better=False
+            label="squared weight on the common feature, minimum of both classes",
+            is_lower_better=False,
         ),
         "test/rare_error": Metric(label="test error, rare feature", unit="%"),
         "test/common_error": Metric(label="test error, common feature", unit="%"),

@@ -162,17 +162,17 @@ def start(config: SeparabilityConfig, data_root: Path | None, device: str) -> Ar
 
 SEPARABILITY = Problem(
     name="separability",
-    title="points needed for the best boundary of two Gaussians (Oh & Yun 2023)",
+    title="points needed for the optimal boundary of two Gaussians (Oh & Yun 2023)",
     config=SeparabilityConfig,
     process="mixup_core.theory.separability:start",
     metrics={
         "direction/angle": Metric(
-            label="angle to the best direction", unit="degrees", least=0.0, most=180.0
+            label="angle to the optimal direction", unit="degrees", least=0.0, most=180.0
         ),
         "test/error": Metric(label="test error", unit="%"),
-        "test/excess_error": Metric(label="test error above the least", unit="%"),
+        "test/excess_error": Metric(label="test error minus its minimum", unit="%"),
         "train/error": Metric(label="training error", unit="%"),
-        "solver/slope": Metric(label="largest slope left", least=0.0),
+        "solver/slope": Metric(label="largest gradient component at the solution", least=0.0),
         "points": Metric(label="training points", least=0.0),
     },
     headline=("direction/angle",),

@@ -159,15 +159,20 @@ SPURIOUS_FEATURE = Problem(
         "test/error": Metric(label="test error, spurious sign random", unit="%"),
         "test/same_error": Metric(label="test error, spurious sign as in training", unit="%"),
         "test/reversed_error": Metric(label="test error, spurious sign reversed", unit="%"),
-        "weight/spurious": Metric(label="share of the logit that is spurious", unit="%"),
-        "weight/least_variance": Metric(label="that share at the least variance", unit="%"),
+        "weight/spurious": Metric(label="share of the logit from the spurious feature", unit="%"),
+        "weight/least_variance": Metric(
+            label="share of the logit from the spurious feature at minimum variance", unit="%"
+        ),
         "train/error": Metric(label="training error", unit="%"),
-        "solver/slope": Metric(label="largest slope left", least=0.0),
-        "spurious_sd": Metric(label="sd of the spurious feature", least=0.0),
+        "solver/slope": Metric(label="largest gradient component at the solution", least=0.0),
+        "spurious_sd": Metric(label="standard deviation of the spurious feature", least=0.0),
     },
     headline=("test/error",),
     axis=Axis(
-        label="sd of the spurious feature", unit="halving", scale="log", metric="spurious_sd"
+        label="standard deviation of the spurious feature",
+        unit="halving",
+        scale="log",
+        metric="spurious_sd",
     ),
     searching=Searching(
         objectives=("test/error", "weight/spurious"),

@@ -175,14 +175,14 @@ def spell_counts(table: Table) -> str:
     """Return how many of each arm's seeds are complete, as text for captions.
 
     If most arms have the same number, it is written once and only the exceptions are named:
-    `each arm n = 5/5 but midpoint n = 3/5`.
+    `n = 5/5 for each arm, except midpoint n = 3/5`.
     """
     counts = Counter(row.seeds for row in table.printed)
     ((common, times),) = counts.most_common(1)
     if times == 1 or 2 * times < len(table.printed):
         return ", ".join(f"{row.arm} n = {row.seeds}" for row in table.printed)
     others = [f"{row.arm} n = {row.seeds}" for row in table.printed if row.seeds != common]
-    return f"each arm n = {common}" + (f" but {', '.join(others)}" if others else "")
+    return f"n = {common} for each arm" + (f", except {', '.join(others)}" if others else "")
 
 
 def panelled(count: int, *, height: float = 2.4) -> tuple[Canvas, list[Axes]]:
@@ -264,7 +264,7 @@ def spell_scales(panels: Iterable[Axes], *, across: bool = False) -> str:
     scales = {axes.get_xscale() if across else axes.get_yscale() for axes in panels}
     if "log" not in scales:
         return ""
-    return " Where values stand in logarithms, an interval that reaches 0 ends at the frame."
+    return " On a logarithmic axis, an interval that reaches 0 is cut at the edge of the panel."
 
 
 def finished(  # noqa: PLR0913  what a figure is made of

@@ -268,7 +268,10 @@ def _spell_left_out(metrics: Sequence[str], problem: Problem) -> str:
     if not metrics:
         return ""
     labels = ", ".join(problem.metric(metric).label for metric in metrics)
-    return f" With more than {_MOST_TOGETHER} arms these have no panel: {labels}; see `export`."
+    return (
+        f" With more than {_MOST_TOGETHER} arms, these metrics have no panel: {labels}; "
+        "`mixsweep export` has their values."
+    )
 
 
 def _spell_unmeasured(curves: Mapping[str, Mapping[str, _Curve]], table: Table) -> str:
@@ -279,7 +282,7 @@ def _spell_unmeasured(curves: Mapping[str, Mapping[str, _Curve]], table: Table) 
     }
     begun = set().union(*drawn.values())
     return "".join(
-        f" Arms without {table.problem.metric(metric).label}: "
+        f" Arms that do not measure {table.problem.metric(metric).label}: "
         f"{', '.join(table.title_of(arm) for arm in curves[metric] if arm in begun - arms)}."
         for metric, arms in drawn.items()
         if begun - arms
@@ -363,19 +366,19 @@ def _curves_caption(
     labels = " and ".join(table.problem.metric(metric).label for metric in metrics)
     places = sorted({mark for of_arm in marks.values() for mark in of_arm})
     marked = (
-        f" Dotted vertical lines: an arm goes on in another way from {axis.unit} "
-        f"{', '.join(map(str, places))} on."
+        f" Dotted vertical lines: settings of an arm, such as its law, change after {axis.unit} "
+        f"{', '.join(map(str, places))}."
         if places
         else ""
     )
     notes = "".join(f" {note}" for metric in metrics if (note := table.problem.metric(metric).note))
-    grey = f" Grey: mean of {table.baseline}." if has_many else ""
+    grey = f" Grey line: mean of {table.baseline}." if has_many else ""
     along = axis.label if axis.metric else axis.unit
     return (
-        f"{upper_first(labels)} by {along}. Thick: mean over complete runs "
-        f"({spell_counts(table)}); band: pointwise 95 % t interval; thin: every seed, unfinished "
-        f"ones included.{grey}{marked}{notes} {table.selection.brief}; nothing is chosen "
-        "from these curves."
+        f"{upper_first(labels)} by {along}. Thick line: mean over the complete runs "
+        f"({spell_counts(table)}). Band: pointwise 95 % t interval. Thin lines: single seeds, "
+        f"including unfinished runs.{grey}{marked}{notes} {table.selection.brief} Nothing was "
+        "selected by these curves."
     )
 
 

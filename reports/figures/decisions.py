@@ -99,17 +99,18 @@ def draw_decisions(arranged: Mapping[str, Mapping[int, RunResult]], table: Table
             axes.set_ylim(up[0], up[-1])
             axes.grid(visible=False)
         bar = canvas.colorbar(mpl.cm.ScalarMappable(norm, colours), ax=list(panels), shrink=0.8)
-        bar.set_label("seeds that say class 1, %")
+        bar.set_label("seeds that predict class 1, %")
         return finished(
             canvas,
             name="decisions",
             title="Decision maps",
-            caption="Decision maps after the last record: the share of the seeds "
-            f"({spell_counts(table)}) whose network gives a place class 1 (red), else class 0 "
-            f"(blue). Stored is one number for each of {len(heights)} rows x_2: where a single "
-            "boundary would be that leaves as much of the row to each class; between rows it is "
-            "drawn straight, and a row that a network's boundary crosses more often is shown with "
-            f"one crossing. Dots: the training points of seed {seed}. {table.selection.brief}.",
+            caption="Share of the seeds whose network predicts class 1 (red) instead of class 0 "
+            f"(blue) at each point, at the end of training ({spell_counts(table)}). Dots: the "
+            f"training points of seed {seed}. The maps are drawn from one stored number for each "
+            f"of {len(heights)} values of x_2: the position at which a single boundary would give "
+            "each class the same part of the row as the network does. Positions are interpolated "
+            "linearly between rows. If a network's boundary crosses a row several times, the map "
+            f"shows one crossing. {table.selection.brief}",
             numbers=spell_csv(
                 [
                     {"arm": arm, "seed": of_seed, "x_2": height, "boundary": place}

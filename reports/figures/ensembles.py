@@ -16,8 +16,8 @@ _PANELS = (
     ("nll", "NLL, nats", 1.0),
     ("brier", "Brier score", 1.0),
     ("calibration_error", "calibration error, %", 100.0),
-    ("scaled_nll", "NLL at fitted temperature, nats", 1.0),
-    ("scaled_calibration_error", "calibration error at fitted temperature, %", 100.0),
+    ("scaled_nll", "NLL after temperature scaling, nats", 1.0),
+    ("scaled_calibration_error", "calibration error after temperature scaling, %", 100.0),
 )
 
 
@@ -56,7 +56,7 @@ def draw_ensembles(predicted: Predicted, looks: Mapping[str, Look]) -> Figure | 
                     across, _scaled(own, "ci_low", scale), _scaled(own, "ci_high", scale),
                     color=colour, alpha=0.15, linewidth=0,
                 )  # fmt: skip
-            axes.set(xlabel="networks", ylabel=label, xscale="log")
+            axes.set(xlabel="number of networks", ylabel=label, xscale="log")
             ticks = sorted({r["networks"] for r in records})
             axes.set_xticks(ticks, [str(tick) for tick in ticks])
             axes.minorticks_off()
@@ -65,11 +65,12 @@ def draw_ensembles(predicted: Predicted, looks: Mapping[str, Look]) -> Figure | 
         return finished(
             canvas,
             name="ensembles",
-            title="Ensembles by their number of networks",
-            caption=f"From the {predicted.counts}, {predicted.weights}, test images: means over "
-            "ensembles of so many networks of one arm, which predict by the mean of their "
-            "probabilities. Bands: 95 % for other networks on these images (jackknife over seeds)."
-            + (f" {left_out} more arms are in the CSV." if left_out else ""),
+            title="Ensembles by number of networks",
+            caption=f"Ensembles of networks of one arm by their number of networks, from the "
+            f"{predicted.counts} on the test images ({predicted.weights}). An ensemble averages "
+            "the predicted probabilities. Lines: means over ensembles. Bands: 95 % jackknife "
+            "intervals over seeds, for other networks on the same images."
+            + (f" {left_out} more arms are in the CSV file." if left_out else ""),
             numbers=spell_csv(records),
         )
 

@@ -160,15 +160,15 @@ def _draw_dots(  # noqa: PLR0913  what is drawn, where and how
 
 def _final_caption(table: Table, shown: Metric, *, has_differences: bool) -> str:
     paired = (
-        f" Right: difference from {table.baseline} at the same seed, {spell_family(table.family)}; "
-        "the line is no difference."
+        f" Right: differences from {table.baseline} at the same seed; the vertical line marks 0. "
+        f"{spell_family(table.family)}"
         if has_differences
         else ""
     )
     return (
-        f"{upper_first(shown.label)}, {table.readout}: one small dot per seed, the mean and its "
-        f"95 % t interval ({spell_counts(table)}).{paired} {table.selection.brief}, "
-        f"{table.readout}."
+        f"{upper_first(shown.label)} of each run (small dots), with the mean and its 95 % t "
+        f"interval (large dots and bars; {spell_counts(table)}). Read-out of each run: "
+        f"{table.readout}.{paired} {table.selection.brief}"
     )
 
 

@@ -81,7 +81,8 @@ def draw_modified_images(study: Study, count: int = 6) -> Drawn:
             name="modified_images",
             title="Modified images",
             caption=f"{study.name}: the first images of the first epoch as the network sees them, "
-            "at the first seed; lam is the weight of the own image.",
+            "at the first seed. lam is the weight of the image itself; 1 - lam is the weight of "
+            "its partner.",
             numbers=spell_csv(rows),
         )
 

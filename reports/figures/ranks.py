@@ -12,7 +12,7 @@ from reports.figures.canvas import Figure, finished, styled
 from reports.numbers.comparison import Comparison, compare
 from reports.numbers.holm import holm
 from reports.numbers.runs import measures_of, values_of
-from reports.numbers.spelling import spell_csv, spell_heading, spell_number, upper_first
+from reports.numbers.spelling import spell_csv, spell_heading, spell_number
 from reports.numbers.summary import summarise
 from reports.tables.table import Table
 from sweeps.state.results import RunResult
@@ -79,11 +79,12 @@ def draw_ranks(
         return finished(
             canvas,
             name="ranks",
-            title=f"Which ranks of the final {shown.label} are told apart",
-            caption=f"Arms by their mean {shown.label}, {table.readout}, the best first; each cell "
-            "is the mean paired difference of the arm of its row from that of its column. Coloured "
-            f"(blue: the row is better) where Holm's p over all {len(pairs)} pairs is at most "
-            f"{LEVEL:g}: {told_apart} of {len(pairs)}. {upper_first(table.selection.brief)}.",
+            title=f"Significant differences of the final {shown.label} between arms",
+            caption=f"Mean paired difference of the {shown.label} between the arm of the row and "
+            "that of the column. Arms are in the order of their means, the best first (read-out: "
+            f"{table.readout}). Blue: the row is significantly better. Red: it is significantly "
+            f"worse. Significant: Holm-adjusted p over all {len(pairs)} pairs at most {LEVEL:g}, "
+            f"which {told_apart} of {len(pairs)} pairs reach. {table.selection.brief}",
             numbers=spell_csv(
                 [
                     _record(arms[i], arms[j], comparison, p)

@@ -56,7 +56,7 @@ def draw_reliability(predicted: Predicted, looks: Mapping[str, Look]) -> Figure 
                     [100 * r["share"] for r in own],
                     color=colour, linestyle=dashes, drawstyle="steps-mid",
                 )  # fmt: skip
-            above.set_title("raw" if kind == "raw" else "at the fitted temperature")
+            above.set_title("unscaled" if kind == "raw" else "after temperature scaling")
             below.set_xlabel("confidence, %")
             below.set_yscale("symlog", linthresh=1)
         drawn[0][0].set_ylabel("accuracy, %")
@@ -66,13 +66,13 @@ def draw_reliability(predicted: Predicted, looks: Mapping[str, Look]) -> Figure 
         return finished(
             canvas,
             name="reliability",
-            title="Reliability",
-            caption=f"From the {predicted.counts}, {predicted.weights}: accuracy on the test "
-            f"images by confidence in the predicted class, {NUM_BINS} bins of equal width, the "
-            "images of all seeds of an arm together; beneath, the share of the images in each bin. "
-            "On the line a network is as often right as it says. Bins with fewer than "
-            f"{_FEWEST_IMAGES} images per seed are left out of the curves."
-            + (f" {left_out} more arms are in the CSV." if left_out else ""),
+            title="Reliability diagram",
+            caption="Accuracy on the test images by confidence in the predicted class, in "
+            f"{NUM_BINS} bins of equal width, from the {predicted.counts} ({predicted.weights}). "
+            "The images of all seeds of an arm are pooled. On the diagonal, accuracy equals "
+            "confidence. Lower panels: share of the images in each bin. The curves leave out bins "
+            f"with fewer than {_FEWEST_IMAGES} images per seed."
+            + (f" {left_out} more arms are in the CSV file." if left_out else ""),
             numbers=spell_csv(records),
         )
 

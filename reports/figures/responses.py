@@ -99,15 +99,19 @@ def _along(study: Study, table: Table, response: Response, looks: Mapping[str, L
             drawn = (summaries[arm].get(metric) for _, _, arm in _drawn(response))
             scale_values(axes, shown, [shown.scale * s.mean for s in drawn if s is not None])
         legend(canvas, panels[0])
-        levels = f" Level lines: {', '.join(response.levels)}." if response.levels else ""
+        levels = (
+            f" Horizontal lines: {', '.join(response.levels)}, without this setting."
+            if response.levels
+            else ""
+        )
         labels = " and ".join(table.problem.metric(metric).label for metric in metrics)
         return finished(
             canvas,
             name="response",
             title=f"Results along {response.path}",
             caption=f"{upper_first(labels)} by {response.path}: mean and 95 % t interval over "
-            f"seeds ({spell_counts(table)}), {table.readout}.{levels}{spell_scales(panels)} "
-            f"{table.selection.brief}.",
+            f"seeds ({spell_counts(table)}). Read-out of each run: {table.readout}."
+            f"{levels}{spell_scales(panels)} {table.selection.brief}",
             numbers=spell_csv(
                 [
                     {"metric": metric, "line": label, response.path: value, "arm": arm}
@@ -194,10 +198,10 @@ def _map(table: Table, plane: ResponsePlane) -> Figure:
             canvas,
             name="phase_map",
             title=f"Map of {plane.across} and {plane.up}",
-            caption=f"{upper_first(shown.label)}, mean over seeds ({spell_counts(table)}), "
-            f"{table.readout}; hatched: not measured."
+            caption=f"{upper_first(shown.label)}: mean over seeds ({spell_counts(table)}). "
+            f"Read-out of each run: {table.readout}. Hatched: not measured."
             + (
-                " Framed: best mean of the arms with every seed."
+                " Framed: the best mean among the arms whose seeds are all complete."
                 if any(rows[arm].is_best for arm in drawn)
                 else ""
             )
@@ -207,7 +211,7 @@ def _map(table: Table, plane: ResponsePlane) -> Figure:
                 if any(place[which] is None for cells in plane.maps.values() for place in cells)
             )
             + (f" Not on the map: {', '.join(beside)}." if beside else "")
-            + f" {table.selection.brief}.",
+            + f" {table.selection.brief}",
             numbers=spell_csv(
                 [
                     {"map": label, plane.across: x, plane.up: y, "arm": arm}

@@ -39,10 +39,11 @@ def draw_schedules(study: Study, looks: Mapping[str, Look]) -> tuple[Figure, ...
             finished(
                 _draw(drawn, looks),
                 name="schedules",
-                title="Schedules",
-                caption="Weight lam of an image by the law of each epoch, of the arms whose law "
-                "changes: median, and band from the 5 % to the 95 % quantile. 1 is no mixing; "
-                f"{_shape_of_bands(changing)} Not measured: it follows from the study file.",
+                title="Schedules of the mixing weight",
+                caption="Mixing weight lam in each epoch, for the arms whose law changes. Line: "
+                "median. Band: from the 5 % to the 95 % quantile. At lam = 1 nothing is mixed; "
+                f"{_shape_of_bands(changing)} The quantiles follow from the study file; they are "
+                "not measured.",
                 numbers=_numbers(changing, drawn),
             ),
         )
@@ -56,10 +57,8 @@ def _shape_of_bands(laws: Mapping[str, tuple[Law, ...]]) -> str:
     mixing = dict.fromkeys(law for of_arm in laws.values() for law in of_arm if law.mixes)
     skewed = [law.caption for law in mixing if not law.is_symmetric]
     if skewed:
-        return f"laws are symmetric about 1/2 except {', '.join(skewed)}."
-    return (
-        "laws are symmetric about 1/2, so a band around it is a wide law and a line a narrow one."
-    )
+        return f"the laws that mix are symmetric about 1/2, except {', '.join(skewed)}."
+    return "the laws that mix are symmetric about 1/2."
 
 
 def _laws(study: Study, arm: str) -> tuple[Law, ...]:
@@ -94,7 +93,7 @@ def _draw(drawn: Mapping[str, list[tuple[float, ...]]], looks: Mapping[str, Look
     for axes in panels[len(drawn) :]:
         axes.set_visible(False)
     canvas.supxlabel("epoch", fontsize=9)
-    canvas.supylabel("weight lam", fontsize=9)
+    canvas.supylabel("mixing weight lam", fontsize=9)
     return canvas
 
 

@@ -12,7 +12,7 @@ from reports.figures.parameter_axis import mark, place
 from reports.figures.search_map import draw_map
 from reports.figures.search_points import POINTS, WINNER, numbers_of, spell_seeds
 from reports.numbers.lowest import expected_lowest
-from reports.numbers.spelling import spell_csv
+from reports.numbers.spelling import spell_csv, upper_first
 from reports.tables.searched import Searched
 from sweeps.searching.selection import pareto_front
 from sweeps.study.search import Point
@@ -62,7 +62,7 @@ def _history(searched: Searched, complete: Sequence[Point], looks: Mapping[str, 
             expected = expected_lowest([point.objectives[0] for point in complete])
             axes.plot(
                 numbers, [scale * value for value in expected], color=WINNER, linestyle=":",
-                label="expected lowest of as many",
+                label="expected lowest mean",
             )  # fmt: skip
         for arm in searched.baselines:
             summary = searched.summary(arm)
@@ -71,7 +71,7 @@ def _history(searched: Searched, complete: Sequence[Point], looks: Mapping[str, 
                 axes.axhline(
                     scale * summary.mean, color=colour, linestyle=dashes, linewidth=1, label=arm
                 )
-        axes.set_xlabel("point, in the order of proposals")
+        axes.set_xlabel("point, in the order of proposal")
         axes.set_ylabel(searched.shown.heading)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         arms = [arm for arm in searched.baselines if searched.summary(arm) is not None]
@@ -80,18 +80,17 @@ def _history(searched: Searched, complete: Sequence[Point], looks: Mapping[str, 
         return finished(
             canvas,
             name="search_history",
-            title="Optimisation history",
-            caption=f"Last-epoch {searched.shown.label} of each complete point: every "
-            f"seed small, mean over {spell_seeds(searched)} large, the lowest mean so far as a "
-            "line, the arms as horizontal lines. The lowest of many means is lower than its true "
-            "mean. "
+            title="Search history",
+            caption=f"{upper_first(searched.shown.label)} after the last epoch of each complete "
+            f"point. Small dots: single seeds. Large dots: means over {spell_seeds(searched)}. "
+            "Step line: the lowest mean so far. Horizontal lines: means of the arms. The lowest of "
+            "many means is biased downwards. "
             + (
-                "Dotted: the expected lowest mean of as many of these points, drawn at random. "
+                "Dotted: the expected lowest mean of as many points, drawn at random from these. "
                 if expected
                 else ""
             )
-            + f"Selection rule {searched.search.strategy.select}, "
-            f"{len(searched.history.points)} points tried.",
+            + _spell_selection(searched),
             numbers=spell_csv(
                 [
                     numbers_of(searched, point)
@@ -129,11 +128,11 @@ def _slices(searched: Searched, complete: Sequence[Point]) -> Figure:
         return finished(
             canvas,
             name="search_slices",
-            title="Slices",
-            caption=f"Last-epoch {searched.shown.label} by the value of each parameter, "
-            "the other parameters as they were: every seed small, means over "
-            f"{spell_seeds(searched)} large, the selected point in red. Selection rule "
-            f"{searched.search.strategy.select}, {len(searched.history.points)} points tried.",
+            title="Search results by parameter",
+            caption=f"{upper_first(searched.shown.label)} after the last epoch by the value of "
+            "each parameter; the other parameters vary, too. Small dots: single seeds. Large dots: "
+            f"means over {spell_seeds(searched)}. Red: the selected point. "
+            f"{_spell_selection(searched)}",
             numbers=spell_csv([numbers_of(searched, point) for point in complete]),
         )
 
@@ -148,17 +147,18 @@ def _importance(searched: Searched) -> Figure | None:
         axes = canvas.subplots()
         axes.barh([path for path, _ in ordered], [part for _, part in ordered], color=POINTS)
         axes.set_xlim(0, 1)
-        axes.set_xlabel("share of importance")
+        axes.set_xlabel("relative importance")
         axes.grid(visible=False, axis="y")
         complete = sum(point.state == "complete" for point in searched.history.points)
         return finished(
             canvas,
             name="search_importance",
             title="Parameter importance",
-            caption=f"PED-ANOVA of {searched.shown.label} over the means of {complete} "
-            f"points of {spell_seeds(searched)} each: how much each parameter tells the best "
-            "tenth of the points from the rest. Parameters that only some points have are left "
-            "out. With few points it is a hint and no measurement.",
+            caption=f"PED-ANOVA importance of each parameter for the {searched.shown.label}: how "
+            "well the parameter separates the best tenth of the points from the others. It is "
+            f"computed from the means of {complete} points over {spell_seeds(searched)}. "
+            "Parameters that only some points have are left out. With few points the importance is "
+            "only a rough estimate.",
             numbers=spell_csv(
                 [{"parameter": path, "importance": part} for path, part in reversed(ordered)]
             ),
@@ -187,12 +187,19 @@ def _front(searched: Searched, complete: Sequence[Point]) -> Figure | None:
             canvas,
             name="search_front",
             title="Pareto front",
-            caption=f"Means of {len(complete)} complete points over {spell_seeds(searched)}; red: "
-            "no other point is better in one objective and no worse in the others.",
+            caption=f"Means of {len(complete)} complete points over {spell_seeds(searched)}. Red: "
+            "Pareto front, that is points for which no other point is better in one objective and "
+            "at least as good in the others.",
             numbers=spell_csv(
                 [numbers_of(searched, p) | {"on_front": p in front} for p in complete]
             ),
         )
+
+
+def _spell_selection(searched: Searched) -> str:
+    """Return a sentence on the selection rule of a search and its number of points."""
+    rule, tried = searched.search.strategy.select, len(searched.history.points)
+    return f"Selection rule: {rule}, among {tried} points tried."
 
 
 def _draw_seeds(searched: Searched, axes: Axes, placed: Sequence[tuple[Point, float]]) -> None:

@@ -92,10 +92,11 @@ def draw_map(
         bar.set_label(searched.shown.heading)
         _keep_apart(canvas, beside)
         told = "".join(
-            f" Band at {across.path} {bound(across, edge):g}: {arm}, which every point there is."
+            f" Band at {across.path} = {bound(across, edge):g}: every point there computes the "
+            f"same as {arm}."
             for edge, arm, _ in bands
         )
-        crosses = " Crosses: pruned." if pruned else ""
+        crosses = " Crosses: pruned points." if pruned else ""
         unset = "".join(
             f" null: {axis.path} is not set."
             for axis in plane
@@ -105,10 +106,12 @@ def draw_map(
             canvas,
             name="search_map",
             title=f"Map of {across.path} and {up.path}",
-            caption=f"Each point: mean of last-epoch {searched.shown.label} over "
-            f"{spell_seeds(searched)} by colour, mean and sd over seeds beside it where there is "
-            f"room, the lowest first.{told}{crosses}{unset} Framed: selected by "
-            f"{searched.search.strategy.select} among {len(searched.history.points)} points tried.",
+            caption=f"Mean {searched.shown.label} after the last epoch of each complete point, "
+            f"over {spell_seeds(searched)}. Colour: the mean. Text: mean ± standard deviation over "
+            "seeds, where there is room; points with lower means have priority."
+            f"{told}{crosses}{unset} Framed: the selected point (selection rule: "
+            f"{searched.search.strategy.select}, among {len(searched.history.points)} points "
+            "tried).",
             numbers=spell_csv([numbers_of(searched, point) for point in searched.history.points]),
         )
 

@@ -97,10 +97,10 @@ def _by_part(series: Series, arranged: Arranged, table: Table) -> Figure | None:
         return finished(
             canvas,
             name=f"series_{series.head}",
-            title=f"{upper_first(series.metric.label)}, part by part",
-            caption=f"{upper_first(series.metric.label)} by {axis.label}, a line of cells for each "
-            f"part, all of seed {seed}, the first that every arm has completed. "
-            f"{table.selection.brief}.",
+            title=upper_first(series.metric.label),
+            caption=f"{upper_first(series.metric.label)} by {axis.label}, with one row of cells "
+            f"for each part. All rows are of seed {seed}, the first seed that every arm has "
+            f"completed. {table.selection.brief}",
             numbers=spell_csv(
                 [
                     {"arm": arm, "seed": seed, "part": part, axis.metric or axis.unit: place}
@@ -167,9 +167,10 @@ def _along_parts(
             canvas,
             name=f"series_{series.head.replace('/', '_')}",
             title=upper_first(series.metric.label),
-            caption=f"{upper_first(series.metric.label)} by {series.along}, last record. Thick: "
-            f"mean over complete runs ({spell_counts(table)}); band: pointwise 95 % t interval; "
-            f"thin: every seed.{spell_scales([axes])} {table.selection.brief}.",
+            caption=f"{upper_first(series.metric.label)} by {series.along}, at the end of "
+            f"training. Thick line: mean over the complete runs ({spell_counts(table)}). Band: "
+            f"pointwise 95 % t interval. Thin lines: single seeds.{spell_scales([axes])} "
+            f"{table.selection.brief}",
             numbers=spell_csv(numbers),
         )
 

@@ -162,7 +162,7 @@ def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> 
                 continue
             changed = []
             if primary.comparison.difference * other.comparison.difference < 0:
-                changed.append("has the other sign")
+                changed.append("has the opposite sign")
             if primary.is_told != other.is_told:
                 changed.append(
                     f"is {'' if other.is_told else 'not '}significantly different from 0 at 5 %"

@@ -251,21 +251,21 @@ def origin_tags() -> dict[str, str]:
 
 
 def spell_origin(provenance: Mapping[str, Any]) -> str:
-    """Return devices, torch versions and commit behind a report, as one line of a caption.
+    """Return devices, torch versions and commit behind a report, as sentences of a caption.
 
-    It ends with warnings if runs were trained in different environments.
+    The last sentences are warnings if runs were trained in different environments.
 
     Args:
         provenance: Content of `provenance.json` (`describe`).
     """
     environments = provenance["environments"]
-    parts = sorted({spell_machine(environment) for environment in environments} - {""})
+    machines = sorted({spell_machine(environment) for environment in environments} - {""})
     versions = sorted({environment.get("torch", "") for environment in environments} - {""})
-    parts += [f"torch {number}" for number in versions]
+    machines += [f"torch {number}" for number in versions]
     code = provenance["code"]
-    if code is not None:
-        parts.append(f"reported at {spell_code(code)}")
-    return "; ".join([", ".join(parts), *_spell_mixture(environments)])
+    sentences = [f"Trained on {', '.join(machines)}."] if machines else []
+    sentences += [] if code is None else [f"Report made at {spell_code(code)}."]
+    return " ".join([*sentences, *_spell_mixture(environments)])
 
 
 _DEVICE_BEFORE = re.compile(r"\bdevice='([^']*)'")
@@ -281,19 +281,19 @@ def _spell_mixture(environments: Sequence[Mapping[str, str]]) -> list[str]:
     noted = []
     if names:
         noted.append(
-            f"WARNING, runs were trained in environments that differ in {', '.join(names)}: "
-            "the last bits of paired runs may differ for that reason"
+            f"WARNING, runs were trained in environments that differ in {', '.join(names)}, so "
+            "that paired runs may differ in rounding."
         )
     begun = [environment for environment in environments if BEGAN_IN in environment]
     if begun:
-        noted.append("WARNING, a run was begun in one environment and finished in another")
+        noted.append("WARNING, a run was begun in one environment and finished in another.")
     moves = {
         f"{device} to {environment.get('device', 'an unknown device')}"
         for environment in begun
         for device in _DEVICE_BEFORE.findall(environment[BEGAN_IN])
     }
     if moves:
-        noted.append(f"WARNING, a run changed its device half-way: {', '.join(sorted(moves))}")
+        noted.append(f"WARNING, a run changed its device half-way: {', '.join(sorted(moves))}.")
     return noted
 
 

@@ -109,6 +109,11 @@ def upper_first(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def sentence(text: str) -> str:
+    """Return a phrase as a sentence: its first letter in upper case, and a full stop at its end."""
+    return upper_first(text.removesuffix(".")) + "."
+
+
 def spell_csv(records: Iterable[Mapping[str, Any]]) -> str:
     """Return rows as CSV text at full precision; a spreadsheet reads no cell as a formula.
 

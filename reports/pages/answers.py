@@ -95,9 +95,9 @@ class Answers:
                 self.counts["not run"] += 1
                 seeds, number = len(found.study.seeds), len(found.study.claims)
                 what = (
-                    f"full scale, for a GPU: {number} claims"
+                    f"full scale, needs a GPU: {number} claims"
                     if number > 1
-                    else "full scale, for a GPU"
+                    else "full scale, needs a GPU"
                 )
                 cells = (
                     sentence,
@@ -179,7 +179,7 @@ class Answers:
 
     def contradicted(self) -> str:
         """Return a table of the papers' claims that fail, with measured and printed value."""
-        header = "study, claim, source, metric, runs say, source says, n, other settings"
+        header = "study, claim, source, metric, measured, value in the source, n, other settings"
         grid = [header.split(", ")]
         for found, verdict in self._judged():
             if verdict.verdict == "fails" and not verdict.claim.source.startswith(_OWN):
@@ -196,7 +196,7 @@ class Answers:
         A claim is listed if its verdict or its sign is reversed, but not if it only becomes
         undecided.
         """
-        grid = [["study", "claim", "verdict", "value", "n", "rate", "other setting"]]
+        grid = [["study", "claim", "verdict", "value", "n", "learning rate", "other settings"]]
         for found, verdict in self._judged():
             told, is_decided = found.variants(verdict), verdict.verdict in {"holds", "fails"}
             turns = "holds" in told or "fails" in told or (is_decided and "other sign" in told)

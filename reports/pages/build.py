@@ -328,7 +328,8 @@ def _of_predictions(predicted: Predicted, table: Table, study: Study) -> tuple[L
 def _tabulated(parts: "_Parts", made_with: str, predicted: Predicted | None) -> Table:
     """Return the main table, with notes on read-outs, missing predictions and a study cut short."""
     is_short = predicted is not None and predicted.num_runs < predicted.num_complete
-    short = [predicted.counts] if predicted and is_short else []
+    counts = f"tables of predictions use the {predicted.counts}" if predicted else ""
+    short = [counts] if is_short else []
     reason = ended_on_budget(parts.study, parts.results)
     ended = [] if reason is None else [f"the study {reason}"]
     arranged = arrange(parts.study, parts.results)

@@ -101,14 +101,14 @@ class Manuscript:
     def verdicts(self, study: str) -> str:
         """Return a table of a study's claims and verdicts; an empty text if it has none.
 
-        The column `compared` names metric and comparison. The column `value` is the mean over seeds
+        The column `comparison` names metric and arms. The column `value` is the mean over seeds
         of left minus right (or of the left alone, compared with a number), in the metric's unit.
         """
         rows = self._rows(study, "verdicts.csv")
         if not rows:
             return ""
         measured = _study(study)
-        grid = [["claim", "source", "verdict", "compared", "value [interval]", "n"]]
+        grid = [["claim", "source", "verdict", "comparison", "value [interval]", "n"]]
         for claim, row in zip(measured.claims, rows, strict=True):
             grid.append(
                 [
@@ -201,9 +201,9 @@ class Manuscript:
         judged = ""
         if printed_seeds is not None:
             of = "one seed" if printed_seeds == 1 else f"a mean of {printed_seeds} seeds"
-            judged = f" ≈: within 10 %, or the 95 % prediction interval of {of}."
+            judged = f" ≈: within 10 %, or within the 95 % prediction interval of {of}."
         entries = "entry" if counts.total() == 1 else "entries"
-        return f"{table}\n\n{counts.total()} {entries} measured again: {told}.{judged}"
+        return f"{table}\n\n{counts.total()} {entries} compared: {told}.{judged}"
 
     def number(
         self, study: str, arm: str, metric: str, place: float | None = None, scale: float = 1.0

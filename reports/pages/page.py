@@ -102,9 +102,8 @@ def coded(text: str) -> Markup:
 
 
 def _sentences(caption: str) -> list[str]:
-    """Return the parts of a caption as sentences with a capital and a full stop."""
-    statements = (part.strip() for part in re.split(r"; |(?<=\.) ", caption))
-    return [f"{part[0].upper()}{part[1:].rstrip('.')}." for part in statements if part]
+    """Return the sentences of a caption."""
+    return re.split(r"(?<=\.)(?<!\bal\.) ", caption)
 
 
 def _minutes_per_run(study: Study, arm: str, runs: Sequence[Mapping[str, Any]]) -> float | None:
@@ -134,10 +133,10 @@ def _facts(provenance: Mapping[str, Any]) -> dict[str, str]:
         "seeds": ", ".join(map(str, provenance["seeds"])),
         "first epoch stored": _spell_time(provenance["first_epoch_stored_at_ms"]),
         "last epoch stored": _spell_time(provenance["last_epoch_stored_at_ms"]),
-        "constraints.txt": provenance["constraints_sha256"] or "",
+        "sha256 of constraints.txt": provenance["constraints_sha256"] or "",
     }
     for name, checksums in provenance["data_checksums"].items():
-        facts[f"data {name}"] = _spell_pairs(checksums)
+        facts[f"checksums of {name}"] = _spell_pairs(checksums)
     return {name: fact for name, fact in facts.items() if fact}
 
 

@@ -12,7 +12,7 @@ from reports.numbers.arms import ArmRow
 from reports.numbers.comparison import Comparison
 from reports.numbers.effects import detectable_difference, upper_sd
 from reports.numbers.families import Family
-from reports.numbers.spelling import spell_amount
+from reports.numbers.spelling import sentence, spell_amount
 from sweeps.study.study import Study
 
 SELECTION_RULE = "none"
@@ -26,7 +26,7 @@ class Selection:
     rule: str = SELECTION_RULE
     """Name of the rule: `none`, or `val-mean` for the lowest mean on validation images, ..."""
     found: str = ""
-    """Sentence on how the winner was selected; empty if all arms were fixed in advance."""
+    """Sentences on how the winner was selected; empty if all arms were fixed in advance."""
     tried: Mapping[str, int] = field(default_factory=dict)
     """Number of configurations tried for each arm, 1 for an arm fixed in advance; empty without a
     search.
@@ -36,12 +36,12 @@ class Selection:
 
     @property
     def brief(self) -> str:
-        """Return in a few words how arms were chosen (fixed, or best of a search), for captions."""
+        """Return a sentence for captions on how arms were chosen: fixed, or best of a search."""
         if self.winner is None:
-            return f"Selection rule {self.rule}: arms fixed in advance"
+            return f"All arms and the read-out were fixed in advance (selection rule: {self.rule})."
         return (
-            f"Selection rule {self.rule}: {self.winner} is the best of "
-            f"{self.tried[self.winner]} points tried, the other arms were fixed in advance"
+            f"The selected {self.winner} is the best of {self.tried[self.winner]} points tried "
+            f"(selection rule: {self.rule}); the other arms were fixed in advance."
         )
 
 
@@ -61,8 +61,9 @@ class Captioned:
     """Name of the arm in whose row each arm is printed; arms that compute the same share a row."""
     selection: Selection
     made_with: str
+    """Sentences on device, versions and commit, for the end of the caption; may be empty."""
     notes: Sequence[str] = ()
-    """Further notes, which come after the explanation of the comparisons."""
+    """Further phrases or sentences, which come after the explanation of the comparisons."""
 
 
 def caption_of(table: Captioned) -> str:
@@ -72,39 +73,44 @@ def caption_of(table: Captioned) -> str:
     readout = str(study.readout)
     settings = spell_settings(study, study.headline)
     parts = [
-        *([settings] if settings else []),
-        f"mean ± 95 % t interval over {spell_seeds_of(study)}",
-        (f"{table.selection.found}; {readout}" if table.selection.found else "")
-        or f"selection rule {SELECTION_RULE} (arms fixed in advance, {readout}, "
-        f"{study.headline.partition('/')[0]} results select nothing)",
+        *([f"Data: {settings}."] if settings else []),
+        f"Values are means ± the half-width of the 95 % t interval over {spell_seeds_of(study)}.",
+        "n: complete seeds / planned seeds.",
+        f"Read-out of each run: {readout}.",
+        table.selection.found or table.selection.brief,
         *_spell_comparisons(table, shown),
         *_spell_equals(table.equal),
-        *study.remarks(),
-        *table.notes,
+        *map(sentence, (*study.remarks(), *table.notes)),
     ]
+    best = "lowest" if shown.is_lower_better else "highest"
     if any(row.is_best for row in rows):
-        best = "lowest" if shown.is_lower_better else "highest"
-        parts.append(f"bold: {best} mean of the arms with every seed")
+        parts.append(f"Bold: the {best} mean among the arms whose seeds are all complete.")
     if "oracle" in {tag for row in rows for tag in row.tags}:
         parts.append(
-            "[oracle]: has learned from the test images, itself or through its teacher: a bound, "
-            "never a result"
+            "[oracle]: the arm or its teacher was trained on the test images, so its value is only "
+            "an optimistic bound."
         )
     if any(row.is_close for row in rows):
-        parts.append("†: not significantly different from it at the level of the table")
+        parts.append(
+            f"†: not significantly different from the {best} mean at 5 % (paired by seed, adjusted "
+            "in the same way)."
+        )
     if any(0 < row.n < row.seeds_expected for row in rows):
-        parts.append("an arm with missing seeds is summarised and compared over the others")
+        parts.append("If seeds of an arm are missing, it is summarised and compared over the rest.")
     if any(row.diverged for row in rows):
-        parts.append("no mean if a seed diverged, as the other seeds would flatter the arm")
+        parts.append(
+            "An arm has no mean if one of its seeds diverged, because the mean of the other seeds "
+            "would be biased in its favour."
+        )
     if any(row.n and not row.diverged and study.headline not in row.summaries for row in rows):
-        parts.append(f"no mean where a run has no {shown.label} by the {readout}")
+        parts.append(f"An arm has no mean if the read-out of one of its runs has no {shown.label}.")
     if any(row.summaries and row.n > 1 for row in rows):
         parts.append(
-            "intervals are over seeds: they leave out what another sample of the data "
-            f"{_spell_noise(study, rows)}and another kind of processor would change"
+            "Intervals cover the variation over seeds only, not the variation over samples of the "
+            f"data{_spell_noise(study, rows)} or over kinds of processors."
         )
     parts += [table.made_with] if table.made_with else []
-    return "; ".join(parts) + "."
+    return " ".join(parts)
 
 
 def has_differing_populations(study: Study) -> bool:
@@ -134,41 +140,41 @@ def spell_unpaired(configs: Iterable[Config]) -> str:
     return " and ".join(found) or "the data that they are measured on"
 
 
-SAME_AT_EVERY_SEED = "each difference is the same at every seed, which shows no spread"
-"""Reason why there are no tests although there are several seeds."""
+SAME_AT_EVERY_SEED = "Each difference is the same at every seed, so no test is possible."
+"""Sentence that says why there are no tests although there are several seeds."""
 
 
 def spell_family(family: Family) -> str:
-    """Return a caption's phrase on how intervals and p are adjusted for several comparisons."""
+    """Return a caption's sentence on how intervals and p are adjusted for several comparisons."""
     if family.size == 0:
         if any(member.comparison.is_constant for member in family.members.values()):
-            return f"{SAME_AT_EVERY_SEED}, so no tests"
-        return "no two seeds to pair, so no tests"
+            return SAME_AT_EVERY_SEED
+        return "No test is possible, because fewer than two seeds are paired."
     if family.size == 1:
-        return "one comparison"
+        return "There is one comparison, so intervals and p values are not adjusted."
     return (
-        f"intervals and p simultaneous over {family.size} comparisons (Bonferroni), so that an "
-        "interval leaves out 0 exactly where p is at most 0.05"
+        f"Intervals and p values are adjusted for {family.size} comparisons (Bonferroni), so that "
+        "an interval excludes 0 exactly if p is at most 0.05."
     )
 
 
 def few_seeds(comparisons: Iterable[Comparison]) -> list[str]:
     """Return a warning for a table's caption if one of its comparisons has only two seeds.
 
-    The result is a list of one text; it is empty if no comparison has only two seeds.
+    The result is a list of one sentence; it is empty if no comparison has only two seeds.
     """
     if not any(comparison.n == 2 and comparison.p is not None for comparison in comparisons):
         return []
     return [
-        "WARNING, two seeds: an interval is 12.7 standard errors to each side, and hides any "
-        "difference that is not very large"
+        "WARNING, two seeds: a 95 % interval reaches 12.7 standard errors to each side, so only "
+        "very large differences are significant."
     ]
 
 
 def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> list[str]:
-    """Return a caption's phrase on how large a difference comparisons detect with power 0.8.
+    """Return a caption's sentence on how large a difference comparisons detect with power 0.8.
 
-    The detectable difference depends on the sd over seeds: the phrase has the smallest and the
+    The detectable difference depends on the sd over seeds: the sentence has the smallest and the
     largest one, at the observed sd and at its upper 95 % limit. The result is a list of one text;
     it is empty if no comparison has a t interval.
 
@@ -193,9 +199,9 @@ def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> l
     ends = (_spell_detectable(limit, shown) for limit in (min(limits), max(limits)))
     at_most = " to ".join(dict.fromkeys(ends))
     return [
-        f"a study with this number of seeds detects a difference of {found} in 4 of 5 cases if "
-        "the true sd of the differences equals the observed one; if the true sd is as large as its "
-        f"95 % confidence limit, the difference must be {at_most}"
+        f"The smallest detectable difference (power 0.8) is {found} if the true standard deviation "
+        f"of the differences equals the observed one, and {at_most} if it equals its upper 95 % "
+        "confidence limit."
     ]
 
 
@@ -203,7 +209,7 @@ def _spell_detectable(difference: float, shown: Metric) -> str:
     """Return a difference with its unit as text, or a note if the metric cannot differ so much."""
     least, most = shown.bounds
     if difference > most - least:
-        return f"more than the largest possible one, {spell_amount(most - least, shown)}"
+        return f"more than {spell_amount(most - least, shown)} (the largest possible difference)"
     return spell_amount(difference, shown)
 
 
@@ -248,8 +254,9 @@ def spell_seeds_of(study: Study) -> str:
         return spell_seeds(study.seeds)
     sizes = ", ".join(map(str, study.until.sizes))
     return (
-        f"the seeds of each arm, added at looks at {sizes} seeds until the claims were decided "
-        "(intervals of the verdicts allow for the looks, those of this table do not)"
+        f"the seeds of each arm, which were added at planned looks (at {sizes} seeds) until the "
+        "claims were decided; the intervals of the verdicts are adjusted for the looks, those of "
+        "this table are not"
     )
 
 
@@ -262,28 +269,35 @@ def _spell_comparisons(table: Captioned, shown: Metric) -> list[str]:
             return []
         if has_differing_populations(study):
             unpaired = spell_unpaired(study.arms.values())
-            return [f"arms differ in {unpaired}, which no seed pairs, so no differences"]
+            return [f"Arms differ in {unpaired}, so they cannot be paired by seed or compared."]
         if any(comparison.is_constant for comparison in compared.values()):
-            return [f"{SAME_AT_EVERY_SEED}, so no tests"]
-        return [f"no two seeds to pair with {study.baseline}, so no tests"]
-    parts = [f"differences from {study.baseline} paired by seed, {spell_family(table.family)}"]
+            return [SAME_AT_EVERY_SEED]
+        return [f"No test is possible, because no arm shares two seeds with {study.baseline}."]
+    parts = [
+        f"Differences from {study.baseline} are paired by seed.",
+        spell_family(table.family),
+    ]
     if any(comparison.effect is not None for comparison in tested.values()):
-        parts.append("d: mean over sd of the differences, times Hedges' factor")
+        parts.append(
+            "d: standardised difference, that is the mean of the paired differences divided by "
+            "their standard deviation, with Hedges' correction."
+        )
     if study.claims:
-        parts.append("the claims of the study are a family apart")
-    power = spell_power(tested, table.family.size, shown)
+        parts.append("Tests of the study's claims are adjusted separately.")
     constant = [arm for arm, c in compared.items() if c.is_constant]
     if constant:
         parts.append(
-            f"the difference of {', '.join(constant)} is the same at every seed, which shows no "
-            "spread to judge it by"
+            f"The difference of {', '.join(constant)} is the same at every seed, so it has no "
+            "interval and no p value."
         )
     exact = [arm for arm, c in tested.items() if c.is_exact]
     if exact:
         parts.append(
-            f"the interval of {', '.join(exact)} is the exact one of shares (Clopper-Pearson, by "
-            "seed), for the t interval leaves the bounds of the metric or has no width"
+            f"The interval of {', '.join(exact)} is computed from exact binomial limits "
+            "(Clopper-Pearson), because a t interval would exceed the bounds of the metric or have "
+            "no width."
         )
+    power = spell_power(tested, table.family.size, shown)
     return [*parts, *power, *few_seeds(tested.values())]
 
 
@@ -295,7 +309,7 @@ def _spell_equals(equal: Mapping[str, str]) -> list[str]:
     if not groups:
         return []
     named = ", ".join(" = ".join(group) for group in groups.values())
-    return [f"arms that compute the same share a row: {named}"]
+    return [f"Arms that compute exactly the same share a row: {named}."]
 
 
 def _spell_noise(study: Study, rows: Sequence[ArmRow]) -> str:
@@ -308,4 +322,4 @@ def _spell_noise(study: Study, rows: Sequence[ArmRow]) -> str:
         and (size := study.problem.measuring.sample_size(study.arms[row.arm], study.headline))
         and 0 <= (p := summary.mean) <= 1
     ]
-    return f"(sd {spell_amount(max(noises), shown)}) " if noises else ""
+    return f" (standard deviation {spell_amount(max(noises), shown)})" if noises else ""

@@ -58,24 +58,25 @@ def crossed_table(study: Study, arranged: Mapping[str, Mapping[int, RunResult]])
     unit = metric.difference_unit
     return Listing(
         name="crossed",
-        title="Which source of randomness the spread over seeds comes from",
+        title="Share of the variance over seeds by source of randomness",
         header=(
             "setting", "source", "n", f"sd over seeds, {unit}".rstrip(", "),
             "first-order index, %", "total index, %",
         ),
         cells=tuple(cells),
-        caption=f"The {metric.label}, {study.readout}, as a crossed design: at each of n seeds all "
-        "sources are drawn, all are drawn anew, and each source alone is drawn anew while the "
-        "others stay. First-order index: the part of the variance that goes if the source alone is "
-        "fixed, on average over the others; total index: the part that stays if all others are "
-        "fixed, so with all interactions. First-order indices add up to at most 100 %, total "
-        "indices to at least 100 %, up to noise. Estimators: Saltelli et al. 2010 and Jansen 1999; "
-        "95 % intervals of the jackknife over seeds, each alone. An estimate that noise brings "
-        "outside of 0 to 100 % is shown as 0 or 100, and its interval is moved by as much "
-        "(Mandelkern and Schultz 2000); the file has it as it is. No interval is given where the "
-        "source changed no run. "
-        "`rounding` moves one initial weight by one unit in the last place: what it makes is "
-        "chance that no seed controls.",
+        caption=f"Sensitivity indices of the {metric.label} (read-out: {study.readout}) from a "
+        "crossed design: at each of n seeds, all sources of randomness are drawn once, all are "
+        "drawn again, and each source alone is drawn again while the others stay. First-order "
+        "index: the share of the variance that disappears if this source is fixed, on average over "
+        "the other sources. Total index: the share of the variance that remains if all other "
+        "sources are fixed, including interactions. First-order indices sum to at most 100 %, and "
+        "total indices to at least 100 %, except for estimation noise. Estimators: Saltelli et al. "
+        "2010 and Jansen 1999. Intervals are 95 % jackknife intervals over seeds, not adjusted for "
+        "multiple comparisons. An estimate below 0 or above 100 %, which noise can cause, is shown "
+        "as 0 or 100, and its interval is shifted by the same amount (Mandelkern and Schultz "
+        "2000); the CSV file has the original estimate. There is no interval where the source "
+        "changed no run. The source `rounding` changes one initial weight by one unit in the last "
+        "place; it measures chance that no seed controls.",
         records=tuple(records),
     )  # fmt: skip
 

@@ -68,28 +68,30 @@ def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) ->
         cells.append(tuple(line))
         records.append(record)
     heads = [_SHOWN[name][0] for name in names]
-    heads.insert(names.index("calibration_error") + 1, f"its difference from {baseline}, points")
+    heads.insert(
+        names.index("calibration_error") + 1, f"calibration error minus {baseline}, points"
+    )
     family = families["calibration_error"]
-    adjusted = f"; differences pair seeds, {spell_family(family)}" if family.size else ""
+    adjusted = f"Differences are paired by seed. {spell_family(family)} " if family.size else ""
     scaled = (
-        "Scaled: at the temperature of least NLL on the validation images, fitted to each "
-        "ensemble. "
+        "Scaled columns: after temperature scaling, at the temperature with the least NLL on the "
+        "validation images, fitted for each ensemble. "
         if "scaled_nll" in names
         else "No run held out validation images, so no temperature is fitted. "
     )
     return Listing(
         name="ensemble_sizes",
-        title="Ensembles by their number of networks",
+        title="Ensembles by number of networks",
         header=("arm", "networks", "ensembles", *heads),
         cells=tuple(cells),
-        caption=f"From the {predicted.counts}, {predicted.weights}, test images: networks of one "
-        "arm predict by the mean of their probabilities; each line is the mean over the ensembles "
-        "of its size (all of them, or a balanced choice where there are many). "
-        f"{scaled}Intervals are 95 % for other networks on these images, of the "
-        f"jackknife over seeds{adjusted}. Intervals for other images, of these networks, are in "
-        "the CSV (`_image_low`, `_image_high`). Both are cut at the bounds of their "
-        "measure, and absent where nothing varies. Few images in a bin raise the calibration "
-        "error.",
+        caption=f"Computed from the {predicted.counts} on the test images ({predicted.weights}). "
+        "An ensemble averages the predicted probabilities of networks of one arm. Each row is a "
+        "mean over ensembles of the same size: all of them, or a balanced selection if there are "
+        f"many. {scaled}Intervals are 95 % jackknife intervals over seeds, for other networks on "
+        f"the same images. {adjusted}Intervals for other images, with the same networks, are in "
+        "the CSV file (`_image_low`, `_image_high`). Intervals are cut at the bounds of their "
+        "measure, and left out where nothing varies. The calibration error is biased upwards if "
+        "bins contain few images.",
         records=tuple(records),
         is_long=True,
     )
@@ -109,14 +111,14 @@ def spread_table(predicted: Predicted) -> Listing | None:
     scale = 100.0
     return Listing(
         name="spread",
-        title="Spread over seeds: test images and training",
+        title="Standard deviation of the test error over seeds",
         header=(
             "arm",
             "n",
             "test images",
-            "sd of the error, points",
-            "of it noise of the test images, points",
-            "sd on the distribution, points",
+            "sd of the test error, points",
+            "sd from the finite test set, points",
+            "sd on the data distribution, points",
         ),
         cells=tuple(
             (
@@ -132,13 +134,13 @@ def spread_table(predicted: Predicted) -> Listing | None:
             for arm, spread in found.items()
             for digits in (digits_of(spread.n, 2),)
         ),
-        caption=f"From the {predicted.counts}, {predicted.weights}: the standard deviation over "
-        "seeds of the test error. Its square is noise^2 + (1 - 1 / images) times distribution^2. "
-        "The noise comes from the limited number of test images. The other part is the spread of "
-        "the error on the distribution that the images are drawn from (Jordan 2023, "
-        "arXiv:2304.01910). It is 0 if the noise explains the whole spread, and has no interval if "
-        "the noise explains the upper limit, too. The 95 % intervals are from chi-square; they "
-        "assume normal values.",
+        caption="Standard deviation (sd) of the test error over seeds, from the "
+        f"{predicted.counts} ({predicted.weights}). The variance is split into two parts: sd^2 = "
+        "noise^2 + (1 - 1 / images) times distribution^2. The noise comes from the finite number "
+        "of test images. The other part is the sd of the error on the distribution that the images "
+        "are drawn from (Jordan 2023, arXiv:2304.01910). It is 0 if the noise explains the whole "
+        "sd, and has no interval if the noise also explains the upper limit. The 95 % intervals "
+        "are from the chi-square distribution, which assumes normal values.",
         records=tuple(
             {"arm": arm} | {name: getattr(spread, name) for name in spread.__slots__}
             for arm, spread in found.items()

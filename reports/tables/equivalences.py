@@ -39,12 +39,14 @@ def equivalence_table(table: Table, margin: float | None) -> Listing | None:
         return None
     return Listing(
         name="equivalence",
-        title="Better, as good, or worse",
+        title="Probability that an arm is better, equivalent or worse",
         header=("arm", "P(better)", "P(equivalent)", "P(worse)", "n"),
         cells=tuple(cells),
-        caption=f"Against {table.baseline}, for the margin of {spell_amount(margin, table.shown)} "
-        f"of {table.shown.label} that the study declares: posterior of the true mean of the "
-        "differences paired by seed, Student t under a flat prior, correlation 0 between seeds.",
+        caption=f"Probabilities that an arm is better than {table.baseline}, equivalent to it or "
+        f"worse. Arms are equivalent if their true means of the {table.shown.label} differ by no "
+        f"more than the margin of {spell_amount(margin, table.shown)} that the study declares. The "
+        "probabilities are a Bayesian posterior of the true mean of the paired differences: a "
+        "Student t distribution, which follows from a flat prior and independent seeds.",
         records=tuple(records),
     )
 

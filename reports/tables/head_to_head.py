@@ -102,8 +102,9 @@ class HeadToHead:
                 (first, spell_summary(ours, shown), str(ours.n), *told),
                 (second, spell_summary(theirs, shown), str(theirs.n), *("" for _ in told)),
             ),
-            caption=f"Mean ± 95 % t interval over seeds; the difference over the {c.n} seeds that "
-            "both have, paired, one comparison, unadjusted for others that are looked at.",
+            caption="Values are means ± the half-width of the 95 % t interval over seeds. The "
+            f"difference is the mean of the paired differences over the {c.n} seeds that both have."
+            " Its interval and p value are not adjusted for other comparisons.",
             records=(self.record(),),
         )
         rows = sorted(set().union(*self.values))

@@ -30,7 +30,13 @@ from reports.numbers.spelling import (
 )
 from reports.numbers.verdict import Verdict
 from reports.numbers.verdicts import verdict_records
-from reports.tables.captions import SELECTION_RULE, few_seeds, spell_family, spell_power
+from reports.tables.captions import (
+    FIXED_ARMS,
+    SELECTION_RULE,
+    few_seeds,
+    spell_family,
+    spell_power,
+)
 from reports.tables.joined_columns import JoinedColumn, heads_of, require_one_protocol, settings_of
 from reports.tables.listings import Listing, spell_member, spell_summary
 from reports.tables.references import reference_table, spell_differing
@@ -164,20 +170,29 @@ class Joined:
                 line.append(f"{mean}{mark} ({row.seeds})")
             cells.append(tuple(line))
         every = [row for by_arm in rows for row in by_arm.values()]
+        best = "lowest" if shown.is_lower_better else "highest"
         marks = []
         if bold:
-            best = "lowest" if shown.is_lower_better else "highest"
-            marks.append(f"bold: {best} mean of the arms with every seed of a column")
+            marks.append(
+                f"Bold: the {best} mean of a column, among the arms whose seeds are all complete."
+            )
         if any(row.is_close for row in every):
-            marks.append("†: not significantly different from it (5 %, paired, Holm, own family)")
+            marks.append(
+                f"†: not significantly different from the {best} mean of the column at 5 % (paired "
+                "by seed, Bonferroni-adjusted within the column)."
+            )
         if any(row.diverged for row in every):
-            marks.append("no mean if a seed diverged, as the other seeds would flatter the arm")
+            marks.append(
+                "An arm has no mean if one of its seeds diverged, because the mean of the other "
+                "seeds would be biased in its favour."
+            )
         parts = [
-            f"{upper_first(shown.heading)}: mean ± 95 % t interval over seeds (finished/expected)",
-            f"selection rule {SELECTION_RULE} (arms fixed in advance, {readout}, "
-            f"{self._first.metric.partition('/')[0]} results choose nothing)",
+            f"{upper_first(shown.heading)}: means ± half-widths of the 95 % t intervals over "
+            "seeds; in brackets: complete seeds / planned seeds.",
+            f"Read-out of each run: {readout}.",
+            FIXED_ARMS.brief,
             *marks,
-            "intervals are over seeds alone",
+            "Intervals cover the variation over seeds only.",
             *settings_of(self.heads, self.columns, self.provenances),
         ]
         return Listing(
@@ -185,7 +200,7 @@ class Joined:
             title=upper_first(shown.heading),
             header=("arm", *self.heads),
             cells=tuple(cells),
-            caption="; ".join(parts) + ".",
+            caption=" ".join(parts),
             records=tuple(self._records()),
             bold=frozenset(bold),
         )
@@ -213,7 +228,10 @@ class Joined:
             for head, table in zip(self.heads, self.tables, strict=True)
         }
         told = changed_decisions(pairs, families) + self._changed_verdicts()
-        told = told or ["No sign, no decision at 5 % and no verdict changes between the columns."]
+        told = told or [
+            "Between the columns, no difference changes its sign or its significance at 5 %, and "
+            "no verdict changes."
+        ]
         return Listing(
             name="differences",
             title="Differences",
@@ -222,13 +240,14 @@ class Joined:
                 *(h for head in self.heads for h in (spell_heading(head, shown), "p")),
             ),
             cells=tuple(cells),
-            caption=f"{' '.join(told)} Differences of {shown.label} are paired by seed within a "
-            f"column, as in its own report, and not simultaneous over columns; {self._tests()}.",
+            caption=f"{' '.join(told)} Differences of {shown.label} are paired by seed within each "
+            "column, as in the report of its study. They are adjusted within each column, not "
+            f"across columns. {self._tests()}",
             records=tuple(records),
         )
 
     def _tests(self) -> str:
-        """Return a phrase on each study's tests, and on the differences that they can detect."""
+        """Return sentences on each study's tests, and on the differences that they can detect."""
         by_family: dict[str, list[str]] = {}
         power = []
         for head, table in zip(self.heads, self.tables, strict=True):
@@ -239,11 +258,11 @@ class Joined:
             }
             by_family.setdefault(spell_family(table.family), []).append(head)
             found = spell_power(tested, table.family.size, table.shown)
-            power += [f"{head}: {text}" for text in (*found, *few_seeds(tested.values()))]
+            power += [f"Column {head}: {text}" for text in (*found, *few_seeds(tested.values()))]
         if len(by_family) == 1:
-            return "; ".join((*by_family, *power))
-        families = (f"{', '.join(heads)}: {text}" for text, heads in by_family.items())
-        return "; ".join((*families, *power))
+            return " ".join((*by_family, *power))
+        families = (f"Column {' and '.join(heads)}: {text}" for text, heads in by_family.items())
+        return " ".join((*families, *power))
 
     def _told(self) -> dict[tuple[str, str], list[tuple[Study, Verdict] | None]]:
         """Return the verdict in each column for each claim, named by its sentence and source."""
@@ -268,11 +287,11 @@ class Joined:
             cells.append((f"{says} ({source})", *spelled))
         return Listing(
             name="verdicts",
-            title="Claims of the sources",
+            title="Claims and verdicts",
             header=("claim", *self.heads),
             cells=tuple(cells),
-            caption="Computed from the runs of each column as in its own report: the verdict, then "
-            "the value with its interval.",
+            caption="Verdict of each claim and its measured value with the confidence interval, "
+            "computed from the runs of the column as in the report of its study.",
             records=tuple(self._verdict_records()),
         )
 
@@ -302,7 +321,7 @@ class Joined:
         nothing = (DASH, DASH)
         return Listing(
             name="references",
-            title="Beside the values of the papers",
+            title="Comparison with published values",
             header=(
                 "arm",
                 "metric",
@@ -316,8 +335,8 @@ class Joined:
                 )
                 for (arm, metric), by_head in rows.items()
             ),
-            caption="Intervals are unadjusted and cover the variation over our seeds only, not "
-            "that of a paper's number."
+            caption="Intervals are not adjusted for multiple comparisons. They cover the variation "
+            "over our seeds only, not the uncertainty of the published values."
             + "".join(dict.fromkeys(spell_differing(column.study) for column in self.columns)),
             records=tuple(records),
         )

@@ -117,7 +117,7 @@ def settings_of(
     columns: Sequence[JoinedColumn],
     provenances: Sequence[Mapping[str, Any]],
 ) -> list[str]:
-    """Return name, data, seeds and machines of each study in a table, as texts for its caption.
+    """Return name, data, seeds and machines of each study in a table, as sentences of its caption.
 
     Args:
         heads: Heading of each study's column.
@@ -128,12 +128,12 @@ def settings_of(
     for head, column, facts in zip(heads, columns, provenances, strict=True):
         study = column.study
         told = (
-            study.name,
+            f"study {study.name}",
             spell_settings(study, study.headline),
             spell_seeds_of(study),
-            spell_origin(facts),
         )
-        parts.append(f"{head}: {', '.join(filter(None, told))}")
+        parts.append(f"Column {head}: {', '.join(filter(None, told))}.")
+        parts += [origin] if (origin := spell_origin(facts)) else []
     return parts
 
 

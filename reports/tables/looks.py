@@ -46,7 +46,7 @@ def looks_table(
     ]
     return Listing(
         name="looks",
-        title="Looks at the claims",
+        title="Claims at each planned look",
         header=("look", "seeds", "claim", "value", "p", "result"),
         cells=tuple(
             (
@@ -60,8 +60,8 @@ def looks_table(
             for look, verdict in lines
         ),
         caption=f"{_spell_plan(study.until, statements or {})} A claim gets more seeds until a "
-        "look decides it, or until the last look would decide it with a probability below "
-        f"{study.until.futility:g}. p counts all looks and claims.",
+        "look decides it, or until the probability that the last look will decide it is below "
+        f"{study.until.futility:g}. The p values are adjusted for all looks and claims.",
         records=tuple(
             {
                 "look": look,
@@ -86,7 +86,10 @@ def _spell_plan(until: UntilDecided, statements: Mapping[Claim, Statement]) -> s
     changes = max((statement.extended for statement in statements.values()), default=0)
     if changes:
         times = "once" if changes == 1 else f"{changes} times"
-        return f"Looks are {sizes}, changed {times} after a look, which widens all intervals."
+        return (
+            f"Claims are tested at looks {sizes}. This plan was changed {times} after a look, "
+            "which widens all intervals."
+        )
     if any(statement.finished for statement in statements.values()) or not statements:
-        return f"Looks are {sizes}."
-    return f"Looks were planned {sizes} before the runs."
+        return f"Claims are tested at looks {sizes}."
+    return f"Claims are tested at looks {sizes}, which were planned before the runs."

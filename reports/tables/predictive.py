@@ -72,21 +72,22 @@ def calibration_table(
     fitted = "No run held out validation images (data.val_size), so no temperature is fitted."
     if has_scaled:
         header += ["temperature", "scaled calibration error, %"]
-        header += [f"scaled, minus {baseline}, points", "scaled Brier score"]
+        header += [f"scaled minus {baseline}, points", "scaled Brier score"]
         fitted = (
-            "The temperature of each run has the least negative log-likelihood on its validation "
-            "images (Guo et al. 2017); scaled columns are of the test images at it."
+            "Temperature: the one with the least negative log-likelihood on the validation images "
+            "of the run (Guo et al. 2017). Scaled columns: measured on the test images at that "
+            "temperature."
         )
     return Listing(
         name="calibration",
         title="Calibration",
         header=tuple(header),
         cells=tuple(cells),
-        caption=f"From the {predicted.counts}, {predicted.weights}, test images: expected "
-        "calibration error of the predicted class in 15 bins of equal width; Brier score: mean "
-        "squared distance of the probabilities from the label, 0 to 2. Mean ± 95 % t interval over "
-        f"seeds{_adjusted('; in each column of differences, ', families['calibration_error'])}. "
-        + fitted,
+        caption=f"Computed from the {predicted.counts} on the test images ({predicted.weights}). "
+        "Calibration error: expected calibration error of the predicted class, with 15 bins of "
+        "equal width. Brier score: mean squared distance between the probabilities and the one-hot "
+        "label, from 0 to 2. Values are means ± the half-width of the 95 % t interval over seeds. "
+        f"{_adjusted('In each column of differences: ', families['calibration_error'])}{fitted}",
         records=tuple(records),
     )
 
@@ -148,22 +149,23 @@ def ensemble_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]
         header=(
             "arm",
             "n",
-            "error of one, %",
+            "error of one network, %",
             "disagreement of two, %",
             "gain of two, points",
             f"gain of two minus {baseline}, points",
             "p",
-            "error of all n, %",
+            "error of all n together, %",
             "gain of all n, points",
         ),
         cells=tuple(cells),
-        caption=f"From the {predicted.counts}, {predicted.weights}, test images: networks of one "
-        "arm predict by the mean of their probabilities; the gain is the mean error of the "
-        "networks minus their error together. Two networks disagree on an image if they predict "
-        f"different classes. Of two: mean over all pairs of seeds (at most {MOST_PAIRED} seeds) "
-        "with a 95 % t interval over jackknife pseudo-values of the seeds, which also pair arms at "
-        f"equal seeds{_adjusted('; ', family)}. Of all n: one ensemble, with the 95 % interval "
-        "over test images of these same networks.",
+        caption=f"Computed from the {predicted.counts} on the test images ({predicted.weights}). "
+        "An ensemble averages the predicted probabilities of networks of one arm. Gain: mean error "
+        "of the networks minus the error of their ensemble. Disagreement: share of images for "
+        "which two networks predict different classes. The columns of two networks are means over "
+        f"all pairs of seeds (of at most {MOST_PAIRED} seeds), with a 95 % t interval over the "
+        "jackknife pseudo-values of the seeds, by which arms are also paired. "
+        f"{_adjusted('', family)}The columns of all n networks are of a single ensemble; its 95 % "
+        "interval is over test images, for the same networks.",
         records=tuple(records),
     )
 
@@ -192,7 +194,7 @@ def class_table(predicted: Predicted, names: Mapping[str, Sequence[str]]) -> Lis
     names = {arm: [printable(name) for name in of_arm] for arm, of_arm in names.items()}
     of_all = {tuple(names.get(arm, ())) for arm in predicted.arms}
     shared = next(iter(of_all)) if len(of_all) == 1 else ()
-    by = "name" if shared else "the number of its label"
+    by = "name" if shared else "label number"
     return Listing(
         name="classes",
         title="Error of each class",
@@ -204,11 +206,11 @@ def class_table(predicted: Predicted, names: Mapping[str, Sequence[str]]) -> Lis
             )
             for label in range(min(num_classes, _MOST_CLASSES))
         ),
-        caption=f"From the {predicted.counts}, {predicted.weights}: test error of the images of "
-        f"each class, by {by}, in %; mean with a 95 % t interval over seeds, and where "
-        "that leaves 0 to 100 % the exact limits of a share, not adjusted for the number of "
-        "classes."
-        + (f" The first {_MOST_CLASSES} classes." if num_classes > _MOST_CLASSES else ""),
+        caption=f"Test error in % of the images of each class, by {by}, from the "
+        f"{predicted.counts} ({predicted.weights}). Values are means with a 95 % t interval over "
+        "seeds, or with an exact binomial interval where the t interval would exceed 0 to 100 %. "
+        "Intervals are not adjusted for the number of classes."
+        + (f" The first {_MOST_CLASSES} classes are shown." if num_classes > _MOST_CLASSES else ""),
         records=tuple(
             {
                 "class": label,
@@ -278,11 +280,11 @@ def class_differences(
             )
             for label in range(min(len(sizes), _MOST_CLASSES))
         ),
-        caption=f"From the {predicted.counts}, {predicted.weights}: test error of the images of "
-        f"each class minus that of {baseline} at the same seed, in points. All classes and arms "
-        f"are one family: {spell_family(family)}. In bold: significantly different from 0 "
-        f"({len(told)} of {family.size})."
-        + (f" The first {_MOST_CLASSES} classes." if len(sizes) > _MOST_CLASSES else ""),
+        caption=f"Test error of the images of each class minus that of {baseline} at the same "
+        f"seed, in points, from the {predicted.counts} ({predicted.weights}). "
+        f"{spell_family(family)} The adjustment covers all classes and arms together. Bold: "
+        f"significantly different from 0 ({len(told)} of {family.size})."
+        + (f" The first {_MOST_CLASSES} classes are shown." if len(sizes) > _MOST_CLASSES else ""),
         records=tuple(
             {
                 "class": place // width,
@@ -327,8 +329,11 @@ def _against_baseline(
 
 
 def _adjusted(before: str, family: Family) -> str:
-    """Return `before` and a phrase on how differences are adjusted; empty without differences."""
-    return before + spell_family(family) if family.size else ""
+    """Return `before`, a sentence on how differences are adjusted, and a space.
+
+    The result is empty without differences.
+    """
+    return f"{before}{spell_family(family)} " if family.size else ""
 
 
 def _spell(member: Member | None) -> str:

@@ -60,12 +60,13 @@ def reference_table(
         return None
     return Listing(
         name="references",
-        title="Beside the values of the papers",
+        title="Comparison with published values",
         header=("arm", "metric", "ours", "n", "paper", "ours minus paper"),
         cells=tuple(cells),
-        caption=f"Ours: mean ± 95 % t interval over seeds, {study.readout}; intervals are "
-        "unadjusted and cover the variation over our seeds only, not that of a paper's number, nor "
-        f"other sizes, data or machines.{spell_differing(study)}",
+        caption="Ours: mean ± the half-width of the 95 % t interval over seeds (read-out: "
+        f"{study.readout}). Intervals are not adjusted for multiple comparisons. They cover the "
+        "variation over our seeds only, not the uncertainty of the published values, nor the "
+        f"effect of other sizes, data or machines.{spell_differing(study)}",
         records=tuple(records),
     )
 
@@ -77,4 +78,4 @@ def spell_differing(study: Study) -> str:
     """
     if not study.differs:
         return ""
-    return f" Otherwise than in the source: {'; '.join(study.differs)}."
+    return f" Differences from the source: {'; '.join(study.differs)}."

@@ -63,19 +63,20 @@ def same_runs(
         return None
     return Listing(
         name="same_runs",
-        title="The same runs in two columns",
+        title="Runs that two columns have in common",
         header=(
             "arm",
             "columns",
             spell_heading(shown.label, shown),
-            "sd of a seed",
-            "largest",
-            "equal",
+            "sd over seeds",
+            "largest difference",
+            "identical runs",
         ),
         cells=tuple(cells),
-        caption="Runs of one configuration and seed, which compute the same but for rounding: "
-        "mean difference with its unadjusted 95 % t interval, sd and largest of the "
-        "differences, and how many are equal to the last digit.",
+        caption="Runs with the same configuration and seed compute the same results except for "
+        "rounding. The columns are: mean difference with its 95 % t interval (not adjusted for "
+        "multiple comparisons), standard deviation of the differences over seeds, largest "
+        "absolute difference, and number of runs that are identical to the last digit.",
         records=tuple(records),
     )
 

@@ -124,7 +124,7 @@ class Searched:
         It is empty if there are no such points.
         """
         known = sum(point.is_known for point in self.history.points)
-        return f" ({known} of them known before)" if known else ""
+        return f" ({known} of them already in the store)" if known else ""
 
     def selection(self, metric: str) -> Selection:
         """Return how the search selected its winner, for the caption of a table.
@@ -141,20 +141,19 @@ class Searched:
             counted[self.winner.arm] = tried
         return Selection(
             rule=rule,
-            found=f"selection rule {rule} ({_RULES[rule]}; "
-            f"{self.shown.label} over {seeds} seeds, {tried} points tried{self.known}, the arms "
-            "not searched; "
-            + (f"{self.won}; " if self.won else "")
-            + "all arms here trained again as a winner is confirmed, with seeds that the search "
-            f"never used, {label} read for these runs alone)",
+            found=f"Selection rule {rule}: {_RULES[rule]} of the {self.shown.label} over {seeds} "
+            f"seeds, out of {tried} points tried{self.known}. The other arms were not searched. "
+            + (f"The selected {self.won}. " if self.won else "")
+            + "All arms in this table were trained again at seeds that the search never used, and "
+            f"{label} was measured in these runs only.",
             tried=counted,
             winner=None if self.winner is None else self.winner.arm,
         )
 
 
 _RULES = {
-    "val-mean": "lowest mean over seeds",
-    "val-1se": "the simplest within one standard error of the lowest mean",
+    "val-mean": "the point with the lowest mean",
+    "val-1se": "the simplest point within one standard error of the lowest mean",
 }
 
 
@@ -172,7 +171,7 @@ def spell_winner(
         idle: Paths of parameters whose values have no effect (`Search.without_effect`).
     """
     named = ", ".join(
-        f"{path} = {_spell_value(value)}" + (" (never takes effect)" if path in idle else "")
+        f"{path} = {_spell_value(value)}" + (" (has no effect)" if path in idle else "")
         for path, value in values.items()
     )
     tied = f"{num_tied or 'no'} other point{'s have' if num_tied > 1 else ' has'} the same mean"
@@ -317,9 +316,10 @@ def winner_table(searched: Searched, table: Table) -> Listing:
             )
             for arm, member in found.items()
         ),
-        caption=f"Differences of {shown.label} paired by the seeds of the confirmation, which the "
-        f"search never used; {spell_family(table.family)}, those of the table of arms among them; "
-        f"selection rule {searched.search.strategy.select} by {searched.shown.label}, "
+        caption=f"Differences of {shown.label} are paired by seed, at the seeds of the "
+        f"confirmation, which the search never used. {spell_family(table.family)} The comparisons "
+        "in the table of arms are included in this adjustment. The point was selected by the rule "
+        f"{searched.search.strategy.select} ({searched.shown.label}) among "
         f"{len(searched.history.points)} points tried.",
         records=tuple(records),
     )
@@ -334,32 +334,39 @@ def _points_caption(searched: Searched, baseline: str) -> str:
         if any(point.state == state for point in points)
     ]
     strategy = search.strategy
-    by = f"by {strategy.sampler}{searched.known}"
-    tried = f"{len(points)} of {search.points} points tried {by}"
+    ended = f" ({', '.join(states)})" if states else ""
+    tried = f"The search tried {len(points)} of {search.points} points{ended} with the sampler "
+    tried += f"{strategy.sampler}{searched.known}"
     if (waits := START_UP.get(strategy.sampler)) is not None:
-        tried += f", at random until {waits} {'was' if waits == 1 else 'were'} complete"
+        are = "point was" if waits == 1 else "points were"
+        tried += f", which sampled at random until {waits} {are} complete"
     parts = [
-        f"Selection rule {strategy.select} ({_RULES[strategy.select]} of last-epoch "
-        f"{searched.shown.label}); {tried}" + (f" ({', '.join(states)})" if states else ""),
-        *([searched.won] if searched.won else []),
-        f"mean ± 95 % t interval over {len(searched.study.seeds)} seeds, differences from "
-        f"{baseline} paired by seed, unadjusted",
-        "the arms are one point each and were not searched",
-        "the mean of a selected point is lower than its true mean, for it was selected by it: only "
-        "a confirmation is a claim",
+        f"Selection rule {strategy.select}: {_RULES[strategy.select]} of the "
+        f"{searched.shown.label} after the last epoch over {len(searched.study.seeds)} seeds.",
+        f"{tried}.",
+        *([f"The selected {searched.won}."] if searched.won else []),
+        "Values are means ± the half-width of the 95 % t interval over seeds. Differences from "
+        f"{baseline} are paired by seed and not adjusted for multiple comparisons.",
+        "The arms are one configuration each and were not searched.",
+        "The mean of the selected point is biased downwards, because it was selected by this mean; "
+        "only the confirmation at other seeds supports a claim.",
     ]
     if strategy.prune_after is not None:
         parts.append(
-            f"pruned: after {strategy.prune_after} seeds worse than the best point at the same "
-            "seeds, by the one-sided bound of the paired difference at 95 % over all points"
+            f"Pruned: after {strategy.prune_after} seeds the point was worse than the best point "
+            "at the same seeds, by a one-sided 95 % confidence bound of the paired difference, "
+            "adjusted for all points."
         )
     if len(search.strategy.objectives) > 1:
-        parts.append("Pareto *: no other point is better in one objective and no worse in the rest")
+        parts.append(
+            "Pareto *: no other point is better in one objective and at least as good in the "
+            "others."
+        )
     if len(points) > _MOST_POINTS:
-        parts.append(f"the best {_MOST_POINTS} are shown, all are in points.csv")
+        parts.append(f"The best {_MOST_POINTS} points are shown; all are in points.csv.")
     if searched.history.ended is not None:
-        parts.append(f"the search {searched.history.ended}")
-    return "; ".join(parts) + "."
+        parts.append(f"The search {searched.history.ended}.")
+    return " ".join(parts)
 
 
 def _paired(searched: Searched, arm: str, baseline: str) -> Comparison | None:

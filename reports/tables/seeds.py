@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from reports.numbers.runs import values_of
-from reports.numbers.spelling import DASH, spell_heading, spell_number, upper_first
+from reports.numbers.spelling import DASH, spell_heading, spell_number
 from reports.tables.listings import Listing
 from reports.tables.table import Table
 from sweeps.state.results import RunResult
@@ -51,7 +51,8 @@ def seeds_table(arranged: Mapping[str, Mapping[int, RunResult]], table: Table) -
             (arm, what, *(spell(by_seed.get(seed)) for seed in seeds))
             for arm, what, by_seed in lines
         ),
-        caption=f"{upper_first(str(table.readout))}; one run each, differences at the same seed.",
+        caption=f"Value of each run (read-out: {table.readout}), and its difference from the run "
+        f"of {table.baseline} at the same seed.",
         records=tuple(
             _record(row.arm, seed, found[row.arm].get(seed), compared.get(row.title, {}).get(seed))
             for row in table.printed

@@ -12,6 +12,9 @@ from sweeps.state.results import RunResult
 from sweeps.study.readouts import Averaged, Last, MeanOfLast, Readout
 from sweeps.study.study import Study
 
+_UNCHANGED = "No difference changes its sign or its significance at 5 %."
+"""Sentence of the caption if all read-outs agree."""
+
 _FEW = 3
 """Number of last evaluations that are averaged, if the study does not set it."""
 
@@ -54,7 +57,7 @@ def sensitivity_table(
             records.append(_record_of(*pair, readout, readout == table.readout, member))
     return Listing(
         name="sensitivity",
-        title="The same comparisons under other read-outs",
+        title="The same comparisons with other read-outs",
         header=(
             "comparison",
             "read-out",
@@ -63,13 +66,14 @@ def sensitivity_table(
             "p",
         ),
         cells=tuple(cells),
-        caption="Of the same runs. The primary read-out was named before; intervals and p are "
-        "simultaneous over the comparisons of one read-out, not over the read-outs. "
+        caption="All rows are computed from the same runs. The primary read-out is the one that "
+        "the study file names. Intervals and p values are adjusted for the comparisons of one "
+        "read-out (Bonferroni), not for the number of read-outs. "
         + " ".join(
             changed_decisions(
                 pairs, {f"By the {readout}": family for readout, family in families.items()}
             )
-            or ["No sign and no decision at 5 % changes."]
+            or [_UNCHANGED]
         ),
         records=tuple(records),
     )
@@ -84,9 +88,12 @@ def changed_by_readout(listing: Listing | None) -> list[str]:
     Returns:
         A list of one text; empty if nothing depends on the read-out, or there is no such table.
     """
-    if listing is None or listing.caption.endswith("changes."):
+    if listing is None or listing.caption.endswith(_UNCHANGED):
         return []
-    return ["a sign or a decision at 5 % depends on the read-out (sensitivity table)"]
+    return [
+        "the sign or the significance at 5 % of a difference depends on the read-out (see the "
+        "table of comparisons with other read-outs)"
+    ]
 
 
 def _readouts(table: Table) -> dict[Readout, None]:

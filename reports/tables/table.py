@@ -141,7 +141,7 @@ class Table:
         num_narrow = self.header.index("p") + 1
         narrow, rest = range(num_narrow), (0, *range(num_narrow, len(self.header)))
         lacking = "".join(f" Not in the table: {run}." for run in self.unfinished)
-        more = f"Further columns of table~\\ref{{tab:{self.study}}}, where its caption is."
+        more = f"Further columns of table~\\ref{{tab:{self.study}}}; see the caption there."
         return (
             self._latex_of(narrow, escape_latex(self.caption + lacking), "")
             + "\n"
@@ -266,9 +266,9 @@ def tabulate(
     Args:
         study: The study, with its arms and seeds; rows are in the order of its arms.
         results: Results of its runs, in any order; a run without a result counts as missing.
-        made_with: Device, versions and commit, for the end of the caption.
+        made_with: Sentences on device, versions and commit, for the end of the caption.
         selection: How the arms were selected.
-        notes: Further sentences for the caption.
+        notes: Further phrases or sentences for the caption.
     """
     study, results = primary_of(study, results)
     arranged = arrange(study, results)

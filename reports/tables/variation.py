@@ -9,7 +9,7 @@ from mixup_core.problem import Config
 from mixup_core.tree.written_forms import flatten
 from reports.numbers.arms import summarise_arm
 from reports.numbers.runs import values_of
-from reports.numbers.spelling import spell_estimate, spell_number
+from reports.numbers.spelling import spell_amount, spell_estimate
 from reports.numbers.spread import sd_interval, share_interval
 from reports.numbers.summary import summarise
 from reports.tables.listings import Listing
@@ -60,22 +60,25 @@ def variation_table(
     heads = [
         head
         for readout in shown
-        for head in (f"sd, {readout}, {unit}".rstrip(", "), "share of the variance of all, %")
+        for head in (
+            f"sd, {readout}, {unit}".rstrip(", "),
+            "share of the variance of all sources, %",
+        )
     ]
     return Listing(
         name="variation",
-        title="Where the spread over seeds comes from",
+        title="Standard deviation over seeds by source of randomness",
         header=("setting", "source", "n", *heads),
         cells=tuple(cells),
-        caption=f"Standard deviation over seeds of the {metric.label} where the seed varies one "
-        "source and all else is drawn as at seed 0, and where it varies all; 95 % intervals from "
-        "chi-square and F, which assume normal values. This is no decomposition of the variance: "
-        "each line is one slice, in which all other sources stay as at seed 0, and shares need not "
-        "add up to 100 %; a crossed design (`redraw`) gives the parts. `rounding` moves one "
-        "initial weight by one unit in the last place. No interval includes the effect of "
-        "other test images "
-        + (f"(sd {spell_number(metric.scale * noise, metric.digits)} {unit}) " if noise else "")
-        + "or of another processor.",
+        caption=f"Standard deviation of the {metric.label} over seeds. In the row of a source, the "
+        "seed varies this source alone, and all others are drawn as at seed 0; in the row `all` it "
+        "varies all sources. The 95 % intervals are from the chi-square and F distributions, which "
+        "assume normal values. The shares are not a decomposition of the variance and need not sum "
+        "to 100 %, because each row keeps the other sources as at seed 0; a crossed design "
+        "(`redraw`) gives a decomposition. The source `rounding` changes one initial weight by one "
+        "unit in the last place. Intervals do not cover the variation over test sets"
+        + (f" (standard deviation {spell_amount(noise, metric)})" if noise else "")
+        + " or over kinds of processors.",
         records=tuple(records),
     )
 

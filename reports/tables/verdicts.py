@@ -27,16 +27,16 @@ def verdict_table(
     found = varied or {}
     return Listing(
         name="verdicts",
-        title="Claims of the sources",
+        title="Claims and verdicts",
         header=(
             "claim",
             "verdict",
-            "compared",
-            "value",
-            "said by the source",
+            "comparison",
+            "measured value",
+            "value in the source",
             "n",
             "p",
-            "stated",
+            "claim stated",
             *(("under other settings",) if found else ()),
         ),
         cells=tuple(
@@ -52,14 +52,14 @@ def verdict_table(
             )
             for verdict in verdicts
         ),
-        caption="Computed from the runs, never written by hand; paired by seed, "
-        f"{study.readout}. A claim holds if the whole interval lies among the values that it "
-        "allows, its margin included; it fails if the whole interval lies outside of them; else it "
-        f"is undecided. {spell_claims_family(study)}{_spell_looks(study)} The tables are a "
-        "family apart."
+        caption=f"Each verdict is computed from the runs, paired by seed (read-out: "
+        f"{study.readout}). A claim holds if the whole confidence interval lies within the values "
+        "that the claim allows, including its margin. It fails if the whole interval lies outside "
+        f"of them. Otherwise it is undecided. {spell_claims_family(study)}{_spell_looks(study)} "
+        "Tests of the other tables are adjusted separately."
         + (
-            " Under other settings (`sensitivity:`) each claim is judged again at the same "
-            "seeds: same sign and decision, or what differs."
+            " Under other settings (`sensitivity:`), each claim is judged again at the same seeds; "
+            "the column lists where its verdict or the sign of its value differs."
             if found
             else ""
         ),
@@ -78,10 +78,11 @@ def _spell_looks(study: Study) -> str:
         else ""
     )
     return (
-        f" Seeds were added at looks planned at {sizes} seeds, at levels that keep 5 % over all "
-        f"looks together.{equal} Intervals are repeated confidence intervals: those of all looks "
-        "together hold the true value. The value itself is the plain mean, which is too far from "
-        "the bound on average where an early look decided."
+        f" Seeds were added at planned looks ({sizes} seeds); the error level of each look keeps "
+        f"the total error at 5 % over all looks.{equal} Intervals are repeated confidence "
+        "intervals: with 95 % confidence, those of all looks contain the true value. The measured "
+        "value is the plain mean; it is biased away from the bound of the claim if an early look "
+        "decided the claim."
     )
 
 
@@ -89,11 +90,12 @@ def spell_claims_family(study: Study) -> str:
     """Return a sentence on how verdicts are adjusted for the number of a study's claims."""
     size = family_size(study)
     if size < 2:
-        return "One claim, so nothing is adjusted."
+        return "There is one claim, so its interval and p value are not adjusted."
     return (
-        f"The {size} tests of the claims are one family (Holm): all verdicts together are right "
-        f"with 95 %, p is at most 0.05 exactly where a claim is decided, and each interval has the "
-        f"level that Holm's procedure gives it, 95 % to {100 * (1 - 0.05 / size):.3g} %."
+        f"The p values are adjusted for the {size} tests of the claims (Holm), so that all "
+        "verdicts together are right with 95 % confidence. A claim is decided exactly if p is at "
+        "most 0.05. Each interval has the level that Holm's procedure gives it, 95 % to "
+        f"{100 * (1 - 0.05 / size):.3g} %."
     )
 
 
@@ -121,7 +123,7 @@ def spell_compared(study: Study, claim: Claim) -> str:
     readout = f", {that.readout}" if that.readout not in (None, study.readout) else ""
     together = _spell_together(that)
     if that.metric in study.problem.measuring.predicted:
-        readout = " after the last epoch"
+        readout = ", last epoch"
     left, right = _spell_side(that.left, shown), _spell_right(claim, shown)
     return f"{shown.heading}{readout}: {left} {_RELATIONS[that.relation]} {right}{margin}{together}"
 

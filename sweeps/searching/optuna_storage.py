@@ -78,12 +78,12 @@ def open_storage(url: str) -> BaseStorage:
         return JournalStorage(JournalFileBackend(url))
     except (AssertionError, AttributeError, LookupError, TypeError) as error:
         raise ValueError(
-            f"the file is no journal of Optuna, or damaged ({type(error).__name__}: {error})"
+            f"the file is not an Optuna journal, or is damaged ({type(error).__name__}: {error})"
         ) from None
 
 
 def _require_journal(file: Path) -> None:
-    """Check that a file, if it exists, is a complete journal of Optuna.
+    """Check that a file, if it exists, is a complete Optuna journal.
 
     Raises:
         ValueError: If the file is not a journal, or its last line is incomplete. Optuna would
@@ -98,7 +98,8 @@ def _require_journal(file: Path) -> None:
             raise ValueError(f"the path {error}") from None
         if content[: len(_JOURNAL)] not in {b"", _JOURNAL}:
             raise ValueError(
-                "the file is no journal of Optuna; give a database by a URL such as sqlite:///PATH"
+                "the file is not an Optuna journal; to use a database, give its URL, such as "
+                "sqlite:///PATH"
             )
         if not content or content.endswith(b"\n"):
             return

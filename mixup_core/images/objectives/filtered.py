@@ -43,7 +43,9 @@ class Filter(Guided):
     tag: ClassVar = "filter"
     metrics: ClassVar = {
         "train/kept_fraction": Metric(label="images kept by the filter", unit="%"),
-        "train/low_fraction": Metric(label="images on which the student is behind", unit="%"),
+        "train/low_fraction": Metric(
+            label="images with teacher loss - student loss <= threshold", unit="%"
+        ),
     }
 
     keep: Literal["low", "high", "all"] = "low"

@@ -45,7 +45,7 @@ class MixupE(Objective):
         "train/alignment": Metric(
             label="alignment of logits with label minus prediction", is_lower_better=False
         ),
-        "train/misaligned_fraction": Metric(label="images of negative alignment", unit="%"),
+        "train/misaligned_fraction": Metric(label="images with negative alignment", unit="%"),
     }
 
     eta: NonNegative = 0.001

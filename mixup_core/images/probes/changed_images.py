@@ -43,9 +43,13 @@ class ChangedImages(Probe):
 
     tag: ClassVar = "changed-images"
     metrics: ClassVar = {
-        "test/changed_error": Metric(label="test error, mean over four changes", unit="%"),
+        "test/changed_error": Metric(
+            label="test error on changed images, mean of four changes", unit="%"
+        ),
         "test/changed_calibration_error": Metric(
-            label="test calibration error, mean over four changes", unit="%", most=1.0
+            label="test calibration error on changed images, mean of four changes",
+            unit="%",
+            most=1.0,
         ),
         **{
             f"test/{name}_error": Metric(label=f"test error under {name}", unit="%")

@@ -30,7 +30,7 @@ class El2n(Probe):
 
     tag: ClassVar = "el2n"
     metrics: ClassVar = {
-        "train/el2n": Metric(label="EL2N, training images", least=0.0, most=2**0.5)
+        "train/el2n": Metric(label="EL2N score, training images", least=0.0, most=2**0.5)
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:

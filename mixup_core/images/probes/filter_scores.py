@@ -41,17 +41,19 @@ class FilterScores(Probe):
 
     tag: ClassVar = "filter-scores"
     metrics: ClassVar = {
-        "filter/low_fraction": Metric(label="mixed images with r at most 0", unit="%"),
+        "filter/low_fraction": Metric(label="mixed images with r <= 0", unit="%"),
         "filter/el2n_correlation": Metric(
-            label="rank correlation of r and EL2N", least=-1.0, most=1.0, is_lower_better=False
+            label="rank correlation between r and EL2N", least=-1.0, most=1.0, is_lower_better=False
         ),
         "filter/middle_ratio": Metric(
-            label="mean |r| in the middle of lam over that at the ends",
+            label="ratio of mean |r|: lam near 1/2 to lam near 0 or 1",
             least=0.0,
             is_lower_better=False,
         ),
         "filter/tail_ratio": Metric(
-            label="99th percentile of |r| over its median", least=0.0, is_lower_better=False
+            label="ratio of the 99th percentile of |r| to its median",
+            least=0.0,
+            is_lower_better=False,
         ),
     }
 

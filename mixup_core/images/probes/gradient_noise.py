@@ -31,7 +31,7 @@ class GradientNoise(Probe):
 
     tag: ClassVar = "gradient-noise"
     metrics: ClassVar = {
-        "train/gradient_noise": Metric(label="sd of a batch's gradient", least=0.0)
+        "train/gradient_noise": Metric(label="standard deviation of the batch gradient", least=0.0)
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:

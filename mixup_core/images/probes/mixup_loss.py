@@ -28,8 +28,8 @@ class MixupLoss(Probe):
     tag: ClassVar = "mixup-loss"
     metrics: ClassVar = {
         "train/mixup_loss": Metric(label="mixup loss", unit="nats", least=0.0),
-        "train/mixup_floor": Metric(label="floor of the mixup loss", unit="nats", least=0.0),
-        "train/mixup_excess": Metric(label="mixup loss above its floor", unit="nats"),
+        "train/mixup_floor": Metric(label="lower bound of the mixup loss", unit="nats", least=0.0),
+        "train/mixup_excess": Metric(label="mixup loss minus its lower bound", unit="nats"),
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:

@@ -43,11 +43,15 @@ class NeuralCollapse(Probe):
 
     tag: ClassVar = "neural-collapse"
     metrics: ClassVar = {
-        "train/nc1_variability": Metric(label="NC1, variability within classes", least=0.0),
+        "train/nc1_variability": Metric(label="NC1, within-class variability", least=0.0),
         "train/nc2_norms": Metric(label="NC2, spread of the norms of class means", least=0.0),
-        "train/nc2_angles": Metric(label="NC2, deviation of the angles of class means", least=0.0),
+        "train/nc2_angles": Metric(
+            label="NC2, deviation of the angles between class means", least=0.0
+        ),
         "train/nc3_duality": Metric(label="NC3, distance of weights from class means", least=0.0),
-        "train/nc4_disagreement": Metric(label="NC4, disagreement with the nearest mean", unit="%"),
+        "train/nc4_disagreement": Metric(
+            label="NC4, disagreement with the nearest class mean", unit="%"
+        ),
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:

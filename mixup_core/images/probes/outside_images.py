@@ -38,17 +38,17 @@ class OutsideImages(Probe):
     tag: ClassVar = "outside-images"
     metrics: ClassVar = {
         "test/outside_auroc": Metric(
-            label="AUROC against images of no class, mean of three kinds",
+            label="AUROC for out-of-distribution images, mean of three kinds",
             is_lower_better=False,
             least=0.0,
             most=1.0,
         ),
         "test/outside_confidence": Metric(
-            label="confidence on images of no class", unit="%", least=0.0, most=1.0
+            label="confidence on out-of-distribution images", unit="%", least=0.0, most=1.0
         ),
         **{
             f"test/{name}_auroc": Metric(
-                label=f"AUROC against images of no class, {name}",
+                label=f"AUROC for out-of-distribution images, {name}",
                 is_lower_better=False,
                 least=0.0,
                 most=1.0,

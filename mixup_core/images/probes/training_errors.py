@@ -98,7 +98,7 @@ class SpuriousError(_ViewsError):
 
     tag: ClassVar = "spurious-error"
     metrics: ClassVar = {
-        "train/spurious_error": Metric(label="training error, spurious view alone", unit="%")
+        "train/spurious_error": Metric(label="training error, spurious view only", unit="%")
     }
     gamma: ClassVar = 0.0
 
@@ -119,7 +119,7 @@ class TrueError(_ViewsError):
 
     tag: ClassVar = "true-error"
     metrics: ClassVar = {
-        "train/true_error": Metric(label="training error, own view alone", unit="%")
+        "train/true_error": Metric(label="training error, own view only", unit="%")
     }
     gamma: ClassVar = 1.0
 
@@ -144,13 +144,13 @@ class LabelErrors(Probe):
 
     tag: ClassVar = "label-errors"
     metrics: ClassVar = {
-        "train/clean_error": Metric(label="training error where labels are right", unit="%"),
-        "train/wrong_error": Metric(label="training error of wrong labels", unit="%"),
+        "train/clean_error": Metric(label="training error, correct labels", unit="%"),
+        "train/wrong_error": Metric(label="training error, wrong labels", unit="%"),
         "train/recovered": Metric(
-            label="wrong labels whose image is given the right one", unit="%", is_lower_better=False
+            label="wrong labels with the correct class predicted", unit="%", is_lower_better=False
         ),
         "train/clean_lead": Metric(
-            label="accuracy of right labels above that of wrong ones",
+            label="accuracy on correct labels minus accuracy on wrong labels",
             unit="%",
             is_lower_better=False,
             least=-1.0,

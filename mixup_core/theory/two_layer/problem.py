@@ -24,26 +24,26 @@ METRICS = {
     "features/none": Metric(label="classes with no feature learned", unit="%"),
     "features/missing": Metric(label="features not learned", unit="%"),
     "features/min_accuracy": Metric(
-        label="least accuracy on one feature alone", unit="%", is_lower_better=False
+        label="smallest accuracy with one feature only", unit="%", is_lower_better=False
     ),
     "features/mean_accuracy": Metric(
-        label="mean accuracy on one feature alone", unit="%", is_lower_better=False
+        label="mean accuracy with one feature only", unit="%", is_lower_better=False
     ),
     "train/error": Metric(label="training error", unit="%"),
     "test/error": Metric(label="test error", unit="%"),
     "train/loss": Metric(label="training loss", unit="nats", least=0.0),
     "train/excess_loss": Metric(label="excess training loss", unit="nats"),
     "correlation/stronger": Metric(
-        label="correlation with the stronger feature, mean of classes", is_lower_better=False
+        label="correlation with the stronger feature, mean over classes", is_lower_better=False
     ),
     "correlation/weaker": Metric(
-        label="correlation with the weaker feature, mean of classes", is_lower_better=False
+        label="correlation with the weaker feature, mean over classes", is_lower_better=False
     ),
     "correlation/min": Metric(
-        label="least correlation with a feature, of all classes", is_lower_better=False
+        label="smallest correlation with a feature over all classes", is_lower_better=False
     ),
     "linear/separable": Metric(
-        label="a linear model fits the training points", least=0.0, most=1.0
+        label="linear separability of the training points (0 or 1)", least=0.0, most=1.0
     ),
     "flow/time": Metric(label="flow time", least=0.0),
     "flow/evaluations": Metric(label="gradient evaluations", least=0.0),
@@ -98,7 +98,7 @@ def sample_size(config: TwoLayerConfig, metric: str) -> int | None:
 
 TWO_LAYER = Problem(
     name="two-layer",
-    title="a two-layer network on multi-view patches: features learned under mixup",
+    title="features that a two-layer network learns from multi-view patches",
     config=TwoLayerConfig,
     process="mixup_core.theory.two_layer.training:start",
     metrics=METRICS,
@@ -115,7 +115,9 @@ TWO_LAYER = Problem(
         beside=("features/one", "features/none", "train/error", "test/error"),
         curves=(("features/min_accuracy",), ("correlation/weaker",), ("train/excess_loss",)),
         series=(
-            Series(head="accuracy", metric=Metric(label="accuracy on a feature alone", unit="%")),
+            Series(
+                head="accuracy", metric=Metric(label="accuracy with one feature only", unit="%")
+            ),
             Series(head="correlation", metric=Metric(label="correlation with a feature")),
         ),
         setting=setting,

@@ -57,9 +57,9 @@ def test_metrics_of_predictions_are_headed_and_share_no_name_with_recorded_metri
     assert {name: metric.heading for name, metric in PREDICTED.items()} == {
         "predicted/calibration_error": "test calibration error, %",
         "predicted/brier": "test Brier score",
-        "predicted/scaled_calibration_error": "test calibration error at a fitted temperature, %",
-        "predicted/scaled_brier": "test Brier score at a fitted temperature",
-        "predicted/scaled_nll": "test NLL at a fitted temperature, nats",
+        "predicted/scaled_calibration_error": "test calibration error after temperature scaling, %",
+        "predicted/scaled_brier": "test Brier score after temperature scaling",
+        "predicted/scaled_nll": "test NLL after temperature scaling, nats",
         "predicted/temperature": "fitted temperature",
         "predicted/accuracy": "test accuracy from predictions, %",
         "predicted/balanced_accuracy": "test balanced accuracy from predictions, %",

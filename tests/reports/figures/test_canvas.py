@@ -62,7 +62,7 @@ def test_captions_state_n_and_the_selection_rule(
 ) -> None:
     for figure in draw(study, results).values():
         assert "n = 5/5" in figure.caption
-        assert "Selection rule none" in figure.caption
+        assert "(selection rule: none)." in figure.caption
 
 
 @pytest.mark.parametrize("epochs", [0, 1])
@@ -144,7 +144,7 @@ def test_positive_values_over_three_decades_are_drawn_on_a_log_axis(
     scale_values(axes, Metric(label="excess", unit="nats"), values, across=across)
     assert (axes.get_xscale() if across else axes.get_yscale()) == scale
     low, high = axes.get_xlim() if across else axes.get_ylim()
-    assert ("logarithms" in spell_scales([axes], across=across)) == (scale == "log")
+    assert ("logarithmic axis" in spell_scales([axes], across=across)) == (scale == "log")
     if scale == "log":
         assert min(values) / 10 < low < min(values) < max(values) < high < 100 * max(values)
 

@@ -83,17 +83,17 @@ def test_an_unfinished_seed_is_drawn_thin_and_left_out_of_the_mean() -> None:
 def test_the_caption_states_the_epoch_at_which_an_arm_changes() -> None:
     study = make_study(switch_epoch=6)
     captions = draw(study, tuple(map(finish, study.runs())))
-    assert "in another way from epoch 6 on" in captions["learning_curves"].caption
+    assert "change after epoch 6." in captions["learning_curves"].caption
     plain = make_study()
     captions = draw(plain, tuple(map(finish, plain.runs())))
-    assert "another way" not in captions["learning_curves"].caption
+    assert "change after" not in captions["learning_curves"].caption
 
 
 def test_a_metric_with_an_explanation_is_explained_in_the_caption(
     study: Study, results: tuple[RunResult, ...]
 ) -> None:
     caption = draw(study, results)["learning_curves"].caption
-    assert "Excess: above the entropy of the mixed labels" in caption
+    assert "Excess: training loss minus its lower bound" in caption
 
 
 def test_another_problem_has_its_axis_panels_and_labels(decay: None) -> None:
@@ -116,13 +116,13 @@ def test_an_arm_with_many_changes_has_no_change_lines(decay: None) -> None:
     arms = {arm: RampConfig(rate=1.0, epochs=epochs) for arm, epochs in (("few", 4), ("many", 6))}
     study = replace(study, arms=arms, baseline="few")
     caption = draw(study, tuple(decayed(run) for run in study.runs()))["learning_curves"].caption
-    assert "from step 1, 2, 3 on" in caption
+    assert "change after step 1, 2, 3." in caption
 
 
 def test_more_arms_than_fit_into_one_panel_get_separate_panels() -> None:
     study = make_study(arms=("erm", *(f"beta-{index}" for index in range(9))))
     figure = draw(study, tuple(map(finish, study.runs())))["learning_curves"]
-    assert "Grey: mean of erm." in figure.caption
+    assert "Grey line: mean of erm." in figure.caption
     assert {line["metric"] for line in numbers_of(figure)} == {"test/error"}
     together = make_study(arms=("erm", *(f"beta-{index}" for index in range(7))))
     figure = draw(together, tuple(map(finish, together.runs())))["learning_curves"]
@@ -189,5 +189,5 @@ def test_an_arm_without_a_drawn_metric_is_named_in_the_caption() -> None:
         )
         results.append(replace(result, stage=replace(result.stage, records=records)))
     caption = draw(study, tuple(results))["learning_curves"].caption
-    assert caption.count("Arms without") == 1
-    assert "Arms without excess training loss: uniform." in caption
+    assert caption.count("do not measure") == 1
+    assert "Arms that do not measure excess training loss: uniform." in caption

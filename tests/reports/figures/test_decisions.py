@@ -62,7 +62,7 @@ def test_the_decision_map_is_drawn_from_stored_boundaries() -> None:
     }
     drawn = {(r["arm"], r["seed"], f"{float(r['x_2']):g}", r["boundary"]) for r in rows}
     assert drawn == stored
-    for said in ("17 rows", "seed 0", "n = 2/2", "a single boundary"):
+    for said in ("17 values of x_2", "seed 0", "n = 2/2", "a single boundary"):
         assert said in figure.caption
     for said in (b"<!-- erm -->", b"<!-- midpoint -->"):
         assert said in figure.svg

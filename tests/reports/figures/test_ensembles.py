@@ -20,7 +20,7 @@ def test_the_figure_draws_each_measure_by_the_number_of_networks(
     assert sorted(set(frame["networks"])) == [1, 2, 3, 5]
     assert set(frame["measure"]) >= {"error", "nll", "brier", "calibration_error", "scaled_nll"}
     assert (frame["ci_low"] <= frame["mean"]).all()
-    assert "jackknife over seeds" in figure.caption
+    assert "jackknife intervals over seeds" in figure.caption
 
 
 def test_there_is_no_ensemble_figure_for_two_runs_per_arm(

@@ -98,7 +98,7 @@ def test_two_varying_settings_give_a_map_with_a_gap_for_a_missing_arm(decay: Non
     assert list(figures) == ["response", "phase_map"]
     rows = rows_of(figures["phase_map"])
     assert len(rows) == 8
-    assert "hatched: not measured" in figures["phase_map"].caption
+    assert "Hatched: not measured" in figures["phase_map"].caption
 
 
 def test_a_map_of_alpha_and_switch_epoch_shows_erm_along_switch_0() -> None:
@@ -126,7 +126,7 @@ def test_a_map_of_alpha_and_switch_epoch_shows_erm_along_switch_0() -> None:
     assert "Not on the map: erm 30.0 " in figures["phase_map"].caption
     lines = {row["line"] for row in rows_of(figures["response"]) if row["line"] != "erm"}
     assert len(lines) == 3
-    assert "Level lines: erm." in figures["response"].caption
+    assert "Horizontal lines: erm, without this setting." in figures["response"].caption
 
 
 def test_a_map_has_the_arms_that_never_switch_and_frames_the_best() -> None:
@@ -157,8 +157,8 @@ def test_a_map_has_the_arms_that_never_switch_and_frames_the_best() -> None:
     assert said.count(b"15.0") == 1
     assert b"n=1" in said
     assert "null: mix.switch_epoch is not set" in figure.caption
-    assert "Framed: best mean" in figure.caption
-    assert f"each arm n = 2/2 but {short} n = 1/2" in figure.caption
+    assert "Framed: the best mean" in figure.caption
+    assert f"n = 2/2 for each arm, except {short} n = 1/2" in figure.caption
     framed = re.findall(rb"stroke: #d55e00", figure.svg)
     assert len(framed) == 1
 

@@ -49,10 +49,10 @@ def test_every_schedule_is_drawn_by_its_quantiles_and_each_boundary_is_in_the_nu
 def test_the_caption_names_laws_that_are_not_symmetric() -> None:
     study = with_schedules()
     assert (
-        "so a band around it is a wide law"
+        "the laws that mix are symmetric about 1/2."
         in draw_schedules(study, arm_looks(study.arms))[0].caption
     )
     skewed = MixConfig(law=BetaAb(a=2.0, b=0.5), switch_epoch=3)
     arms = study.arms | {"uniform": replace(study.arms["uniform"], mix=skewed)}
     (figure,) = draw_schedules(replace(study, arms=arms), arm_looks(study.arms))
-    assert "laws are symmetric about 1/2 except Beta(2, 0.5)." in figure.caption
+    assert "symmetric about 1/2, except Beta(2, 0.5)." in figure.caption

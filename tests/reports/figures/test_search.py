@@ -41,7 +41,7 @@ def test_the_band_of_the_search_map_shows_the_arm_equal_to_its_edge() -> None:
     renamed = {"plain": study.arms["erm"], "erm": study.arms["uniform"]}
     grown = replace(study, arms=renamed, baseline="plain").grown(HISTORY.points)
     caption = draw(grown)["search_map"].caption
-    assert "Band at mix.switch_epoch 0: plain, which every point there is." in caption
+    assert "Band at mix.switch_epoch = 0: every point there computes the same as plain." in caption
     assert caption.count("Band") == 1
 
 

@@ -57,7 +57,7 @@ def test_an_arm_with_a_diverged_seed_has_no_mean() -> None:
     assert row.summaries == {}
     assert row.compared is None
     assert rows_of(table.csv())[2]["test/error_mean"] == ""
-    assert "paired by seed, one comparison;" in table.caption
+    assert "paired by seed. There is one comparison, so" in table.caption
 
 
 def test_a_dagger_marks_arms_not_significantly_different_from_the_best() -> None:
@@ -79,7 +79,9 @@ def test_arms_measured_on_different_data_are_not_compared(study: Study) -> None:
     mixed = replace(study, arms=arms, seeds=(0, 1))
     table = tabulate(mixed, ended(mixed, {}))
     assert all(row.compared is None and not row.is_best for row in table.rows)
-    assert "arms differ in data.name, which no seed pairs, so no differences" in table.caption
+    assert (
+        "Arms differ in data.name, so they cannot be paired by seed or compared." in table.caption
+    )
 
 
 def test_arms_with_different_numbers_of_held_out_images_are_not_compared(study: Study) -> None:
@@ -88,7 +90,7 @@ def test_arms_with_different_numbers_of_held_out_images_are_not_compared(study: 
     mixed = replace(study, arms={**study.arms, "uniform": uniform})
     table = tabulate(mixed, ended(mixed, {}))
     assert all(row.compared is None and not row.is_best for row in table.rows)
-    assert "arms differ in data.val_size, which no seed pairs" in table.caption
+    assert "Arms differ in data.val_size, so they cannot be paired by seed" in table.caption
 
 
 def test_an_arm_that_shares_one_seed_with_the_best_or_computes_the_same_has_a_dagger() -> None:

@@ -155,7 +155,9 @@ def test_the_origin_names_device_torch_and_commit() -> None:
         "environments": [{"device": "x86_64", "torch": "2.14.1", "host": "b"}],
         "code": {"commit": "0123456789", "branch": "main", "dirty": True},
     }
-    assert spell_origin(found) == "x86_64, torch 2.14.1, reported at commit 0123456 with changes"
+    assert spell_origin(found) == (
+        "Trained on x86_64, torch 2.14.1. Report made at commit 0123456 with changes."
+    )
     assert spell_origin({"environments": [], "code": None}) == ""
 
 
@@ -163,8 +165,8 @@ def test_the_origin_names_the_instructions_of_each_kind_of_processor() -> None:
     xeon = {"device": "Xeon", "instructions": "AVX512"}
     limited = {"device": "Xeon", "instructions": "AVX2", "onednn_at_most": "AVX2"}
     found = {"environments": [xeon, {**xeon, "host": "b"}, limited], "code": None}
-    machines, _, warning = spell_origin(found).partition("; ")
-    assert machines == "Xeon (AVX2, oneDNN at most AVX2), Xeon (AVX512)"
+    machines, _, warning = spell_origin(found).partition(". ")
+    assert machines == "Trained on Xeon (AVX2, oneDNN at most AVX2), Xeon (AVX512)"
     assert "differ in instructions, onednn_at_most" in warning
 
 
@@ -203,7 +205,7 @@ def test_the_origin_warns_if_runs_were_computed_in_different_environments() -> N
     plain = {"device": "Xeon", "instructions": "AVX512", "host": "a"}
     limited = {**plain, "settings": "MKL_CBWR=AVX2"}
     same = {"environments": [plain, {**plain, "host": "b"}], "code": None}
-    assert spell_origin(same) == "Xeon (AVX512)"
+    assert spell_origin(same) == "Trained on Xeon (AVX512)."
     found = spell_origin({"environments": [plain, limited], "code": None})
     assert "Xeon (AVX512, MKL_CBWR=AVX2)" in found
     assert "WARNING, runs were trained in environments that differ in settings" in found

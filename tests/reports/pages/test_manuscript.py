@@ -68,7 +68,9 @@ def test_verdicts_in_a_manuscript_equal_the_verdicts_of_the_report(
 ) -> None:
     page = written(home, tmp_path, "{{ verdicts('STUDY') }}")
     assert "| One feature of two is not enough | lemma 3.2 | **unfinished** |" in page
-    assert "excess of the mixed loss over its floor, nats: equal less than one-feature" in page
+    assert (
+        "excess of the mixed loss over its lower bound, nats: equal less than one-feature" in page
+    )
     kept = {path.name for path in (tmp_path / "page" / "small-views").iterdir()}
     assert kept == {"table.csv", "runs.csv", "verdicts.csv", "provenance.json"}
 
@@ -99,8 +101,8 @@ def test_verdicts_in_a_manuscript_show_the_comparison_and_the_value(
     )
     header, _, first, second = ([cell.strip() for cell in line.split("|")[1:-1]]
         for line in found.splitlines())  # fmt: skip
-    assert header == ["claim", "source", "verdict", "compared", "value [interval]", "n"]
-    excess = "excess of the mixed loss over its floor, nats"
+    assert header == ["claim", "source", "verdict", "comparison", "value [interval]", "n"]
+    excess = "excess of the mixed loss over its lower bound, nats"
     assert first[3] == f"{excess}: equal less than one-feature (source: -8 nats)"
     assert first[4] == "equal minus one-feature: -7.756 [-8.627, -6.886] nats"
     assert second[:2] == ["One feature of two is not enough", "the same in numbers"]
@@ -129,7 +131,8 @@ def test_a_winner_is_described_by_its_values_mean_and_ties(tmp_path: Path) -> No
     manuscript = Manuscript(home=Home(folder=tmp_path), out=tmp_path)
     assert manuscript.winner("alternating-line-flip") == (
         "point 1 has law.alpha = 2.468; 1 other point has the same mean "
-        "(distance of that probability from 1/2: 0.125 ± 0.062 over 5 seeds; 2 points tried)"
+        "(distance of the middle point's probability from 1/2: 0.125 ± 0.062 over 5 seeds; 2 "
+        "points tried)"
     )
     (report / "points.csv").write_text(text.replace("true,false", "false,false"))
     assert manuscript.winner("alternating-line-flip") == "none of 2 points is selected"
@@ -159,7 +162,7 @@ def test_a_remeasured_number_is_marked_as_equal_or_different(
         home, tmp_path, f"{{{{ again('STUDY', [{column}], {{'one-feature': '{printed}'}}) }}}}"
     )
     assert f"({printed}) {mark} |" in page
-    assert f"1 entry measured again: {'1' if mark == '=' else '0'} =" in page
+    assert f"1 entry compared: {'1' if mark == '=' else '0'} =" in page
 
 
 @pytest.mark.parametrize(

@@ -80,8 +80,8 @@ def test_the_page_shows_table_time_caption_and_origin(
     words = check(study, results).words
     table = tabulate(study, results)
     assert all(cell in words for cells in table.cells for cell in cells)
-    for statement in table.caption.removesuffix(".").split("; "):
-        assert statement[1:] in words
+    for statement in table.caption.removesuffix(".").split(". "):
+        assert statement in words
     assert "min/run" in words
     assert "mixsweep run <x>" in words
     assert "2023-11-14 22:13 UTC" in words

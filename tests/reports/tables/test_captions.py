@@ -18,7 +18,7 @@ def test_a_family_without_comparisons_states_no_adjustment() -> None:
     caption = tabulate(study, tuple(map(finish, study.runs()))).caption
     assert "0 comparisons" not in caption
     family = Family(size=0, members={})
-    assert spell_family(family) == "no two seeds to pair, so no tests"
+    assert spell_family(family) == ("No test is possible, because fewer than two seeds are paired.")
 
 
 def test_words_common_to_several_settings_are_written_once() -> None:
@@ -40,15 +40,15 @@ def test_the_caption_explains_data_intervals_tests_and_power(
         "Fashion-MNIST",
         "10 000 test images",
         "95 % t interval over seeds 0-4",
-        "selection rule none (arms fixed in advance, last epoch",
-        "intervals and p simultaneous over 2 comparisons (Bonferroni)",
-        "a study with this number of seeds detects a difference of 0.81 points (midpoint) to 1.62 "
-        "points (uniform) in 4 of 5 cases if the true sd of the differences equals the observed "
-        "one; if the true sd is as large as its 95 % confidence limit, the difference must be 1.93 "
-        "points to 3.85 points",
-        "d: mean over sd of the differences, times Hedges' factor",
-        "they leave out what another sample of the data (sd 0.42 points) and another kind of "
-        "processor would change",
+        "All arms and the read-out were fixed in advance (selection rule: none).",
+        "Read-out of each run: last epoch.",
+        "Intervals and p values are adjusted for 2 comparisons (Bonferroni)",
+        "The smallest detectable difference (power 0.8) is 0.81 points (midpoint) to 1.62 points "
+        "(uniform) if the true standard deviation of the differences equals the observed one, and "
+        "1.93 points to 3.85 points if it equals its upper 95 % confidence limit.",
+        "d: standardised difference",
+        "not the variation over samples of the data (standard deviation 0.42 points) or over kinds "
+        "of processors.",
         "cpu, torch 2",
     ):
         assert part in caption
@@ -56,7 +56,7 @@ def test_the_caption_explains_data_intervals_tests_and_power(
 
 def test_seeds_with_a_gap_are_listed_individually() -> None:
     study = make_study(seeds=(0, 1, 5))
-    assert "over seeds 0, 1, 5;" in tabulate(study, ended(study, {})).caption
+    assert "over seeds 0, 1, 5." in tabulate(study, ended(study, {})).caption
 
 
 def test_the_caption_of_a_study_without_test_images_names_the_measured_images() -> None:
@@ -67,14 +67,14 @@ def test_the_caption_of_a_study_without_test_images_names_the_measured_images() 
     }
     caption = tabulate(replace(study, arms=arms), []).caption
     assert "5 000 validation images" in caption
-    assert "no two seeds to pair with erm, so no tests" in caption
+    assert "No test is possible, because no arm shares two seeds with erm." in caption
 
 
 def test_a_detectable_difference_beyond_the_metric_range_is_reported_as_such(study: Study) -> None:
     metric = study.problem.metric("test/error")
     few = compare({0: 0.1, 1: 0.9}, {0: 0.5, 1: 0.2})
     (said,) = spell_power({"uniform": few}, 1, metric)
-    assert said.endswith(" must be more than the largest possible one, 100.00 points")
+    assert "and more than 100.00 points (the largest possible difference) if it equals" in said
     nats = study.problem.metric("test/nll")
     (said,) = spell_power({"uniform": few}, 1, nats)
     assert "largest possible" not in said
@@ -91,7 +91,7 @@ def test_a_caption_without_tests_gives_the_reason_for_their_absence(
         for s in (0, 1)
     }
     table = tabulate(study, ended(study, ends))
-    same = "each difference is the same at every seed, which shows no spread, so no tests"
-    assert "no two seeds to pair" not in table.caption
+    same = "Each difference is the same at every seed, so no test is possible."
+    assert "shares two seeds" not in table.caption
     assert (same in table.caption) is not has_spread
     assert (spell_family(table.family) == same) is not has_spread

@@ -75,7 +75,7 @@ def test_seeds_that_one_arm_lacks_are_shown_and_not_compared() -> None:
     assert found.comparison.difference == pytest.approx(expected)
     comparison, by_seed = found.listings()
     assert [line[2] for line in comparison.cells] == ["4", "3"]
-    assert "the difference over the 2 seeds that both have" in comparison.caption
+    assert "paired differences over the 2 seeds that both have" in comparison.caption
     shown = {line[0]: line[1:] for line in by_seed.cells}
     assert list(shown) == ["0", "1", "2", "3", "4"]
     assert shown["1"] == ("—", f"{100 * theirs[1]:.2f}", "—")

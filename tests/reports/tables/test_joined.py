@@ -123,14 +123,14 @@ def test_columns_of_two_machines_are_named_by_their_cpu_instructions(machines: J
     assert [part["column"] for part in provenance["columns"]] == ["AVX512", "AVX2"]
     (environment,) = provenance["columns"][1]["environments"]
     assert environment["onednn_at_most"] == "AVX2"
-    assert "AVX2: small" in machines.markdown()
+    assert "Column AVX2: study small" in machines.markdown()
     assert "(AVX2, oneDNN at most AVX2)" in machines.markdown()
 
 
 def test_the_caption_names_columns_with_another_sign_decision_or_verdict(machines: Joined) -> None:
     caption = next(part.caption for part in machines.listings() if part.name == "differences")
     assert (
-        "In the column AVX2, uniform minus erm has the other sign and is not "
+        "In the column AVX2, uniform minus erm has the opposite sign and is not "
         "significantly different from 0 at 5 %."
     ) in caption
     assert "In the column AVX2, midpoint minus erm" not in caption

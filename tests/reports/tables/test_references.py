@@ -27,12 +27,12 @@ def test_deviations_from_the_source_are_stated_with_its_values() -> None:
     study = replace(make_study(), references={"erm": {"test/error": 0.2}})
     listing = reference_table(study, arrange(study, ended(study, {})))
     assert listing is not None
-    assert "Otherwise" not in listing.caption
+    assert "Differences from the source" not in listing.caption
     study = replace(study, differs=("a new optimizer for each run", "intervals by Student's t"))
     listing = reference_table(study, arrange(study, ended(study, {})))
     assert listing is not None
     assert listing.caption.endswith(
-        "Otherwise than in the source: a new optimizer for each run; intervals by Student's t."
+        "Differences from the source: a new optimizer for each run; intervals by Student's t."
     )
 
 

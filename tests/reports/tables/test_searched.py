@@ -24,7 +24,11 @@ def test_points_are_ranked_by_mean_and_the_caption_states_the_selection_rule(
     assert states["point 1"] == "complete, selected"
     assert states["point 2"] == "pruned"
     assert {row[0]: row[4] for row in table.cells}["point 2"] == "2/2"
-    for said in ("val-mean", "4 of 4 points tried by tpe", "1 pruned", "only a confirmation"):
+    for said in (
+        "val-mean",
+        "4 of 4 points (1 pruned) with the sampler tpe",
+        "only the confirmation",
+    ):
         assert said in table.caption
     difference = next(r for r in table.records if r["arm"] == "point 1")["difference"]
     assert difference == pytest.approx(0.18 - 0.225)
@@ -65,8 +69,8 @@ def test_a_switch_at_the_last_epoch_is_marked_as_having_no_effect(
         for point in HISTORY.points
     )
     searched = gather(grown, grown_results, replace(HISTORY, points=points))
-    assert "mix.law.alpha = 2, mix.switch_epoch = 10 (never takes effect); no" in searched.won
-    assert "at random until 10 were complete" in points_table(searched).caption
+    assert "mix.law.alpha = 2, mix.switch_epoch = 10 (has no effect); no" in searched.won
+    assert "at random until 10 points were complete" in points_table(searched).caption
 
 
 def test_the_winner_is_compared_with_each_arm_only_on_confirmation_seeds(
@@ -116,7 +120,7 @@ def test_figures_of_a_confirmation_do_not_claim_arms_fixed_in_advance(
     for name in ("learning_curves", "final_values"):
         caption = (tmp_path / "r" / "figures" / f"{name}.txt").read_text()
         assert "point 1 is the best of 4 points tried" in caption
-        assert "arms fixed in advance" not in caption
+        assert "All arms" not in caption
 
 
 def test_points_on_the_pareto_front_of_several_objectives_are_marked(grown: Study) -> None:
@@ -143,7 +147,7 @@ def test_the_report_of_a_search_begins_with_the_confirmation(
     assert report.table.metric == "test/error"
     assert report.table.header[-1] == "points tried"
     assert [cells[-1] for cells in report.table.cells] == ["1", "1", "4"]
-    assert "selection rule val-mean" in report.table.caption
+    assert "Selection rule val-mean" in report.table.caption
     written = {path.relative_to(tmp_path / "r").as_posix() for path in report.files}
     assert {"points.csv", "points.md", "confirmed.csv", "figures/search_map.svg"} <= written
     assert "Best points" in (tmp_path / "r" / "report.html").read_text()
@@ -176,7 +180,7 @@ def test_the_early_end_of_a_search_is_in_caption_and_provenance(
     report = draft_report(
         grown, grown_results, data_checksums={}, command="x", history=history
     ).write(tmp_path / "r")
-    assert f"the search {ended}" in report.markdown
+    assert f"The search {ended}." in report.markdown
     assert json.loads((tmp_path / "r" / "provenance.json").read_text())["search"] == {
         "sampler": "tpe",
         "sampler_seed": 0,

@@ -72,7 +72,7 @@ def test_the_caption_names_readouts_with_another_sign_or_decision() -> None:
     results = measured(study, AVERAGED)
     listing = sensitivity_table(study, arrange(study, results), tabulate(study, results))
     assert listing is not None
-    assert "By the averaged weights, last epoch, midpoint minus erm has the other sign." in (
+    assert "By the averaged weights, last epoch, midpoint minus erm has the opposite sign." in (
         listing.caption
     )
     assert "uniform minus erm has" not in listing.caption
@@ -84,7 +84,7 @@ def test_the_caption_states_that_no_sign_and_no_decision_changes() -> None:
     results = measured(study)
     listing = sensitivity_table(study, arrange(study, results), tabulate(study, results))
     assert listing is not None
-    assert listing.caption.endswith("No sign and no decision at 5 % changes.")
+    assert listing.caption.endswith("No difference changes its sign or its significance at 5 %.")
     assert changed_by_readout(listing) == []
 
 

@@ -129,7 +129,7 @@ def test_differences_are_in_the_unit_of_the_metric_and_more_may_be_better(decay:
     assert table.header[:4] == ("arm", "margin, nats", "n", "minus rate 1, nats")
     assert table.header[6:] == ("norm",)
     assert [row.is_best for row in table.rows] == [False, True]
-    assert "bold: highest mean" in table.caption
+    assert "Bold: the highest mean" in table.caption
 
 
 def test_an_unknown_metric_is_a_plain_number_even_if_its_name_ends_in_error() -> None:
@@ -253,7 +253,10 @@ def test_equal_arms_share_a_row_and_one_test() -> None:
     table = tabulate(study, [finish(run, error_of(run)) for run in study.runs()])
     assert [cells[0] for cells in table.cells] == ["erm = plain", "midpoint", "uniform = again"]
     assert table.family.size == 2
-    assert "arms that compute the same share a row: erm = plain, uniform = again" in table.caption
+    assert (
+        "Arms that compute exactly the same share a row: erm = plain, uniform = again."
+        in table.caption
+    )
     rows = rows_of(table.csv())
     assert [row["arm"] for row in rows] == ["erm", "midpoint", "uniform", "plain", "again"]
     assert [row["equal_to"] for row in rows] == ["", "", "", "erm", "uniform"]
@@ -272,12 +275,12 @@ def test_a_warning_is_shown_for_two_seeds_but_not_for_three() -> None:
         assert ("WARNING, two seeds" in caption) == is_warned
 
 
-def test_the_power_of_many_arms_is_summarised_in_one_phrase() -> None:
+def test_the_power_of_many_arms_is_one_sentence() -> None:
     study = make_study(arms=("erm", *(f"beta-{index}" for index in range(12))))
     caption = tabulate(
         study, [finish(run, 0.2 + 0.01 * hash_of(run)) for run in study.runs()]
     ).caption
-    assert caption.count("detects a difference of") == 1
+    assert caption.count("smallest detectable difference") == 1
     assert len(re.findall(r"\(beta-\d+\)", caption)) == 2
 
 
@@ -295,7 +298,7 @@ def test_an_oracle_is_marked_everywhere_and_is_never_the_best_arm() -> None:
     _, midpoint, uniform = table.rows
     assert uniform.summaries["test/error"].mean < midpoint.summaries["test/error"].mean
     assert (uniform.is_best, uniform.is_close, midpoint.is_best) == (False, False, True)
-    assert "[oracle]: has learned from the test images" in table.caption
+    assert "[oracle]: the arm or its teacher was trained on the test images" in table.caption
     assert [record["tags"] for record in table.records()] == ["", "", "oracle"]
     plain = tabulate(make_study(), [finish(run) for run in make_study().runs()])
     assert "oracle" not in plain.caption + plain.csv() + plain.markdown()

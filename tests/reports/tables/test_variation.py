@@ -60,7 +60,7 @@ def test_spread_and_share_in_the_variation_table_follow_from_the_runs() -> None:
     assert rows["erm", "all"]["share"] == ""
     mean = np.mean(errors["erm all"])
     noise = 100 * np.sqrt(mean * (1 - mean) / 10_000)
-    assert f"other test images (sd {noise:.2f} points)" in listing.caption
+    assert f"test sets (standard deviation {noise:.2f} points)" in listing.caption
 
 
 def test_there_is_no_variation_table_for_a_study_that_varies_everything(

@@ -76,7 +76,7 @@ def test_claims_of_all_metrics_and_read_outs_are_one_family_apart_from_the_table
     table = tabulate(study, results)
     plain = tabulate(replace(study, claims=()), results)
     assert table.family == plain.family
-    assert "the claims of the study are a family apart" in table.caption
+    assert "Tests of the study's claims are adjusted separately." in table.caption
     verdicts = verdicts_of(study, arrange(study, results))
     by_hand = {
         result.run.arm: result.records[-1].metrics["test/error"]
@@ -90,7 +90,7 @@ def test_claims_of_all_metrics_and_read_outs_are_one_family_apart_from_the_table
     assert listing.cells[1][2].startswith(
         "test error, %, last epoch minus the least evaluation: uniform"
     )
-    assert "The 2 tests of the claims are one family (Holm)" in listing.caption
+    assert "adjusted for the 2 tests of the claims (Holm)" in listing.caption
 
 
 def test_holm_decides_the_smallest_p_first_and_each_interval_has_its_level() -> None:
@@ -236,7 +236,7 @@ def test_the_table_of_verdicts_names_source_comparison_and_family() -> None:
         "uniform within 0.2 (a paper, table 1)", "holds",
         "test error, %: uniform within 20.00 ± 3.00",
     )  # fmt: skip
-    assert "One claim, so nothing is adjusted." in listing.caption
+    assert "There is one claim, so its interval and p value are not adjusted." in listing.caption
 
 
 def test_a_claim_about_predictions_is_judged_by_the_stored_predictions(
@@ -260,7 +260,7 @@ def test_a_claim_about_predictions_is_judged_by_the_stored_predictions(
     )
     assert verdict.n == 5
     (cells,) = verdict_table(study, (verdict,)).cells
-    assert cells[2] == "test calibration error, % after the last epoch: uniform less than erm"
+    assert cells[2] == "test calibration error, %, last epoch: uniform less than erm"
     assert verdicts_of(study, arranged)[0].verdict == "unfinished"
 
 

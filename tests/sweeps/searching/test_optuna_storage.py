@@ -13,7 +13,7 @@ from tests.sweeps.small_searches import asked, read
 @pytest.mark.parametrize(
     ("storage", "reason"),
     [
-        ("notes.txt", "no journal of Optuna"),
+        ("notes.txt", "not an Optuna journal"),
         ("sqlite:///notes.txt", "file is not a database"),
         ("sqlite://", "a database in memory loses the search"),
         ("foo://user:secret@host/name", "Can't load plugin"),
@@ -41,8 +41,8 @@ JOURNALS = {
     "a folder": "the path is no file",
     "a socket": "the path is no file",
     "a dangling link": "the path is a link that leads nowhere",
-    "a list": "the file is no journal of Optuna",
-    "random": "the file is no journal of Optuna",
+    "a list": "the file is not an Optuna journal",
+    "random": "the file is not an Optuna journal",
     "truncated": "the last line of the journal is incomplete",
 }
 
@@ -69,7 +69,7 @@ def test_invalid_journal_lines_are_refused_in_one_line(tmp_path: Path, line: str
     for before in (b"", journal.read_bytes()):
         journal.write_bytes(before + f"{line}\n".encode())
         for opened in (Proposals, read_history):
-            with pytest.raises(SearchError, match="no journal of Optuna, or damaged") as caught:
+            with pytest.raises(SearchError, match="not an Optuna journal, or is damaged") as caught:
                 opened(study, str(journal))
             assert len(str(caught.value).splitlines()) == 1
 
