@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 import torch
 from torch.overrides import TorchFunctionMode
+
+# PyTorch has no public names for these.
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 

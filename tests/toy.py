@@ -21,9 +21,6 @@ from mixup_core.records import EpochRecord
 from mixup_core.rules import require
 from mixup_core.seeding import stream
 
-PLACE = "tests.toy:TOY"
-"""Entry of the problem in `PROBLEMS`."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToyConfig:

@@ -117,7 +117,7 @@ def test_dataset_modules_are_imported_only_by_the_catalogue() -> None:
 
 
 def test_theory_modules_are_imported_outside_theory_only_by_known_figures() -> None:
-    places = {str(place).partition(":")[0] for place in PROBLEMS._entries.values()}
+    places = {str(place).partition(":")[0] for place in PROBLEMS.values()}
     theory = {place for place in places if place.startswith("mixup_core.theory")}
     outside = [file for file in CODE if not _module(file).startswith("mixup_core.theory")]
     found = {(_module(file), module) for file in outside for module, _ in _named(file)}

@@ -1,20 +1,21 @@
-"""Fault tests run in namespaces (`make faults`) and share one study."""
+"""Fault tests run in namespaces (`make faults`) and share their undisturbed studies."""
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import CommandLine
-from tests.faults.launches import TWO_LAWS
+from tests.faults.launches import TWO_LAWS, Task
+from tests.faults.namespaces import is_in_namespace
+from tests.faults.nodes import Nodes
 
 
 @pytest.fixture(scope="session", autouse=True)
 def namespace() -> None:
     """Fail unless the test runs in namespaces, whose processes and mounts end with the tests."""
-    outer = os.environ.get("OUTER_PIDNS")
-    if outer is None or str(Path("/proc/self/ns/pid").readlink()) == outer:
+    if not is_in_namespace():
         pytest.skip("faults are caused in namespaces of their own only: make faults")
 
 
@@ -24,11 +25,29 @@ def command_server() -> None:
 
 
 @pytest.fixture(scope="session")
-def undisturbed(command_line: Callable[..., CommandLine]) -> CommandLine:
-    """Return a home in which the study was run without any fault."""
-    mixsweep = command_line()
-    mixsweep("run", TWO_LAWS.file, "--slots", "2", "--keep-final-states")
-    return mixsweep
+def run_undisturbed(command_line: Callable[..., CommandLine]) -> Callable[[Task], CommandLine]:
+    """Return a function that runs a study without any fault, once, and returns its home."""
+
+    @cache
+    def run(task: Task) -> CommandLine:
+        mixsweep = command_line()
+        mixsweep("run", *task.arguments, "--slots", "2", "--keep-final-states")
+        return mixsweep
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def undisturbed(run_undisturbed: Callable[[Task], CommandLine]) -> CommandLine:
+    """Return a home in which the study of two laws was run without any fault."""
+    return run_undisturbed(TWO_LAWS)
+
+
+@pytest.fixture
+def nodes() -> Iterator[Nodes]:
+    """Start a cluster whose head has no slots; a test adds the nodes."""
+    with Nodes.started() as nodes:
+        yield nodes
 
 
 @pytest.fixture

@@ -66,6 +66,14 @@ def wait_for(find: Callable[[], Found | None], timeout: float = 240.0) -> Found:
     return found
 
 
+def lasting(find: Callable[[], Found], timeout: float = 10.0) -> Found:
+    """Return the first empty result of `find`, or the last result after a time limit."""
+    give_up_at = time.monotonic() + timeout
+    while (found := find()) and time.monotonic() < give_up_at:
+        time.sleep(0.1)
+    return found
+
+
 class Launch:
     """A `mixsweep run` that ends at the latest with the `with` in which it was started."""
 

@@ -7,12 +7,16 @@ All nodes share the disk and the loopback of this machine, and a run on a GPU co
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from ray.cluster_utils import Cluster
 
 from sweeps.state.results import RunResult
+
+MANY_RUNS = str(Path(__file__).with_name("many-runs.yaml"))
+"""Study of short runs, for clusters of several nodes."""
 
 _MEMORY = 80 * 2**20
 _LOOPBACK = "127.0.0.1"

@@ -1,6 +1,6 @@
 """A search on simulated GPUs ends when its budget of GPU-hours is used up."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,19 +35,13 @@ search:
 """
 
 
-@pytest.fixture
-def nodes() -> Iterator[Nodes]:
-    with Nodes.started() as nodes:
-        nodes.add(cpus=2, gpus=1)
-        yield nodes
-
-
 @pytest.mark.parametrize(("share", "slots"), [("1", "1"), ("0.5", "2")])
 def test_a_budget_of_gpu_hours_ends_a_search_once_they_are_spent(
     command_line: Callable[..., CommandLine], nodes: Nodes, tmp_path: Path, share: str, slots: str
 ) -> None:
     file = tmp_path / "on-gpus.yaml"
     file.write_text(STUDY)
+    nodes.add(cpus=2, gpus=1)
     mixsweep = command_line(**nodes.environment)
     options = ("--gpus-per-run", share, "--device", "cpu", "--slots", slots)
     said = mixsweep("run", str(file), *options)

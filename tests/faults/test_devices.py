@@ -5,7 +5,7 @@ No GPU is available here: processes of a node raise the errors that PyTorch rais
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,11 +14,10 @@ from mixup_core.store.checkpoints import Store
 from sweeps.state.results import RunResult
 from tests.conftest import CommandLine
 from tests.faults.launches import Launch, Task
-from tests.faults.nodes import Nodes, gpu_of
+from tests.faults.nodes import MANY_RUNS, Nodes, gpu_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
-MANY_RUNS = str(Path(__file__).with_name("many-runs.yaml"))
 SABOTAGE = """
 import os
 from mixup_core.problem import Problem
@@ -34,12 +33,6 @@ Problem.start = broken
 ILLEGAL = "CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be late"
 IS_ONE_RUN = "'Erm' in str(config.mix.law) and config.seed == 0"
 """Condition that is true for one run of the study."""
-
-
-@pytest.fixture
-def nodes() -> Iterator[Nodes]:
-    with Nodes.started() as nodes:
-        yield nodes
 
 
 def _sabotaged(folder: Path, when: str, error: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from sweeps.machine.processes import lives
 from tests.conftest import CommandLine
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task, wait_for
@@ -16,18 +17,10 @@ LONGER = Task(TWO_LAWS.file, ("base.epochs=144",))
 """A study long enough to have runs left after the loss of the head is noticed, on any machine."""
 
 
-@pytest.fixture(scope="module")
-def undisturbed(command_line: Callable[..., CommandLine]) -> CommandLine:
-    """Return a home in which the longer study was run without any fault."""
-    mixsweep = command_line()
-    mixsweep("run", *LONGER.arguments, "--slots", "2", "--keep-final-states")
-    return mixsweep
-
-
 @pytest.mark.parametrize("name", ["gcs_server", "raylet"])
 def test_a_launch_that_loses_its_cluster_reports_the_loss_and_the_next_launch_resumes(
     command_line: Callable[..., CommandLine],
-    undisturbed: CommandLine,
+    run_undisturbed: Callable[[Task], CommandLine],
     name: str,
 ) -> None:
     mixsweep = command_line()
@@ -43,17 +36,19 @@ def test_a_launch_that_loses_its_cluster_reports_the_loss_and_the_next_launch_re
     assert f"the Ray cluster has died: Ray's process {name} (pid {victim.pid}) has ended" in said
     assert "run the same command again to continue" in said
     assert "Traceback" not in said
-    wait_for(lambda: not any(map(_lives, below)), timeout=10)
+    wait_for(lambda: not any(map(lives, below)), timeout=10)
     assert not folder.exists()
     assert mixsweep.json("status", *LONGER.arguments)["driver"] is None
     with Launch(mixsweep, LONGER) as launch:
         launch.end(0)
-    assert_nothing_was_lost(LONGER, mixsweep, undisturbed, acknowledged=acknowledged)
+    assert_nothing_was_lost(LONGER, mixsweep, run_undisturbed(LONGER), acknowledged=acknowledged)
 
 
 @pytest.mark.parametrize("name", ["gcs_server", "raylet"])
 def test_a_launch_that_loses_its_cluster_at_the_start_reports_the_loss_or_restarts(
-    command_line: Callable[..., CommandLine], undisturbed: CommandLine, name: str
+    command_line: Callable[..., CommandLine],
+    run_undisturbed: Callable[[Task], CommandLine],
+    name: str,
 ) -> None:
     mixsweep = command_line()
     with Launch(mixsweep, LONGER) as launch:
@@ -71,11 +66,4 @@ def test_a_launch_that_loses_its_cluster_at_the_start_reports_the_loss_or_restar
     assert "Traceback" not in said
     with Launch(mixsweep, LONGER) as launch:
         launch.end(0)
-    assert_nothing_was_lost(LONGER, mixsweep, undisturbed)
-
-
-def _lives(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+    assert_nothing_was_lost(LONGER, mixsweep, run_undisturbed(LONGER))

@@ -19,7 +19,7 @@ from tests.faults.exposure import (
     ray_variables,
     routable_interface,
 )
-from tests.faults.launches import Launch, Task
+from tests.faults.launches import Launch, Task, lasting
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
@@ -75,17 +75,10 @@ def test_a_launch_listens_on_the_loopback_only_and_changes_no_file_of_other_prog
                 launch.end(0)
             assert watch.listening, "nothing was seen of the cluster"
             assert watch.reachable == set()
-            assert _after(lambda: open_folders(place) - others) == set()
+            assert lasting(lambda: open_folders(place) - others) == set()
             assert decoys.changed() == []
     finally:
         shutil.rmtree(place)
-
-
-def _after(find: Callable[[], set[Path]]) -> set[Path]:
-    give_up_at = time.monotonic() + 10
-    while (found := find()) and time.monotonic() < give_up_at:
-        time.sleep(0.2)
-    return found
 
 
 NO_CLUSTER = (

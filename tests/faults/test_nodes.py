@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -12,18 +12,10 @@ from sweeps.state.results import RunResult
 from tests.conftest import CommandLine
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task
-from tests.faults.nodes import Nodes, gpu_of
+from tests.faults.nodes import MANY_RUNS, Nodes, gpu_of
 from tests.mirror import mirror
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
-
-MANY_RUNS = str(Path(__file__).with_name("many-runs.yaml"))
-
-
-@pytest.fixture
-def nodes() -> Iterator[Nodes]:
-    with Nodes.started() as nodes:
-        yield nodes
 
 
 @pytest.mark.long

@@ -18,10 +18,11 @@ LINE = Task(str(Path(__file__).with_name("line.yaml")))
 @pytest.mark.long
 @pytest.mark.parametrize(("task", "epochs"), [(CLOSED_FORM, 1), (LINE, 50)], ids=["exact", "line"])
 def test_a_killed_driver_and_worker_do_not_change_the_results_of_other_problems(
-    command_line: Callable[..., CommandLine], task: Task, epochs: int
+    command_line: Callable[..., CommandLine],
+    run_undisturbed: Callable[[Task], CommandLine],
+    task: Task,
+    epochs: int,
 ) -> None:
-    undisturbed = command_line()
-    undisturbed("run", task.file, "--slots", "2", "--keep-final-states")
     mixsweep = command_line()
     first, *_, last = task.study.runs()
     with Launch(mixsweep, task) as launch:
@@ -34,7 +35,7 @@ def test_a_killed_driver_and_worker_do_not_change_the_results_of_other_problems(
         if last.config.epochs > 1:
             launch.kill_worker(launch.worker(last, epochs=epochs))
         launch.end(0)
-    assert_nothing_was_lost(task, mixsweep, undisturbed, acknowledged=acknowledged)
+    assert_nothing_was_lost(task, mixsweep, run_undisturbed(task), acknowledged=acknowledged)
 
 
 @pytest.mark.long

@@ -32,12 +32,14 @@ def tracking(
 
 
 def test_killed_workers_and_a_killed_driver_lose_no_results_on_remote_servers(
-    command_line: Callable[..., CommandLine], tracking: TrackingServer, tmp_path: Path
+    command_line: Callable[..., CommandLine],
+    run_undisturbed: Callable[[Task], CommandLine],
+    tracking: TrackingServer,
+    tmp_path: Path,
 ) -> None:
     # Long enough for commands that ask a server to find it under way.
     task = Task(TWO_LAWS.file, ("base.epochs=160",))
-    undisturbed, mixsweep = command_line(), command_line()
-    undisturbed("run", *task.arguments, "--slots", "2", "--keep-final-states")
+    mixsweep = command_line()
     url = f"s3://studies{tmp_path}/store"
     places = ("--store", url, "--tracking-uri", tracking.uri)
     first, second = task.study.runs()[:2]
@@ -59,7 +61,7 @@ def test_killed_workers_and_a_killed_driver_lose_no_results_on_remote_servers(
     assert Lease.current(Store(url), task.study.name) is None
     assert tracking.backend is not None
     assert_nothing_was_lost(
-        task, mixsweep, undisturbed,
+        task, mixsweep, run_undisturbed(task),
         acknowledged=acknowledged, store=url, database=tracking.backend,
     )  # fmt: skip
     assert "every file is intact" in mixsweep("store", "verify", "--store", url).stdout

@@ -28,15 +28,6 @@ QUICK = Task(TWO_LAWS.file, ("base.model={name: mlp}", "base.epochs=60", "seeds=
 
 
 @pytest.fixture(scope="module")
-def undisturbed(command_line: Callable[..., CommandLine]) -> CommandLine:
-    """Return a home in which the quick study was run without any fault."""
-    mixsweep = command_line()
-    with Launch(mixsweep, QUICK) as launch:
-        launch.end(0)
-    return mixsweep
-
-
-@pytest.fixture(scope="module")
 def interposed(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the preloaded library that stands between processes and the C library."""
     assert _COMPILER is not None
@@ -49,7 +40,7 @@ def interposed(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_a_clock_set_back_and_forward_by_a_day_changes_no_result(
     command_line: Callable[..., CommandLine],
-    undisturbed: CommandLine,
+    run_undisturbed: Callable[[Task], CommandLine],
     interposed: str,
     tmp_path: Path,
 ) -> None:
@@ -64,14 +55,16 @@ def test_a_clock_set_back_and_forward_by_a_day_changes_no_result(
         launch.end(0)
     stored = {facts.stored_at_ms for facts in _facts(launch)}
     assert max(stored) - min(stored) > 1000 * DAY, "the clock did not move"
-    assert_nothing_was_lost(QUICK, mixsweep, undisturbed)
+    assert_nothing_was_lost(QUICK, mixsweep, run_undisturbed(QUICK))
     _set(shift, -2 * DAY)
     assert "nothing to train" in mixsweep("run", *QUICK.arguments, "--keep-final-states").stderr
     assert mixsweep.json("status", *QUICK.arguments)["driver"] is None
 
 
 def test_a_store_that_takes_five_seconds_to_write_loses_no_results(
-    command_line: Callable[..., CommandLine], undisturbed: CommandLine, interposed: str
+    command_line: Callable[..., CommandLine],
+    run_undisturbed: Callable[[Task], CommandLine],
+    interposed: str,
 ) -> None:
     """Each stage has a state and a manifest, each a file and its folder: four slow writes."""
     slow = {"LD_PRELOAD": interposed, "SLOW_MS": "1250"}
@@ -85,7 +78,7 @@ def test_a_store_that_takes_five_seconds_to_write_loses_no_results(
     assert any(acknowledged.values())
     with Launch(mixsweep, QUICK) as launch:
         launch.end(0)
-    assert_nothing_was_lost(QUICK, mixsweep, undisturbed, acknowledged=acknowledged)
+    assert_nothing_was_lost(QUICK, mixsweep, run_undisturbed(QUICK), acknowledged=acknowledged)
 
 
 def _set(shift: Path, seconds: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from tests.faults.namespaces import is_in_namespace
 from tests.hosts.host import build_bridge
 from tests.soak.findings import MEASUREMENTS, publish
 
@@ -27,8 +28,7 @@ class Record(Protocol):
 @pytest.fixture(scope="session", autouse=True)
 def namespace(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Fail unless the test runs in namespaces, which end with the tests."""
-    outer = os.environ.get("OUTER_PIDNS")
-    if outer is None or str(Path("/proc/self/ns/pid").readlink()) == outer:
+    if not is_in_namespace():
         pytest.skip("clusters are started in namespaces of their own only: make clusters")
     missing = [name for name in ("ip", "nsenter", "rsync") if shutil.which(name) is None]
     if missing:

@@ -11,8 +11,8 @@ from typing import Any
 import boto3
 import pytest
 import yaml
-from ray.autoscaler._private.aws.node_provider import AWSNodeProvider
-from ray.autoscaler._private.util import prepare_config
+from ray.autoscaler import sdk
+from ray.autoscaler._private.aws.node_provider import AWSNodeProvider  # Ray has no public name
 from ray.autoscaler.tags import NODE_KIND_WORKER, TAG_RAY_NODE_KIND, TAG_RAY_USER_NODE_TYPE
 
 from tests.faults.launches import wait_for
@@ -120,8 +120,7 @@ def _disk(ec2: Any, instance: dict[str, Any]) -> dict[str, Any]:
 
 def _start_a_worker(file: Path) -> None:
     """Start one GPU node with the calls of Ray's autoscaler."""
-    config = prepare_config(yaml.safe_load(file.read_text()))
-    config = AWSNodeProvider.bootstrap_config(config)
+    config = sdk.bootstrap_config(yaml.safe_load(file.read_text()), no_config_cache=True)
     provider = AWSNodeProvider(config["provider"], config["cluster_name"])
     tags = {TAG_RAY_NODE_KIND: NODE_KIND_WORKER, TAG_RAY_USER_NODE_TYPE: "gpu"}
     provider.create_node(config["available_node_types"]["gpu"]["node_config"], tags, 1)

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 import yaml
+
+# Ray has no public name for it.
 from ray.autoscaler._private.kuberay.autoscaling_config import (
     _derive_autoscaling_config_from_ray_cr,
 )

@@ -1,8 +1,11 @@
+from collections.abc import Iterator
+
 import pytest
 
-from mixup_core import problem
+from mixup_core.problem import PROBLEMS
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
+from tests.reports.decay import DECAY, RAMP
 from tests.reports.synthetic import finish, make_study
 from tests.reports.synthetic_search import HISTORY, result_of, search_study
 
@@ -28,6 +31,8 @@ def grown_results(grown: Study) -> tuple[RunResult, ...]:
 
 
 @pytest.fixture
-def decay(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(problem.PROBLEMS._entries, "decay", "tests.reports.decay:DECAY")
-    monkeypatch.setitem(problem.PROBLEMS._entries, "ramp", "tests.reports.decay:RAMP")
+def decay() -> Iterator[None]:
+    """Register the problems `decay` and `ramp` during a test."""
+    PROBLEMS.add(DECAY, RAMP)
+    yield
+    PROBLEMS.remove(DECAY.name, RAMP.name)

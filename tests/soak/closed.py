@@ -11,11 +11,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 import psutil
 
@@ -29,11 +28,11 @@ from tests.faults.exposure import (
     open_folders,
     routable_interface,
 )
+from tests.faults.launches import lasting
 from tests.soak.findings import publish
 from tests.soak.place import Place
 from tests.ui_server import said_by_ui
 
-Found = TypeVar("Found")
 _DEAD = (f"{ROUTABLE}:6379", "127.0.0.1:9", "10.9.8.9:6379", "no.example:6379")
 _JUNK = ("junk", "auto", "ray://127.0.0.1:10001", f"http://{ROUTABLE}:8265", "0.0.0.0:0", ":", " ")
 _SWITCHES = ("0", "1", "-1", "true", "junk", "0.0.0.0", ROUTABLE, "::", "/no/such/place", "")
@@ -99,8 +98,8 @@ class Trial:
             self.codes[verb], said = self._said(verb)
         self.listening |= watch.listening
         peers = {p for p in watch.peers if p.replace("|", ":") not in _DEAD and p not in _OF_RAY}
-        opened = _after(lambda: open_folders(self.folder) - before)
-        changed = _after(decoys.changed)
+        opened = lasting(lambda: open_folders(self.folder) - before)
+        changed = lasting(decoys.changed)
         found = {
             f"listens at {sorted(watch.reachable)}": watch.reachable,
             f"sends to {sorted(peers)}": peers,
@@ -110,7 +109,7 @@ class Trial:
             and _BUSY not in said,
             f"says {said[-1000:]}": "Traceback" in said,
         }
-        left = _after(lambda: [p for p in psutil.process_iter() if p not in processes])
+        left = lasting(lambda: [p for p in psutil.process_iter() if p not in processes])
         found[f"left {[_named(p) for p in left]}"] = left
         wrong = [f"{verb} {what}" for what, is_so in found.items() if is_so]
         self.wrong += wrong
@@ -159,14 +158,6 @@ def values(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
     for place in ("here", "../up", "/no/such/place", str(shut), str(folder / ("x" * 60))):
         names = ("RAY_TMPDIR", "RAY_TEMP_DIR", "RAY_LOG_DIR", "RAY_SESSION_DIR")
         yield f"RAY_TMPDIR={place[-20:]}", dict.fromkeys(names, place)
-
-
-def _after(find: Callable[[], Found]) -> Found:
-    """Return what still exists after some seconds."""
-    give_up_at = time.monotonic() + 10
-    while (found := find()) and time.monotonic() < give_up_at:
-        time.sleep(0.2)
-    return found
 
 
 def _named(process: psutil.Process) -> str:

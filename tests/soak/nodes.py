@@ -5,17 +5,15 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 
 from mixup_core.store.manifests import EpochFacts
 from sweeps.state.results import RunResult
 from tests.faults.invariants import assert_store_is_whole, assert_tracked
 from tests.faults.launches import Launch, Task, is_ray_worker, wait_for
-from tests.faults.nodes import Gpu, Nodes, gpu_of
+from tests.faults.nodes import MANY_RUNS, Gpu, Nodes, gpu_of
 from tests.soak.findings import publish
 from tests.soak.place import Place
 
-MANY_RUNS = str(Path(__file__).parents[1] / "faults" / "many-runs.yaml")
 GPUS_PER_NODE = 2
 NUM_NODES = 3
 

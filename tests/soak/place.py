@@ -1,11 +1,11 @@
 """Place: the folder of a soak test's homes; it exists only inside namespaces."""
 
-import os
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.conftest import CommandLine
+from tests.faults.namespaces import is_in_namespace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,8 +20,7 @@ class Place:
         Raises:
             SystemExit: Outside of `tests/faults/in_namespace.sh`.
         """
-        outer = os.environ.get("OUTER_PIDNS")
-        if outer is None or str(Path("/proc/self/ns/pid").readlink()) == outer:
+        if not is_in_namespace():
             raise SystemExit("faults are caused in namespaces of their own only: make soak")
 
     def home(self, name: str, **extra: str) -> CommandLine:

@@ -1,13 +1,12 @@
 """Remains: processes and folders that launches have left behind."""
 
 import os
-import time
 from pathlib import Path
 
 import psutil
 
-GONE_AFTER = 10.0
-"""Seconds after the end of a launch within which everything must be gone."""
+from tests.faults.launches import lasting
+
 _OF_LAUNCHES = ("/ray/", "ray::", "sweeps.cli")
 """Parts of command lines that identify processes of launches."""
 _FOLDERS = ("ray", "mixsweep-")
@@ -28,10 +27,7 @@ def remains_after(before: set[str]) -> set[str]:
     Args:
         before: Processes and folders before the launch.
     """
-    give_up_at = time.monotonic() + GONE_AFTER
-    while (left := remains() - before) and time.monotonic() < give_up_at:
-        time.sleep(0.1)
-    return left
+    return lasting(lambda: remains() - before)
 
 
 def _name_of_launched(process: psutil.Process) -> str | None:

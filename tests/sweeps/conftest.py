@@ -1,5 +1,6 @@
-"""Fixtures for code that writes to MLflow."""
+"""Fixtures: a home with MLflow, studies, and the toy problem."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import jsonschema  # type: ignore[import-untyped]
@@ -7,10 +8,12 @@ import pytest
 from mlflow import MlflowClient
 
 from mixup_core.laws import Midpoint
+from mixup_core.problem import PROBLEMS
 from mixup_core.tree.building import with_values
 from sweeps.machine.home import Home
 from sweeps.reading.schema import study_schema
 from sweeps.study.study import Study
+from tests import toy
 from tests.sweeps.tracked import ERM
 
 
@@ -36,6 +39,14 @@ def study(request: pytest.FixtureRequest) -> Study:
 @pytest.fixture
 def client(home: Path) -> MlflowClient:
     return MlflowClient(Home(folder=home).tracking_uri)
+
+
+@pytest.fixture
+def toy_problem() -> Iterator[None]:
+    """Register the toy problem during a test."""
+    PROBLEMS.add(toy.TOY)
+    yield
+    PROBLEMS.remove(toy.TOY.name)
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,7 @@ import pytest
 import yaml
 
 import sweeps.studies
-from mixup_core.images.choices.models import NarrowResNet
 from mixup_core.images.choices.optimizers import Adam
-from mixup_core.images.config import TrainConfig
-from mixup_core.images.data_config import DataConfig
-from mixup_core.images.mix_config import MixConfig
 from mixup_core.laws import Beta, Erm, Midpoint
 from mixup_core.mixing.partners import FromDataset
 from sweeps.reading.study_file import bundled_names
@@ -66,20 +62,6 @@ def test_the_arms_of_an_image_study_differ_only_in_their_law(name: str) -> None:
     assert study.varying() == ("mix.law", "mix.law.alpha")
 
 
-def test_quickstart_is_the_measured_cpu_variant() -> None:
-    study = bundled("quickstart")
-    assert study.seeds == (0, 1, 2, 3, 4)
-    assert study.arms["uniform"] == TrainConfig(
-        data=DataConfig(name="fashion-mnist", views="concat", num_train=4000, pool=2),
-        model=NarrowResNet(),
-        optimizer=Adam(lr=0.001),
-        mix=MixConfig(law=Beta(alpha=1.0), lam_scope="batch", partner=FromDataset()),
-        epochs=50,
-        batch_size=125,
-        eval_every=10,
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "data"),
     [("fmnist", "fashion-mnist"), ("cifar10", "cifar10"), ("cifar100", "cifar100")],
@@ -99,18 +81,6 @@ def test_table_1_follows_the_protocol_of_the_paper(name: str, data: str) -> None
     assert (midpoint.mix.lam_scope, midpoint.mix.partner) == ("batch", FromDataset())
     assert "Table 1" in study.description
     assert "arXiv:2210.13512" in study.description
-
-
-def test_the_digits_study_is_a_small_study_of_two_seeds() -> None:
-    study = bundled("digits")
-    assert study.seeds == (0, 1)
-    config = study.arms["erm"]
-    assert (config.data.name, config.model.name, config.epochs, config.batch_size) == (
-        "digits",
-        "mlp",
-        3,
-        128,
-    )
 
 
 @pytest.mark.parametrize("name", GOLDEN)

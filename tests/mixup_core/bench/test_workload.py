@@ -8,13 +8,14 @@ import torch
 
 from mixup_core.bench.workload import GPU, REHEARSAL, config_of, images_of
 from mixup_core.images.data.catalog import CATALOG
-from mixup_core.laws import Beta, Erm
+from tests.bundled import bundled
+
+TABLE_1 = ("table1-fmnist", "table1-cifar10", "table1-cifar100")
 
 
 def test_the_gpu_size_uses_all_images_of_the_table_1_datasets() -> None:
-    assert GPU.data == ("fashion-mnist", "cifar10", "cifar100")
+    assert GPU.data == tuple(bundled(name).arms["erm"].data.name for name in TABLE_1)
     assert GPU.limit is None
-    assert GPU.processes == (1, 2, 4, 8)
     assert GPU.epochs >= 2, "a run is cut after the first and goes on"
 
 
@@ -50,7 +51,9 @@ def test_the_rehearsal_uses_published_images_and_a_smaller_last_batch() -> None:
     assert len(data.train) % REHEARSAL.batch
 
 
-def test_benchmark_runs_have_the_laws_and_batch_size_of_table_1() -> None:
-    assert config_of(GPU, "cifar10").mix.law == Beta(alpha=1.0)
-    assert config_of(GPU, "cifar10", mixes=False).mix.law == Erm()
-    assert config_of(GPU, "cifar10").batch_size == 750
+@pytest.mark.parametrize("table", TABLE_1)
+def test_benchmark_runs_have_the_laws_and_batch_size_of_table_1(table: str) -> None:
+    for arm, mixes in (("uniform", True), ("erm", False)):
+        config = bundled(table).arms[arm]
+        found = config_of(GPU, config.data.name, mixes=mixes)
+        assert found == replace(config, epochs=GPU.epochs)

@@ -1,16 +1,15 @@
 """Average: the moving average of weights, by its formula and bit-identical to PyTorch's."""
 
 import copy
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from mixup_core.images.average import Average
+from tests.mixup_core.images.waits import Waits
 
 
 def network(seed: int = 0) -> nn.Module:
@@ -124,24 +123,12 @@ def test_averaging_an_unchanged_or_empty_network_keeps_its_tensors() -> None:
         assert int(average.n_averaged) == 3
 
 
-class Asked(TorchDispatchMode):
-    """Counts the values that Python reads from a device."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.count += func._schema.name == "aten::_local_scalar_dense"
-        return func(*args, **(kwargs or {}))
-
-
 def test_updates_after_the_first_read_no_value_from_the_device() -> None:
     own = nn.Linear(3, 2)
     average = Average(own, 0.9)
     for _ in range(2):
         average.update_parameters(own)
-    with Asked() as asked:
+    with Waits() as waits:
         for _ in range(5):
             average.update_parameters(own)
-    assert asked.count == 0
+    assert waits.count == 0

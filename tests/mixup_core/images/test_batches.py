@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.augmentations.crop import Crop, CropFlip
@@ -31,6 +30,7 @@ from mixup_core.mixing.partners import FromBatch, FromDataset, Partner
 from mixup_core.problem import Teacher
 from mixup_core.seeding import stream
 from mixup_core.tree.building import with_values
+from tests.mixup_core.images.waits import Waits
 
 CPU = torch.device("cpu")
 LAWS: tuple[Law, ...] = (Erm(), Midpoint(), Beta(alpha=1.0), Beta(alpha=0.2))
@@ -190,18 +190,6 @@ def test_a_run_needs_less_than_a_megabyte_beyond_the_images(
     for shared in (images.pixels, images.labels):
         storages.pop(shared.untyped_storage().data_ptr(), None)
     assert sum(storages.values()) < 1e6
-
-
-class Waits(TorchDispatchMode):
-    """Counts the operations for which a host waits for its device: values that Python reads."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.count = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.count += func._schema.name in {"aten::_local_scalar_dense", "aten::nonzero"}
-        return func(*args, **(kwargs or {}))
 
 
 class Crossings(TorchFunctionMode):

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import batch_norm, conv2d, linear
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode  # PyTorch has no public name for it
 from torchvision.models import efficientnet_v2_s, resnet18, resnet34, vgg16_bn
 
 from mixup_core.images.choices.models import (

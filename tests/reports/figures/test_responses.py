@@ -1,5 +1,3 @@
-import csv
-import io
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
@@ -17,6 +15,7 @@ from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 from tests.reports.decay import decay_study, decayed
+from tests.reports.drawn import numbers_of
 from tests.reports.synthetic import AT_A_BOUND, at_a_bound, finish, make_study
 
 
@@ -25,15 +24,11 @@ def draw(study: Study, results: tuple[RunResult, ...]) -> dict[str, Figure]:
     return {figure.name: figure for figure in figures}
 
 
-def rows_of(figure: Figure) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(figure.numbers)))
-
-
 def test_results_are_drawn_along_the_setting_in_which_arms_differ(decay: None) -> None:
     study = decay_study(rates=(4.0, 1.0, 2.0))
     figures = draw(study, tuple(map(decayed, study.runs())))
     assert list(figures) == ["response"]
-    rows = rows_of(figures["response"])
+    rows = numbers_of(figures["response"])
     assert [(row["metric"], row["rate"], row["arm"]) for row in rows] == [
         ("margin", "1.0", "rate 1"), ("margin", "2.0", "rate 2"), ("margin", "4.0", "rate 4"),
     ]  # fmt: skip
@@ -96,7 +91,7 @@ def test_two_varying_settings_give_a_map_with_a_gap_for_a_missing_arm(decay: Non
     results = tuple(decayed(run) for run in study.runs() if run.arm != gone)
     figures = draw(study, results)
     assert list(figures) == ["response", "phase_map"]
-    rows = rows_of(figures["phase_map"])
+    rows = numbers_of(figures["phase_map"])
     assert len(rows) == 8
     assert "Hatched: not measured" in figures["phase_map"].caption
 
@@ -119,12 +114,12 @@ def test_a_map_of_alpha_and_switch_epoch_shows_erm_along_switch_0() -> None:
     ]  # fmt: skip
     assert table.cells[0][0] == "erm and 3 equal arms"
     figures = draw(study, results)
-    rows = rows_of(figures["phase_map"])
+    rows = numbers_of(figures["phase_map"])
     places = {(float(r["mix.law.alpha"]), int(float(r["mix.switch_epoch"]))) for r in rows}
     assert places == {(alpha, switch) for alpha in alphas for switch in switches}
     assert all(row["n"] == "2" for row in rows)
     assert "Not on the map: erm 30.0 " in figures["phase_map"].caption
-    lines = {row["line"] for row in rows_of(figures["response"]) if row["line"] != "erm"}
+    lines = {row["line"] for row in numbers_of(figures["response"]) if row["line"] != "erm"}
     assert len(lines) == 3
     assert "Horizontal lines: erm, without this setting." in figures["response"].caption
 
@@ -147,7 +142,7 @@ def test_a_map_has_the_arms_that_never_switch_and_frames_the_best() -> None:
         if (run.arm, run.seed) != (short, 1)
     )
     figure = draw(study, results)["phase_map"]
-    places = [(row["mix.law.alpha"], row["mix.switch_epoch"]) for row in rows_of(figure)]
+    places = [(row["mix.law.alpha"], row["mix.switch_epoch"]) for row in numbers_of(figure)]
     assert places == [
         ("0.25", "5.0"), ("4.0", "5.0"), ("0.25", "8.0"), ("4.0", "8.0"), ("0.25", ""),
         ("4.0", ""),

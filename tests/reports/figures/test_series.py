@@ -1,10 +1,8 @@
-import csv
-import io
 from dataclasses import replace
 
 import pytest
 
-from mixup_core.problem import Metric, Series
+from mixup_core.problem import PROBLEMS, Metric, Series
 from mixup_core.records import EpochRecord
 from reports.figures.canvas import Figure
 from reports.figures.colours import arm_looks
@@ -14,6 +12,7 @@ from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.study.study import Run, Study
 from tests.reports.decay import DECAY, decay_study, decayed
+from tests.reports.drawn import numbers_of
 
 PARTS = Series(head="part", metric=Metric(label="weight of a part", unit="%"))
 PLACES = Series(head="edge/at", metric=Metric(label="edge", least=-3.0), along="height")
@@ -40,12 +39,12 @@ def measured(run: Run) -> RunResult:
 
 
 @pytest.fixture
-def study(decay: None, monkeypatch: pytest.MonkeyPatch) -> Study:
+def study(decay: None) -> Study:
     metrics = {**DECAY.metrics, "part/mean": Metric(label="mean")}
     presentation = replace(DECAY.presentation, series=(PARTS, PLACES))
     problem = replace(DECAY, metrics=metrics, presentation=presentation)
-    monkeypatch.setattr("tests.reports.decay.DECAY", problem)
-    monkeypatch.setattr(Study, "problem", property(lambda study: problem))
+    PROBLEMS.remove(DECAY.name)
+    PROBLEMS.add(problem)
     return decay_study()
 
 
@@ -55,15 +54,11 @@ def draw(study: Study, results: tuple[RunResult, ...]) -> dict[str, Figure]:
     return {figure.name: figure for figure in figures}
 
 
-def rows_of(figure: Figure) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(figure.numbers)))
-
-
 def test_each_part_of_a_series_is_drawn_along_the_axis_for_one_seed(study: Study) -> None:
     results = tuple(measured(run) for run in study.runs() if (run.arm, run.seed) != ("rate 1", 0))
     figures = draw(study, results)
     assert list(figures) == ["series_part", "series_edge_at"]
-    rows = rows_of(figures["series_part"])
+    rows = numbers_of(figures["series_part"])
     assert {row["seed"] for row in rows} == {"1"}
     assert {row["part"] for row in rows} == {"a", "b"}
     of_part = [row for row in rows if (row["arm"], row["part"]) == ("rate 2", "b")]
@@ -80,14 +75,14 @@ def test_arms_can_have_different_parts_of_a_series_or_none(study: Study) -> None
         return replace(result, stage=replace(result.stage, records=records))
 
     study = decay_study(rates=(1.0, 2.0, 3.0))
-    rows = rows_of(draw(study, tuple(map(own, study.runs())))["series_part"])
+    rows = numbers_of(draw(study, tuple(map(own, study.runs())))["series_part"])
     parts = {arm: {row["part"] for row in rows if row["arm"] == arm} for arm in study.arms}
     assert parts == {"rate 1": set(), "rate 2": {"a", "b", "c"}, "rate 3": {"a", "b"}}
 
 
 def test_numeric_parts_of_a_series_are_positions_in_the_last_record(study: Study) -> None:
     figures = draw(study, tuple(map(measured, study.runs())))
-    rows = rows_of(figures["series_edge_at"])
+    rows = numbers_of(figures["series_edge_at"])
     assert [(row["part"], float(row["mean"])) for row in rows[:3]] == [
         ("-1.0", -2.0), ("0.0", 1.0), ("1.0", 4.0),
     ]  # fmt: skip

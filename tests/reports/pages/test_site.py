@@ -1,6 +1,5 @@
 """Site: reports are copied completely, and the index shows every verdict, escaped."""
 
-import json
 from contextlib import suppress
 from pathlib import Path
 
@@ -8,31 +7,13 @@ import pytest
 
 from mixup_core.store.errors import UnreadableError
 from reports.pages.site import write_site
-
-
-def _report(folder: Path, **provenance: object) -> None:
-    folder.mkdir(parents=True)
-    (folder / "figures").mkdir()
-    (folder / "figures" / "a.svg").write_bytes(b"\x89svg")
-    (folder / "report.html").write_text(f"<p>{folder.name}</p>")
-    (folder / "verdicts.csv").write_text(
-        'says,verdict,value,low,high,reference,n\n"A is <better>, by far",holds,1,0,2,,5\n'
-    )
-    content = {
-        "study": "one", "arms": {},
-        "description": "Does A beat `B < C`?", "finished": True, "seeds": [0, 1], "code": None,
-        "last_epoch_stored_at_ms": 1_795_569_753_752,
-        "runs": [
-            {"run_key": "a", "outcome": "complete"}, {"run_key": "b", "outcome": "diverged"},
-        ],
-    }  # fmt: skip
-    (folder / "provenance.json").write_text(json.dumps(content | provenance))
+from tests.reports.small_report import write_report
 
 
 def test_a_site_contains_every_report_and_an_index_of_verdicts(tmp_path: Path) -> None:
     reports, out = tmp_path / "reports", tmp_path / "site"
-    _report(reports / "one")
-    _report(reports / "two@1a2b", finished=False, code={"commit": "0123456789"})
+    write_report(reports / "one")
+    write_report(reports / "two@1a2b", finished=False, code={"commit": "0123456789"})
     (reports / ".hidden").mkdir()
     (reports / "empty").mkdir()
     one, two = write_site(reports, out)
@@ -49,7 +30,7 @@ def test_a_site_contains_every_report_and_an_index_of_verdicts(tmp_path: Path) -
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_site_can_be_written_again_with_the_same_files(tmp_path: Path, times: int) -> None:
-    _report(tmp_path / "reports" / "one")
+    write_report(tmp_path / "reports" / "one")
     for _ in range(times):
         write_site(tmp_path / "reports", tmp_path / "site")
     files = sorted(p for p in (tmp_path / "site").rglob("*") if p.is_file())
@@ -58,7 +39,7 @@ def test_a_site_can_be_written_again_with_the_same_files(tmp_path: Path, times: 
 
 @pytest.mark.parametrize("place", ["index.html", "one/thesis.tex"])
 def test_files_of_another_website_are_not_replaced(tmp_path: Path, place: str) -> None:
-    _report(tmp_path / "reports" / "one")
+    write_report(tmp_path / "reports" / "one")
     other = tmp_path / "site" / place
     other.parent.mkdir(parents=True)
     other.write_text("mine")
@@ -78,7 +59,7 @@ def test_files_of_another_website_are_not_replaced(tmp_path: Path, place: str) -
 def test_a_damaged_report_raises_only_an_unreadable_error(
     tmp_path: Path, file: str, content: str
 ) -> None:
-    _report(tmp_path / "reports" / "one")
+    write_report(tmp_path / "reports" / "one")
     (tmp_path / "reports" / "one" / file).write_text(content)
     with suppress(UnreadableError):  # a row that lacks a column has no verdict
         write_site(tmp_path / "reports", tmp_path / "site")

@@ -24,11 +24,6 @@ from tests.reports.synthetic_predictions import reader, split_of
 EQUAL = {arm: arm for arm in ("erm", "midpoint", "uniform")}
 
 
-@pytest.fixture
-def predicted(study: Study, results: tuple[RunResult, ...]) -> Predicted:
-    return gather_predictions(arrange(study, results), Last(), reader())
-
-
 def test_the_ensemble_table_has_a_line_with_all_measures_per_arm_and_size(
     predicted: Predicted,
 ) -> None:

@@ -20,11 +20,6 @@ from tests.reports.synthetic_predictions import reader
 EQUAL = {arm: arm for arm in ("erm", "midpoint", "uniform")}
 
 
-@pytest.fixture
-def predicted(study: Study, results: tuple[RunResult, ...]) -> Predicted:
-    return gather_predictions(arrange(study, results), Last(), reader())
-
-
 def test_calibration_is_compared_at_equal_seeds(predicted: Predicted) -> None:
     listing = calibration_table(predicted, "erm", EQUAL)
     assert listing is not None

@@ -1,8 +1,10 @@
 """export --to: files for TensorBoard and Weights & Biases; also cite and logs."""
 
+import re
 import struct
 import sys
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from click.testing import CliRunner
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from sweeps.cli import commands
-from sweeps.commands.cite import _known_entries, works_of
+from sweeps.commands.cite import works_of
 from sweeps.commands.request import RefusedError
 from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.state.results import read_results
@@ -113,8 +115,12 @@ def test_a_study_cites_each_source_once_before_its_methods(study: Study) -> None
 
 def test_every_entry_of_the_bibliography_is_cited_by_a_bundled_study() -> None:
     cited = {work for name in bundled_names() for work in works_of(bundled(name))}
-    assert set(_known_entries()) <= cited
-    assert all("title = {" in e and "author = {" in e for e in _known_entries().values())
+    bibliography = files("sweeps.studies").joinpath("sources.bib").read_text()
+    entries = bibliography.split("\n@")
+    works = [work for entry in entries for work in re.findall(r"eprint = \{(.+)\}", entry)]
+    assert set(works) <= cited
+    assert len(works) == len(set(works)) == len(entries)
+    assert all("title = {" in entry and "author = {" in entry for entry in entries)
 
 
 def test_logs_show_each_epoch_and_the_full_traceback(study: Study, tmp_path: Path) -> None:

@@ -6,11 +6,11 @@ import pytest
 
 from sweeps.cli import commands
 from sweeps.commands.request import RefusedError
-from tests.reports.pages.test_site import _report
+from tests.reports.small_report import write_report
 
 
 def test_the_site_of_a_home_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _report(tmp_path / "home" / "reports" / "one")
+    write_report(tmp_path / "home" / "reports" / "one")
     arguments = ["publish", "--home", str(tmp_path / "home"), "--out", str(tmp_path / "site")]
     commands.main(arguments, standalone_mode=False)
     assert "1 reports" in capsys.readouterr().out

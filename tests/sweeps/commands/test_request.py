@@ -10,7 +10,6 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from mixup_core.problem import PROBLEMS
 from sweeps.cli import commands
 from sweeps.commands.options import placement_options
 from sweeps.commands.recorded_line import command_line, program
@@ -20,7 +19,6 @@ from sweeps.machine.sqlite_files import DatabaseError
 from sweeps.reading.study_file import StudyError, load_study
 from sweeps.state.ledger import enter
 from sweeps.study.search import SearchHistory
-from tests import toy
 from tests.sweeps.commands.trained import train
 from tests.sweeps.small_searches import asked, read
 
@@ -288,10 +286,7 @@ def test_the_data_of_every_arm_are_in_the_checksums(tmp_path: Path) -> None:
     assert [len(digest) for digest in found["digits"].values()] == [64]
 
 
-def test_a_problem_without_data_has_no_checksums(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
+def test_a_problem_without_data_has_no_checksums(tmp_path: Path, toy_problem: None) -> None:
     file = tmp_path / "s.yaml"
     file.write_text("study: x\nproblem: toy\nbase: {epochs: 4}\nseeds: 2\n")
     assert request_of(tmp_path, str(file)).data_checksums() == {}

@@ -19,10 +19,8 @@ from sweeps.commands.request import DONE, SOME_FAILED, RefusedError
 from sweeps.reading.study_file import load_study
 from sweeps.state.archives import StudyArchiveError, unpack
 from sweeps.state.ledger import enter
-from tests.sweeps.commands.test_stored_studies import _forget, launched, type_in
+from tests.sweeps.commands.photos import forget
 from tests.sweeps.commands.trained import train
-
-__all__ = ["launched", "type_in"]
 
 Change = Callable[[dict[str, bytes]], object]
 
@@ -43,7 +41,7 @@ def shared(launched: Path, tmp_path: Path, type_in: Callable[..., Result]) -> Pa
     assert said.stdout.startswith(f"{file}: 6 of 6 runs, ")
     shutil.rmtree(tmp_path / "place")
     shutil.rmtree(tmp_path / "data")
-    _forget()
+    forget()
     return file
 
 

@@ -7,64 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from PIL import Image
 
 import mixsweep
 from mixup_core.store.checkpoints import Store
-from sweeps.cli import commands
 from sweeps.commands.request import DONE
 from sweeps.reading.study_file import StudyError, load_study
 from sweeps.state.ledger import enter, launches
+from tests.sweeps.commands.photos import STUDY, forget
 from tests.sweeps.commands.trained import train
 
-STUDY = """
-study: signs
-base:
-  data: {name: image-folder, folder: photos, image_size: 8}
-  model: {name: mlp, hidden: [4]}
-  epochs: 2
-  batch_size: 2
-arms:
-  erm: {mix.law: erm}
-  uniform: {mix.law: {beta: 1.0}}
-seeds: 2
-"""
-
 Type = Callable[..., Result]
-
-
-@pytest.fixture
-def type_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Type:
-    """Return a function that runs a command on the home `runs`."""
-    monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path / "runs"))
-    monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
-    return lambda *words: CliRunner().invoke(commands, words, standalone_mode=False)
-
-
-@pytest.fixture
-def launched(tmp_path: Path, type_in: Type) -> Path:
-    """Home with a finished study of photos, launched with one seed more than its file has."""
-    del type_in
-    number = 0
-    for split, count in (("train", 3), ("test", 2)):
-        for kind in ("left", "right"):
-            (tmp_path / "place" / "photos" / split / kind).mkdir(parents=True)
-            for index in range(count):
-                number += 1
-                image = Image.new("RGB", (8, 8), (number, 0, 0))
-                image.save(tmp_path / "place" / "photos" / split / kind / f"{index}.png")
-    (tmp_path / "place" / "signs.yaml").write_text(STUDY)
-    train(tmp_path / "runs", str(tmp_path / "place" / "signs.yaml"), "seeds=3")
-    return tmp_path / "runs"
-
-
-def _forget(memory: bool = True) -> None:
-    from mixup_core.images.data import needs
-
-    if memory:
-        needs._KNOWN.clear()
-        needs._scanned.cache_clear()
 
 
 @pytest.mark.parametrize("reference", ["signs", "signs@", "file"])
@@ -88,13 +42,13 @@ def test_a_finished_study_is_reported_without_its_images_cache_or_overrides(
         ["list"],
         ["plan", *words],
     ):
-        _forget()
+        forget()
         said = type_in(*command)
         assert said.return_value == DONE, (command, said.stderr, said.exception)
     for name in ("table.csv", "runs.csv", "table.md"):
         before, after = (tmp_path / place / name for place in ("before", "after"))
         assert before.read_bytes() == after.read_bytes()
-    _forget()
+    forget()
     arms = mixsweep.load(
         words[0], *(["seeds=3"] if reference == "file" else []), home=launched
     ).arms
@@ -111,7 +65,7 @@ def test_an_image_record_of_an_earlier_version_can_be_read(
     added = {"shared", "copies", "test_copies", "transparent", "unreadable", "decoder"}
     assert facts.keys() == required | added, "a field that is added has a default"
     record.write_text(json.dumps({name: facts[name] for name in required}))
-    _forget()
+    forget()
     said = type_in("status", "signs")
     assert said.return_value == DONE, said.exception
 
@@ -122,12 +76,12 @@ def test_a_study_file_moved_away_from_its_images_gets_advice_to_use_the_study_na
     del launched
     shutil.rmtree(tmp_path / "place" / "photos")
     file = (tmp_path / "place" / "signs.yaml").rename(tmp_path / "signs.yaml")
-    _forget()
+    forget()
     refused = type_in("report", str(file), "--set", "seeds=3")
     assert f"{tmp_path}/photos/train: not found; this store has results" in str(refused.exception)
     assert "give the name of the study instead of its file" in str(refused.exception)
     assert type_in("report", "signs", "--out", str(tmp_path / "after")).return_value == DONE
-    _forget()
+    forget()
     refused = type_in("status", "signs", "--set", f"base.data.folder={tmp_path}/none")
     assert "none/train: not found; an image-folder contains" in str(refused.exception)
 
@@ -144,13 +98,13 @@ def test_a_plan_reports_missing_images_only_if_runs_need_them(
         (4, None, missing + "if they are in another folder, add --set base.data.folder=FOLDER"),
         (4, moved, ""),
     ):
-        _forget()
+        forget()
         words = [] if place is None else ["--set", f"base.data.folder={place}"]
         planned = type_in("plan", "signs", "--set", f"seeds={seeds}", *words)
         assert planned.return_value == DONE
         assert planned.stderr.strip() == told
         assert f"{2 * (seeds - 3)} to run" in planned.stdout
-    _forget()
+    forget()
     inline = ("--engine", "inline")
     refused = type_in("run", "signs", "--set", "seeds=4", *inline)
     assert str(refused.exception).startswith(missing)
@@ -177,7 +131,7 @@ def test_a_stored_study_keeps_its_settings_and_run_keys_after_a_move(
     own = load_study(str(tmp_path / "place" / "signs.yaml"), ["seeds=3"])
     shutil.rmtree(tmp_path / "place")
     moved = launched.rename(tmp_path / "elsewhere")
-    _forget()
+    forget()
     stored = load_study("signs", (), str(moved / "store"))
     assert stored.settings == own.settings
     assert [run.key for run in stored.runs()] == [run.key for run in own.runs()]

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from click.testing import CliRunner
@@ -12,8 +13,6 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure
 from sweeps.cli import commands
 from sweeps.commands.request import DONE, RefusedError, Request
-from sweeps.commands.run import _forget_divergence
-from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.reading.tree_reader import named
 from sweeps.state.ledger import enter
@@ -151,7 +150,9 @@ def test_why_lists_other_studies_that_share_a_run(home: Path) -> None:
     assert told.startswith(f"{shared}other: erm seed 0 and third: erm seed 0, on node, stored ")
 
 
-def test_a_diverged_run_is_listed_by_plan_and_retrained_with_again(home: Path) -> None:
+def test_a_diverged_run_is_listed_by_plan_and_retrained_with_again(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     study = load_study("digits")
     run = study.runs()[0]
     diverge(home, run)
@@ -165,8 +166,13 @@ def test_a_diverged_run_is_listed_by_plan_and_retrained_with_again(home: Path) -
     assert lines[0] == "erm seed 0: diverged, 0 of 3 epochs are stored: loss is nan in epoch 1"
     assert lines[1].startswith("  again     ")
     assert lines[1].endswith("--again")
-    request = Request(reference="digits", overrides=(), study=study, home=Home(folder=home))
-    _forget_divergence(request)
+
+    def end(*_: object, **__: object) -> NoReturn:
+        raise RefusedError("the test ends the launch before it trains")
+
+    monkeypatch.setattr("sweeps.commands.run.plan_study", end)
+    with pytest.raises(RefusedError, match="before it trains"):
+        said("run", "digits", "--again", "--engine", "inline")
     assert said("plan", "digits")[0] == "digits: 6 runs, 0 stored, 6 to run"
 
 

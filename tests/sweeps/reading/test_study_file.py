@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,19 +29,14 @@ from mixup_core.tree.building import with_values
 from sweeps.reading.schema import study_schema
 from sweeps.reading.study_file import StudyError, load_study
 from sweeps.study.study import Study
-from tests.sweeps.reading.study_files import ONE_FILE, SMALL, faults_of, parts, values
+from tests.sweeps.reading.study_files import ONE_FILE, SMALL, faults_of, parts, read, values
 
 Load = Callable[..., Study]
 
 
 @pytest.fixture
 def load(tmp_path: Path) -> Load:
-    def load_text(text: str | bytes, *overrides: str) -> Study:
-        file = tmp_path / "s.yaml"
-        file.write_bytes(text.encode() if isinstance(text, str) else text)
-        return load_study(str(file), overrides)
-
-    return load_text
+    return partial(read, tmp_path)
 
 
 def refusals(load: Load, text: str | bytes, *overrides: str) -> list[str]:

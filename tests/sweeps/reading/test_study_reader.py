@@ -3,17 +3,12 @@ from pathlib import Path
 import pytest
 
 from mixup_core.laws import Beta, Midpoint
-from mixup_core.problem import PROBLEMS
 from mixup_core.tree.written_forms import flatten
-from tests import toy
 from tests.sweeps.reading.study_files import ARMS, SMALL, read, refusals
 
 TOY = "study: x\nproblem: toy\nbase: {epochs: 4}\nseeds: 2\n"
 
-
-@pytest.fixture(autouse=True)
-def toy_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
+pytestmark = pytest.mark.usefixtures("toy_problem")
 
 
 def test_a_study_file_sets_the_problem_of_its_runs(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import pytest
 
 from mixup_core.keys import stage_keys
-from mixup_core.problem import PROBLEMS, DivergedError
+from mixup_core.problem import DivergedError
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreFullError
 from mixup_core.store.folder import Folder
@@ -28,8 +28,7 @@ SHORT_EPOCH = 1e-9
 
 
 @pytest.fixture(autouse=True)
-def _each_epoch_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
+def _each_epoch_in_a_thread(toy_problem: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storing_module, "STORE_AT_LEAST_EVERY", 0.0)
     monkeypatch.setattr(storing_module, "_STORE_COST_SHARE", 1e9)
     monkeypatch.setattr(storing_module, "_UNKNOWN_COST", 1.0)
@@ -141,7 +140,6 @@ def test_a_write_error_in_the_thread_fails_the_run_with_the_usual_message(
     _fail_in_thread(monkeypatch, error)
     beside = _attempt(Store(str(tmp_path)))["failure"]
     monkeypatch.undo()
-    monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
 
     def failing(*_: object) -> NoReturn:
         raise error

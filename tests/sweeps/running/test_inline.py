@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from mixup_core.keys import stage_key
-from mixup_core.problem import PROBLEMS
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import Lease
@@ -37,10 +36,7 @@ ARMS = {
 }
 SCHOOL = Study(name="school", description="", arms=ARMS, seeds=(7, 3), baseline="still", source="")
 
-
-@pytest.fixture(autouse=True)
-def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
+pytestmark = pytest.mark.usefixtures("toy_problem")
 
 
 def _train(
@@ -167,7 +163,6 @@ def test_the_speed_of_stored_epochs_counts_only_on_the_same_kind_of_device(
             monkeypatch.setattr(inline, "device_name", lambda _, device=device: device)
         else:
             monkeypatch.undo()
-            monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
             started = _starts(monkeypatch)
             store.delete(stage_key(more.runs()[1].config, 6))
         learned = Deadline(at=1e-9, clock=lambda: 0.0)
@@ -293,9 +288,8 @@ def paused(config, data_root, device, teacher=None):
     return toy.start(config, data_root, device, teacher)
 
 sys.modules["paused"] = sys.modules["__main__"]
-PROBLEMS._entries["toy"] = "tests.toy:TOY"
 import dataclasses
-toy.TOY = dataclasses.replace(toy.TOY, process="paused:paused")
+PROBLEMS.add(dataclasses.replace(toy.TOY, process="paused:paused"))
 from sweeps.cli import main
 main()
 """

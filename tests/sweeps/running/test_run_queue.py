@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from mixup_core.keys import stage_keys
-from mixup_core.problem import PROBLEMS
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.claims import Claims
 from sweeps.leasing.lease import Lease
@@ -24,10 +23,7 @@ from tests import toy
 
 EPOCHS = 10
 
-
-@pytest.fixture(autouse=True)
-def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
+pytestmark = pytest.mark.usefixtures("toy_problem")
 
 
 @dataclass(kw_only=True)

@@ -8,7 +8,6 @@ from ray.tune.search import Searcher
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.mix_config import MixConfig
 from mixup_core.laws import Beta
-from mixup_core.problem import PROBLEMS
 from sweeps.running.run_queue import RunQueue
 from sweeps.running.searcher import LiveTrials, RunSearcher
 from sweeps.searching.sources import FixedSource
@@ -152,9 +151,8 @@ def test_a_searcher_cannot_be_restored_from_a_snapshot() -> None:
 
 
 def test_a_pupil_waits_for_its_teacher_to_end_or_fail(
-    monkeypatch: pytest.MonkeyPatch,
+    toy_problem: None,
 ) -> None:
-    monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
     arms = {
         "pupil": toy.ToyConfig(epochs=3, teacher="master"),
         "late": toy.ToyConfig(epochs=4, drift=1.0, turn=0, teacher="master"),

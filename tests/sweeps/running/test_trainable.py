@@ -21,7 +21,7 @@ from sweeps.running import trainable
 from sweeps.running.attempt import Driver, train
 from sweeps.running.parcel import Parcel
 from sweeps.running.storing import Assignment
-from sweeps.running.trainable import UnsharedStoreError, _require_same_store, train_run
+from sweeps.running.trainable import train_run
 
 BASE = TrainConfig(
     data=DataConfig(name="digits", num_train=100),
@@ -169,24 +169,29 @@ def _parameters(store: Store, lease: Lease) -> dict[str, Any]:
     }
 
 
+@pytest.mark.usefixtures("reports")
 def test_a_store_without_the_lease_of_the_driver_is_refused(tmp_path: Path) -> None:
     there, here = (Store(str(tmp_path / name)) for name in ("there", "here"))
     with Lease.acquire(there, "study", "mixsweep run study") as lease:
-        _require_same_store(there.url, "study", lease.holder)
-        with pytest.raises(UnsharedStoreError, match="lease there, got None"):
-            _require_same_store(here.url, "study", lease.holder)
-        Lease.acquire(here, "study", "another day").release()
-        with pytest.raises(UnsharedStoreError, match=f"lease there, got pid {os.getpid()} on"):
-            _require_same_store(here.url, "study", lease.holder)
+        for found in ("None", f"pid {os.getpid()} on"):
+            failure = train_run(_parameters(here, lease))["failure"]
+            assert failure["kind"] == "unshared"
+            assert f"lease there, got {found}" in failure["message"]
+            Lease.acquire(here, "study", "another day").release()
 
 
-def test_a_node_waits_for_a_lease_that_the_file_system_shows_late(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("reports")
+def test_a_node_waits_for_a_lease_that_the_file_system_shows_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts, "train", _error)
     written = Lease.acquire(Store(str(tmp_path / "there")), "study", "mixsweep run study")
     late = threading.Timer(0.5, (tmp_path / "there").rename, [tmp_path / "here"])
     late.start()
     try:
-        _require_same_store(str(tmp_path / "here"), "study", written.holder)
+        last = train_run(_parameters(Store(str(tmp_path / "here")), written))
     finally:
         late.join()
         (tmp_path / "here").rename(tmp_path / "there")
         written.release()
+    assert last["failure"]["kind"] == "failed", "it came as far as its error"

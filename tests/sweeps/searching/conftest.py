@@ -3,19 +3,20 @@
 from collections.abc import Iterator
 
 import pytest
-from optuna.storages._rdb.storage import _VersionManager
+from alembic.script import ScriptDirectory
 
 
 @pytest.fixture(scope="session", autouse=True)
 def migrations_read_once() -> Iterator[None]:
     """Let Optuna read its list of migrations once, not at every opening."""
-    read, known = _VersionManager.get_head_version, []
+    read = ScriptDirectory.get_current_head
+    known: dict[str, str | None] = {}
 
-    def head_version(manager: _VersionManager) -> str:
-        if not known:
-            known.append(read(manager))
-        return known[0]
+    def head(script: ScriptDirectory) -> str | None:
+        if script.dir not in known:
+            known[script.dir] = read(script)
+        return known[script.dir]
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(_VersionManager, "get_head_version", head_version)
+        patched.setattr(ScriptDirectory, "get_current_head", head)
         yield

@@ -180,16 +180,18 @@ def test_only_the_winning_run_of_a_search_keeps_its_weights(tmp_path: Path) -> N
     assert winning.arm == f"confirm {best.arm}"
 
 
-def test_a_diverged_seed_fails_its_point_without_an_objective(tmp_path: Path) -> None:
-    def metrics(config: TrainConfig) -> dict[str, float]:
-        broken = config.seed == 1 and config.mix.switch_epoch is not None
-        return {"val/error": float("nan")} if broken else noisy(config)
+def diverging(config: TrainConfig) -> dict[str, float]:
+    """Return the metrics of a run; points diverge at seed 1."""
+    broken = config.seed == 1 and config.mix.switch_epoch is not None
+    return {"val/error": float("nan")} if broken else noisy(config)
 
-    driver = Driver(read(tmp_path, CONFIRM), tmp_path, metrics).run()
+
+def test_a_diverged_seed_fails_its_point_without_an_objective(tmp_path: Path) -> None:
+    driver = Driver(read(tmp_path, CONFIRM), tmp_path, diverging).run()
     assert {point.state for point in points_of(driver)} == {"failed"}
     assert {point.objectives for point in points_of(driver)} == {()}
     assert driver.source.study.confirmation() is None
-    assert Driver(read(tmp_path, CONFIRM), tmp_path, metrics).run().trained == []
+    assert Driver(read(tmp_path, CONFIRM), tmp_path, diverging).run().trained == []
 
 
 @pytest.mark.parametrize("failure", [WorkerLostError, BrokenRunError])
@@ -238,15 +240,11 @@ def test_runs_of_closed_points_lost_from_the_store_are_retrained(tmp_path: Path,
 def test_a_point_that_diverged_before_pruning_keeps_its_number_of_seeds(
     tmp_path: Path,
 ) -> None:
-    def metrics(config: TrainConfig) -> dict[str, float]:
-        broken = config.seed == 1 and config.mix.switch_epoch is not None
-        return {"val/error": float("nan")} if broken else noisy(config)
-
     study = read(tmp_path, STUDY.replace("seeds: 3", "seeds: 4") + "  prune: {after: 2}\n")
-    driver = Driver(study, tmp_path, metrics).run()
+    driver = Driver(study, tmp_path, diverging).run()
     assert {(point.state, point.num_seeds) for point in points_of(driver)} == {("failed", 2)}
     assert driver.source.study.seeds_of("point 0") == (0, 1)
-    assert Driver(study, tmp_path, metrics).run().trained == []
+    assert Driver(study, tmp_path, diverging).run().trained == []
     assert plan_study(driver.source.study, driver.store).pending == ()
 
 

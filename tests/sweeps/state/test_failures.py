@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 
 from mixup_core.keys import stage_keys
-from mixup_core.problem import PROBLEMS
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure
@@ -21,9 +20,8 @@ def store(tmp_path: Path) -> Store:
 
 
 @pytest.fixture
-def school(monkeypatch: pytest.MonkeyPatch) -> Study:
+def school(toy_problem: None) -> Study:
     """Study with a teacher, its pupil, a pupil of the pupil, and an arm without teacher."""
-    monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
     arms = {
         "grandchild": toy.ToyConfig(epochs=3, drift=1.0, teacher="child"),
         "child": toy.ToyConfig(epochs=4, drift=2.0, teacher="master"),

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.problem import PROBLEMS
 from mixup_core.store.checkpoints import Store
 from sweeps.running.storing import Assignment, Storing
 from sweeps.state.passing import let_results_stay
@@ -16,10 +15,7 @@ from tests import toy
 SHORT = Run(arm="short", config=toy.ToyConfig(epochs=3))
 LONG = Run(arm="long", config=toy.ToyConfig(epochs=9))
 
-
-@pytest.fixture(autouse=True)
-def _toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
+pytestmark = pytest.mark.usefixtures("toy_problem")
 
 
 def _trained(run: Run, store: Store) -> Storing:

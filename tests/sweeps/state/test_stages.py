@@ -10,7 +10,6 @@ from mixup_core.images.data_config import DataConfig
 from mixup_core.images.mix_config import MixConfig
 from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta, Erm
-from mixup_core.problem import PROBLEMS
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure
@@ -191,9 +190,8 @@ def test_a_finished_run_with_a_lost_state_to_keep_is_planned_again() -> None:
 
 
 @pytest.fixture
-def school(monkeypatch: pytest.MonkeyPatch) -> Study:
+def school(toy_problem: None) -> Study:
     """Study with a teacher, two pupils, and an arm without teacher."""
-    monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
     arms = {
         "pupil": toy.ToyConfig(epochs=3, drift=1.0, teacher="master"),
         "still": toy.ToyConfig(epochs=3),

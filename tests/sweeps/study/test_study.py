@@ -1,8 +1,5 @@
-import pytest
-
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import run_key
-from mixup_core.problem import PROBLEMS
 from mixup_core.tree.building import with_values
 from sweeps.study.study import Run, Study
 from tests import toy
@@ -63,10 +60,7 @@ def test_a_remark_names_its_arms_unless_valid_for_every_arm() -> None:
     )
 
 
-def test_a_part_of_a_study_has_the_same_runs_as_the_whole_study(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(PROBLEMS._entries, "toy", toy.PLACE)
+def test_a_part_of_a_study_has_the_same_runs_as_the_whole_study(toy_problem: None) -> None:
     arms = {
         "still": toy.ToyConfig(epochs=2),
         "master": toy.ToyConfig(epochs=3, drift=2.0),
