@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 
 import psutil
 
@@ -15,17 +16,9 @@ from sweeps.machine.address_space import spell_limit
 from sweeps.machine.processes import end_children, lives
 from sweeps.machine.signals import GOES_ON, INTERRUPTED, arrivals
 
-_LOOK_EVERY = 1.0
 _LOOK_EVERY_STARTING = 0.25
 _OWN = ("gcs_server", "raylet")
 """Processes of a cluster started by us without which Ray cannot work."""
-_SILENCE = 8.0
-"""Seconds without an answer after which the control process (GCS) of another cluster counts as
-dead."""
-_GRACE = 2.0
-"""Seconds to wait for a launch that may be ending by itself, after Ray was lost or interrupted."""
-_PATIENCE = 5.0
-"""Seconds that the main thread has to react to an interrupt before the process is ended."""
 _JOINS_WITHIN = 30.0
 """Seconds that this process has to join a cluster that answers."""
 _CODE = 1
@@ -33,6 +26,24 @@ _CODE = 1
 
 class HeadLostError(Exception):
     """The Ray cluster of a launch did not start, or has died; the message is for the user."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Times:
+    """Times of the watch over Ray's processes, in seconds."""
+
+    look_every: float = 1.0
+    """Time between two checks of a cluster that has started."""
+    silence: float = 8.0
+    """Time without an answer after which the control process (GCS) of another cluster counts as
+    dead."""
+    grace: float = 2.0
+    """Time to wait for a launch that may be ending by itself, after Ray was lost or interrupted."""
+    patience: float = 5.0
+    """Time that the main thread has to react to an interrupt before the process is ended."""
+
+
+_TIMES = Times()
 
 
 class Head:
@@ -45,18 +56,20 @@ class Head:
     react because it waits inside Ray, the process is ended.
     """
 
-    def __init__(self, address: str, *, is_own: bool) -> None:
+    def __init__(self, address: str, *, is_own: bool, times: Times = _TIMES) -> None:
         """Find the Ray processes to watch; watching begins with `watched`.
 
         Args:
             address: Address of the GCS, HOST:PORT.
             is_own: True if this process started the cluster.
+            times: Times of the watch.
         """
         host, _, port = address.rpartition(":")
         self._address = host, int(port)
         own = _needed(filter(lives, psutil.Process().children()))
         self._own = dict.fromkeys(_OWN) | own if is_own else {}
         self._answered_at = time.monotonic()
+        self._times = times
 
     def watched(self, leave: Callable[[], None]) -> AbstractContextManager[None]:
         """Return a context manager that watches this Ray cluster during its block.
@@ -70,7 +83,7 @@ class Head:
             KeyboardInterrupt: If a signal such as Ctrl-C arrived; replaces the errors that follow
                 from it.
         """
-        return _watched(self._lost, _LOOK_EVERY, leave)
+        return _watched(self._lost, self._times.look_every, leave, self._times)
 
     def _lost(self) -> str | None:
         gone = self._gone()
@@ -86,17 +99,17 @@ class Head:
         if self._own:
             return None
         try:
-            socket.create_connection(self._address, timeout=_SILENCE).close()
+            socket.create_connection(self._address, timeout=self._times.silence).close()
             self._answered_at = time.monotonic()
         except OSError as error:
             silence = time.monotonic() - self._answered_at
-            if silence > _SILENCE:
+            if silence > self._times.silence:
                 host, port = self._address
                 return f"Ray at {host}:{port} has not answered for {silence:.0f} s ({error})"
         return None
 
 
-def starting(leave: Callable[[], None]) -> AbstractContextManager[None]:
+def starting(leave: Callable[[], None], *, times: Times = _TIMES) -> AbstractContextManager[None]:
     """Return a context manager that watches the Ray processes which its block starts.
 
     Without it, Ray waits a minute for its control process (GCS), or ends this process from C++ if
@@ -104,6 +117,7 @@ def starting(leave: Callable[[], None]) -> AbstractContextManager[None]:
 
     Args:
         leave: Cleanup that is called before this process is ended by force.
+        times: Times of the watch, except for the time between two checks.
 
     Raises:
         HeadLostError: If one of the processes dies during the block.
@@ -119,7 +133,7 @@ def starting(leave: Callable[[], None]) -> AbstractContextManager[None]:
         ended = _ended_of(own)
         return ended and not_started(ended)
 
-    return _watched(lost, _LOOK_EVERY_STARTING, leave)
+    return _watched(lost, _LOOK_EVERY_STARTING, leave, times)
 
 
 def joining(address: str, leave: Callable[[], None]) -> AbstractContextManager[None]:
@@ -155,7 +169,10 @@ def not_started(reason: str) -> str:
 
 @contextmanager
 def _watched(
-    lost: Callable[[], str | None], every: float, leave: Callable[[], None]
+    lost: Callable[[], str | None],
+    every: float,
+    leave: Callable[[], None],
+    times: Times = _TIMES,
 ) -> Iterator[None]:
     """Watch in a thread for a loss, such as a dead process, while the block runs.
 
@@ -168,6 +185,7 @@ def _watched(
         lost: Returns a message about a loss; None if nothing is lost.
         every: Seconds between two checks.
         leave: Cleanup that is called before this process is ended by force.
+        times: The other times of the watch.
 
     Raises:
         HeadLostError: If something is lost; replaces the errors that follow from the loss.
@@ -183,7 +201,7 @@ def _watched(
             if over.wait(every):
                 return
             told = GOES_ON if is_interrupted() else lost()
-        if over.wait(_GRACE):
+        if over.wait(times.grace):
             return
         code = _CODE
         if is_interrupted():
@@ -193,12 +211,12 @@ def _watched(
             main = threading.main_thread().ident
             assert main is not None
             signal.pthread_kill(main, signal.SIGINT)
-            if over.wait(_PATIENCE):
+            if over.wait(times.patience):
                 return
         end_children()
         leaving = threading.Thread(target=leave, name="leaving", daemon=True)
         leaving.start()
-        leaving.join(_PATIENCE)
+        leaving.join(times.patience)
         with suppress(OSError, ValueError):  # the reader may be gone
             print(told, file=sys.stderr, flush=True)  # noqa: T201  the last output of this process
         os._exit(code)

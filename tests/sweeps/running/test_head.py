@@ -6,22 +6,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
 from sweeps.machine.signals import GOES_ON, INTERRUPTED, hear
-from sweeps.running import head
-from sweeps.running.head import Head, HeadLostError
+from sweeps.running.head import Head, HeadLostError, Times
 
 NOWHERE = "127.0.0.1:9"
-
-
-@pytest.fixture(autouse=True)
-def heard_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the watchdog from ending these tests on a busy machine."""
-    monkeypatch.setattr(head, "_PATIENCE", 120.0)
+TIMES = Times(patience=120.0)
+"""Times that keep the watchdog from ending these tests on a busy machine."""
 
 
 @pytest.fixture
@@ -41,13 +37,13 @@ def processes(tmp_path: Path) -> Iterator[dict[str, "subprocess.Popen[bytes]"]]:
 def test_a_launch_fails_when_an_essential_process_of_its_cluster_ends(
     processes: dict[str, "subprocess.Popen[bytes]"], name: str
 ) -> None:
-    watched = Head(NOWHERE, is_own=True)
+    watched = Head(NOWHERE, is_own=True, times=TIMES)
     goes_on: list[bool] = []
 
     def launch() -> None:
         with watched.watched(pytest.fail):
             processes["log_monitor"].kill()
-            time.sleep(head._GRACE + 2 * head._LOOK_EVERY)
+            time.sleep(TIMES.grace + 2 * TIMES.look_every)
             goes_on.append(True)
             processes[name].kill()
             time.sleep(30)
@@ -65,7 +61,7 @@ def test_a_head_that_ended_before_the_first_check_is_reported(
 ) -> None:
     processes["gcs_server"].kill()
     processes["gcs_server"].wait()
-    watched = Head(NOWHERE, is_own=True)
+    watched = Head(NOWHERE, is_own=True, times=TIMES)
     with (
         pytest.raises(HeadLostError, match="Ray's process gcs_server has ended"),
         watched.watched(pytest.fail),
@@ -73,11 +69,10 @@ def test_a_head_that_ended_before_the_first_check_is_reported(
         time.sleep(30)
 
 
-def test_a_remote_cluster_may_be_silent_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(head, "_SILENCE", 4.0)
+def test_a_remote_cluster_may_be_silent_for_a_moment() -> None:
     server = socket.create_server(("127.0.0.1", 0))
     port = server.getsockname()[1]
-    watched = Head(f"127.0.0.1:{port}", is_own=False)
+    watched = Head(f"127.0.0.1:{port}", is_own=False, times=replace(TIMES, silence=4.0))
     goes_on: list[bool] = []
 
     def launch() -> None:
@@ -85,7 +80,7 @@ def test_a_remote_cluster_may_be_silent_for_a_moment(monkeypatch: pytest.MonkeyP
             server.close()
             time.sleep(1.5)
             with socket.create_server(("127.0.0.1", port)):
-                time.sleep(2 * head._GRACE)
+                time.sleep(2 * TIMES.grace)
             goes_on.append(True)
             time.sleep(30)
 
@@ -95,7 +90,7 @@ def test_a_remote_cluster_may_be_silent_for_a_moment(monkeypatch: pytest.MonkeyP
 
 
 def test_other_errors_of_a_launch_are_raised_unchanged() -> None:
-    watched = Head(NOWHERE, is_own=True)
+    watched = Head(NOWHERE, is_own=True, times=TIMES)
     with watched.watched(pytest.fail):
         pass
     with pytest.raises(ZeroDivisionError), watched.watched(pytest.fail):
@@ -105,12 +100,12 @@ def test_other_errors_of_a_launch_are_raised_unchanged() -> None:
 def test_an_interrupt_that_ends_the_cluster_is_raised_as_an_interrupt(
     processes: dict[str, "subprocess.Popen[bytes]"],
 ) -> None:
-    watched = Head(NOWHERE, is_own=True)
+    watched = Head(NOWHERE, is_own=True, times=TIMES)
 
     def launch() -> None:
         with watched.watched(pytest.fail):
             processes["gcs_server"].kill()
-            time.sleep(head._LOOK_EVERY + head._GRACE / 2)
+            time.sleep(TIMES.look_every + TIMES.grace / 2)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -124,7 +119,7 @@ def test_an_interrupt_that_a_library_swallows_is_raised_afterwards(
     hear()
 
     def launch() -> None:
-        with Head(NOWHERE, is_own=True).watched(pytest.fail):
+        with Head(NOWHERE, is_own=True, times=TIMES).watched(pytest.fail):
             with contextlib.suppress(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGTERM)
             if follows is not None:
@@ -139,10 +134,9 @@ DEAF = """
 import signal, subprocess, sys, time
 from pathlib import Path
 from sweeps.running import head
-head._PATIENCE = 1.0
 child = subprocess.Popen([sys.argv[1], "60"])
 other = subprocess.Popen([sys.argv[2], "60"])
-watched = head.Head("127.0.0.1:9", is_own=True)
+watched = head.Head("127.0.0.1:9", is_own=True, times=head.Times(patience=1.0))
 signal.signal(signal.SIGINT, lambda number, frame: None)
 print(other.pid, flush=True)
 with watched.watched(lambda: print("left in order", flush=True)):
@@ -212,13 +206,13 @@ def test_an_interrupt_while_ray_waits_ends_the_process_with_the_exit_code(
 STARTING = """
 import signal, subprocess, sys, time
 from sweeps.running import head
-head._PATIENCE = 1.0
 program, is_deaf, comes_before = sys.argv[1], sys.argv[2] == "deaf", sys.argv[3] == "before"
 if is_deaf:
     signal.signal(signal.SIGINT, lambda number, frame: None)
 child = subprocess.Popen([program, "60"]) if comes_before else None
 try:
-    with head.starting(lambda: print("left in order", flush=True)):
+    leave = lambda: print("left in order", flush=True)
+    with head.starting(leave, times=head.Times(patience=1.0)):
         child = child or subprocess.Popen([program, "60"])
         time.sleep(0 if sys.argv[3] == "and goes at once" else 2)
         child.kill()
