@@ -26,6 +26,7 @@ class ClaimsReader:
         read: TreeReader,
         problem: Problem,
         arms: Mapping[str, Config] | None,
+        listed: Mapping[str, str],
         *,
         is_confirmed: bool = False,
     ) -> None:
@@ -36,12 +37,15 @@ class ClaimsReader:
             problem: The problem of the study.
             arms: Configuration of every arm, by name. None if an arm is faulty; names of arms are
                 then not checked.
+            listed: For each arm, at each of its grid points, its name in the file, by its full
+                name.
             is_confirmed: True if the claims are about the confirmation of a search.
         """
         self._is_confirmed = is_confirmed
         self._read = read
         self._problem = problem
         self._arms = arms
+        self._listed = listed
 
     def check_arm(self, at: At, name: str) -> None:
         """Report a fault in the study file if no arm has the given name.
@@ -53,7 +57,7 @@ class ClaimsReader:
         if self._arms is not None and name not in self._arms:
             text = f"names no arm of the study, got {name!r}"
             written = name.partition(" ")[0]
-            of_grid = [arm for arm in self._arms if arm.partition(" ")[0] == written]
+            of_grid = [arm for arm in self._arms if self._listed[arm] == written]
             if of_grid:
                 more = f" and {len(of_grid) - _MOST_NAMED} more" if of_grid[_MOST_NAMED:] else ""
                 text += f"; its grid points are {', '.join(of_grid[:_MOST_NAMED])}{more}"

@@ -68,6 +68,8 @@ class StudyReader:
         self._read = TreeReader(document, KEYS, self._of_base)
         self._folder = folder.absolute()
         self._known, self._only_known = known, only_known
+        self._listed: dict[str, str] = {}
+        """For each arm, at each of its grid points, its name in the file, by its full name."""
 
     def _of_base(self) -> dict[str, str]:
         """Return, for a field written outside `base`, its right path: `base.epochs` by `epochs`."""
@@ -100,9 +102,11 @@ class StudyReader:
         usual = self._problem.reading.baseline
         if usual not in arms:
             # Without an arm of this name, its first grid point; without those, the first arm.
-            of_usual = (name for name in arms if name.startswith(f"{usual} "))
+            of_usual = (name for name in arms if self._listed[name] == usual)
             usual = next(of_usual, next(iter(arms), ""))
-        said = ClaimsReader(self._read, self._problem, known, is_confirmed=search is not None)
+        said = ClaimsReader(
+            self._read, self._problem, known, self._listed, is_confirmed=search is not None
+        )
         if keys.baseline is not None:
             said.check_arm(("baseline",), keys.baseline)
         references = said.references(self._written.get("references", REFUSED))
@@ -187,6 +191,7 @@ class StudyReader:
                 self._read.report(at, f"{rule}, got {name!r}")
             arms[name] = config
             names[key] = name
+            self._listed[name] = arm
         return arms
 
     def _altered(self) -> frozenset[str]:
@@ -252,9 +257,8 @@ class StudyReader:
                 chain.append(following)
             if teaching is None or teacher is None:
                 continue
-            first = name.partition(" ")[0]
-            is_listed = "arms" in self._written and first in self._overrides
-            at = ("arms", first) if is_listed else ()
+            listed = self._listed.get(name)  # None for a point of the search
+            at = () if listed is None or "arms" not in self._written else ("arms", listed)
             if following is not None:
                 chain.append(following)
                 self._read.report(at, f"{name} learns from itself: {' <- '.join(chain)}")
