@@ -42,11 +42,11 @@ def report(request: Request, out: Path | None, watch: bool) -> int:
     click.get_current_context().ensure_object(Ending).leaves_files = True
     request.require_stored()
     results = request.results()
-    written, _ = write_report(request, request.grown, results, out)
+    written, _ = write_report(request, request.grown, results, out, _experiment_id(request))
     while watch and any(result.outcome not in _SETTLED for result in results):
         click.echo(f"{_clock()}  {_progress(results)}  {written.folder}", err=True)
         request, results = _awaited(request, results)
-        written, _ = write_report(request, request.grown, results, out)
+        written, _ = write_report(request, request.grown, results, out, _experiment_id(request))
     if any(result.outcome == "missing" for result in results):
         request.say_elsewhere()
     show_table(written.markdown)
@@ -88,7 +88,11 @@ def _clock() -> str:
 
 
 def write_report(
-    request: Request, study: Study, results: Sequence[RunResult], out: Path | None
+    request: Request,
+    study: Study,
+    results: Sequence[RunResult],
+    out: Path | None,
+    experiment_id: str | None,
 ) -> "tuple[Report, bool]":
     """Write the report of a study; print its folder if it is not the usual folder.
 
@@ -97,6 +101,7 @@ def write_report(
         study: The study with all arms and seeds that it has by now.
         results: Results of the runs of `study`.
         out: Folder of the study's reports; None for the folder in the home.
+        experiment_id: Id of the study's experiment in MLflow, for links; None for no links.
 
     Returns:
         The report, and True if it is now the report that the folder shows for these settings. A
@@ -116,7 +121,7 @@ def write_report(
         command=command_line(),
         history=request.weighed_history,
         predictions=partial(read_predictions, store=request.store),
-        tracked=_tracked(request),
+        tracked=_tracked(request, experiment_id),
         statements=statements,
     )
     look(study, request.store, results)
@@ -129,21 +134,29 @@ def write_report(
     return report, is_shown
 
 
-def _tracked(request: Request) -> "Tracked | None":
+def _experiment_id(request: Request) -> str | None:
+    """Return the id of the study's experiment in the MLflow database of the home.
+
+    None if MLflow is not in the home, does not have the study, or cannot read its database.
+    """
+    from sweeps.tracking.connection import experiment_id
+
+    if request.home.tracking is not None:
+        return None
+    return experiment_id(request.home.tracking_uri, request.study.name)
+
+
+def _tracked(request: Request, experiment_id: str | None) -> "Tracked | None":
     """Return the study's links to MLflow for its report.
 
     None if MLflow is not in the home, or does not have the study.
     """
     from reports.pages.page import Tracked
-    from sweeps.tracking.database import experiment_in
     from sweeps.tracking.links import links_of
 
-    if request.home.tracking is not None:
+    if request.home.tracking is not None or experiment_id is None:
         return None
-    number = experiment_in(request.home.folder / "mlflow.db", request.study.name)
-    if number is None:
-        return None
-    links = links_of(number)
+    links = links_of(experiment_id)
     shown = {"arms": links.arms, "learning curves of the seeds": links.seeds}
     return Tracked(command=_pages(request), links=shown)
 

@@ -175,7 +175,9 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
                 _require_whole(source, request)
                 request = request.refreshed()
                 with still("writing the report"):
-                    report, is_shown = write_report(request, source.study, results, None)
+                    report, is_shown = write_report(
+                        request, source.study, results, None, tracker.experiment_id
+                    )
                 ending.report = report.folder
                 tracker.grow(source.study)
                 if is_shown:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sweeps.machine.databases import database_file, sqlite_url
-from sweeps.machine.sqlite_files import DatabaseError, alone
+from sweeps.machine.sqlite_files import DatabaseError, alone, require_tracking
 from sweeps.tracking.database import begin, blank_of
 from sweeps.tracking.settings import refused_setting
 
@@ -45,6 +45,37 @@ def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
         token = page.token
         if not token:
             return dict(sorted(found.items()))
+
+
+def experiment_id(uri: str, name: str) -> str | None:
+    """Return the id of the experiment of a name in MLflow's database file.
+
+    The result is None if the address is not that of a file, if the file is missing, empty or cannot
+    be used, if MLflow is not installed, or if the experiment does not exist or is in MLflow's
+    trash.
+
+    Args:
+        uri: The tracking address.
+        name: Name of the experiment.
+    """
+    database = database_file(uri)
+    if database is None or not database.exists():
+        return None
+    try:
+        require_tracking(uri, "")  # MLflow repeats for minutes the opening of a damaged database
+        if not database.stat().st_size:
+            return None  # MLflow would fill it
+        load()
+    except (DatabaseError, ImportError):
+        return None
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        found = connect(uri).get_experiment_by_name(name)
+    except (DatabaseError, MlflowException, OSError, SQLAlchemyError):
+        return None
+    return found.experiment_id if found and found.lifecycle_stage == "active" else None
 
 
 class NotMlflowError(Exception):

@@ -9,15 +9,12 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from mixup_core.store.errors import StoreError, UnreadableError
 from mixup_core.store.local_files import read_regular, write_durably
 from sweeps.machine.sqlite_files import DatabaseError, alone, require_companions
-
-T = TypeVar("T")
 
 _PATIENCE = 20.0
 """Seconds to wait for another process that writes."""
@@ -198,39 +195,21 @@ class Contents:
 def contents_of(database: Path, name: str) -> Contents | None:
     """Return a hash of an experiment's rows and its artifact folders, read without MLflow.
 
-    The result is None if the experiment does not exist, its artifacts are not on this machine, or
-    the database cannot be read.
+    MLflow's client has no function that reads all rows of an experiment: it reads the history of
+    one metric of one run per call. The result is None if the experiment does not exist, its
+    artifacts are not on this machine, or the database cannot be read.
 
     Args:
         database: MLflow's database file; it is not changed.
         name: Name of the experiment.
     """
-    return _read(database, lambda connection: _contents_of(connection, name))
-
-
-def experiment_in(database: Path, name: str) -> str | None:
-    """Return the id of an MLflow experiment by its name, read from the database without MLflow.
-
-    The result is None if the experiment does not exist or the database cannot be read.
-
-    Args:
-        database: MLflow's database file; it is not changed.
-        name: Name of the experiment.
-    """
-    query = "SELECT experiment_id FROM experiments WHERE name = ? AND lifecycle_stage = 'active'"
-    found = _read(database, lambda connection: connection.execute(query, (name,)).fetchone())
-    return None if found is None else str(found[0])
-
-
-def _read(database: Path, read: Callable[[sqlite3.Connection], T]) -> T | None:
-    """Open a database read-only and return the result of `read`; None without file or on error."""
     if not database.is_file():
         return None
     try:
         require_companions(database)
         address = f"{database.resolve().as_uri()}?mode=ro"
         with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
-            return read(connection)
+            return _contents_of(connection, name)
     except (DatabaseError, sqlite3.Error):
         return None
 

@@ -85,6 +85,8 @@ class Projection:
         self._tags = dict(tags or {})
         self._data_checksums = dict(data_checksums or {})
         self._opened: Experiment | None = None
+        self.experiment_id: str | None = None
+        """Id of the study's experiment in MLflow; None before the first connection."""
 
     @property
     def study(self) -> Study:
@@ -260,7 +262,7 @@ class Projection:
                 former = experiment.entries.get(("sweep", (study.name, "")))
                 if former is not None:
                     experiment.rename(former, (study.name, study.settings))
-            self._opened = experiment
+            self._opened, self.experiment_id = experiment, experiment.experiment_id
         return self._opened
 
     @property

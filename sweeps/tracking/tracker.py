@@ -157,6 +157,11 @@ class Tracker:
         self._outbox.post(("load", module), rank=_AT_ONCE if at_once else _FOUND_SUMMARY)
 
     @property
+    def experiment_id(self) -> str | None:
+        """Id of the study's experiment in MLflow; None while MLflow was never reached."""
+        return self._projection.experiment_id
+
+    @property
     def num_waiting(self) -> int:
         """Number of results of runs and arms that are queued and not yet written to MLflow."""
         return sum(kind in {"run", "arm"} for kind, _ in self._outbox.waiting)
@@ -330,6 +335,11 @@ class Untracked(Tracker):
 
     def load_ahead(self, module: str, *, at_once: bool = False) -> None:
         """Do nothing: the main thread imports the modules that it needs."""
+
+    @property
+    def experiment_id(self) -> str | None:
+        """None, because this tracker writes nothing to MLflow."""
+        return None
 
     @property
     def num_waiting(self) -> int:

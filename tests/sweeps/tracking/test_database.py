@@ -11,10 +11,10 @@ from mlflow import MlflowClient
 from sweeps.machine.home import Home
 from sweeps.machine.sqlite_files import DatabaseError, require_tracking
 from sweeps.study.study import Study
+from sweeps.tracking.connection import experiment_id
 from sweeps.tracking.database import (
     begin,
     contents_of,
-    experiment_in,
     relocate,
     require_artifacts,
 )
@@ -256,11 +256,11 @@ def test_a_database_with_an_unreadable_journal_is_not_read(study: Study, home: P
     here = Home(folder=home)
     Experiment.open(here.tracking_uri, study.name, artifact_location=here.artifact_location)
     database = home / "mlflow.db"
-    assert experiment_in(database, study.name) is not None
+    assert experiment_id(here.tracking_uri, study.name) is not None
     assert contents_of(database, study.name) is not None
     os.mkfifo(home / "mlflow.db-journal")
     try:
-        assert experiment_in(database, study.name) is None
+        assert experiment_id(here.tracking_uri, study.name) is None
         assert contents_of(database, study.name) is None
     finally:
         (home / "mlflow.db-journal").unlink()

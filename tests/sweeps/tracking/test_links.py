@@ -13,9 +13,10 @@ from mixup_core.tree.building import with_values
 from sweeps.machine.home import Home
 from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
-from sweeps.tracking.connection import experiments
-from sweeps.tracking.database import experiment_in
+from sweeps.tracking.connection import experiment_id, experiments
+from sweeps.tracking.experiment import Experiment
 from sweeps.tracking.links import links_of, study_links
+from tests.damages import DAMAGES
 from tests.sweeps.tracked import projection_of, reconcile, results_of
 
 pytestmark = pytest.mark.filterwarnings(
@@ -99,7 +100,7 @@ def test_a_study_is_linked_with_its_views(study: Study, home: Path, client: Mlfl
     page = f"http://127.0.0.1:5001/#/experiments/{number}/runs?workflowType=machine_learning"
     assert links.arms == f"{page}&viewStateShareKey=arms"
     assert links.seeds == f"{page}&viewStateShareKey=seeds&compareRunsMode=CHART"
-    assert experiment_in(home / "mlflow.db", study.name) == number
+    assert experiment_id(Home(folder=home).tracking_uri, study.name) == number
     assert links_of(number, "http://127.0.0.1:5001") == links
 
 
@@ -124,5 +125,28 @@ def test_experiments_of_other_programs_are_not_linked(
 
 def test_a_home_without_a_database_has_no_links(tmp_path: Path) -> None:
     assert study_links(experiments(Home(folder=tmp_path).tracking_uri)) == {}
-    assert experiment_in(tmp_path / "mlflow.db", "digits") is None
+    assert experiment_id(Home(folder=tmp_path).tracking_uri, "digits") is None
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("damage", sorted(DAMAGES.keys() - {"unreadable", "bit flipped"}))
+def test_a_damaged_or_empty_database_has_no_experiment_and_is_not_changed(
+    study: Study, tmp_path: Path, damage: str
+) -> None:
+    here, database = Home(folder=tmp_path), tmp_path / "mlflow.db"
+    Experiment.open(here.tracking_uri, study.name, artifact_location=here.artifact_location)
+    DAMAGES[damage](database)
+    before = database.read_bytes() if database.is_file() else None
+    assert experiment_id(here.tracking_uri, study.name) is None
+    assert (database.read_bytes() if database.is_file() else None) == before
+
+
+def test_an_experiment_in_the_trash_has_no_id(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    number = client.create_experiment(study.name)
+    uri = Home(folder=home).tracking_uri
+    assert experiment_id(uri, study.name) == number
+    client.delete_experiment(number)
+    assert experiment_id(uri, study.name) is None
+    assert experiment_id("http://127.0.0.1:9", study.name) is None
