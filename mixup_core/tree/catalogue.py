@@ -38,7 +38,8 @@ _DIGITS = 16
 
 _ORIGINS: "dict[Any, Origin]" = {}
 
-_CACHED: "list[functools._lru_cache_wrapper[Any]]" = []
+_CLEARING: list[Callable[[], None]] = []
+"""Functions that each empty one cache of `cached_until_growth`."""
 
 
 class CatalogueError(ValueError):
@@ -230,13 +231,13 @@ def kind_name(kind: Any) -> str:
 def cached_until_growth(function: Callable[P, T]) -> Callable[P, T]:
     """Decorator: cache a function's results until an entry of a registry is added or removed."""
     cached = functools.cache(function)
-    _CACHED.append(cached)
+    _CLEARING.append(cached.cache_clear)
     return cached  # type: ignore[return-value]
 
 
 def _clear_caches() -> None:
-    for cached in _CACHED:
-        cached.cache_clear()
+    for clear in _CLEARING:
+        clear()
 
 
 def described(entry: Any) -> str:

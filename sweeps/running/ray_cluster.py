@@ -171,6 +171,7 @@ def _start_ray(cpus: int, folder: Path, leave: Callable[[], None]) -> None:
                     object_store_memory=_OBJECT_STORE_BYTES,
                     logging_level="WARNING",
                     log_to_driver=False,
+                    # `ray.init` documents this option, and has no other for its folder.
                     _temp_dir=str(folder / "ray"),
                 )
         except HeadLostError:

@@ -1,9 +1,12 @@
 """Imports: the modules that each command or package loads, observed in fresh processes."""
 
+import ast
 import pkgutil
+import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -13,6 +16,7 @@ import pytest
 import mixup_core
 
 ROOT = Path(__file__).parents[2]
+PACKAGES = ("mixup_core", "sweeps", "reports", "mixsweep")
 HEAVY = ("torch", "ray", "mlflow", "optuna", "pandas")
 
 
@@ -32,11 +36,57 @@ def test_the_core_loads_neither_ray_nor_mlflow_nor_pandas() -> None:
 
 def test_no_module_takes_part_in_a_runtime_import_cycle() -> None:
     """Imports inside functions count; imports for type checkers only do not."""
-    packages = ("mixup_core", "sweeps", "reports", "mixsweep")
-    graph = grimp.build_graph(*packages, exclude_type_checking_imports=True, cache_dir=None)
+    graph = grimp.build_graph(*PACKAGES, exclude_type_checking_imports=True, cache_dir=None)
     assert "mixup_core.images.training" in graph.modules
     imported = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
     TopologicalSorter(imported).prepare()  # which raises an error that names a circle
+
+
+def _private_parts(code: str) -> Iterator[str]:
+    """Yield each private part of another package that code imports, names or passes."""
+    names = set()
+    for node in ast.walk(ast.parse(code)):
+        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            modules = modules or [alias.name for alias in node.names]
+            if {module.partition(".")[0] for module in modules} & {*PACKAGES, ""}:
+                continue
+            names |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+            imported = [f"{modules[0]}.{alias.name}" for alias in node.names]
+            yield from (path for path in imported if "._" in path)
+        elif isinstance(node, ast.Call):
+            yield from (k.arg for k in node.keywords if k.arg and k.arg.startswith("_"))
+    if names:  # in annotations that are texts, too
+        pattern = rf"\b(?:{'|'.join(map(re.escape, names))})(?:\.\w+)*\._[a-z]\w*"
+        yield from re.findall(pattern, code)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from ray._private import worker",
+        "import ray._private.worker",
+        "import ray\nray._private.worker.node",
+        'import functools\nx: "functools._lru_cache_wrapper[int]"',
+        "connect(_folder=1)",
+    ],
+)
+def test_a_private_part_of_another_package_is_found(code: str) -> None:
+    assert list(_private_parts(code))
+
+
+def test_no_private_part_of_another_package_is_used_but_those_that_say_why() -> None:
+    """Python documents `os._exit`, and Ray its option `_temp_dir`."""
+    files = [file for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
+    found = {part for file in files for part in _private_parts(file.read_text())}
+    assert found == {"os._exit", "_temp_dir"}
+
+
+def test_sql_stands_in_the_two_modules_that_say_why() -> None:
+    """`docs/explanation/dependencies.md` lists every use of it beside MLflow's client."""
+    files = [file for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
+    found = {str(f.relative_to(ROOT)) for f in files if "sqlite3" in f.read_text()}
+    assert found == {"sweeps/machine/sqlite_files.py", "sweeps/tracking/database.py"}
 
 
 @pytest.mark.parametrize(
