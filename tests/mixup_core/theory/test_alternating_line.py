@@ -34,7 +34,8 @@ def test_the_optimal_probability_matches_drawn_mixtures(
     assert optimal_probability(config) == pytest.approx(labels[near].mean(), abs=0.01)
 
 
-def test_the_optimal_probability_is_one_half_at_an_alpha_between_4_and_32() -> None:
+def test_the_closed_form_flips_between_alpha_4_and_alpha_32() -> None:
+    """The public code of arXiv:2110.07647 fits the middle point at 1, and not at 32."""
     flip = brentq(lambda a: optimal_probability(replace(CONFIG, law=Beta(alpha=a))) - 0.5, 1, 64)
     assert 4 < flip < 32
 

@@ -73,10 +73,11 @@ TABLE_EXCESS = {
     (2.0, 0.0, 1.0): [0.693, 0.326, 0.688, 1.70],
     (1.0, 1.0, 1.3): [0.683, 0.106, 0.086, 0.263],
 }
+"""Excess at scales 1, 5, 10 and 20 by another program, for lemma 3.2 of arXiv:2210.13512."""
 
 
 @pytest.mark.parametrize(("model", "expected"), TABLE_EXCESS.items())
-def test_the_measured_excess_matches_the_specification(
+def test_the_excess_is_that_of_another_program(
     model: tuple[float, float, float], expected: list[float]
 ) -> None:
     first, second, larger = model
@@ -122,7 +123,8 @@ def test_the_excess_tends_to_0_only_for_equal_correlations() -> None:
         (1024, 14.41, 0.0122),
     ],
 )
-def test_the_least_gap_matches_the_specification(alpha: float, best: float, gap: float) -> None:
+def test_the_least_gap_is_that_of_another_program(alpha: float, best: float, gap: float) -> None:
+    """The gap is that of proposition 3.3 of arXiv:2210.13512."""
     found, where = least_gap(Beta(alpha=alpha).nodes(4000), 10)
     assert found == pytest.approx(gap, abs=6e-5)
     assert where == pytest.approx(best, abs=6e-3)
@@ -212,13 +214,14 @@ def test_sampled_correlations_match_the_exact_gradient_correlations(law: Law) ->
         (20, 100, 6.64, -0.132, 1.2e-6),
     ],
 )
-def test_gradient_correlations_match_the_specification(
+def test_the_gradients_are_those_of_another_program(
     c: int, k: int, midpoint: float, difference: float, erm: float
 ) -> None:
+    """The bounds are those of propositions 3.4 and 3.5 of arXiv:2210.13512."""
     delta = c * math.log(k)
     second, apart = gradient_correlations(Midpoint(), k, delta)
     assert second * k**2 == pytest.approx(midpoint, rel=0.02)
-    # the specification leaves out the pairs of one class, -.0039 of -.0167 at k = 5, c = 1
+    # that program leaves out the pairs of one class, -.0039 of -.0167 at k = 5, c = 1
     assert apart * k == pytest.approx(difference, abs=4.5e-3)
     assert second * k**2 >= 0.25
     pull, _ = gradient_correlations(Erm(), k, delta)
