@@ -37,8 +37,7 @@ class ClaimsReader:
             problem: The problem of the study.
             arms: Configuration of every arm, by name. None if an arm is faulty; names of arms are
                 then not checked.
-            listed: For each arm, at each of its grid points, its name in the file, by its full
-                name.
+            listed: Name of each arm in the file, by its name with the values of its grid point.
             is_confirmed: True if the claims are about the confirmation of a search.
         """
         self._is_confirmed = is_confirmed

@@ -69,7 +69,7 @@ class StudyReader:
         self._folder = folder.absolute()
         self._known, self._only_known = known, only_known
         self._listed: dict[str, str] = {}
-        """For each arm, at each of its grid points, its name in the file, by its full name."""
+        """Name of each arm in the file, by its name with the values of its grid point."""
 
     def _of_base(self) -> dict[str, str]:
         """Return, for a field written outside `base`, its right path: `base.epochs` by `epochs`."""

@@ -338,7 +338,7 @@ class Untracked(Tracker):
 
     @property
     def experiment_id(self) -> str | None:
-        """None, because this tracker writes nothing to MLflow."""
+        """Always None: this tracker writes nothing to MLflow."""
         return None
 
     @property
