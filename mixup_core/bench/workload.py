@@ -7,8 +7,8 @@ import torch
 from mixup_core.images.choices.models import Mlp, NarrowResNet, ResNet18
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images, Splits, load
-from mixup_core.images.data_config import DataConfig
 from mixup_core.images.mix_config import MixConfig
 from mixup_core.images.precision import Precision
 from mixup_core.laws import Beta, Erm

@@ -7,7 +7,7 @@ from mixup_core.images.choices.averaging import Averaging
 from mixup_core.images.choices.models import Model, ResNet18
 from mixup_core.images.choices.optimizers import Adam, Optimizer
 from mixup_core.images.choices.rates import Constant, LrSchedule
-from mixup_core.images.data_config import DataConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.losses.class_weights import ClassWeights
 from mixup_core.images.losses.cross_entropy import CrossEntropy

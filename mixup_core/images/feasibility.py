@@ -5,11 +5,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.facts import DatasetInfo
-from mixup_core.images.data.needs import described, facts_of, num_available
 from mixup_core.images.data.pictures import BACKGROUNDS
-from mixup_core.images.data_config import DataConfig
 from mixup_core.images.losses.class_weights import Given
+from mixup_core.images.needs import described, facts_of, num_available
 from mixup_core.rules import RuleError, printable
 
 MAX_EPOCHS = 10_000
@@ -172,7 +172,7 @@ def _lacking(
     """
     if any(infeasible(config)) or not may_lack_classes(config.data, described(config.data)):
         return
-    from mixup_core.images.data.class_counts import images_of_classes  # most studies need no NumPy
+    from mixup_core.images.class_counts import images_of_classes  # most studies need no NumPy
 
     for seed in seeds[:_MOST_SEEDS]:
         counts = images_of_classes(at_seed(config, seed))

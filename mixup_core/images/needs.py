@@ -12,6 +12,7 @@ from mixup_core.addresses import local_path
 from mixup_core.images.choices.model import Model
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import DataError, DatasetInfo, SplitName
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.fetching import checksums, data_root, fetch, is_present, statuses
 from mixup_core.images.data.file_faults import FileFault, FileFaultsError
 from mixup_core.images.data.folder_facts import (
@@ -28,7 +29,6 @@ from mixup_core.images.data.folders import (
     spell_unused,
     unused_folders,
 )
-from mixup_core.images.data_config import DataConfig
 from mixup_core.problem import DataSet, KnownData
 from mixup_core.rules import printable
 from mixup_core.store.notes import filled

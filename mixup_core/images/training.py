@@ -27,6 +27,7 @@ from mixup_core.images.losses.loss import Loss
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.precision import arithmetic, kernels, repeatable
 from mixup_core.images.predicting import PREDICTED_SPLITS, predict
+from mixup_core.images.probes.measuring import probed_values
 from mixup_core.images.probes.subject import Subject
 from mixup_core.images.rounding import move_one_weight
 from mixup_core.images.saliency import gradient_norms
@@ -307,7 +308,7 @@ def fit_gradually(
                 teacher=taught_by,
                 evaluated=evaluated,
             )
-            metrics |= subject.measured()
+            metrics |= probed_values(subject, config.probes, config.eval_every)
             if not all(math.isfinite(value) for value in metrics.values()):
                 raise DivergedError(f"metrics must be finite, got ({epoch=}, {metrics}).", epoch)
         record = EpochRecord(epoch=epoch, metrics=metrics)

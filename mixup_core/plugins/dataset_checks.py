@@ -4,10 +4,10 @@ import torch
 
 from mixup_core.global_generators import seeded_globally
 from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
 from mixup_core.images.data.facts import Dataset
 from mixup_core.images.data.fetching import data_root, is_present
-from mixup_core.images.data_config import DataConfig
 from mixup_core.images.training import fit
 from mixup_core.plugins.findings import BrokenError, Checks
 

@@ -16,8 +16,8 @@ from mixup_core.freed_memory import keep_freed_memory
 from mixup_core.images.batches import Draws, batches
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images
-from mixup_core.images.data_config import DataConfig
 from mixup_core.images.mix_config import MixConfig
 from mixup_core.images.views import TrainingImages
 from mixup_core.laws import Beta, Erm, Law

@@ -23,8 +23,8 @@ def train(parameters: dict[str, Any]) -> None:
     """Train one seed of one point and report its last validation error."""
     from mixup_core.images.choices.models import Mlp
     from mixup_core.images.config import TrainConfig
+    from mixup_core.images.data.data_config import DataConfig
     from mixup_core.images.data.datasets import load
-    from mixup_core.images.data_config import DataConfig
     from mixup_core.images.mix_config import MixConfig
     from mixup_core.images.training import fit
     from mixup_core.laws import Beta

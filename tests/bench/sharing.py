@@ -13,8 +13,8 @@ import torch
 
 from mixup_core.images.choices.models import NarrowResNet
 from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Splits, load
-from mixup_core.images.data_config import DataConfig
 from mixup_core.images.mix_config import MixConfig
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.laws import Beta

@@ -14,9 +14,9 @@ from mixup_core.images.choices.optimizers import Optimizer
 from mixup_core.images.choices.rates import LrSchedule
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import CATALOG, DATA_NAMES, DatasetInfo
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import DATASETS, Images, Splits
 from mixup_core.images.data.sets.corrupted import CORRUPTED, CORRUPTIONS
-from mixup_core.images.data_config import DataConfig
 from mixup_core.images.losses.loss import LossChoice
 from mixup_core.images.objectives.guided import Guided
 from mixup_core.images.objectives.objective import Objective

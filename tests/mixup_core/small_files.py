@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from mixup_core.images.data.catalog import CATALOG, SplitName
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.fetching import FILES
-from mixup_core.images.data_config import DataConfig
 
 NUM_TRAIN, NUM_TEST = 20, 10
 

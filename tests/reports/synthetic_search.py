@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data_config import DataConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.laws import Beta
 from mixup_core.records import EpochRecord
 from sweeps.state.results import RunResult

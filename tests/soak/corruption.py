@@ -14,8 +14,8 @@ import torch
 
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Splits, load
-from mixup_core.images.data_config import DataConfig
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store

@@ -16,8 +16,8 @@ import torch
 
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Splits, load
-from mixup_core.images.data_config import DataConfig
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store

@@ -14,7 +14,7 @@ from tests.soak.findings import publish
 _LOAD = """
 import sys, time
 from pathlib import Path
-from mixup_core.images.data_config import DataConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
 from mixup_core.images.data.mapped import load_mapped
 function = {"load": load, "load_mapped": load_mapped}[sys.argv[1]]

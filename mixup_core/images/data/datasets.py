@@ -10,6 +10,7 @@ import torch
 
 from mixup_core.global_generators import PYTHON, watched
 from mixup_core.images.data.catalog import PUBLISHED, DataError, DatasetInfo, SplitName, View
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.draws import draw_held_out_noise, split_off
 from mixup_core.images.data.facts import Dataset
 from mixup_core.images.data.fetching import FILES, data_root, verify
@@ -25,7 +26,6 @@ from mixup_core.images.data.folders import (
 from mixup_core.images.data.pictures import rgb_picture
 from mixup_core.images.data.pixels import Images, squared
 from mixup_core.images.data.sets.corrupted import CORRUPTED, read_corrupted
-from mixup_core.images.data_config import DataConfig
 
 __all__ = ["DATASETS", "Images", "Splits", "load"]
 

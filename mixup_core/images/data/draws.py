@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from mixup_core.images.data_config import DataConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.seeding import Seeds, stream
 
 Indices = NDArray[np.int64]

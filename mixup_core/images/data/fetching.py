@@ -13,11 +13,11 @@ from zlib import error as DeflateError  # noqa: N812  the class has a lower-case
 
 from mixup_core.addresses import local_path
 from mixup_core.images.data.catalog import CATALOG, PUBLISHED, DataError, SplitName, View
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.digests import KnownDigests, file_digest
 from mixup_core.images.data.facts import Bundle, Sources
 from mixup_core.images.data.folders import Layout, folder_and_size, folder_digest
 from mixup_core.images.data.sets.corrupted import CORRUPTED
-from mixup_core.images.data_config import DataConfig
 from mixup_core.problem import DataSet
 from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import open_lock

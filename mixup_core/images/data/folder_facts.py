@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mixup_core.images.data.catalog import DataError, SplitName
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.file_faults import EMPTY_CLASS, FileFault, all_lines, grouped_lines
 from mixup_core.images.data.folders import (
     Layout,
@@ -28,7 +29,6 @@ from mixup_core.images.data.pictures import (
     picture_reader,
     rgb_picture,
 )
-from mixup_core.images.data_config import DataConfig
 from mixup_core.store.notes import filled, read_note
 
 

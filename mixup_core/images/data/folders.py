@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from mixup_core.images.data.catalog import CATALOG, DataError, DatasetInfo, SplitName
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.digests import KnownDigests
 from mixup_core.images.data.file_faults import EMPTY_CLASS, FileFault, FileFaultsError
 from mixup_core.images.data.pictures import FORMATS
 from mixup_core.images.data.spelling import plain, spelling_hint
-from mixup_core.images.data_config import DataConfig
 from mixup_core.rules import printable
 
 TEST_FOLDERS = ("test", "val", "valid", "validation")

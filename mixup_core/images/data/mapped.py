@@ -25,11 +25,11 @@ import torch
 
 from mixup_core.archives import require_unpacked
 from mixup_core.images.data.catalog import PUBLISHED, DataError
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images, Splits, load
 from mixup_core.images.data.fetching import checksums, data_root, fetch, is_present, locked
 from mixup_core.images.data.folders import describe
 from mixup_core.images.data.pictures import picture_reader
-from mixup_core.images.data_config import DataConfig
 from mixup_core.keys import NUMERICS_VERSION
 from mixup_core.store.errors import StoreError
 from mixup_core.store.local_files import open_regular, write_durably

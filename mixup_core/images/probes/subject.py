@@ -1,20 +1,19 @@
 """Subject: the network and images that probes measure, after an epoch."""
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from numbers import Real
 
 import torch
 from torch import Tensor, nn
 
 from mixup_core.images.batch import Batch
 from mixup_core.images.batches import Draws, batches
-from mixup_core.images.config import TrainConfig
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.evaluation_size import images_per_batch
 from mixup_core.images.forward import Forward, HiddenMix, forward
 from mixup_core.images.losses.loss import Loss
+from mixup_core.images.run_settings import RunSettings
 from mixup_core.images.saliency import gradient_norms
 from mixup_core.images.views import EvaluationImages, TrainingImages
 
@@ -23,7 +22,7 @@ from mixup_core.images.views import EvaluationImages, TrainingImages
 class Subject:
     """Network and images after an epoch, given to probes, which must not modify them."""
 
-    config: TrainConfig
+    config: RunSettings
     epoch: int
     """The finished epoch, 0-based."""
     network: nn.Module
@@ -99,43 +98,3 @@ class Subject:
         draws = Draws.for_probing(self.config, self.epoch, self.how, self.images, draw)
         saliency = partial(gradient_norms, self.network, self.loss, self.config.precision)
         return batches(self.images, draws, self.how, saliency)
-
-    def measured(self) -> dict[str, float]:
-        """Return the values of all probes that are due after this epoch, by metric name.
-
-        Raises:
-            TypeError: If a probe returns anything but numbers by name.
-            ValueError: If a probe returns a value that its `metrics` do not declare.
-        """
-        found: dict[str, float] = {}
-        for probe in self.config.probes:
-            if (self.epoch + 1) % (probe.every or self.config.eval_every) == 0:
-                found |= _numbers(probe.tag, probe.metrics.keys(), probe.measure(self))
-        return found
-
-
-def _numbers(tag: str, declared: Set[str], values: object) -> Mapping[str, float]:
-    """Return the values that a probe measured.
-
-    Raises:
-        TypeError: If they are not numbers by name; a tensor is not a number.
-        ValueError: If the `metrics` of the probe do not declare one of them.
-    """
-    if not isinstance(values, Mapping):
-        raise TypeError(
-            f"`measure` of the probe {tag} must return a dict of numbers, "
-            f"got {type(values).__name__}"
-        )
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, Real):
-            shape = f" of shape {tuple(value.shape)}" if isinstance(value, Tensor) else ""
-            raise TypeError(
-                f"`measure` of the probe {tag} must return numbers, got {name} as "
-                f"{type(value).__name__}{shape}; convert a tensor of one value with float()"
-            )
-    if unknown := sorted(values.keys() - declared):
-        raise ValueError(
-            f"`measure` of the probe {tag} returns {', '.join(unknown)}, "
-            "which its `metrics` do not declare; declare them there"
-        )
-    return values

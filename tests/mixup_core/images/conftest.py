@@ -1,4 +1,6 @@
-"""Fixtures: a run under mixup, and runs that learn from it."""
+"""Fixtures: a run under mixup, runs that learn from it, and a dataset with corrupted images."""
+
+from pathlib import Path
 
 import pytest
 
@@ -6,6 +8,7 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.problem import Teacher
 from mixup_core.tree.building import with_values
+from tests.mixup_core.images.data.small_cifar import write_cifar10, write_cifar10_c
 from tests.mixup_core.images.taught_runs import trained
 
 
@@ -18,3 +21,10 @@ def mixed(config: TrainConfig) -> TrainConfig:
 def teacher(mixed: TrainConfig, splits: Splits) -> Teacher:
     _, state = trained(mixed, splits)
     return Teacher(config=mixed, state=state)
+
+
+@pytest.fixture
+def cifar_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    write_cifar10(tmp_path, monkeypatch)
+    write_cifar10_c(tmp_path, num_test=4)
+    return tmp_path

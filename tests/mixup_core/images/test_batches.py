@@ -18,8 +18,8 @@ from mixup_core.images.batches import Draws, batches
 from mixup_core.images.choices.models import NarrowResNet
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images, Splits
-from mixup_core.images.data_config import DataConfig
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.mix_config import MixConfig
 from mixup_core.images.training import TrainingState, fit

@@ -10,20 +10,20 @@ import torch
 from PIL import Image
 
 from mixup_core.images.choices.models import Mlp
+from mixup_core.images.class_counts import images_of_classes
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import CATALOG, PUBLISHED, SplitName
-from mixup_core.images.data.class_counts import images_of_classes
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import DATASETS, load
 from mixup_core.images.data.fetching import data_root
-from mixup_core.images.data.needs import ImageData
 from mixup_core.images.data.sets.idx import read_labels
-from mixup_core.images.data_config import DataConfig
 from mixup_core.images.feasibility import (
     infeasible,
     infeasible_at,
     lacking_classes,
     may_lack_classes,
 )
+from mixup_core.images.needs import ImageData
 from mixup_core.images.problem import IMAGES
 from mixup_core.images.views import TrainingImages
 from mixup_core.keys import run_key

@@ -5,7 +5,7 @@ import pytest
 from mixup_core.images.augmentations.crop import Crop
 from mixup_core.images.choices.models import Mlp, ResNet18
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data_config import DataConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.laws import Beta, Erm
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import with_values

@@ -9,9 +9,9 @@ import pytest
 import torch
 from PIL import Image
 
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
 from mixup_core.images.data.folders import folder_digest
-from mixup_core.images.data_config import DataConfig
 from mixup_core.images.distances import measure, nearest, start
 from mixup_core.images.sufficiency import SufficiencyConfig
 from mixup_core.laws import Beta, Midpoint

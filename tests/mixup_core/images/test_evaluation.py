@@ -4,8 +4,8 @@ from torch import Tensor, nn
 from torchmetrics.functional.classification import multiclass_calibration_error
 
 from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images
-from mixup_core.images.data_config import DataConfig
 from mixup_core.images.evaluation import calibration_error, corrupted_means, evaluate, logits_of
 from mixup_core.images.views import EvaluationImages
 

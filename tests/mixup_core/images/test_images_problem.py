@@ -1,7 +1,7 @@
 import pytest
 
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data_config import DataConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.problem import IMAGES, num_images, setting
 from mixup_core.tree.building import with_values
 

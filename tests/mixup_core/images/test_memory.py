@@ -8,7 +8,7 @@ import pytest
 
 from mixup_core.images.choices.models import Mlp, Model, ResNet18
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data_config import DataConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.memory import most_bytes, peak_bytes
 
 

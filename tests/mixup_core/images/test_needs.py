@@ -8,12 +8,12 @@ from PIL import Image
 
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import CATALOG, DataError
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.fetching import statuses
 from mixup_core.images.data.folders import folder_digest
 from mixup_core.images.data.mapped import load_mapped
-from mixup_core.images.data.needs import ImageData, described, memory, num_available, shared_images
-from mixup_core.images.data_config import DataConfig
+from mixup_core.images.needs import ImageData, described, memory, num_available, shared_images
 from tests.mixup_core.small_files import (
     NUM_TEST,
     NUM_TRAIN,
@@ -124,8 +124,8 @@ def test_a_folder_is_found_from_the_study_and_digested_once(
     elsewhere = replace(prepared, data=replace(prepared.data, folder=str(root / "none")))
     assert str(needs.missing(elsewhere)).startswith(f"{root}/none: these images are not on this")
     assert needs.checksums(prepared) == {"image-folder": {"pets/": prepared.data.digest}}
-    monkeypatch.setattr("mixup_core.images.data.needs.describe", None)
-    monkeypatch.setattr("mixup_core.images.data.needs.scan_folder", None)
+    monkeypatch.setattr("mixup_core.images.needs.describe", None)
+    monkeypatch.setattr("mixup_core.images.needs.scan_folder", None)
     assert needs.prepare(config, pets.parent) == prepared
 
 

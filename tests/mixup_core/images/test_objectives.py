@@ -11,8 +11,8 @@ from torch.nn.functional import cross_entropy, one_hot
 
 from mixup_core.images.batch import Batch
 from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images, Splits
-from mixup_core.images.data_config import DataConfig
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.evaluation import logits_of
 from mixup_core.images.forward import forward

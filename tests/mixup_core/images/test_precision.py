@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from mixup_core.images import training
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
-from mixup_core.images.data_config import DataConfig
 from mixup_core.images.forward import forward
 from mixup_core.images.precision import Precision, arithmetic, kernels
 from mixup_core.images.training import fit

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from mixup_core.images.data_config import DataConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.sufficiency import SufficiencyConfig, infeasible
 from mixup_core.laws import Erm
 from mixup_core.rules import RuleError

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from mixup_core.images.choices.models import Timm
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.digests import file_digest
-from mixup_core.images.data.needs import ImageData
+from mixup_core.images.needs import ImageData
 from mixup_core.images.problem import IMAGES
 from mixup_core.keys import run_key
 from mixup_core.problem import DataError

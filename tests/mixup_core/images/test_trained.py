@@ -3,8 +3,8 @@ import torch
 
 from mixup_core.images.choices.models import Mlp, NarrowResNet
 from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
-from mixup_core.images.data_config import DataConfig
 from mixup_core.images.trained import trained_network
 from mixup_core.images.training import TrainingState, fit
 from mixup_core.images.views import EvaluationImages

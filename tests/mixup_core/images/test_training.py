@@ -421,7 +421,7 @@ def test_a_fresh_process_ends_with_the_same_bits(tmp_path: Any) -> None:
 import hashlib, sys, torch
 from mixup_core.images.choices.models import NarrowResNet
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data_config import DataConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.tree.building import with_values
 from mixup_core.images.data.datasets import load
 from mixup_core.records import EpochRecord

@@ -9,8 +9,8 @@ from mixup_core.images.augmentations.crop import Crop, CropFlip
 from mixup_core.images.batches import Draws
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.catalog import CATALOG, DatasetInfo
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Images
-from mixup_core.images.data_config import DataConfig
 from mixup_core.images.epoch import Epoch
 from mixup_core.images.views import (
     EvaluationImages,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mixup_core.images.data_config import DataConfig
+from mixup_core.images.data.data_config import DataConfig
 from reports.numbers import provenance
 from reports.numbers.provenance import describe, describe_code, public, spell_origin
 from sweeps.state.results import RunResult

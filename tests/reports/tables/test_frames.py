@@ -11,8 +11,8 @@ import pytest
 from PIL import Image
 
 from mixup_core.images.choices.models import Mlp
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
-from mixup_core.images.data_config import DataConfig
 from mixup_core.predictions import AVERAGED, Predictions, Split, images_digest
 from mixup_core.records import EpochRecord
 from mixup_core.tree.building import with_values

@@ -18,7 +18,7 @@ from PIL import Image
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.choices.optimizers import MAX_RATE, Adam, Sgd
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data_config import DataConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.mix_config import MixConfig
 from mixup_core.keys import run_key
 from mixup_core.laws import Beta, Erm, Law, Midpoint

@@ -10,7 +10,7 @@ import torch
 
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data_config import DataConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.training import start
 from mixup_core.keys import stage_keys
 from mixup_core.predictions import Predictions

@@ -11,7 +11,7 @@ import pytest
 
 from mixup_core.images.choices.models import Mlp
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data_config import DataConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.problem import DivergedError
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import Lease

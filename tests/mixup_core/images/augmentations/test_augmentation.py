@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from mixup_core.images.augmentations.augmentation import Augmentation
-from mixup_core.images.data_config import DataConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import parsed
 

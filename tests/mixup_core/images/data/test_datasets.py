@@ -14,11 +14,11 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from mixup_core.images.data.catalog import CATALOG, DATA_NAMES, DataError
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import DATASETS, load
 from mixup_core.images.data.fetching import fetch
 from mixup_core.images.data.folders import folder_digest
 from mixup_core.images.data.sets import fashion_mnist
-from mixup_core.images.data_config import DataConfig
 from tests.mixup_core.images.data.small_cifar import write_cifar10
 from tests.mixup_core.small_files import (
     NUM_TEST,

@@ -7,9 +7,9 @@ import pytest
 import scipy.stats
 import torch
 
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
 from mixup_core.images.data.draws import draw_noise
-from mixup_core.images.data_config import DataConfig
 from mixup_core.rules import RuleError
 
 

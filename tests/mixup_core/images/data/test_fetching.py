@@ -26,6 +26,7 @@ from torchvision.datasets import CIFAR10, CIFAR100
 from mixup_core.images.data import digests
 from mixup_core.images.data import sources as sources_module
 from mixup_core.images.data.catalog import CATALOG, DataError
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.fetching import (
     FILES,
@@ -37,7 +38,6 @@ from mixup_core.images.data.fetching import (
     verify,
 )
 from mixup_core.images.data.sets import fashion_mnist, idx
-from mixup_core.images.data_config import DataConfig
 from tests.damages import DAMAGES
 from tests.mirror import mirror
 

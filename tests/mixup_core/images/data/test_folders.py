@@ -12,6 +12,7 @@ from PIL import Image
 
 from mixup_core.images.data import digests
 from mixup_core.images.data.catalog import CATALOG, DataError
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.folders import (
     class_files,
@@ -19,7 +20,6 @@ from mixup_core.images.data.folders import (
     describe,
     folder_digest,
 )
-from mixup_core.images.data_config import DataConfig
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import torch
 from PIL import Image
 
 from mixup_core.images.data.catalog import DataError
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
-from mixup_core.images.data_config import DataConfig
 from sweeps.cli import BAD_INPUT
 from tests.hostile_images import SIDE, STUDY, Hostile, hostile_images, put, saved
 
@@ -98,7 +98,7 @@ def test_loading_all_hostile_images_adds_less_than_500_mb_of_peak_memory(tmp_pat
         program = (
             "import resource, sys\n"
             "from pathlib import Path\n"
-            "from mixup_core.images.data_config import DataConfig\n"
+            "from mixup_core.images.data.data_config import DataConfig\n"
             "from mixup_core.images.data.datasets import DataError, load\n"
             "for number in range(int(sys.argv[2])):\n"
             "    folder = Path(sys.argv[1]) / str(number) / 'photos'\n"

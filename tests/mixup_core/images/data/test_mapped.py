@@ -15,10 +15,10 @@ import torch
 from PIL import Image
 
 from mixup_core.images.data.catalog import DataError
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import DATASETS, Splits, load
 from mixup_core.images.data.folders import folder_digest
 from mixup_core.images.data.mapped import load_mapped
-from mixup_core.images.data_config import DataConfig
 from tests.damages import DAMAGES
 from tests.mixup_core.small_files import FashionMnist, folder_config, write_images
 
@@ -29,7 +29,7 @@ SEE = """
 import sys
 from pathlib import Path
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data_config import DataConfig
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.mapped import load_mapped
 splits = load_mapped(DataConfig(name="digits"), Path(sys.argv[1]))
 print({line.split()[4] for line in open("/proc/self/maps") if "/decoded/" in line})

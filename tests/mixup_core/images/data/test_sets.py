@@ -17,12 +17,12 @@ import torchvision.datasets
 from PIL import Image
 
 from mixup_core.images.data.catalog import CATALOG, PUBLISHED, DataError
+from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
 from mixup_core.images.data.facts import SplitName
 from mixup_core.images.data.fetching import FILES, fetch, is_present, verify
 from mixup_core.images.data.mapped import load_mapped
 from mixup_core.images.data.sets import caltech101, corrupted
-from mixup_core.images.data_config import DataConfig
 from tests.mixup_core.images.data.small_cifar import write_cifar10_c
 from tests.mixup_core.small_files import idx, set_counts
 
