@@ -214,7 +214,7 @@ class Problem:
         Example:
             >>> from mixup_core.images.choices.models import Mlp
             >>> from mixup_core.images.config import TrainConfig
-            >>> from mixup_core.images.data_config import DataConfig
+            >>> from mixup_core.images.data.data_config import DataConfig
             >>> from mixup_core.problem import problem_named
             >>> images = problem_named("images")
             >>> data = DataConfig(name="digits")

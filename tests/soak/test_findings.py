@@ -1,11 +1,15 @@
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.soak.findings import publish
+from tests.soak.findings import MEASUREMENTS, publish, write_table
+
+ROOT = Path(__file__).parents[2]
+PUBLISHED = sorted((ROOT / MEASUREMENTS).glob("*.jsonl"))
 
 
 def test_the_table_of_a_kind_shows_the_newest_finding_of_each_name(
@@ -37,6 +41,22 @@ def test_the_table_of_a_kind_shows_the_newest_finding_of_each_name(
         assert row in rows
     assert "| | | kills: worker | 1 |" not in rows
     assert len(found[-1]["figures"]["pairs"]) == 78
+
+
+@pytest.mark.parametrize("lines", PUBLISHED, ids=lambda lines: lines.stem)
+def test_a_published_table_is_the_one_of_its_findings(lines: Path, tmp_path: Path) -> None:
+    shutil.copy(lines, tmp_path)
+    write_table(tmp_path, lines.stem)
+    table = f"{lines.stem}.md"
+    assert lines.with_name(table).read_text() == (tmp_path / table).read_text()
+
+
+def test_published_mutants_name_only_modules_that_exist() -> None:
+    (lines,) = (file for file in PUBLISHED if file.stem == "mutants")
+    for found in map(json.loads, lines.read_text().splitlines()):
+        named = [*found["figures"]["modules"], *found["figures"]["equivalent"]]
+        modules = {name.partition(":")[0] for name in named if "/" in name}
+        assert {module for module in modules if not (ROOT / module).is_file()} == set()
 
 
 def test_findings_are_written_to_the_given_folder(tmp_path: Path) -> None:
