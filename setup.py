@@ -11,7 +11,7 @@ _SOURCE = Path(__file__).resolve().parent
 
 
 class BuildWithCommit(build_py):
-    """Add `reports/built_from.json`, which `reports.numbers.provenance.describe_code` reads."""
+    """Add `reports/built_from.json`, which `reports.numbers.code_origin.describe_code` reads."""
 
     def run(self) -> None:
         """Copy the packages, then write the commit to a file, if it is known."""

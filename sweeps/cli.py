@@ -219,7 +219,8 @@ def _mistake(error: Exception) -> str:
 
 
 def _say_version(context: click.Context) -> NoReturn:
-    from reports.numbers.provenance import describe_code, installed_versions, spell_code
+    from reports.numbers.code_origin import describe_code, spell_code
+    from reports.numbers.provenance import installed_versions
 
     code = describe_code()
     commit = "" if code is None else f", {spell_code(code)}"

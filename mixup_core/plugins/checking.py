@@ -3,38 +3,38 @@
 `mixsweep check` calls `check_plugin`. It trains runs of a few epochs on tiny made-up images.
 """
 
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
-from statistics import median
 from types import MappingProxyType
 from typing import Any, get_args, get_origin
 
-import numpy as np
 import torch
 
-from mixup_core.images.choices.models import Model
 from mixup_core.images.config import TrainConfig
-from mixup_core.images.data.datasets import Splits
-from mixup_core.images.data.facts import Dataset, DatasetInfo
-from mixup_core.images.data.pixels import Images
+from mixup_core.images.data.facts import Dataset
 from mixup_core.images.objectives.guided import Guided
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.problem import IMAGES
-from mixup_core.images.training import TrainingState, fit
+from mixup_core.images.training import TrainingState
 from mixup_core.keys import run_key, stage_keys
-from mixup_core.laws import Law
-from mixup_core.mixing.operation import Operation
 from mixup_core.plugins.dataset_checks import checks_of_dataset, pixels_of
 from mixup_core.plugins.findings import BaselessError, BrokenError, Checks, Finding, findings
 from mixup_core.plugins.loading import Plugin, loaded_again
+from mixup_core.plugins.member_contracts import MEMBER_CONTRACTS
 from mixup_core.plugins.own_draws import require_own_draws
 from mixup_core.plugins.problem_checks import checks_of_problem
+from mixup_core.plugins.trial_runs import (
+    BASE,
+    INFO,
+    followed,
+    made_up_images,
+    made_up_teacher,
+    seconds_per_epoch,
+    trained,
+)
 from mixup_core.plugins.value_checks import require_no_effect, require_possible
-from mixup_core.problem import DivergedError, Problem, Teacher
-from mixup_core.records import EpochRecord
+from mixup_core.problem import DivergedError, Problem
 from mixup_core.rules import RuleError
 from mixup_core.tree.building import built, parsed, with_values
 from mixup_core.tree.catalogue import kind_name
@@ -43,15 +43,6 @@ from mixup_core.tree.possible_values import spellings, values
 from mixup_core.tree.spelling_errors import SpellingError
 from mixup_core.tree.written_forms import flatten
 
-_EPOCHS = 3
-_BASE: Mapping[str, Any] = {
-    "data.name": "digits", "model": {"name": "mlp", "hidden": [8]}, "mix.law": {"beta": 1.0},
-    "optimizer": {"name": "sgd", "lr": 0.05}, "epochs": _EPOCHS, "batch_size": 16,
-}  # fmt: skip
-_INFO = DatasetInfo(
-    title="made up", num_train=64, num_test=32, num_classes=4, channels=1, image_size=16,
-    mean=(0.25,), std=(0.2,), smallest_class=16,
-)  # fmt: skip
 _MOST_TRAINED = 3
 """Maximum number of values per field that are trained to compare results under equal stage keys."""
 
@@ -91,16 +82,14 @@ def _result(entry: Any) -> object:
     """
     if isinstance(entry, Dataset):
         return pixels_of(entry)
-    return None if isinstance(entry, Problem) else _trained(_usual(entry)[0])[-1]
+    return None if isinstance(entry, Problem) else trained(_usual(entry)[0])[-1]
 
 
 def _checks_of(noun: str, entry: Any) -> Checks:
     if isinstance(entry, Problem):
         return checks_of_problem(entry)
     if isinstance(entry, Dataset):
-        return checks_of_dataset(
-            built(TrainConfig, {**_BASE, "data.name": entry.name, "epochs": 1})
-        )
+        return checks_of_dataset(built(TrainConfig, {**BASE, "data.name": entry.name, "epochs": 1}))
     return checks_of_member(noun, entry)
 
 
@@ -124,8 +113,8 @@ def checks_of_member(
         "changing a field changes the keys of the results it affects",
         lambda: _keyed(config, path, member),
     )
-    if noun in _CONTRACTS:
-        contract, check = _CONTRACTS[noun]
+    if noun in MEMBER_CONTRACTS:
+        contract, check = MEMBER_CONTRACTS[noun]
         yield contract, lambda: check(member)
     if isinstance(member, Probe):
         yield "its values are finite numbers", lambda: _finite(config)
@@ -146,8 +135,8 @@ def _usual(kind: Any, spelling: Any = None) -> tuple[TrainConfig, str, Any]:
     """Return a configuration that uses a plugin's class, the path of its field, and its value."""
     path, member = _place(kind), parsed(kind, spelling or spellings(kind)[0])
     if isinstance(member, Guided):
-        member = replace(member, teacher_key=stage_keys(_teacher().config)[-1])
-    return _with(built(TrainConfig, _BASE), path, member), path, member
+        member = replace(member, teacher_key=stage_keys(made_up_teacher().config)[-1])
+    return _with(built(TrainConfig, BASE), path, member), path, member
 
 
 def _place(kind: Any) -> str:
@@ -210,7 +199,7 @@ def _keyed(config: TrainConfig, path: str, member: Any) -> str:
         if len(same) == len(pairs) or any(run_key(one) == run_key(other) for one, other in pairs):
             raise BrokenError(f"changing `{field}` does not change the last stage key")
         for one, other in same[:_MOST_TRAINED]:
-            if _trained(other)[-1] != _trained(one)[-1]:
+            if trained(other)[-1] != trained(one)[-1]:
                 raise BrokenError(
                     f"changing `{field}` changes the weights but no stage key: `in_epoch` must "
                     "return every field on which an epoch depends"
@@ -250,87 +239,21 @@ def _with_each_choice(member: Any, field: str) -> Iterator[Any]:
                     yield with_values(member, {whole: spelling})
 
 
-def _network(model: Model) -> None:
-    network = model.initialised(2, 5, 16, seed=0)
-    logits = network.eval()(torch.zeros(3, 2, 16, 16))
-    if tuple(logits.shape) != (3, 5) or logits.dtype != torch.float32:
-        raise BrokenError(
-            "the logits of 3 images and 5 classes must be float32 of shape (3, 5), "
-            f"got {logits.dtype} of shape {tuple(logits.shape)}"
-        )
-    nn = torch.nn
-    kinds = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
-    normalises = any(isinstance(part, kinds) for part in network.modules())
-    if normalises != model.has_batch_norm:
-        raise BrokenError(
-            f"has_batch_norm is {model.has_batch_norm}, but the network has "
-            f"{'a' if normalises else 'no'} BatchNorm layer"
-        )
-
-
-def _law(law: Law) -> None:
-    from scipy.stats import kstest
-
-    levels = np.linspace(0, 1, 1001)
-    found = law.quantiles(levels)
-    if found.shape != levels.shape or not (np.diff(found) >= 0).all():
-        raise BrokenError(
-            "`quantiles` must return one value per level, none lower than the one before"
-        )
-    if found[0] < 0 or found[-1] > 1:
-        raise BrokenError(f"`quantiles` must be in [0, 1], got {found[0]} to {found[-1]}")
-    shape = 100, 50
-    drawn = law.draw(shape, np.random.default_rng(0))
-    if drawn.shape != shape:
-        raise BrokenError(f"`draw` returned the shape {drawn.shape}, expected {shape}")
-    expected = law.quantiles(np.random.default_rng(1).random(drawn.size))
-    if kstest(drawn.ravel(), expected).pvalue < 1e-4:
-        raise BrokenError("`draw` and `quantiles` have different distributions")
-
-
-def _mixing(operation: Operation) -> None:
-    rng = np.random.default_rng(0)
-    for count in (1, 6):
-        own, beside = torch.rand(2, 6, 3, 16, 16).unbind()
-        kept = own.clone(), beside.clone()
-        lam = rng.random(count)
-        drawn = torch.from_numpy(operation.draw(lam, (16, 16), rng))
-        weights = torch.from_numpy(lam).float().expand(6)
-        mixed, share = operation.mix(own, beside, weights, drawn)
-        if not (torch.equal(own, kept[0]) and torch.equal(beside, kept[1])):
-            raise BrokenError("`mix` modifies the images that it is given")
-        if (mixed.shape, mixed.dtype) != (own.shape, own.dtype):
-            raise BrokenError(
-                f"`mix` returned images of shape {tuple(mixed.shape)} in {mixed.dtype}, expected "
-                f"{tuple(own.shape)} in {own.dtype}"
-            )
-        if not bool(((share >= 0) & (share <= 1)).all()):
-            raise BrokenError(f"`mix` returned weights of labels outside [0, 1]: {share.tolist()}")
-
-
-_CONTRACTS: Mapping[str, tuple[str, Callable[[Any], None]]] = {
-    "model": ("the network returns logits, and `has_batch_norm` is right", _network),
-    "law": ("quantiles increase within [0, 1], and draws have this distribution", _law),
-    "operation": ("label weights are in [0, 1], and its input images stay unchanged", _mixing),
-}
-"""Additional check by noun of the entry: a statement, and the function that checks it."""
-
-
 def _seeded(config: TrainConfig) -> None:
-    require_own_draws(lambda: _trained(config)[-1])
+    require_own_draws(lambda: trained(config)[-1])
 
 
 def _resumed(config: TrainConfig) -> None:
-    whole = _trained(config)
+    whole = trained(config)
     for epoch in range(1, config.epochs):
         content, records = whole[epoch - 1]
-        state = TrainingState.initial(config, _INFO, torch.device("cpu"))
+        state = TrainingState.initial(config, INFO, torch.device("cpu"))
         state.load_bytes(content, records)
         if state.to_bytes() != content:
             raise BrokenError(
                 f"the state after epoch {epoch} changes when it is written and read back"
             )
-        if _trained(config, resume=state)[-1] != whole[-1]:
+        if trained(config, resume=state)[-1] != whole[-1]:
             raise BrokenError(
                 f"a run resumed after epoch {epoch} ends with other weights than an uninterrupted "
                 "run: some state is kept outside of the network and the optimizer"
@@ -338,23 +261,26 @@ def _resumed(config: TrainConfig) -> None:
 
 
 def _batches(config: TrainConfig, size: int) -> None:
-    _trained(replace(config, epochs=1, batch_size=size))
+    trained(replace(config, epochs=1, batch_size=size))
 
 
 def _blind(config: TrainConfig) -> None:
-    own, noise = _trained(config)[-1][0], _trained(config, splits=_splits(noise=True))[-1][0]
+    own, noise = trained(config)[-1][0], trained(config, splits=made_up_images(noise=True))[-1][0]
     if own != noise:
         raise BrokenError("other test images give other weights: training must not use test images")
 
 
 def _without_test(config: TrainConfig) -> None:
     hidden = with_values(config, {"data.test": False})
-    if _trained(hidden, splits=replace(_splits(), test=None))[-1][0] != _trained(config)[-1][0]:
+    if (
+        trained(hidden, splits=replace(made_up_images(), test=None))[-1][0]
+        != trained(config)[-1][0]
+    ):
         raise BrokenError("training uses the test images: without them it gives other weights")
 
 
 def _declared(config: TrainConfig, member: Any) -> str:
-    names = {name for _, records in _trained(config)[-1:] for r in records for name in r.metrics}
+    names = {name for _, records in trained(config)[-1:] for r in records for name in r.metrics}
     absent = sorted(set(getattr(member, "metrics", ())) - names)
     if isinstance(member, Probe):
         absent = [name for name in absent if not member.lacks(config, name)]
@@ -373,7 +299,7 @@ def _require_every_epoch(config: TrainConfig, probe: Probe) -> None:
         BrokenError: If the probe records fewer metrics in such an epoch.
     """
     often = replace(config, probes=(replace(probe, every=1),), eval_every=config.epochs)
-    first, *_, last = _trained(often)[-1][1]
+    first, *_, last = trained(often)[-1][1]
     if lost := sorted((last.metrics.keys() - first.metrics.keys()) & probe.metrics.keys()):
         raise BrokenError(
             f"{', '.join(lost)} is recorded only in epochs in which held-out images are "
@@ -386,87 +312,21 @@ def _is_of_more(metric: str) -> bool:
 
 
 def _possible(config: TrainConfig, member: Any) -> None:
-    require_possible(_trained(config)[-1][1], getattr(member, "metrics", {}))
+    require_possible(trained(config)[-1][1], getattr(member, "metrics", {}))
 
 
 def _finite(config: TrainConfig) -> None:
     try:
-        _trained(config)
+        trained(config)
     except DivergedError as error:
-        _trained(replace(config, probes=()))
+        trained(replace(config, probes=()))
         raise BaselessError(str(error)) from error
 
 
 def _harmless(config: TrainConfig) -> None:
-    require_no_effect(_followed(config), _followed(replace(config, probes=())))
-
-
-def _followed(config: TrainConfig) -> list[tuple[bytes, EpochRecord, object]]:
-    """Train a configuration; return the state, record and stored logits after each epoch."""
-    state = TrainingState.initial(config, _INFO, torch.device("cpu"))
-    teacher = _teacher() if isinstance(config.objective, Guided) else None
-    return [
-        (
-            state.to_bytes(),
-            record,
-            [t.tolist() for of in state.logits.values() for t in of.values()],
-        )
-        for record in fit(config, _splits(), state, teacher=teacher)
-    ]
+    require_no_effect(followed(config), followed(replace(config, probes=())))
 
 
 def _timed(config: TrainConfig) -> str:
-    own, ours = (_seconds(c) for c in (config, built(TrainConfig, _BASE)))
+    own, ours = (seconds_per_epoch(c) for c in (config, built(TrainConfig, BASE)))
     return f": {own * 1e3:.1f} ms; a run of built-in parts needs {ours * 1e3:.1f} ms"
-
-
-def _seconds(config: TrainConfig) -> float:
-    splits, times = _splits(), []
-    started = time.perf_counter()
-    teacher = _teacher() if isinstance(config.objective, Guided) else None
-    for _ in fit(config, splits, teacher=teacher):
-        times.append(time.perf_counter() - started)
-        started = time.perf_counter()
-    return median(times)
-
-
-def _trained(
-    config: TrainConfig, *, splits: Splits | None = None, resume: TrainingState | None = None
-) -> list[tuple[bytes, list[EpochRecord]]]:
-    """Train a configuration; return the state and all records so far after each epoch."""
-    state = resume or TrainingState.initial(config, _INFO, torch.device("cpu"))
-    teacher = _teacher() if isinstance(config.objective, Guided) else None
-    records = fit(config, splits or _splits(), state, teacher=teacher)
-    return [(state.to_bytes(), list(state.records)) for _ in records]
-
-
-@cache
-def _teacher() -> Teacher:
-    """Return a finished run that serves as teacher of objectives that need one."""
-    config = built(TrainConfig, _BASE)
-    state = TrainingState.initial(config, _INFO, torch.device("cpu"))
-    for _ in fit(config, _splits(), state):
-        pass
-    return Teacher(config=config, state=state.to_bytes())
-
-
-def _splits(*, noise: bool = False) -> Splits:
-    """Return made-up training and test images in which the position of a bright pixel is the class.
-
-    Args:
-        noise: True: the test images are noise.
-    """
-
-    def split(count: int, seed: int, blank: bool) -> Images:
-        rng, labels = np.random.default_rng(seed), np.arange(count) % _INFO.num_classes
-        pixels = rng.integers(0, 128, (count, 1, 16, 16), dtype=np.uint8)
-        if not blank:
-            pixels[np.arange(count), 0, labels, labels] = 255
-        return Images.of_arrays(pixels, labels)
-
-    return Splits(
-        info=_INFO,
-        train=split(_INFO.num_train, 0, blank=False),
-        val=None,
-        test=split(_INFO.num_test, 2 if noise else 1, blank=noise),
-    )

@@ -5,19 +5,17 @@ import json
 import os
 import platform
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import mixup_core
 from mixup_core.addresses import without_secrets
 from mixup_core.keys import NUMERICS_VERSION
 from mixup_core.numeric_settings import BEGAN_IN, differences
 from mixup_core.tree.written_forms import flatten, origins_in
+from reports.numbers.code_origin import JOB_VARIABLE, SOURCE, describe_code, spell_code
 from reports.numbers.machine_paths import command_elsewhere, path_elsewhere, text_elsewhere
 from sweeps.state.results import TRIED, RunResult, ended_on_budget
 from sweeps.study.search import Search, SearchHistory
@@ -40,21 +38,8 @@ PACKAGES = (
 SETTLED = frozenset({"complete", "diverged"})
 """Outcomes of a run that a later launch does not train again by default."""
 
-JOB_VARIABLE = "MIXSWEEP_JOB"
-"""Environment variable with the id of the cluster job that this process belongs to."""
-_CODE_VARIABLES = {
-    "commit": "MIXSWEEP_COMMIT",
-    "branch": "MIXSWEEP_BRANCH",
-    "dirty": "MIXSWEEP_DIRTY",
-}
 
 _OF_STUDY_FILE = {"source", "description"}
-
-_SOURCE = Path(mixup_core.__file__).resolve().parent.parent
-_BUILT_FROM = "reports/built_from.json"
-"""File in which `setup.py` records the commit, for a package that is installed without its
-repository.
-"""
 
 
 def describe(  # noqa: PLR0913  each is a source of facts of its own
@@ -183,73 +168,6 @@ def _describe_search(search: Search, history: SearchHistory | None) -> dict[str,
     }
 
 
-def describe_code() -> dict[str, Any] | None:
-    """Return commit and branch of mixsweep's code, and whether it is modified; None if unknown.
-
-    The first of these sources that exists is used: the repository that mixsweep runs from, the
-    commit recorded when the installed package was built, the commit that the submission of a
-    cluster job recorded, and the repository of the working directory.
-    """
-    if (_SOURCE / ".git").exists():
-        return describe_repository(_SOURCE)
-    with suppress(OSError, ValueError):
-        built: dict[str, Any] = json.loads((_SOURCE / _BUILT_FROM).read_text(encoding="utf-8"))
-        return built
-    commit = os.environ.get(_CODE_VARIABLES["commit"])
-    if commit is None:
-        with suppress(FileNotFoundError):  # the working directory was deleted
-            return describe_repository(Path.cwd())
-        return None
-    return {
-        "commit": commit,
-        "branch": os.environ.get(_CODE_VARIABLES["branch"]),
-        "dirty": os.environ.get(_CODE_VARIABLES["dirty"]) == str(True),
-    }
-
-
-def describe_repository(folder: Path) -> dict[str, Any] | None:
-    """Return commit and branch of a git repository, and whether tracked files are modified.
-
-    Changes in `reports/published` are ignored, because these files are not code.
-
-    Returns:
-        The fields `commit`, `branch` and `dirty`; None if the folder is in no git repository.
-    """
-    commit = _git(folder, "rev-parse", "HEAD")
-    if commit is None:
-        return None
-    tracked = ("--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)reports/published")
-    return {
-        "commit": commit,
-        "branch": _git(folder, "rev-parse", "--abbrev-ref", "HEAD"),
-        "dirty": bool(_git(folder, "status", *tracked)),
-    }
-
-
-def code_variables(code: Mapping[str, Any]) -> dict[str, str]:
-    """Return environment variables that tell a cluster job which commit its code is from.
-
-    A job cannot find this out itself, because Ray does not upload the folder `.git`.
-
-    Args:
-        code: The fields `commit`, `branch` and `dirty` (`describe_code`).
-    """
-    return {variable: str(code[name]) for name, variable in _CODE_VARIABLES.items()}
-
-
-def origin_tags() -> dict[str, str]:
-    """Return MLflow tags with the commit of the code and the id of the cluster job.
-
-    They include MLflow's own tags for the commit, because MLflow's client does not set these.
-    """
-    code, job = describe_code(), os.environ.get(JOB_VARIABLE)
-    tags = {} if job is None else {"submission_id": job}
-    if code is not None:
-        tags |= {name: str(value) for name, value in code.items()}
-        tags |= {f"mlflow.source.git.{name}": tags[name] for name in ("commit", "branch")}
-    return tags
-
-
 def spell_origin(provenance: Mapping[str, Any]) -> str:
     """Return devices, torch versions and commit behind a report, as sentences of a caption.
 
@@ -315,15 +233,6 @@ def spell_machine(environment: Mapping[str, str]) -> str:
     parts = [environment.get("instructions", ""), limited, settings]
     within = ", ".join(filter(None, parts))
     return environment.get("device", "") + (f" ({within})" if within else "")
-
-
-def spell_code(code: Mapping[str, Any]) -> str:
-    """Return a commit as text: `commit 0123456`, or `commit 0123456 with changes` if modified.
-
-    Args:
-        code: The fields `commit` and `dirty` (`describe_code`).
-    """
-    return f"commit {code['commit'][:7]}" + (" with changes" if code["dirty"] else "")
 
 
 def public(text: str) -> str:
@@ -407,14 +316,5 @@ def _version(package: str) -> str | None:
 
 
 def _constraints_sha256() -> str | None:
-    path = _SOURCE / "constraints.txt"
+    path = SOURCE / "constraints.txt"
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    command = ["git", "-C", str(folder), *arguments]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip()

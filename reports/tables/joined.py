@@ -14,17 +14,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mixup_core.problem import Metric
 from reports.numbers.comparison import Comparison
 from reports.numbers.families import Member, changed_decisions, record_of
 from reports.numbers.provenance import describe
-from reports.numbers.runs import arrange, run_records
+from reports.numbers.runs import run_records
 from reports.numbers.spelling import (
     DASH,
     spell_csv,
     spell_heading,
-    spell_interval,
-    spell_number,
     spell_p,
     upper_first,
 )
@@ -38,8 +35,8 @@ from reports.tables.captions import (
     spell_power,
 )
 from reports.tables.joined_columns import JoinedColumn, heads_of, require_one_protocol, settings_of
+from reports.tables.joined_references import joined_references
 from reports.tables.listings import Listing, spell_member, spell_summary
-from reports.tables.references import reference_table, spell_differing
 from reports.tables.same_runs import same_runs
 from reports.tables.table import Table, tabulate
 from reports.tables.verdicts import spell_numbers
@@ -74,7 +71,7 @@ class Joined:
             self._means(),
             self._differences(),
             self._verdicts(),
-            self._references(),
+            joined_references(self.heads, self.columns, self._first.problem),
             same_runs(self.heads, self.columns, self._first),
         )
         return tuple(listing for listing in found if listing is not None)
@@ -307,40 +304,6 @@ class Joined:
                 sentences.append(f"“{says}”: {', '.join(by_column)}.")
         return sentences
 
-    def _references(self) -> Listing | None:
-        rows: dict[tuple[str, str], dict[str, tuple[str, str]]] = {}
-        records = []
-        for head, column in zip(self.heads, self.columns, strict=True):
-            listing = reference_table(column.study, arrange(column.study, column.results))
-            for record in () if listing is None else listing.records:
-                records.append({"column": head, **record})
-                cells = _spell_reference(record, self._first.problem.metric(record["metric"]))
-                rows.setdefault((record["arm"], record["metric"]), {})[head] = cells
-        if not rows:
-            return None
-        nothing = (DASH, DASH)
-        return Listing(
-            name="references",
-            title="Comparison with published values",
-            header=(
-                "arm",
-                "metric",
-                *(h for head in self.heads for h in (f"{head}, paper", "ours minus paper")),
-            ),
-            cells=tuple(
-                (
-                    arm,
-                    self._first.problem.metric(metric).heading,
-                    *(cell for head in self.heads for cell in by_head.get(head, nothing)),
-                )
-                for (arm, metric), by_head in rows.items()
-            ),
-            caption="Intervals are not adjusted for multiple comparisons. They cover the variation "
-            "over our seeds only, not the uncertainty of the published values."
-            + "".join(dict.fromkeys(spell_differing(column.study) for column in self.columns)),
-            records=tuple(records),
-        )
-
 
 def join(columns: Sequence[JoinedColumn], *, command: str) -> Joined:
     """Return a table of several studies side by side, one column each.
@@ -401,18 +364,6 @@ def _spell_member(member: Member | None, table: Table, expected: int) -> str:
         return DASH
     n = member.comparison.n
     return spell_member(member, table.shown) + ("" if n == expected else f" (n = {n})")
-
-
-def _spell_reference(record: Mapping[str, Any], metric: Metric) -> tuple[str, str]:
-    """Return a paper's value, and our value minus the paper's with its interval, as text."""
-    scale, digits, paper = metric.scale, metric.digits, record["paper"]
-    printed = spell_number(paper * scale, digits)
-    if record["difference"] is None:
-        return printed, DASH
-    ends = (record["ci_low"], record["ci_high"])
-    low, high = (None if end is None else end - paper for end in ends)
-    ours = spell_number(record["difference"] * scale, digits)
-    return printed, ours + spell_interval(low, high, scale, digits)
 
 
 def _numbers(member: Member | None) -> dict[str, Any]:

@@ -24,7 +24,8 @@ from mixup_core.store.errors import UnreadableError
 from mixup_core.store.local_files import read_regular, write_durably
 from mixup_core.store.manifests import seal, unseal
 from mixup_core.store.notes import LARGEST
-from reports.numbers.provenance import describe_code, installed_versions
+from reports.numbers.code_origin import describe_code
+from reports.numbers.provenance import installed_versions
 from sweeps.commands.request import Request
 from sweeps.machine.databases import database_file
 from sweeps.state.results import RunResult

@@ -9,9 +9,10 @@ from typing import Literal
 import click
 
 from sweeps.commands.options import AtLeastZero, home_option, json_option, loading_option
+from sweeps.commands.plan_summary import plan_summary, spell_plan
 from sweeps.commands.preconditions import missing_data
 from sweeps.commands.request import DONE, Request, on_study
-from sweeps.commands.summaries import plan_summary, spell_plan, spell_status, status_summary
+from sweeps.commands.status_summary import spell_status, status_summary
 from sweeps.machine.home import Home
 from sweeps.machine.processor import usable_cpus
 from sweeps.machine.terminal_text import fitted_text, screen

@@ -1,7 +1,7 @@
 """run: train the missing runs of a study, then write its report."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -13,6 +13,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from sweeps.commands.conclusion import keep, recall
 from sweeps.commands.ending import Ending
+from sweeps.commands.memory import require_memory, with_memory, with_room
 from sweeps.commands.options import AtLeastZero, placement_options
 from sweeps.commands.preconditions import (
     has_usable_gpu,
@@ -39,7 +40,6 @@ from sweeps.state.passing import let_results_stay
 from sweeps.state.results import RunResult, ended_on_budget, read_results
 from sweeps.state.stages import Plan, plan_study
 from sweeps.state.statements import state
-from sweeps.study.study import Study
 
 if TYPE_CHECKING:
     from sweeps.searching.sources import RunSource
@@ -141,9 +141,9 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
                 require_address_space()
             look_at_data(study)
             if is_inline:
-                _require_memory(request.grown, placement)
+                require_memory(request.grown, placement)
             elif slots is None:
-                placement = _with_memory(placement, request.grown, len(plan.pending))
+                placement = with_memory(placement, request.grown, len(plan.pending))
         if not plan.finished:
             request.say_elsewhere()
         begun_ms = enter(request.grown, store, command_line())
@@ -208,50 +208,6 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
         when = "the server is back" if tracks else "MLflow is installed"
         click.echo(f"tracking is incomplete; when {when}, run: {request.spell('sync')}", err=True)
     return conclude(request, results, report, is_inline=is_inline)
-
-
-def _with_memory(placement: Placement, study: Study, runs: int) -> Placement:
-    """Add the memory that a run needs to a placement, if memory may limit the number of slots.
-
-    Args:
-        placement: Devices and CPUs per run.
-        study: The study to train.
-        runs: Number of runs to train.
-    """
-    from sweeps.running.run_memory import RunMemory, has_gpu
-
-    on_gpu = placement.gpus_per_run != 0 and placement.device is None and has_gpu()
-    if on_gpu and not placement.is_auto:
-        return placement  # the user has set the GPU share, or a run has a whole GPU
-    at_once = min(placement.cpus_here(runs), max(1, runs))
-    memory = RunMemory.of(study, at_once, "auto" if on_gpu else "cpu")
-    if memory is None:
-        return placement
-    if warning := memory.warning(study):
-        click.echo(warning, err=True)
-    return memory.placed(placement)
-
-
-def _require_memory(study: Study, placement: Placement) -> None:
-    """Check that a run on the CPU fits into this process; print a warning if memory is short.
-
-    Args:
-        study: The study to train.
-        placement: Devices of the runs.
-
-    Raises:
-        PlacementError: If already a single training step ran out of memory.
-    """
-    from sweeps.running.run_memory import RunMemory, has_gpu
-
-    if placement.gpus_per_run != 0 and placement.device is None and has_gpu():
-        return  # a lack of GPU memory ends the run, not this process
-    memory = RunMemory.of(study, 1, "cpu")
-    if memory is None:
-        return
-    memory.placed(placement)
-    if warning := memory.warning(study):
-        click.echo(warning, err=True)
 
 
 def _forget_divergence(request: Request) -> None:
@@ -328,35 +284,6 @@ def _source_again(request: Request, keep_final_states: bool) -> "RunSource":
     request = request.refreshed()
     plan = plan_study(request.grown, request.store, keep_final_states=keep_final_states)
     return _source(request, plan, keep_final_states)
-
-
-def with_room(
-    source: "RunSource", again: "Callable[[], RunSource]", placement: Placement
-) -> "Iterator[tuple[RunSource, Placement]]":
-    """Yield a launch's missing runs and their CPUs and GPUs; after lack of GPU memory, once more.
-
-    The caller trains the runs after each `yield`. If some lacked GPU memory, the runs still missing
-    are yielded again, with a larger part of a GPU for each run. This ends when no run lacked
-    memory, when a stop was requested, or when each run already has a whole GPU.
-
-    Args:
-        source: The runs of the first attempt.
-        again: Function that returns the runs that are missing after an attempt.
-        placement: CPUs, GPUs and parallel runs of the first attempt.
-    """
-    while True:
-        yield source, placement
-        had = source.gpus_per_run
-        goes_on = source.lacked_memory and not source.is_stopped
-        roomier = placement.with_more_room(had) if goes_on else None
-        if roomier is None:
-            return
-        click.echo(
-            f"runs lacked memory with {had:g} of a GPU each; they continue with "
-            f"{roomier.gpus_per_run:g} of a GPU each",
-            err=True,
-        )
-        source, placement = again(), roomier
 
 
 def _require_whole(source: "RunSource", request: Request) -> None:

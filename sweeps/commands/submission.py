@@ -235,7 +235,7 @@ def _shipped_environment() -> dict[str, Any]:
 
 def _variables(job: str, data: str | None) -> dict[str, str]:
     """Return the environment variables of a job: its id, the code version and the data folder."""
-    from reports.numbers.provenance import JOB_VARIABLE, code_variables, describe_repository
+    from reports.numbers.code_origin import JOB_VARIABLE, code_variables, describe_repository
 
     code = describe_repository(Path.cwd())
     return {

@@ -103,7 +103,7 @@ def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -
         loads_mlflow: If True, import MLflow now; if False, the tracker's thread imports it, and no
             other thread may import packages until that is done.
     """
-    from reports.numbers.provenance import origin_tags
+    from reports.numbers.code_origin import origin_tags
     from reports.numbers.runs import summariser
     from sweeps.tracking.connection import load
     from sweeps.tracking.logged_run import HOME

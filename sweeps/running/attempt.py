@@ -26,9 +26,10 @@ from mixup_core.rules import RuleError
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from mixup_core.tree.written_forms import plugins_of
+from sweeps.running.assignment import Assignment
 from sweeps.running.global_draws import each_without_global_draws, without_global_draws
 from sweeps.running.retries import DeviceFaultError, KernelFaultError, device_id
-from sweeps.running.storing import Assignment, Storing
+from sweeps.running.storing import Storing
 
 DONE = "done"
 """Key of a report that marks it as the last one of a run; Ray Tune requires this name."""

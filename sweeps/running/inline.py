@@ -22,12 +22,12 @@ from sweeps.leasing.claims import Claims
 from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import asked_to_stop
 from sweeps.machine.signals import arrivals
+from sweeps.running.assignment import Assignment
 from sweeps.running.attempt import Driver, attempt, prepare_process
 from sweeps.running.monitor import Monitor
 from sweeps.running.placement import Slots, require_gpus
 from sweeps.running.retries import DeviceFaultError, KernelFaultError, advice
 from sweeps.running.run_queue import RunQueue
-from sweeps.running.storing import Assignment
 from sweeps.running.trained_on import device_name
 from sweeps.searching.sources import RunSource
 from sweeps.state.results import RunResult, read_results

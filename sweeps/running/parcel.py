@@ -14,7 +14,7 @@ from mixup_core.plugins.source import Source
 from mixup_core.problem import problem_named
 from mixup_core.tree.building import built
 from mixup_core.tree.written_forms import flatten, origins_in
-from sweeps.running.storing import Assignment
+from sweeps.running.assignment import Assignment
 
 _CONFIGS = ("config", "teacher")
 

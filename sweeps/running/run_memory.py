@@ -19,11 +19,11 @@ from mixup_core.tree.written_forms import flatten
 from sweeps.machine.address_space import limited_bytes
 from sweeps.machine.free_memory import free_bytes, held_bytes
 from sweeps.machine.processor import processor
+from sweeps.running.assignment import Assignment
 from sweeps.running.console import still
 from sweeps.running.parcel import Parcel
 from sweeps.running.placement import LEAST_SHARE, Placement, PlacementError
 from sweeps.running.retries import advice
-from sweeps.running.storing import Assignment
 from sweeps.study.study import Study
 
 _MOST_MEASURED = 2

@@ -2,28 +2,26 @@
 
 import functools
 import logging
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from types import MappingProxyType, TracebackType
 from typing import Any, Self, cast
 
-from mixup_core.addresses import local_path
 from mixup_core.keys import run_key, stage_keys
 from mixup_core.numeric_settings import BEGAN_IN, differences
-from mixup_core.problem import Config, Predicting, Process, StateError, problem_of
+from mixup_core.problem import Predicting, Process, StateError, problem_of
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.folder import Folder
 from mixup_core.store.manifests import EpochFacts, Stage
 from mixup_core.store.wanted import wanted_name
+from sweeps.running.assignment import Assignment
 from sweeps.running.beside import Beside
 from sweeps.running.trained_on import environment_of
 from sweeps.state.passing import OWNER
 from sweeps.state.results import TRIED, last_try
-from sweeps.state.stages import PlannedRun
 from sweeps.study.budget import GPUS_PER_RUN
 
 STORE_AT_LEAST_EVERY = 20.0
@@ -41,57 +39,6 @@ _INTERRUPT_PATIENCE = 2.0
 _UNKNOWN_COST = 0.0
 """Assumed seconds to store a state until one was measured. With 0, training waits for the first
 write."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Assignment:
-    """A run for a worker to train, with all settings that training it needs."""
-
-    config: Config
-    keep: frozenset[int]
-    """Epochs, counted from 1, after which the state is kept because other runs need it."""
-    keep_final_state: bool
-    """True to keep the state after the last epoch, so that a longer run can continue from it."""
-    store: str
-    teacher: Config | None
-    """Configuration of the teacher, whose final state is in the store; None for runs without a
-    teacher."""
-    data_root: str | None
-    """Folder of the datasets on every node; None for the default folder of each node."""
-    on_gpu: bool
-    gpus: float = 0.0
-    """Number of GPUs reserved for the run."""
-    report_every: float = 1.0
-    """Seconds between two reports to the driver. Epochs that other runs wait for are reported at
-    once."""
-    spare_bytes: int = 0
-    """Largest final state, in bytes, that is kept although no run needs it yet. A longer run may
-    continue from it."""
-    start: int = 0
-    """Number of epochs whose stored state the run starts from. It must not start earlier, because
-    this driver has reserved only the later epochs; another driver may train the earlier ones."""
-
-    @classmethod
-    def of(cls, planned: PlannedRun, store: Store, **given: Any) -> Self:
-        """Return an assignment for a worker: a planned run to train, with all its settings.
-
-        The data folder is the one set for this process by `MIXSWEEP_DATA`, if any.
-
-        Args:
-            planned: The run.
-            store: The store to write results to.
-            given: Values of the remaining fields of the result, by name, such as `gpus`.
-        """
-        own_data = os.environ.get("MIXSWEEP_DATA")
-        return cls(
-            config=planned.run.config,
-            keep=planned.keep,
-            store=store.url,
-            teacher=planned.run.teacher,
-            start=planned.start,
-            data_root=str(local_path(own_data).absolute()) if own_data else None,
-            **given,
-        )
 
 
 _LOG = logging.getLogger(__name__)

@@ -23,6 +23,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from sweeps.leasing.claims import Claims
 from sweeps.leasing.lease import Lease
+from sweeps.running.assignment import Assignment
 from sweeps.running.interrupts import Interrupts
 from sweeps.running.monitor import Monitor
 from sweeps.running.parcel import Parcel
@@ -31,7 +32,6 @@ from sweeps.running.ray_cluster import dead_nodes
 from sweeps.running.retries import Retries
 from sweeps.running.run_queue import RunQueue
 from sweeps.running.searcher import LiveTrials, RunSearcher
-from sweeps.running.storing import Assignment
 from sweeps.running.trainable import REPORTS_PER_SECOND, train_run
 from sweeps.running.watch import OnlyHeldError, Watch
 from sweeps.searching.sources import RunSource

@@ -1,7 +1,7 @@
 """Logged run: the name, tags and params that a run should have in MLflow, and those it has."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -168,3 +168,9 @@ def logged_run(run: "MlflowRun") -> LoggedRun:
         data_digests=tuple(data.dataset.digest for data in run.inputs.dataset_inputs),
         rows=None if metric_names else [],
     )
+
+
+def fitting(words: Iterable[str]) -> str:
+    """Return as many words as fit in a tag of MLflow, separated by spaces."""
+    text = " ".join(words)
+    return text if len(text) <= MAX_TAG else text[:MAX_TAG].rpartition(" ")[0]

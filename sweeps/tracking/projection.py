@@ -6,7 +6,7 @@ contradicts the store is replaced.
 
 import logging
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,6 @@ from pathlib import Path
 from mixup_core.keys import stage_keys
 from mixup_core.problem import problem_of
 from mixup_core.store.names import prediction_name
-from sweeps.state.results import Outcome
 from sweeps.study.readouts import Last, Readout
 from sweeps.study.study import Run, Study
 from sweeps.tracking.experiment import Experiment
@@ -28,12 +27,13 @@ from sweeps.tracking.logged_run import (
     NOTE_TAG,
     PARENT_TAG,
     LoggedRun,
-    Status,
     Wanted,
+    fitting,
 )
 from sweeps.tracking.missing_rows import missing_rows, superseding_rows
 from sweeps.tracking.networks import export_network
 from sweeps.tracking.progress import Row, RunProgress, epochs_of
+from sweeps.tracking.statuses import STATUSES, arm_outcome
 from sweeps.tracking.summaries import Summarise, curves, headline_name, headline_row, texts
 
 PREDICTIONS_TAG = "predictions"
@@ -130,7 +130,7 @@ class Projection:
             experiment.set_status(entry, "RUNNING")
         else:
             ended_at_ms = progress.epochs[-1][1].stored_at_ms if progress.epochs else None
-            experiment.set_status(entry, _STATUS[progress.outcome], ended_at_ms)
+            experiment.set_status(entry, STATUSES[progress.outcome], ended_at_ms)
             entry.rows = None  # frees memory; read again if needed
 
     def reconcile_arm(self, arm: str, seeds: Sequence[RunProgress]) -> None:
@@ -160,7 +160,7 @@ class Projection:
         complete = {str(p.run.seed): p.epochs for p in seeds if p.is_complete}
         complete |= {child.tags["seed"]: epochs_of(experiment.rows(child)) for child in others}
         expected = len(asked) + len(others)
-        outcome = _arm_outcome({p.outcome for p in seeds}, is_known=len(seeds) == len(asked))
+        outcome = arm_outcome({p.outcome for p in seeds}, is_known=len(seeds) == len(asked))
         tags = {"outcome": outcome, "n": f"{len(complete)}/{expected}"}
         rows: list[Row] = []
         if complete:
@@ -169,7 +169,7 @@ class Projection:
             of = study.problem, study.readout, summarise, study.lead
             tags |= texts(runs, expected, *of)
             if len(complete) == expected:
-                tags["seeds"] = _fitting(sorted(complete, key=int))
+                tags["seeds"] = fitting(sorted(complete, key=int))
                 rows = list(curves(runs, study.problem, summarise, study.lead))
                 row = headline_row(runs, self._compared, self._readout, summarise)
                 rows += [] if row is None else [row]
@@ -181,7 +181,7 @@ class Projection:
         for child in children:
             experiment.write(child, tags={PARENT_TAG: entry.run_id})
         is_live = any(progress.is_live for progress in seeds)
-        experiment.set_status(entry, "RUNNING" if is_live else _STATUS[outcome])
+        experiment.set_status(entry, "RUNNING" if is_live else STATUSES[outcome])
         self._tell_data(entry, arm)
         experiment.tag(self._views(experiment))
 
@@ -390,30 +390,3 @@ class Projection:
 
     def _dataset(self, arm: str) -> str:
         return self.study.problem.comparing.dataset(self.study.arms[arm])
-
-
-_STATUS: Mapping[Outcome, Status] = {
-    "complete": "FINISHED",
-    "failed": "FAILED",
-    "diverged": "FAILED",
-    "partial": "KILLED",
-    "missing": "KILLED",
-}
-"""Status by outcome, for runs that no driver is training."""
-
-
-def _arm_outcome(outcomes: set[Outcome], *, is_known: bool) -> Outcome:
-    """Return the outcome of an arm, given those of its seeds."""
-    if "failed" in outcomes:
-        return "failed"
-    if "diverged" in outcomes:
-        return "diverged"
-    if not is_known:
-        return "partial" if outcomes - {"missing"} else "missing"
-    return outcomes.pop() if len(outcomes) == 1 else "partial"
-
-
-def _fitting(seeds: Iterable[str]) -> str:
-    """Return as many seeds as fit in a tag."""
-    text = " ".join(seeds)
-    return text if len(text) <= MAX_TAG else text[:MAX_TAG].rpartition(" ")[0]

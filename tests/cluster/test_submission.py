@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reports.numbers.provenance import describe_repository
+from reports.numbers.code_origin import describe_repository
 from sweeps.commands import submission
 from tests.cluster.head import Head, started_head
 from tests.conftest import CommandLine

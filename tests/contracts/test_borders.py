@@ -42,6 +42,12 @@ def test_no_module_imports_itself_through_others() -> None:
     TopologicalSorter(imported).prepare()  # which raises an error that names a circle
 
 
+def test_no_source_file_is_longer_than_400_lines() -> None:
+    files = [file for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
+    sizes = {str(file.relative_to(ROOT)): len(file.read_text().splitlines()) for file in files}
+    assert {name: size for name, size in sizes.items() if size > 400} == {}
+
+
 def _private_parts(code: str) -> Iterator[str]:
     """Yield each private part of another package that code imports, names or passes."""
     names = set()

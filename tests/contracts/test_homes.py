@@ -25,7 +25,8 @@ from mixup_core.store.manifests import FormatError
 from reports.pages.shelf import standing
 from sweeps.leasing.lease import Lease
 from sweeps.reading.study_file import load_study
-from sweeps.running.storing import Assignment, Storing
+from sweeps.running.assignment import Assignment
+from sweeps.running.storing import Storing
 from sweeps.searching.search_history import read_history
 from sweeps.searching.selection import grown_study
 from sweeps.state.ledger import launches

@@ -38,7 +38,7 @@ OTHER_TEXTS = {
     "sweeps/machine/members.py": ["line.partition(' ')"],
     "sweeps/state/results.py": ["stage.environment.get(TRIED, '').partition(' ')"],
     "sweeps/state/statements.py": ["name.startswith('settings of ')"],
-    "sweeps/tracking/projection.py": ["text[:MAX_TAG].rpartition(' ')"],
+    "sweeps/tracking/logged_run.py": ["text[:MAX_TAG].rpartition(' ')"],
 }
 """Questions about words of texts that are not names of arms."""
 

@@ -76,7 +76,8 @@ def test_an_unpacked_wheel_reports_its_version_and_commit(wheel: Path, tmp_path:
     with zipfile.ZipFile(wheel) as packed:
         packed.extractall(tmp_path)
     program = (
-        "import json; from reports.numbers.provenance import describe_code, installed_versions; "
+        "import json; from reports.numbers.code_origin import describe_code; "
+        "from reports.numbers.provenance import installed_versions; "
         "print(json.dumps([describe_code(), installed_versions()['mixsweep']]))"
     )
     done = subprocess.run(

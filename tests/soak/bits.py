@@ -57,7 +57,8 @@ def train() -> None:
     from mixup_core.store.checkpoints import Store
     from mixup_core.tree.building import with_values
     from sweeps.reading.study_file import load_study
-    from sweeps.running.storing import Assignment, Storing
+    from sweeps.running.assignment import Assignment
+    from sweeps.running.storing import Storing
 
     torch.set_num_threads(1)
     config = next(iter(load_study("digits").arms.values()))

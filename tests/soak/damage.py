@@ -26,7 +26,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from reports.numbers.provenance import describe_code
+from reports.numbers.code_origin import describe_code
 from tests.soak.findings import publish
 from tests.soak.kinds import GRID, KINDS, NEWER, OTHER, REPORTED, SEARCH, TIMED, Home, Kind
 from tests.soak.place import Place

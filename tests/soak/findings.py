@@ -9,7 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from reports.numbers.provenance import PACKAGES, describe_code
+from reports.numbers.code_origin import describe_code
+from reports.numbers.provenance import PACKAGES
 from sweeps.machine.processor import processor
 
 MEASUREMENTS = Path("reports") / "published" / "measurements"

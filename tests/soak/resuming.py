@@ -7,7 +7,8 @@ import torch
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.datasets import Splits
 from mixup_core.images.training import Training, TrainingState
-from sweeps.running.storing import Assignment, Storing
+from sweeps.running.assignment import Assignment
+from sweeps.running.storing import Storing
 
 
 def resumed(config: TrainConfig, data: Splits, store: Path | str) -> tuple[Storing, Training]:

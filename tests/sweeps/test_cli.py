@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from reports.numbers import provenance
+from reports.numbers import code_origin
 from sweeps.cli import BAD_INPUT, commands, main
 
 BAD = {
@@ -138,7 +138,7 @@ def test_the_version_is_shown_with_the_commit(
     monkeypatch.setattr(sys, "argv", ["mixsweep", "--version"])
     code = {"commit": "0123456789", "branch": "main", "dirty": True}
     for known, told in ((code, ", commit 0123456 with changes"), (None, "")):
-        monkeypatch.setattr(provenance, "describe_code", lambda known=known: known)
+        monkeypatch.setattr(code_origin, "describe_code", lambda known=known: known)
         with pytest.raises(SystemExit) as left:
             main()
         assert left.value.code == 0

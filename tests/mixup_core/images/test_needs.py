@@ -13,7 +13,8 @@ from mixup_core.images.data.digests import file_digest
 from mixup_core.images.data.fetching import statuses
 from mixup_core.images.data.folders import folder_digest
 from mixup_core.images.data.mapped import load_mapped
-from mixup_core.images.needs import ImageData, described, memory, num_available, shared_images
+from mixup_core.images.data_remarks import shared_images
+from mixup_core.images.needs import ImageData, described, memory, num_available
 from tests.mixup_core.small_files import (
     NUM_TEST,
     NUM_TRAIN,

@@ -46,8 +46,8 @@ def test_a_plugin_cannot_replace_a_bundled_problem(plugin: Write) -> None:
 
 
 def test_a_configuration_of_a_plugin_problem_is_sent_to_a_worker(plugin: Write) -> None:
+    from sweeps.running.assignment import Assignment
     from sweeps.running.parcel import Parcel
-    from sweeps.running.storing import Assignment
 
     use(plugin(HALVING))
     problem = PROBLEMS["halving"]

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from mixup_core.images.data.data_config import DataConfig
-from reports.numbers import provenance
-from reports.numbers.provenance import describe, describe_code, public, spell_origin
+from reports.numbers.provenance import describe, public, spell_origin
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 from tests.reports.synthetic import finish, make_study
@@ -97,59 +96,6 @@ def test_no_path_of_this_machine_is_recorded(
     assert found["runs"][0]["error"] == "1.png: truncated"
 
 
-def test_the_commit_of_a_source_tree_is_found_with_its_changes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def git(*arguments: str) -> str:
-        identity = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
-        command = ["git", "-C", str(tmp_path), *identity, *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-    monkeypatch.setattr(provenance, "_SOURCE", tmp_path)
-    git("init", "-b", "topic")
-    published = tmp_path / "reports" / "published" / "table.csv"
-    published.parent.mkdir(parents=True)
-    published.write_text("1\n")
-    (tmp_path / "file").write_text("one")
-    git("add", "file", "reports")
-    git("commit", "-m", "one")
-    published.write_text("2\n")
-    assert describe_code() == {
-        "commit": git("rev-parse", "HEAD"),
-        "branch": "topic",
-        "dirty": False,
-    }
-    (tmp_path / "file").write_text("two")
-    code = describe_code()
-    assert code is not None
-    assert code["dirty"] is True
-
-
-def test_no_commit_is_recorded_without_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(provenance, "_SOURCE", tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert describe_code() is None
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert describe_code() is None
-
-
-def test_an_installed_copy_records_the_commit_of_its_build(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    code = {"commit": "0123456789", "branch": "main", "dirty": False}
-    noted = tmp_path / "reports" / "built_from.json"
-    noted.parent.mkdir()
-    noted.write_text(json.dumps(code))
-    monkeypatch.setattr(provenance, "_SOURCE", tmp_path)
-    monkeypatch.setenv("MIXSWEEP_COMMIT", "of the job that runs it")
-    assert describe_code() == code
-    noted.write_text("{")
-    found = describe_code()
-    assert found is not None
-    assert found["commit"] == "of the job that runs it"
-
-
 def test_the_origin_names_device_torch_and_commit() -> None:
     found = {
         "environments": [{"device": "x86_64", "torch": "2.14.1", "host": "b"}],
@@ -179,26 +125,6 @@ def test_a_report_imports_neither_torch_nor_ray_nor_optuna() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
-
-
-def test_a_job_records_the_commit_of_its_submission(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    code = {"commit": "0123abc", "branch": "topic", "dirty": True}
-    monkeypatch.setattr(provenance, "_SOURCE", tmp_path)
-    monkeypatch.chdir(tmp_path)
-    for name, value in provenance.code_variables(code).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv(provenance.JOB_VARIABLE, "digits-1")
-    assert describe_code() == code
-    assert provenance.origin_tags() == {
-        "submission_id": "digits-1",
-        "commit": "0123abc",
-        "branch": "topic",
-        "dirty": "True",
-        "mlflow.source.git.commit": "0123abc",
-        "mlflow.source.git.branch": "topic",
-    }
 
 
 def test_the_origin_warns_if_runs_were_computed_in_different_environments() -> None:

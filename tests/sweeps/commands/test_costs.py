@@ -9,7 +9,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Stage, StateRef
 from mixup_core.tree.building import with_values
 from sweeps.commands.costs import bytes_of_predictions, bytes_to_keep, seconds_to_train
-from sweeps.commands.summaries import plan_summary, spell_plan
+from sweeps.commands.plan_summary import plan_summary, spell_plan
 from sweeps.reading.study_file import load_study
 from sweeps.state.results import RunResult
 from sweeps.state.stages import plan_runs

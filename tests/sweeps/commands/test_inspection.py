@@ -12,8 +12,9 @@ from click.testing import CliRunner, Result
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Failure
 from sweeps.cli import commands
+from sweeps.commands.plan_summary import plan_summary, spell_plan
 from sweeps.commands.request import DONE
-from sweeps.commands.summaries import plan_summary, spell_plan, spell_status, status_summary
+from sweeps.commands.status_summary import spell_status, status_summary
 from sweeps.leasing.lease import Lease
 from sweeps.machine.home import Home
 from sweeps.reading.schema import study_schema

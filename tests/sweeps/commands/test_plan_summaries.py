@@ -6,7 +6,8 @@ from PIL import Image
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.folder import Folder
-from sweeps.commands.summaries import plan_summary, spell_plan, status_summary
+from sweeps.commands.plan_summary import plan_summary, spell_plan
+from sweeps.commands.status_summary import status_summary
 from sweeps.reading.study_file import load_study, study_of
 from sweeps.study.search import SearchHistory
 from tests.bench.stored import fill

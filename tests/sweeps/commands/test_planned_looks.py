@@ -4,7 +4,7 @@ import pytest
 
 from mixup_core.store.checkpoints import Store
 from reports.numbers.claim_looks import reached_study
-from sweeps.commands.summaries import plan_summary, spell_plan
+from sweeps.commands.plan_summary import plan_summary, spell_plan
 from sweeps.study.search import SearchHistory
 from sweeps.study.study import Study
 from tests.sweeps.searching.test_looks_source import TEXT, drain, source_of, write

@@ -7,9 +7,9 @@ import pytest
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreFullError
+from sweeps.commands.memory import with_room
 from sweeps.commands.preconditions import require_room
 from sweeps.commands.request import Request
-from sweeps.commands.run import with_room
 from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study
 from sweeps.running.placement import Placement

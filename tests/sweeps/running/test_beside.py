@@ -17,9 +17,10 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreFullError
 from mixup_core.store.folder import Folder
 from sweeps.running import storing as storing_module
+from sweeps.running.assignment import Assignment
 from sweeps.running.attempt import Driver, attempt
 from sweeps.running.beside import Beside
-from sweeps.running.storing import Assignment, Storing
+from sweeps.running.storing import Storing
 from tests import toy
 
 WALK = toy.ToyConfig(epochs=6, drift=0.5)

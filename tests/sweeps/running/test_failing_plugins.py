@@ -9,8 +9,8 @@ import pytest
 from mixup_core.images.config import TrainConfig
 from mixup_core.plugins.loading import use
 from mixup_core.tree.building import built
+from sweeps.running.assignment import Assignment
 from sweeps.running.attempt import Driver, attempt
-from sweeps.running.storing import Assignment
 from tests.plugin_files import DOTS, TINY, Write
 
 DRAW = TINY.replace("nn.GELU(),", "nn.GELU(), {},")

@@ -10,8 +10,8 @@ from mixup_core.images.config import TrainConfig
 from mixup_core.keys import run_key
 from mixup_core.plugins.loading import use
 from mixup_core.tree.building import built
+from sweeps.running.assignment import Assignment
 from sweeps.running.parcel import Parcel
-from sweeps.running.storing import Assignment
 from tests.plugin_files import DOTS, MARGIN, TINY, Write
 
 OPEN = """

@@ -12,8 +12,9 @@ from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.claims import Claims
 from sweeps.leasing.lease import Lease
+from sweeps.running.assignment import Assignment
 from sweeps.running.run_queue import RunQueue
-from sweeps.running.storing import Assignment, Storing
+from sweeps.running.storing import Storing
 from sweeps.searching.sources import FixedSource
 from sweeps.state.passing import let_results_stay
 from sweeps.state.results import read_results

@@ -20,7 +20,8 @@ from mixup_core.tree.building import with_values
 from sweeps.machine.processor import processor
 from sweeps.reading.study_file import load_study
 from sweeps.running import trained_on
-from sweeps.running.storing import Assignment, Storing
+from sweeps.running.assignment import Assignment
+from sweeps.running.storing import Storing
 from sweeps.state.results import read_results
 from sweeps.state.stages import plan_runs, spare_bytes
 from sweeps.study.study import Run

@@ -18,9 +18,9 @@ from sweeps.leasing.lease import Lease
 from sweeps.leasing.stops import ask_to_stop
 from sweeps.running import attempt as attempts
 from sweeps.running import trainable
+from sweeps.running.assignment import Assignment
 from sweeps.running.attempt import Driver, train
 from sweeps.running.parcel import Parcel
-from sweeps.running.storing import Assignment
 from sweeps.running.trainable import train_run
 
 BASE = TrainConfig(

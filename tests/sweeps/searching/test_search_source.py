@@ -18,7 +18,7 @@ from mixup_core.keys import stage_keys
 from mixup_core.laws import Beta
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
-from sweeps.commands.summaries import plan_summary, spell_plan
+from sweeps.commands.plan_summary import plan_summary, spell_plan
 from sweeps.searching.outlook import Outlook
 from sweeps.searching.proposals import Proposals
 from sweeps.searching.search_history import read_history

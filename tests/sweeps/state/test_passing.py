@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from mixup_core.store.checkpoints import Store
-from sweeps.running.storing import Assignment, Storing
+from sweeps.running.assignment import Assignment
+from sweeps.running.storing import Storing
 from sweeps.state.passing import let_results_stay
 from sweeps.state.results import read_results
 from sweeps.state.stages import PlannedRun

@@ -1,0 +1,112 @@
+"""Code origin: the commit of this program's code, for reports, MLflow and cluster jobs."""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import mixup_core
+
+JOB_VARIABLE = "MIXSWEEP_JOB"
+"""Environment variable with the id of the cluster job that this process belongs to."""
+
+_CODE_VARIABLES = {
+    "commit": "MIXSWEEP_COMMIT",
+    "branch": "MIXSWEEP_BRANCH",
+    "dirty": "MIXSWEEP_DIRTY",
+}
+
+SOURCE = Path(mixup_core.__file__).resolve().parent.parent
+"""The folder that has the packages of this program."""
+_BUILT_FROM = "reports/built_from.json"
+"""File in which `setup.py` records the commit, for a package that is installed without its
+repository.
+"""
+
+
+def describe_code() -> dict[str, Any] | None:
+    """Return commit and branch of mixsweep's code, and whether it is modified; None if unknown.
+
+    The first of these sources that exists is used: the repository that mixsweep runs from, the
+    commit recorded when the installed package was built, the commit that the submission of a
+    cluster job recorded, and the repository of the working directory.
+    """
+    if (SOURCE / ".git").exists():
+        return describe_repository(SOURCE)
+    with suppress(OSError, ValueError):
+        built: dict[str, Any] = json.loads((SOURCE / _BUILT_FROM).read_text(encoding="utf-8"))
+        return built
+    commit = os.environ.get(_CODE_VARIABLES["commit"])
+    if commit is None:
+        with suppress(FileNotFoundError):  # the working directory was deleted
+            return describe_repository(Path.cwd())
+        return None
+    return {
+        "commit": commit,
+        "branch": os.environ.get(_CODE_VARIABLES["branch"]),
+        "dirty": os.environ.get(_CODE_VARIABLES["dirty"]) == str(True),
+    }
+
+
+def describe_repository(folder: Path) -> dict[str, Any] | None:
+    """Return commit and branch of a git repository, and whether tracked files are modified.
+
+    Changes in `reports/published` are ignored, because these files are not code.
+
+    Returns:
+        The fields `commit`, `branch` and `dirty`; None if the folder is in no git repository.
+    """
+    commit = _git(folder, "rev-parse", "HEAD")
+    if commit is None:
+        return None
+    tracked = ("--porcelain", "--untracked-files=no", "--", ":/", ":(top,exclude)reports/published")
+    return {
+        "commit": commit,
+        "branch": _git(folder, "rev-parse", "--abbrev-ref", "HEAD"),
+        "dirty": bool(_git(folder, "status", *tracked)),
+    }
+
+
+def code_variables(code: Mapping[str, Any]) -> dict[str, str]:
+    """Return environment variables that tell a cluster job which commit its code is from.
+
+    A job cannot find this out itself, because Ray does not upload the folder `.git`.
+
+    Args:
+        code: The fields `commit`, `branch` and `dirty` (`describe_code`).
+    """
+    return {variable: str(code[name]) for name, variable in _CODE_VARIABLES.items()}
+
+
+def origin_tags() -> dict[str, str]:
+    """Return MLflow tags with the commit of the code and the id of the cluster job.
+
+    They include MLflow's own tags for the commit, because MLflow's client does not set these.
+    """
+    code, job = describe_code(), os.environ.get(JOB_VARIABLE)
+    tags = {} if job is None else {"submission_id": job}
+    if code is not None:
+        tags |= {name: str(value) for name, value in code.items()}
+        tags |= {f"mlflow.source.git.{name}": tags[name] for name in ("commit", "branch")}
+    return tags
+
+
+def spell_code(code: Mapping[str, Any]) -> str:
+    """Return a commit as text: `commit 0123456`, or `commit 0123456 with changes` if modified.
+
+    Args:
+        code: The fields `commit` and `dirty` (`describe_code`).
+    """
+    return f"commit {code['commit'][:7]}" + (" with changes" if code["dirty"] else "")
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

@@ -1,0 +1,85 @@
+"""Memory: placements of runs that fit into the memory of this machine and of its GPUs."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from sweeps.running.placement import Placement
+from sweeps.study.study import Study
+
+if TYPE_CHECKING:
+    from sweeps.searching.sources import RunSource
+
+
+def with_memory(placement: Placement, study: Study, runs: int) -> Placement:
+    """Add the memory that a run needs to a placement, if memory may limit the number of slots.
+
+    Args:
+        placement: Devices and CPUs per run.
+        study: The study to train.
+        runs: Number of runs to train.
+    """
+    from sweeps.running.run_memory import RunMemory, has_gpu
+
+    on_gpu = placement.gpus_per_run != 0 and placement.device is None and has_gpu()
+    if on_gpu and not placement.is_auto:
+        return placement  # the user has set the GPU share, or a run has a whole GPU
+    at_once = min(placement.cpus_here(runs), max(1, runs))
+    memory = RunMemory.of(study, at_once, "auto" if on_gpu else "cpu")
+    if memory is None:
+        return placement
+    if warning := memory.warning(study):
+        click.echo(warning, err=True)
+    return memory.placed(placement)
+
+
+def require_memory(study: Study, placement: Placement) -> None:
+    """Check that a run on the CPU fits into this process; print a warning if memory is short.
+
+    Args:
+        study: The study to train.
+        placement: Devices of the runs.
+
+    Raises:
+        PlacementError: If already a single training step ran out of memory.
+    """
+    from sweeps.running.run_memory import RunMemory, has_gpu
+
+    if placement.gpus_per_run != 0 and placement.device is None and has_gpu():
+        return  # a lack of GPU memory ends the run, not this process
+    memory = RunMemory.of(study, 1, "cpu")
+    if memory is None:
+        return
+    memory.placed(placement)
+    if warning := memory.warning(study):
+        click.echo(warning, err=True)
+
+
+def with_room(
+    source: "RunSource", again: "Callable[[], RunSource]", placement: Placement
+) -> "Iterator[tuple[RunSource, Placement]]":
+    """Yield a launch's missing runs and their CPUs and GPUs; after lack of GPU memory, once more.
+
+    The caller trains the runs after each `yield`. If some lacked GPU memory, the runs still missing
+    are yielded again, with a larger part of a GPU for each run. This ends when no run lacked
+    memory, when a stop was requested, or when each run already has a whole GPU.
+
+    Args:
+        source: The runs of the first attempt.
+        again: Function that returns the runs that are missing after an attempt.
+        placement: CPUs, GPUs and parallel runs of the first attempt.
+    """
+    while True:
+        yield source, placement
+        had = source.gpus_per_run
+        goes_on = source.lacked_memory and not source.is_stopped
+        roomier = placement.with_more_room(had) if goes_on else None
+        if roomier is None:
+            return
+        click.echo(
+            f"runs lacked memory with {had:g} of a GPU each; they continue with "
+            f"{roomier.gpus_per_run:g} of a GPU each",
+            err=True,
+        )
+        source, placement = again(), roomier

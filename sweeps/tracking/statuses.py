@@ -1,0 +1,26 @@
+"""Statuses: the status in MLflow of a run that no driver is training, and the outcome of an arm."""
+
+from collections.abc import Mapping
+
+from sweeps.state.results import Outcome
+from sweeps.tracking.logged_run import Status
+
+STATUSES: Mapping[Outcome, Status] = {
+    "complete": "FINISHED",
+    "failed": "FAILED",
+    "diverged": "FAILED",
+    "partial": "KILLED",
+    "missing": "KILLED",
+}
+"""Status by outcome, for runs that no driver is training."""
+
+
+def arm_outcome(outcomes: set[Outcome], *, is_known: bool) -> Outcome:
+    """Return the outcome of an arm, given those of its seeds."""
+    if "failed" in outcomes:
+        return "failed"
+    if "diverged" in outcomes:
+        return "diverged"
+    if not is_known:
+        return "partial" if outcomes - {"missing"} else "missing"
+    return outcomes.pop() if len(outcomes) == 1 else "partial"

@@ -1,0 +1,81 @@
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from reports.numbers import code_origin
+from reports.numbers.code_origin import describe_code
+
+
+def test_the_commit_of_a_source_tree_is_found_with_its_changes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def git(*arguments: str) -> str:
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+        command = ["git", "-C", str(tmp_path), *identity, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    monkeypatch.setattr(code_origin, "SOURCE", tmp_path)
+    git("init", "-b", "topic")
+    published = tmp_path / "reports" / "published" / "table.csv"
+    published.parent.mkdir(parents=True)
+    published.write_text("1\n")
+    (tmp_path / "file").write_text("one")
+    git("add", "file", "reports")
+    git("commit", "-m", "one")
+    published.write_text("2\n")
+    assert describe_code() == {
+        "commit": git("rev-parse", "HEAD"),
+        "branch": "topic",
+        "dirty": False,
+    }
+    (tmp_path / "file").write_text("two")
+    code = describe_code()
+    assert code is not None
+    assert code["dirty"] is True
+
+
+def test_without_git_there_is_no_commit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(code_origin, "SOURCE", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert describe_code() is None
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert describe_code() is None
+
+
+def test_an_installed_copy_names_the_commit_it_was_built_from(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    code = {"commit": "0123456789", "branch": "main", "dirty": False}
+    noted = tmp_path / "reports" / "built_from.json"
+    noted.parent.mkdir()
+    noted.write_text(json.dumps(code))
+    monkeypatch.setattr(code_origin, "SOURCE", tmp_path)
+    monkeypatch.setenv("MIXSWEEP_COMMIT", "of the job that runs it")
+    assert describe_code() == code
+    noted.write_text("{")
+    found = describe_code()
+    assert found is not None
+    assert found["commit"] == "of the job that runs it"
+
+
+def test_a_job_tells_the_code_it_was_submitted_from(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    code = {"commit": "0123abc", "branch": "topic", "dirty": True}
+    monkeypatch.setattr(code_origin, "SOURCE", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for name, value in code_origin.code_variables(code).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv(code_origin.JOB_VARIABLE, "digits-1")
+    assert describe_code() == code
+    assert code_origin.origin_tags() == {
+        "submission_id": "digits-1",
+        "commit": "0123abc",
+        "branch": "topic",
+        "dirty": "True",
+        "mlflow.source.git.commit": "0123abc",
+        "mlflow.source.git.branch": "topic",
+    }
