@@ -25,12 +25,12 @@ LANGUAGES = {
     "{include}",
     "{eval-rst}",
 }
-"""Languages of code blocks. `text` marks blocks that no test can run: other machines, other tools,
-pictures.
+"""Languages of code blocks. `text` marks blocks that no test can run, because they need another
+machine or tool, and pictures. `test_shell_blocks.py` checks the syntax and names of such commands.
 """
 ENDLESS = ("mixsweep ui",)
 """Commands that serve until they are interrupted; the test of README runs them."""
-SET_UP = {"make quickstart", "make test"}
+SET_UP = {"make quickstart", "make test", "make .venv/.ready"}
 
 
 def _pages() -> list[Path]:
