@@ -107,12 +107,12 @@ def test_the_example_of_a_verdict_has_the_numbers_of_the_published_study() -> No
     quantile = scipy.stats.t.ppf(1 - 0.025 / 2, 4)
     (row,) = (row for row in _rows("table.csv") if row["arm"] == "uniform")
     for part in (
-        f"last row is {mean:.2f} points, and its standard deviation {sd:.2f} points",
-        f"error is {sd:.2f} / sqrt(5) = {error:.2f} points",
-        f"t = {mean:.2f} / {error:.2f} = {test.statistic:.2f}",
+        f"last row is {mean:.3f} points, and its standard deviation {sd:.3f} points",
+        f"error is {sd:.3f} / sqrt(5) = {error:.3f} points",
+        f"t = {mean:.3f} / {error:.3f} = {test.statistic:.2f}",
         f"so p = {test.pvalue:.3f}, not adjusted",
         f"multiplied by 2: {float(row['p_adjusted']):.3f}.",
-        f"{mean:.2f} ± {quantile:.3f} · {error:.2f}",
+        f"{mean:.3f} ± {quantile:.3f} · {error:.3f}",
         _interval(float(row["difference_low"]), float(row["difference_high"])),
     ):
         assert part in told, part
