@@ -45,14 +45,14 @@ def test_every_row_of_paper_words_is_found() -> None:
 @pytest.mark.parametrize(("words", "fields", "arm"), WORDS, ids=[row[0] for row in WORDS])
 def test_a_word_of_papers_is_the_field_that_its_arm_sets(words: str, fields: str, arm: str) -> None:
     settings = yaml.safe_load(arm.strip("`"))
-    arms = {"plain": {}, "word": settings}
-    study = study_of({"study": "words", "base": BASE, "arms": arms, "seeds": 1})
-    changed = flatten(study.arms["word"])
+    study = {"study": "words", "base": BASE, "seeds": 1}
+    changed = flatten(study_of(study | {"arms": {"word": settings}}).arms["word"])
+    (plain,) = study_of(study | {"arms": {"erm": {"mix.law": "erm"}}}).arms.values()
     for path in re.findall(r"`([^`]+)`", fields):
         assert path in config_paths(problem_named("images")).leaves
         assert any(path == key or path.startswith(f"{key}.") or key.startswith(path)
                    for key in settings), path  # fmt: skip
-        usual = flatten(study.arms["plain"]).get(path)
+        usual = flatten(plain).get(path)
         assert changed[path] != usual or settings == {"mix.law": "erm"}, path
 
 
