@@ -15,7 +15,7 @@ import yaml
 from mixup_core.problem import problem_named
 from mixup_core.tree.written_forms import flatten
 from reports.numbers.verdicts import judge
-from sweeps.reading.study_file import load_study, study_of
+from sweeps.reading.study_file import bundled_names, load_study, study_of
 from sweeps.reading.tree_paths import config_paths
 from tests.bundled import bundled
 from tests.conftest import CommandLine
@@ -188,3 +188,16 @@ def test_no_text_promises_that_epochs_are_never_trained_again() -> None:
     for text in texts:
         assert "nothing is trained twice" not in text.read_text().lower(), text.name
     assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+
+
+@pytest.mark.parametrize("name", bundled_names())
+def test_a_bundled_study_names_its_schema_for_editors_in_a_comment(name: str) -> None:
+    first, second, *_ = (ROOT / "sweeps" / "studies" / f"{name}.yaml").read_text().splitlines()
+    template = (ROOT / "sweeps" / "templates" / "study.yaml").read_text().splitlines()
+    assert first == template[0]
+    assert f"```text\n{first}\n```" in (DOCS / "install.md").read_text()
+    assert second == f"study: {name}"
+
+
+def test_the_line_for_editors_is_not_stored() -> None:
+    assert "yaml-language-server" not in bundled("digits").source
