@@ -1,11 +1,20 @@
 """MathML: a Sphinx extension that writes formulas as MathML, so that pages need no script."""
 
+import re
 from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 from sphinx.writers.html5 import HTML5Translator
+
+_CORRECTED = {
+    '<mo accent="true">&#x02015;</mo>': '<mo accent="true" stretchy="true">&#x000AF;</mo>',
+    "<mi>&#x0007E;</mi>": "<mo>&#x0223C;</mo>",
+}
+"""Elements that latex2mathml writes, and better ones: browsers stretch a macron over a formula, but
+no horizontal bar, and put space around the relation `\\sim` only if it is an operator.
+"""
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -24,13 +33,13 @@ def mathml(formula: str, *, is_block: bool = False) -> str:
     Raises:
         ValueError: If a LaTeX command of the formula is unknown.
     """
-    written = convert(formula, display="block" if is_block else "inline")
+    known = re.sub(r"\\arg\b", r"\\operatorname{arg}", formula)  # latex2mathml has no \arg
+    written = convert(known, display="block" if is_block else "inline")
     if "\\" in written:
         raise ValueError(f"no MathML is known for a command of the formula, got ({formula=}).")
-    # A browser stretches the macron, but not the horizontal bar that stands for an overline.
-    return written.replace(
-        '<mo accent="true">&#x02015;</mo>', '<mo accent="true" stretchy="true">&#x000AF;</mo>'
-    )
+    for old, new in _CORRECTED.items():
+        written = written.replace(old, new)
+    return written
 
 
 def _write_inline(translator: HTML5Translator, node: nodes.math) -> None:
