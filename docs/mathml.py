@@ -11,9 +11,10 @@ from sphinx.writers.html5 import HTML5Translator
 _CORRECTED = {
     '<mo accent="true">&#x02015;</mo>': '<mo accent="true" stretchy="true">&#x000AF;</mo>',
     "<mi>&#x0007E;</mi>": "<mo>&#x0223C;</mo>",
+    "<mi>ln</mi>": '<mo lspace="0.167em" rspace="0.167em">ln</mo>',
 }
 """Elements that latex2mathml writes, and better ones: browsers stretch a macron over a formula, but
-no horizontal bar, and put space around the relation `\\sim` only if it is an operator.
+no horizontal bar, and put space around `\\sim` and `\\ln` only if they are operators.
 """
 
 
