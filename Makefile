@@ -49,8 +49,8 @@ smoke: $(DEV)
 faults: $(DEV)
 	$(NAMESPACE) $(BIN)/python -m pytest tests/faults tests/hosts --ignore=$(KILLS) -m "not long" -rs
 
-# Tests that take too long for CI, one to two hours: for example every pair of dataset and network,
-# further faults, and the commands of README.md in a fresh clone.
+# Tests that take too long for every change, one to two hours: for example every pair of dataset and
+# network, further faults, and the commands of README.md in a fresh clone. CI runs them weekly.
 LONG := --ignore=tests/faults --ignore=tests/hosts $(WORKERS)
 
 long: $(DEV)

@@ -11,6 +11,7 @@ from reference_pages import write_pages  # noqa: E402  found by the line above
 project = "mixsweep"
 author = "the mixsweep authors"
 extensions = [
+    "mathml",
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
@@ -29,6 +30,7 @@ html_theme_options = {
     "font_size": "1rem",
     "show_powered_by": False,
 }
+html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["narrow.css"]
 html_show_copyright = False

@@ -3,13 +3,20 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from mixup_core.keys import paths_left_out
-from mixup_core.problem import PROBLEMS, problem_named
+from mixup_core.problem import DEFAULT_PROBLEM, PROBLEMS, problem_named
+from mixup_core.tree.catalogue import kind_name
+from mixup_core.tree.parts import REQUIRED, Part, members, parts, unmarked
+from mixup_core.tree.written_forms import spelled
 from sweeps.reading.schema import study_schema
 from sweeps.reading.study_file import bundled_names, load_study
+from sweeps.reading.study_keys import EntryKeys, SearchKeys, StudyKeys
+from sweeps.study.claims import Claim
 
 Schema = Mapping[str, Any]
 
@@ -20,6 +27,7 @@ def write_pages(folder: Path) -> None:
     schema = study_schema()
     pages = {
         "study-keys.md": "\n".join(_study_keys(schema)),
+        "section-keys.md": "\n".join(_section_keys(schema)),
         "bundled-studies.md": "\n".join(_bundled_studies()),
         "left-out.md": "\n".join(_left_out()),
         "claims.md": _claims(folder.parents[2] / "reports" / "published" / "claims.md"),
@@ -33,23 +41,126 @@ def write_pages(folder: Path) -> None:
 
 def _study_keys(schema: Schema) -> Iterator[str]:
     """Yield the lines of the table of a study file's top-level keys."""
-    yield from ("| key | values | meaning |", "|---|---|---|")
+    defaults = {part.name: part.default for part in parts(StudyKeys)}
+    yield from _header("key")
     for key, value in schema["properties"].items():
-        required = " (required)" if key in schema["required"] else ""
-        yield f"| `{key}`{required} | {_values(value)} | {_text(value)} |"
+        yield _row(key, value, _default(defaults[key]))
+
+
+def _section_keys(schema: Schema) -> Iterator[str]:
+    """Yield the lines of the table of the keys inside the sections of a study file."""
+    top = schema["properties"]
+    sections = schema["allOf"][list(PROBLEMS).index(DEFAULT_PROBLEM)]["then"]["properties"]
+    yield from _header("key")
+    yield from _nested_keys(StudyKeys, schema, "")
+    yield from _keys(SearchKeys, sections["search"], "search.")
+    yield from _keys(EntryKeys, schema["$defs"]["distribution"], "search.space.PATH.")
+    yield from _keys(Claim, top["claims"]["items"], "claims.")
+
+
+def _keys(kind: Any, schema: Schema, prefix: str) -> Iterator[str]:
+    """Yield the rows of a dataclass's fields, and of the dataclasses in these fields.
+
+    Args:
+        kind: The dataclass.
+        schema: JSON Schema of its values.
+        prefix: Dotted path of the dataclass in a study file, with a dot at the end.
+    """
+    for part in parts(kind):
+        yield _row(prefix + part.name, schema["properties"][part.name], _default(part.default))
+    yield from _nested_keys(kind, schema, prefix)
+
+
+def _nested_keys(kind: Any, schema: Schema, prefix: str) -> Iterator[str]:
+    for part in parts(kind):
+        for inside in _dataclasses(part):
+            names = {field.name for field in parts(inside)}
+            found = _schema_with(names, schema["properties"][part.name]) if names else None
+            if found is not None:
+                tag = f"{inside.tag}." if hasattr(inside, "tag") else ""
+                yield from _keys(inside, found, f"{prefix}{part.name}.{tag}")
+
+
+def _dataclasses(part: Part) -> Iterator[Any]:
+    """Yield the dataclasses that a field can hold, also as items of a list."""
+    for member in members(unmarked(part.hint)):
+        item = unmarked(member)
+        is_list = get_origin(item) is tuple
+        yield from filter(is_dataclass, members(get_args(item)[0]) if is_list else [item])
+
+
+def _schema_with(names: set[str], schema: Schema) -> Schema | None:
+    """Return the part of a schema whose properties have the given names; None if there is none."""
+    inside = schema.get("properties", {})
+    if set(inside) == names:
+        return schema
+    items = [schema["items"]] if "items" in schema else []
+    below = [*schema.get("anyOf", ()), *inside.values(), *items]
+    found = (_schema_with(names, part) for part in below)
+    return next((part for part in found if part is not None), None)
 
 
 def _problem(name: str, schema: Schema) -> Iterator[str]:
     """Yield the lines of one problem's page: what it computes, its fields and its metrics."""
     problem = problem_named(name)
     yield from (f"# Problem `{name}`", "", f"{problem.title[0].upper()}{problem.title[1:]}.", "")
-    yield from ("## Fields", "", "| path | values | meaning |", "|---|---|---|")
+    yield from ("## Fields", "", *_header("path"))
+    defaults = sorted(_defaults(problem.config), key=lambda each: each[0])
+    texts = {path: _text_of(each) for path, each in groupby(defaults, key=lambda each: each[0])}
     for path, value in schema["$defs"][name]["properties"].items():
-        yield f"| `{path}` | {_values(value)} | {_text(value)} |"
+        yield _row(path, value, texts[path])
     yield from ("", "## Metrics", "", "| metric | shown as | better |", "|---|---|---|")
     for metric, about in problem.metrics.items():
         better = "lower" if about.is_lower_better else "higher"
         yield f"| `{metric}` | {_cell(about.heading)} | {better} |"
+
+
+def _defaults(kind: Any, prefix: str = "", choice: str = "") -> Iterator[tuple[str, str, str]]:
+    """Yield path, choice and default of each field of a configuration type.
+
+    Args:
+        kind: The dataclass.
+        prefix: Dotted path of the dataclass, with a dot at the end; empty for the configuration.
+        choice: Tag or name that selects the dataclass; empty if it is always present.
+    """
+    for part in parts(kind):
+        if not part.is_group:
+            is_name = part.is_named and part.default not in {None, REQUIRED}
+            default = kind_name(type(part.default)) if is_name else part.default
+            yield f"{prefix}{part.kind_path}", choice, _default(default)
+        inside = {choice: part.hint} if part.is_group else part.options
+        for name, each in inside.items():
+            yield from _defaults(each, f"{prefix}{part.name}.", name)
+
+
+def _text_of(each: Iterator[tuple[str, str, str]]) -> str:
+    """Return the default of a field that several dataclasses of a choice can have.
+
+    For example `0.0` with `adam`, `sgd`; `0.01` with `adamw`.
+    """
+    choices: dict[str, list[str]] = {}
+    for _, choice, default in each:
+        choices.setdefault(default, []).append(choice)
+    (first, names), *others = choices.items()
+    if "" in names or (not others and first != _default(REQUIRED)):
+        return first
+    return "; ".join(
+        f"{default} with {', '.join(f'`{name}`' for name in names)}"
+        for default, names in choices.items()
+    )
+
+
+def _header(first: str) -> tuple[str, str]:
+    return f"| {first} | values | default | meaning |", "|---|---|---|---|"
+
+
+def _row(path: str, schema: Schema, default: str) -> str:
+    return f"| `{path}` | {_values(schema)} | {default} | {_text(schema)} |"
+
+
+def _default(value: Any) -> str:
+    """Return a default in the notation of study files; `required` if there is none."""
+    return "required" if value is REQUIRED else _cell(f"`{json.dumps(spelled(value))}`")
 
 
 def _bundled_studies() -> Iterator[str]:
@@ -93,7 +204,8 @@ def _alternatives(schema: Schema) -> Iterator[str]:
         yield f"list of {inner}"
     elif schema.get("type") == "object":
         names = schema.get("properties", {})
-        yield "`{" + ", ".join(f"{name}: ..." for name in names) + "}`" if names else "mapping"
+        is_short = 0 < len(names) <= 12
+        yield "`{" + ", ".join(f"{name}: ..." for name in names) + "}`" if is_short else "mapping"
     elif "type" in schema:
         limits = [
             f"{sign} {schema[key]}"

@@ -1,5 +1,6 @@
 """Documentation: it builds without a warning, and every code block in it works."""
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -25,12 +26,12 @@ LANGUAGES = {
     "{include}",
     "{eval-rst}",
 }
-"""Languages of code blocks. `text` marks blocks that no test can run: other machines, other tools,
-pictures.
+"""Languages of code blocks. `text` marks blocks that no test can run, because they need another
+machine or tool, and pictures. `test_shell_blocks.py` checks the syntax and names of such commands.
 """
 ENDLESS = ("mixsweep ui",)
 """Commands that serve until they are interrupted; the test of README runs them."""
-SET_UP = {"make quickstart", "make test"}
+SET_UP = {"make quickstart", "make test", "make .venv/.ready"}
 
 
 def _pages() -> list[Path]:
@@ -49,20 +50,65 @@ def _commands(block: str) -> list[str]:
     return [line[2:].partition("  #")[0] for line in block.splitlines() if line.startswith("$ ")]
 
 
-def test_the_documentation_builds_without_a_warning(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def html(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the documentation, with warnings as errors, and return the folder of its pages."""
+    folder = tmp_path_factory.mktemp("docs")
     built = subprocess.run(
         [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-d",
-         tmp_path / "doctrees", ROOT / "docs", tmp_path / "html"],
+         folder / "doctrees", ROOT / "docs", folder / "html"],
         cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
     assert built.returncode == 0, built.stderr
+    return folder / "html"
+
+
+def test_the_documentation_builds_without_a_warning_and_its_links_lead_somewhere(
+    html: Path,
+) -> None:
     missing = {
         (page.name, link)
-        for page in (tmp_path / "html").rglob("*.html")
+        for page in html.rglob("*.html")
         for link in re.findall(r'href="(?!https?:)([^"#:?]+)[^"]*"', page.read_text())
         if not (page.parent / link).exists()
     }
     assert not missing
+
+
+def test_pages_can_be_read_without_a_network(html: Path) -> None:
+    for page in html.rglob("*.html"):
+        text = page.read_text()
+        fetched = re.findall(r"<(?:script|link|img|iframe)\b[^>]*(?:src|href)=\"([^\"]*)", text)
+        assert not [address for address in fetched if "//" in address], page.name
+    science = (html / "explanation" / "science.html").read_text()
+    assert science.count("<math ") > 40
+    assert not re.search(r"\\(?:lambda|mathrm|frac|\(|\[)", science)
+
+
+def test_the_pages_for_machines_are_in_the_documentation(html: Path) -> None:
+    page = (html / "how-to" / "cluster-files.html").read_text()
+    for anchor in ("aws-yaml", "rayjob-yaml", "slurm-sbatch"):
+        assert f'id="{anchor}"' in page
+
+
+FORMULA = r"\$\$(.+?)\$\$|\$([^$]+?)\$"
+
+
+def test_every_formula_of_the_documentation_has_a_mathml_form() -> None:
+    found = importlib.util.spec_from_file_location("mathml", ROOT / "docs" / "mathml.py")
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    formulas = []
+    for page in _pages():
+        text = re.sub(r"^```.*?^```|`[^`]*`", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        formulas += [block or line for block, line in re.findall(FORMULA, text, re.DOTALL)]
+    assert len(formulas) > 40
+    for formula in formulas:
+        assert module.mathml(formula).startswith("<math ")
+    with pytest.raises(ValueError, match="no MathML"):
+        module.mathml(r"\unknown{a}")
 
 
 TEXTS = [*_pages(), *sorted(ROOT.glob("*.md")), ROOT / "llms.txt"]

@@ -1,0 +1,203 @@
+"""Examples of the documentation: they say what the code does, and print what it prints."""
+
+import csv
+import re
+import statistics
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scipy.stats
+import yaml
+
+from mixup_core.problem import problem_named
+from mixup_core.tree.written_forms import flatten
+from reports.numbers.verdicts import judge
+from sweeps.reading.study_file import bundled_names, load_study, study_of
+from sweeps.reading.tree_paths import config_paths
+from tests.bundled import bundled
+from tests.conftest import CommandLine
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+BASE = {"epochs": 10, "batch_size": 50}
+
+
+def _table(page: str, head: str) -> Iterator[list[str]]:
+    """Yield the cells of each row of the table of a page whose head begins with a text."""
+    lines = (DOCS / page).read_text().split(head, 1)[1].splitlines()[2:]
+    for line in lines:
+        if not line.startswith("|"):
+            return
+        yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+WORDS = list(_table("how-to/paper-words.md", "| in papers |"))
+
+
+def test_every_row_of_paper_words_is_found() -> None:
+    assert len(WORDS) >= 18
+    assert all(len(row) == 3 for row in WORDS)
+
+
+@pytest.mark.parametrize(("words", "fields", "arm"), WORDS, ids=[row[0] for row in WORDS])
+def test_a_word_of_papers_is_the_field_that_its_arm_sets(words: str, fields: str, arm: str) -> None:
+    settings = yaml.safe_load(arm.strip("`"))
+    study = {"study": "words", "base": BASE, "seeds": 1}
+    changed = flatten(study_of(study | {"arms": {"word": settings}}).arms["word"])
+    (plain,) = study_of(study | {"arms": {"erm": {"mix.law": "erm"}}}).arms.values()
+    for path in re.findall(r"`([^`]+)`", fields):
+        assert path in config_paths(problem_named("images")).leaves
+        assert any(path == key or path.startswith(f"{key}.") or key.startswith(path)
+                   for key in settings), path  # fmt: skip
+        usual = flatten(plain).get(path)
+        assert changed[path] != usual or settings == {"mix.law": "erm"}, path
+
+
+def _study_named(name: str, folder: Path) -> Any:
+    page = (DOCS / "reference" / "study-file.md").read_text()
+    (text,) = re.findall(rf"```yaml\n(study: {name}\n.*?)```", page, re.DOTALL)
+    file = folder / "study.yaml"
+    file.write_text(text)
+    return load_study(str(file))
+
+
+def test_the_example_of_a_grid_leaves_out_the_excluded_combination(tmp_path: Path) -> None:
+    study = _study_named("grid-example", tmp_path)
+    pairs = [(arm.optimizer.lr, arm.batch_size) for arm in study.arms.values()]
+    assert pairs == 2 * [(0.001, 32), (0.001, 128), (0.01, 32)]
+
+
+def test_the_example_of_zip_combines_item_by_item(tmp_path: Path) -> None:
+    study = _study_named("zip-example", tmp_path)
+    pairs = [(arm.optimizer.lr, arm.batch_size) for arm in study.arms.values()]
+    assert pairs == 2 * [(0.001, 32), (0.004, 128)]
+
+
+def test_the_example_of_references_and_a_budget_has_both(tmp_path: Path) -> None:
+    study = _study_named("budget-example", tmp_path)
+    assert study.budget.limits == {"hours": 0.5}
+    assert study.references["uniform"]["test/error"] == 0.04
+    assert set(study.references) == set(study.arms)
+
+
+def _rows(file: str) -> list[dict[str, str]]:
+    with (ROOT / "reports" / "published" / "quickstart" / file).open() as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_the_example_of_a_verdict_has_the_numbers_of_the_published_study() -> None:
+    values: dict[str, dict[int, float]] = {}
+    for row in _rows("runs.csv"):
+        values.setdefault(row["arm"], {})[int(row["seed"])] = float(row["test/error"])
+    text = (DOCS / "explanation" / "statistics.md").read_text()
+    (example,) = re.findall(r"### An example: from a claim.*?(?=\n### )", text, re.DOTALL)
+    told = " ".join(example.split())
+    rows = _table("explanation/statistics.md", "| seed | 0 | 1 |")
+    shown = {name: numbers for name, *numbers in rows}
+    uniform, erm = ([values[arm][seed] for seed in range(5)] for arm in ("uniform", "erm"))
+    differences = [a - b for a, b in zip(uniform, erm, strict=True)]
+    for name, numbers in (("uniform", uniform), ("erm", erm), ("uniform minus erm", differences)):
+        assert shown[name] == [f"{100 * number:.2f}" for number in numbers]
+    mean, sd = (100 * f(differences) for f in (statistics.fmean, statistics.stdev))
+    error = sd / 5**0.5
+    test = scipy.stats.ttest_rel(uniform, erm)
+    quantile = scipy.stats.t.ppf(1 - 0.025 / 2, 4)
+    (row,) = (row for row in _rows("table.csv") if row["arm"] == "uniform")
+    for part in (
+        f"last row is {mean:.3f} points, and its standard deviation {sd:.3f} points",
+        f"error is {sd:.3f} / sqrt(5) = {error:.3f} points",
+        f"t = {mean:.3f} / {error:.3f} = {test.statistic:.2f}",
+        f"so p = {test.pvalue:.3f}, not adjusted",
+        f"multiplied by 2: {float(row['p_adjusted']):.3f}.",
+        f"{mean:.3f} ± {quantile:.3f} · {error:.3f}",
+        _interval(float(row["difference_low"]), float(row["difference_high"])),
+    ):
+        assert part in told, part
+    (verdict,) = judge(bundled("quickstart"), lambda claim: values)
+    assert verdict.verdict == "holds"
+    assert f"{_interval(verdict.low, verdict.high)}, with p = {verdict.p:.3f}" in told
+    (published,) = _rows("verdicts.csv")
+    low, high = float(published["low"]), float(published["high"])
+    assert f"the table for the claim, {_interval(low, high)}; the verdict is the same" in told
+    assert published["verdict"] == "holds"
+    assert f'"{published["says"]}: {mean:.2f} points' in told
+    (row,) = (row for row in _rows("table.csv") if row["arm"] == "midpoint")
+    between = _interval(float(row["difference_low"]), float(row["difference_high"]))
+    assert f"For midpoint, the table's interval is {between}." in told
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    assert low is not None
+    assert high is not None
+    return f"[{100 * low:.2f}, {100 * high:.2f}]"
+
+
+def _outputs(page: str) -> Iterator[tuple[str, str]]:
+    """Yield each command of a page and the output printed below it, which may be empty."""
+    for block in re.findall(r"```console\n(.*?)```", (DOCS / page).read_text(), re.DOTALL):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = part.partition("\n")
+            yield command, output
+
+
+def _masked(text: str) -> str:
+    """Return an output without what depends on the machine, the time or a version."""
+    text = re.sub(r"\b[0-9a-f]{32}\b", "KEY", text)
+    text = re.sub(r" on [\w.-]+, stored [\d-]+ [\d:]+", " on HOST, stored TIME", text)
+    return re.sub(r"[\d.]+ ([MG]B)", r"N \1", text)
+
+
+@pytest.mark.slow
+def test_the_printed_output_of_commands_is_that_of_the_code(
+    command_line: Callable[..., CommandLine],
+) -> None:
+    mixsweep = command_line()
+    found = list(_outputs("how-to/debug.md"))
+    assert {command.split()[1] for command, output in found if output} == {"plan", "status", "why"}
+    for command, output in found:
+        words = command.split()[1:]
+        if words[0] == "run":
+            words += ["--engine", "inline"]
+        printed = mixsweep(*words).stdout
+        if output:
+            assert _masked(printed) == _masked(output)
+
+
+def test_the_environment_is_made_without_training() -> None:
+    page = (DOCS / "install.md").read_text()
+    assert "$ make .venv/.ready" in page
+    planned = subprocess.run(
+        ["make", "--dry-run", "--always-make", ".venv/.ready"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert "pip install" in planned
+    assert "mixsweep run" not in planned
+    assert "data fetch" not in planned
+
+
+def test_the_module_that_keeps_training_from_windows_is_imported() -> None:
+    assert "`fcntl`" in (DOCS / "install.md").read_text()
+    assert "\nimport fcntl\n" in (ROOT / "mixup_core" / "store" / "local_files.py").read_text()
+
+
+def test_no_text_promises_that_epochs_are_never_trained_again() -> None:
+    texts = [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("[eh]*/*.md")]
+    for text in texts:
+        assert "nothing is trained twice" not in text.read_text().lower(), text.name
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+
+
+@pytest.mark.parametrize("name", bundled_names())
+def test_a_bundled_study_names_its_schema_for_editors_in_a_comment(name: str) -> None:
+    first, second, *_ = (ROOT / "sweeps" / "studies" / f"{name}.yaml").read_text().splitlines()
+    template = (ROOT / "sweeps" / "templates" / "study.yaml").read_text().splitlines()
+    assert first == template[0]
+    assert f"```text\n{first}\n```" in (DOCS / "install.md").read_text()
+    assert second == f"study: {name}"
+
+
+def test_the_line_for_editors_is_not_stored() -> None:
+    assert "yaml-language-server" not in bundled("digits").source

@@ -1,0 +1,139 @@
+"""Reference pages: the values, defaults and meaning of every field, as the code has them."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from mixup_core.problem import PROBLEMS, problem_named
+from mixup_core.tree.parts import REQUIRED
+from mixup_core.tree.written_forms import defaults, flatten
+from sweeps.reading.study_file import study_of
+from sweeps.reading.study_keys import StudyKeys
+from sweeps.reading.tree_paths import config_paths
+from sweeps.study.study import Study
+
+ROOT = Path(__file__).parents[2]
+NEEDED = {"images": {"epochs": 4, "batch_size": 50}}
+"""Fields without a default that a study of each problem must give."""
+
+
+def _pages_module() -> ModuleType:
+    found = importlib.util.spec_from_file_location(
+        "reference_pages", ROOT / "docs" / "reference_pages.py"
+    )
+    assert found is not None
+    assert found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with all generated pages."""
+    folder = tmp_path_factory.mktemp("docs") / "docs" / "reference" / "_generated"
+    published = folder.parents[2] / "reports" / "published"
+    published.mkdir(parents=True)
+    (published / "claims.md").write_text("# Claims\n")
+    _pages_module().write_pages(folder)
+    return folder
+
+
+def _rows(page: Path) -> dict[str, list[str]]:
+    """Return the cells after the path of each row of a page's tables of fields, by path."""
+    found = {}
+    for line in page.read_text().splitlines():
+        if line.startswith("| `"):
+            first, *cells = (cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1])
+            if len(cells) == 3:
+                found[first.strip("`")] = cells
+    return found
+
+
+def _by_choice(default: str) -> dict[str, str]:
+    """Return the defaults in a cell by the option that they belong to; "" for every option."""
+    found = {}
+    for part in default.split("; "):
+        value, _, names = part.partition(" with ")
+        found |= {name.strip("`"): value for name in names.split(", ")}
+    return found
+
+
+def _value(text: str) -> Any:
+    return json.loads(text.strip("`").replace("&lt;", "<"))
+
+
+def _study(problem: str, base: dict[str, Any]) -> Study:
+    return study_of({"study": "written", "problem": problem, "base": base, "seeds": 1})
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_every_field_of_a_problem_has_a_default_or_is_required(name: str, pages: Path) -> None:
+    rows = _rows(pages / f"problem-{name}.md")
+    assert list(rows) == list(config_paths(problem_named(name)).leaves)
+    for path, (values, default, _) in rows.items():
+        assert values, path
+        shown = list(_by_choice(default).values())
+        assert all(text == "required" or re.fullmatch("`.+`", text) for text in shown), path
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_study_that_writes_every_shown_default_is_the_study_without_them(
+    name: str, pages: Path
+) -> None:
+    plain = _study(name, NEEDED.get(name, {})).runs()[0].config
+    kept, missing = flatten(plain), defaults(plain)
+    chosen = {str(value) for value in kept.values()}
+    written: dict[str, Any] = {}
+    for path, (_, default, _) in _rows(pages / f"problem-{name}.md").items():
+        if path not in kept:
+            continue  # a field of an option that is not the default
+        shown = _by_choice(default)
+        text = shown[""] if "" in shown else next(shown[tag] for tag in shown if tag in chosen)
+        if text == "required":
+            assert missing[path] is REQUIRED, path
+        else:
+            written[path] = _value(text)
+    assert written
+    study = study_of(
+        {
+            "study": "written",
+            "problem": name,
+            "base": NEEDED.get(name, {}),
+            "arms": {"written": written},
+            "seeds": 1,
+        }
+    )
+    assert study.runs()[0].config == plain
+
+
+def test_three_shown_defaults_are_those_of_a_loaded_study(pages: Path) -> None:
+    rows = _rows(pages / "problem-images.md")
+    config: Any = _study("images", NEEDED["images"]).runs()[0].config
+    assert _value(rows["optimizer.lr"][1]) == config.optimizer.lr == 0.001
+    assert _value(rows["eval_every"][1]) == config.eval_every == 1
+    assert _value(rows["mix.lam_scope"][1]) == config.mix.lam_scope == "batch"
+    assert rows["epochs"][1] == "required"
+
+
+def test_defaults_that_differ_between_options_name_them(pages: Path) -> None:
+    rows = _rows(pages / "problem-images.md")
+    assert rows["optimizer.weight_decay"][1] == "`0.0` with `adam`, `sgd`; `0.01` with `adamw`"
+    assert rows["mix.law.alpha"][1] == "required with `beta`, `truncated`"
+
+
+def test_every_key_of_a_study_file_has_a_default_or_is_required(pages: Path) -> None:
+    rows = _rows(pages / "study-keys.md")
+    assert list(rows) == list(StudyKeys.__dataclass_fields__)
+    assert rows["seeds"][1] == rows["base"][1] == "required"
+    assert rows["readout"][1] == '`"last"`'
+    inside = _rows(pages / "section-keys.md")
+    assert all(default for _, default, _ in inside.values())
+    assert inside["search.sampler"][1] == '`"tpe"`'
+    assert inside["seeds.at_most"][:2] == ["integer >= 2, &lt;= 10000", "required"]
+    assert {"budget.hours", "claims.that.metric", "readout.mean_of_last.evaluations"} <= set(inside)
