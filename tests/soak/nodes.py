@@ -34,7 +34,7 @@ def main() -> None:
         mixsweep = place.home("nodes", **nodes.environment)
         with Launch(mixsweep, task, "--device", "cpu", slots=None) as launch:
             before = wait_for(
-                lambda: _midway(task, launch, num_runs // 3, doomed.node_id), timeout=240
+                lambda: _midway(task, launch, num_runs // 3, doomed.node_id), timeout=900
             )
             lost = _underway(before, doomed.node_id)
             killed_at = time.time()
