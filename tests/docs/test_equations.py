@@ -86,7 +86,7 @@ def test_an_entry_states_that_a_claim_has_no_other_source(entry: Entry) -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.heading)
-def test_an_entry_tells_which_of_its_studies_make_no_claim(entry: Entry) -> None:
+def test_an_entry_names_its_studies_without_claims(entry: Entry) -> None:
     if not all(_claims(name) for name in entry.studies):
         assert re.search(r"makes?\s+no\s+claim", entry.text)
 

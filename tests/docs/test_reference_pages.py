@@ -112,7 +112,7 @@ def test_a_study_that_writes_every_shown_default_is_the_study_without_them(
     assert study.runs()[0].config == plain
 
 
-def test_three_shown_defaults_are_those_of_a_loaded_study(pages: Path) -> None:
+def test_three_shown_defaults_equal_the_values_of_a_loaded_study(pages: Path) -> None:
     rows = _rows(pages / "problem-images.md")
     config: Any = _study("images", NEEDED["images"]).runs()[0].config
     assert _value(rows["optimizer.lr"][1]) == config.optimizer.lr == 0.001

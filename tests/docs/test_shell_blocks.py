@@ -106,7 +106,7 @@ def test_every_named_command_of_mixsweep_has_its_options(words: list[str]) -> No
     assert {word.partition("=")[0] for word in words if word.startswith("--")} <= known
 
 
-def test_what_pip_installs_is_declared() -> None:
+def test_packages_that_pip_installs_are_declared() -> None:
     extras = PROJECT["project"]["optional-dependencies"]
     installed = [words for words in EVERY if words[0] == "pip"]
     assert installed
