@@ -41,7 +41,7 @@ def replace_published(report: Path, published: Path = PUBLISHED) -> Path:
 
 def archive_index(published: Path = PUBLISHED) -> str:
     """Return the index of all published reports as Markdown, from each `provenance.json`."""
-    files = sorted(published.glob("**/provenance.json"))
+    files = sorted(published.glob("*/provenance.json"))
     grid = [list(_HEADER), *(_row(file.parent, published) for file in files)]
     pages = sorted(published.glob("*/README.md"))
     blocks = (
@@ -53,7 +53,7 @@ def archive_index(published: Path = PUBLISHED) -> str:
         markdown_grid(grid),
         "Pages with results of several studies: "
         + ", ".join(f"[{page.parent.name}]({page.parent.name}/README.md)" for page in pages)
-        + ". The runs behind each page are kept in one folder per study.",
+        + ".",
         "Measurements of the program itself: "
         + ", ".join(
             f"[{file.stem}](measurements/{file.name})"

@@ -5,12 +5,16 @@ functions that insert measured results: `verdicts`, `results`, `again`, `number`
 `figure` and `winner`, the point selected by a search.
 
     python -m reports.pages.manuscript reports/pages/manuscripts/theory.md --home runs --out FOLDER
+
+The page links to the figures in the folder of each report, and copies nothing. With `--reports
+reports/published` it is a page about the published reports, of which each study has one. Numbers at
+a place of the axis, such as an epoch, come from the store of the home, and are `—` without it.
 """
 
 import argparse
 import csv
 import json
-import shutil
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +25,7 @@ from jinja2 import Environment, StrictUndefined
 
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
-from reports.numbers.runs import arrange, counted_runs, measure_of, values_of
+from reports.numbers.runs import arrange, counted_runs, measure_of
 from reports.numbers.spelling import DASH, escape_markdown, markdown_grid
 from reports.numbers.summary import Summary, summarise
 from reports.pages.manuscript_cells import (
@@ -45,9 +49,6 @@ from sweeps.state.results import RunResult, read_results
 from sweeps.study.readouts import Last
 from sweeps.study.study import Study
 
-_KEPT = ("table.csv", "runs.csv", "verdicts.csv", "points.csv", "provenance.json")
-"""Files of each report that are copied beside the page."""
-
 
 @dataclass(kw_only=True)
 class Manuscript:
@@ -55,12 +56,12 @@ class Manuscript:
 
     home: Home
     out: Path
-    used: set[str] = field(default_factory=set)
-    """Names of the studies whose results appear on the page."""
+    reports: Path | None = None
+    """Folder with the report of each study, in a folder of its name; None for that of the home."""
     _read: dict[str, Mapping[str, Mapping[int, RunResult]]] = field(default_factory=dict)
 
     def write(self, template: Path) -> Path:
-        """Write the page of a manuscript, copy all files that it links to, and return its path.
+        """Write the page of a manuscript, and return its path.
 
         Args:
             template: File of the manuscript.
@@ -86,12 +87,6 @@ class Manuscript:
         page = self.out / "README.md"
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(text, encoding="utf-8")
-        for study in sorted(self.used):
-            folder, report = self.out / _study(study).name, self._report(study)
-            folder.mkdir(exist_ok=True)
-            for name in _KEPT:
-                if (report / name).exists():
-                    shutil.copyfile(report / name, folder / name)
         return page
 
     def has(self, study: str) -> bool:
@@ -241,7 +236,6 @@ class Manuscript:
         """Return a table of seconds per run for each arm, beside metrics at the end of training."""
         seconds: dict[str, list[float]] = {}
         provenance = json.loads((self._report(study) / "provenance.json").read_text())
-        self.used.add(study)
         for run in provenance["runs"]:
             if run["outcome"] == "complete":
                 seconds.setdefault(run["arm"], []).append(run["seconds"])
@@ -259,27 +253,21 @@ class Manuscript:
         return markdown_grid([[escaped(cell) for cell in line] for line in grid])
 
     def figure(self, study: str, name: str) -> str:
-        """Return a figure of a report with its caption; copy its files beside the page."""
+        """Return a figure of a report with its caption, as a link to the report's folder."""
         source, title = self._report(study) / "figures", _study(study).name
-        self.used.add(study)
-        target = self.out / "figures"
-        target.mkdir(parents=True, exist_ok=True)
-        for kind in ("png", "csv"):
-            shutil.copyfile(source / f"{name}.{kind}", target / f"{title}-{name}.{kind}")
         caption = escape_markdown((source / f"{name}.txt").read_text(encoding="utf-8"))
-        picture = f"figures/{title}-{name}"
+        picture = Path(os.path.relpath(source / name, self.out)).as_posix()
         return (
             f"![{title}: {name}]({picture}.png)\n\n"
             f"Figure of `{title}`. {caption.strip()} Numbers: [{name}.csv]({picture}.csv)."
         )
 
     def _measured(self, study: str, arm: str, column: MeasuredColumn) -> Summary | None:
-        arranged = self._arranged(study)
         part = _study(study)
         if column.place is None:
-            found = values_of({arm: arranged[arm]}, column.metric, part.readout)[arm]
-            values, readout = list(found.values()), part.readout
+            values, readout = self._final_values(study, arm, column.metric), part.readout
         else:
+            arranged = self._arranged(study)
             readout = Last()
             values = [
                 record.metrics[column.metric]
@@ -296,18 +284,25 @@ class Manuscript:
         )
         return Summary(n=own.n, mean=column.scale * own.mean, sd=sd, ci_low=low, ci_high=high)
 
+    def _final_values(self, study: str, arm: str, metric: str) -> list[float]:
+        """Return the values of a metric in `runs.csv`; none for an arm with a diverged run."""
+        rows = [row for row in self._rows(study, "runs.csv") if row["arm"] == arm]
+        if any(row["outcome"] == "diverged" for row in rows):
+            return []
+        complete = (row.get(metric) for row in rows if row["outcome"] == "complete")
+        return [float(value) for value in complete if value]
+
     def _arranged(self, study: str) -> Mapping[str, Mapping[int, RunResult]]:
-        self.used.add(study)
         if study not in self._read:
             part = _study(study)
             self._read[study] = arrange(part, read_results(part.runs(), Store(self.home.store)))
         return self._read[study]
 
     def _report(self, study: str) -> Path:
-        return self.home.report_of(_study(study).name)
+        name = _study(study).name
+        return self.home.report_of(name) if self.reports is None else self.reports / name
 
     def _rows(self, study: str, name: str) -> list[dict[str, str]]:
-        self.used.add(study)
         with (self._report(study) / name).open(encoding="utf-8") as lines:
             return list(csv.DictReader(lines))
 
@@ -329,9 +324,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("manuscript", type=Path)
     parser.add_argument("--home", type=Path, default=Path("runs"))
+    parser.add_argument("--reports", type=Path, help="default: the reports of the home")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    Manuscript(home=Home(folder=given.home), out=given.out).write(given.manuscript)
+    home = Home(folder=given.home)
+    Manuscript(home=home, out=given.out, reports=given.reports).write(given.manuscript)
 
 
 if __name__ == "__main__":

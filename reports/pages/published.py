@@ -67,20 +67,13 @@ class Published:
 def latest_report(published: Path, study: str) -> Published | None:
     """Return the published report of a study; None if there is none.
 
-    The report in the folder `STUDY` is used if it exists. Otherwise the folders `PAGE/STUDY` of the
-    pages are searched for the report with the most decided claims; among equal ones, the report
-    whose runs ended last.
+    The report is in the folder `STUDY`. A report without claims is left out.
     """
-    own, within_pages = published / study, published.glob(f"*/{study}/")
-    folders = [own] if (own / "verdicts.csv").is_file() else list(within_pages)
-    found = {}
-    for folder in folders:
-        provenance = provenance_of(folder) if (folder / "verdicts.csv").is_file() else {}
-        if provenance.get("study") == study:
-            report = read_report(folder)
-            decided = sum(row["verdict"] != "unfinished" for row in report.told.values())
-            found[decided, provenance["last_epoch_stored_at_ms"]] = report
-    return found[max(found)] if found else None
+    folder = published / study
+    is_of_study = (folder / "verdicts.csv").is_file() and provenance_of(folder).get(
+        "study"
+    ) == study
+    return read_report(folder) if is_of_study else None
 
 
 def read_report(folder: Path) -> Published:

@@ -29,10 +29,7 @@ from tests.bundled import bundled
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 FOLDERS = sorted(
-    file.parent
-    for pattern in ("*/runs.csv", "*/*/runs.csv")
-    for file in PUBLISHED.glob(pattern)
-    if file.with_name("table.csv").exists()
+    file.parent for file in PUBLISHED.glob("*/runs.csv") if file.with_name("table.csv").exists()
 )
 Rows = Sequence[Mapping[str, str]]
 Values = NDArray[np.float64]

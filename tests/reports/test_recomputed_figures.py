@@ -148,30 +148,15 @@ NO_RESULTS = {
 """Figures whose numbers do not come from runs."""
 
 
-def folder_of(file: Path) -> Path:
-    """Return the folder with the runs of a figure; figures of a page are named STUDY-KIND."""
-    page = file.parent.parent
-    if (page / "runs.csv").exists():
-        return page
-    names = (name for name in page.iterdir() if file.name.startswith(f"{name.name}-"))
-    return max(names, key=lambda name: len(name.name))
-
-
-def kind_of(file: Path) -> str:
-    return file.stem.removeprefix(f"{folder_of(file).name}-")
-
-
-FILES = sorted(
-    file for file in PUBLISHED.glob("*/figures/*.csv") if kind_of(file) not in NO_RESULTS
-)
+FILES = sorted(file for file in PUBLISHED.glob("*/figures/*.csv") if file.stem not in NO_RESULTS)
 
 
 @pytest.mark.parametrize("file", FILES, ids=of)
 def test_the_numbers_of_every_published_figure_follow_from_its_runs(file: Path) -> None:
     rows = rows_of(file)
     assert rows
-    CHECKS[kind_of(file)](folder_of(file), rows)
+    CHECKS[file.stem](file.parent.parent, rows)
 
 
 def test_every_kind_of_published_figure_is_recomputed() -> None:
-    assert {kind_of(file) for file in FILES} == CHECKS.keys()
+    assert {file.stem for file in FILES} == CHECKS.keys()

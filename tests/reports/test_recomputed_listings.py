@@ -386,9 +386,8 @@ ELSEWHERE = {
 
 FILES = sorted(
     file
-    for pattern in ("*/*.csv", "*/*/*.csv")
-    for file in PUBLISHED.glob(pattern)
-    if file.parent.name not in {"figures", "measurements"} and file.stem not in ELSEWHERE
+    for file in PUBLISHED.glob("*/*.csv")
+    if file.parent.name != "measurements" and file.stem not in ELSEWHERE
 )
 
 

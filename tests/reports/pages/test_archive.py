@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 from reports.pages.archive import archive_index, replace_published
@@ -22,6 +23,14 @@ def test_a_published_folder_has_the_name_of_its_study() -> None:
         name = file.parent.name.removesuffix("-jpeg")
         studies = provenance_of(file.parent).get("study", name).removesuffix("-jpeg")
         assert studies == name
+
+
+def test_a_study_has_one_published_folder() -> None:
+    files = list(PUBLISHED.rglob("provenance.json"))
+    assert {file.parent.parent for file in files} == {PUBLISHED}
+    studies = Counter(provenance_of(file.parent).get("study") for file in files)
+    del studies[None]  # a joined table has several studies
+    assert max(studies.values()) == 1
 
 
 def _report(folder: Path, verdict: str, ended: int) -> Path:

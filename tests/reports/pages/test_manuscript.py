@@ -1,4 +1,5 @@
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -71,8 +72,12 @@ def test_verdicts_in_a_manuscript_equal_the_verdicts_of_the_report(
     assert (
         "excess of the mixed loss over its lower bound, nats: equal less than one-feature" in page
     )
-    kept = {path.name for path in (tmp_path / "page" / "small-views").iterdir()}
-    assert kept == {"table.csv", "runs.csv", "verdicts.csv", "provenance.json"}
+
+
+def test_a_manuscript_page_copies_no_report(home: Home, tmp_path: Path) -> None:
+    """Each study has one folder; a copy beside the page would be a second, older one."""
+    written(home, tmp_path, "{{ verdicts('STUDY') }}{{ figure('STUDY', 'final_values') }}")
+    assert [path.name for path in (tmp_path / "page").iterdir()] == ["README.md"]
 
 
 VERDICTS = """says,verdict,value,low,high,reference,n
@@ -179,16 +184,11 @@ def test_a_printed_number_of_one_seed_is_compared_with_a_prediction_interval(
     path = tmp_path / "small-views.yaml"
     path.write_text(STUDY)
     home = Home(folder=tmp_path)
-    runs, store = load_study(str(path)).runs_of("one-feature"), Store(home.store)
-    for run, value in zip(runs, (0.9, 1.0, 1.4), strict=True):
-        records = [
-            EpochRecord(epoch=epoch, metrics={"excess/measured": value, "scale": 2.5 * 2**epoch})
-            for epoch in range(3)
-        ]
-        facts = [EpochFacts(seconds=2.0, stored_at_ms=0)] * 3
-        store.write(
-            stage_keys(run.config)[-1], records=records, facts=facts, environment={}, state=None
-        )
+    rows = [f"one-feature,{seed},{value},complete\n" for seed, value in enumerate((0.9, 1.0, 1.4))]
+    report = home.report_of("small-views")
+    report.mkdir(parents=True)
+    lines = ["arm,seed,excess/measured,outcome\n", *rows, "equal,0,,missing\n"]
+    (report / "runs.csv").write_text("".join(lines))
     found = Manuscript(home=home, out=tmp_path).again(
         str(path),
         [MeasuredColumn(heading="", metric="excess/measured")],
@@ -236,9 +236,10 @@ def test_numbers_costs_and_figures_in_a_manuscript_come_from_the_runs(
     assert page.startswith("True 10\n")
     assert "| 10 " in page
     assert "6 (6 to 6)" in page
-    assert "](figures/small-views-final_values.png)" in page
-    kept = {path.name for path in (tmp_path / "page" / "figures").iterdir()}
-    assert kept == {"small-views-final_values.png", "small-views-final_values.csv"}
+    links = re.findall(r"\]\(([^)]+)\)", page)
+    assert [Path(link).name for link in links] == ["final_values.png", "final_values.csv"]
+    report = home.report_of("small-views")
+    assert {(tmp_path / "page" / link).resolve().parent for link in links} == {report / "figures"}
 
 
 def test_the_first_position_at_a_level_is_computed_from_the_mean(
