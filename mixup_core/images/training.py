@@ -58,10 +58,7 @@ class TrainingState:
 
     @classmethod
     def initial(cls, config: TrainConfig, info: DatasetInfo, device: torch.device) -> Self:
-        """Return the state of a run before its first epoch, with the initial weights.
-
-        It depends on the configuration alone.
-        """
+        """Return the state before the first epoch, which depends on the configuration alone."""
         data = config.data
         network = config.model.initialised(
             in_channels=info.channels * data.num_stacked,
@@ -381,9 +378,7 @@ def _require_declared(objective: Objective, measured: Mapping[str, Tensor]) -> N
 def _means(
     measured: Mapping[str, list[Tensor]], sizes: list[int], epoch: int, law: Law, lr: float
 ) -> dict[str, float]:
-    """Return the mean per image of each measurement.
-
-    The host waits for the device only here, once per epoch.
+    """Return the mean per image of each measurement. Only here does the host wait for the device.
 
     Raises:
         DivergedError: If a loss is not finite.
