@@ -34,7 +34,7 @@ def test_the_core_loads_neither_ray_nor_mlflow_nor_pandas() -> None:
     assert _loaded_by("\n".join(f"import {name}" for name in modules)) == {"torch"}
 
 
-def test_no_module_imports_itself_through_others() -> None:
+def test_no_module_takes_part_in_an_import_cycle() -> None:
     """Imports inside functions count, and so do imports for type checkers only."""
     graph = grimp.build_graph(*PACKAGES, cache_dir=None)
     assert "mixup_core.images.training" in graph.modules
@@ -81,14 +81,14 @@ def test_a_private_part_of_another_package_is_found(code: str) -> None:
     assert list(_private_parts(code))
 
 
-def test_no_private_part_of_another_package_is_used_but_those_that_say_why() -> None:
+def test_private_parts_of_other_packages_are_used_only_with_a_stated_reason() -> None:
     """Python documents `os._exit`, and Ray its option `_temp_dir`."""
     files = [file for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
     found = {part for file in files for part in _private_parts(file.read_text())}
     assert found == {"os._exit", "_temp_dir"}
 
 
-def test_sql_stands_in_the_two_modules_that_say_why() -> None:
+def test_sql_is_only_in_the_two_modules_that_state_a_reason() -> None:
     """`docs/explanation/dependencies.md` lists every use of it beside MLflow's client."""
     files = [file for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
     found = {str(f.relative_to(ROOT)) for f in files if "sqlite3" in f.read_text()}

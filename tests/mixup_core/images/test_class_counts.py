@@ -64,7 +64,7 @@ def config_of(folder: Path, **fields: Any) -> TrainConfig:
         {"data.train_fraction": 0.01, "data.oracle": True},
     ],
 )
-def test_counted_images_are_those_that_a_run_trains_on(values: dict[str, Any]) -> None:
+def test_class_counts_match_the_labels_of_the_training_images(values: dict[str, Any]) -> None:
     config = with_values(DIGITS, values)
     splits = load(config.data)
     for seed in range(3):
@@ -78,7 +78,7 @@ def test_counted_images_are_those_that_a_run_trains_on(values: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
-def test_labels_that_are_read_without_images_are_those_of_the_images(split: SplitName) -> None:
+def test_labels_read_without_images_match_the_labels_of_the_images(split: SplitName) -> None:
     info = PUBLISHED["digits"]
     assert info.labels is not None
     images = DATASETS["digits"](DIGITS.data, data_root(), split)
@@ -92,7 +92,7 @@ def test_labels_of_an_idx_file_are_read_without_its_header(tmp_path: Path) -> No
     assert read_labels(Path("raw"), tmp_path, "train").tolist() == [7, 0, 9]
 
 
-def test_no_draw_is_looked_at_where_a_class_without_images_is_all_but_impossible() -> None:
+def test_may_lack_classes_is_true_only_for_small_subsets() -> None:
     for num_train, may_lack in ((None, False), (900, False), (9, True)):
         data = with_values(DIGITS, {"data.num_train": num_train}).data
         assert may_lack_classes(data, CATALOG["digits"]) == may_lack
@@ -109,7 +109,9 @@ def test_two_views_need_an_image_of_each_class_at_each_seed(
         assert "two views need a training image of each class" in str(error)
 
 
-def test_a_class_whose_only_image_is_held_out_is_refused_or_named(folder: Path) -> None:
+def test_a_class_whose_only_image_is_held_out_is_refused_for_two_views_and_else_gives_a_warning(
+    folder: Path,
+) -> None:
     sizes = [
         size for size in range(1, 9)
         if (counts := images_of_classes(config_of(folder, val_size=size))) is not None
@@ -123,7 +125,7 @@ def test_a_class_whose_only_image_is_held_out_is_refused_or_named(folder: Path) 
     assert error.values == {"seed": 0, "classes without images": "bee"}
 
 
-def test_a_class_that_a_subset_leaves_out_is_named_with_its_seeds(folder: Path) -> None:
+def test_a_class_missing_from_a_subset_is_warned_of_with_its_seeds(folder: Path) -> None:
     config = config_of(folder, num_train=6)
     seeds = range(20)
     lacking = {
@@ -136,7 +138,7 @@ def test_a_class_that_a_subset_leaves_out_is_named_with_its_seeds(folder: Path) 
     assert f"WARNING, no training image is labelled bee at seeds {without_bee}" in said
 
 
-def test_predicted_images_are_named_by_their_files_in_the_order_of_the_logits(
+def test_example_names_are_the_file_names_in_the_order_of_the_images(
     folder: Path,
 ) -> None:
     config = config_of(folder, val_size=5)
@@ -152,7 +154,9 @@ def test_predicted_images_are_named_by_their_files_in_the_order_of_the_logits(
     assert IMAGES.presentation.examples(DIGITS, "test") == ()
 
 
-def test_a_balanced_subset_counts_what_validation_leaves(folder: Path) -> None:
+def test_a_balanced_subset_is_refused_when_validation_takes_all_images_of_a_class(
+    folder: Path,
+) -> None:
     for size in range(1, 9):
         config = config_of(folder, val_size=size, num_train=4, balanced=True)
         counts = images_of_classes(config_of(folder, val_size=size))
@@ -165,7 +169,7 @@ def test_a_balanced_subset_counts_what_validation_leaves(folder: Path) -> None:
                 TrainingImages(splits.train, splits.info, config.data, 0, CPU)
 
 
-def test_each_seed_holds_out_another_fold_and_the_folds_are_all_images() -> None:
+def test_each_seed_holds_out_another_fold_and_the_folds_cover_all_images() -> None:
     config = with_values(DIGITS, {"data.folds": 4, "data.test": False})
     whole = load(DIGITS.data).train.pixels
     seen = []
@@ -182,7 +186,7 @@ def test_each_seed_holds_out_another_fold_and_the_folds_are_all_images() -> None
     assert sum(map(len, seen[:4])) == len(whole)
 
 
-def test_folds_enter_the_keys_and_pair_only_with_the_same_folds() -> None:
+def test_the_number_of_folds_changes_the_run_key_and_the_population() -> None:
     plain, four, five = (with_values(DIGITS, {"data.folds": k}) for k in (None, 4, 5))
     keys = {run_key(IMAGES.randomness.at_seed(config, 7)) for config in (plain, four, five)}
     assert len(keys) == 3
@@ -202,7 +206,7 @@ def test_folds_enter_the_keys_and_pair_only_with_the_same_folds() -> None:
         ({"fold": 0}, "fold < folds"),
     ],
 )
-def test_folds_that_contradict_are_refused(fields: dict[str, Any], rule: str) -> None:
+def test_contradictory_fold_settings_are_refused(fields: dict[str, Any], rule: str) -> None:
     with pytest.raises(RuleError, match=rule):
         DataConfig(name="digits", **fields)
 
@@ -212,7 +216,7 @@ def test_images_are_not_loaded_before_their_fold_is_chosen() -> None:
         load(DataConfig(name="digits", folds=3))
 
 
-def test_a_class_that_one_fold_takes_whole_is_named_with_its_seed(folder: Path) -> None:
+def test_a_class_that_lies_in_one_fold_is_warned_of_with_its_seeds(folder: Path) -> None:
     config = replace(config_of(folder, folds=3), model=Mlp())
     found = list(lacking_classes(config, range(6)))
     assert len(found) == 1

@@ -45,7 +45,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def test_a_data_set_that_is_here_lacks_nothing_and_has_checksums(
+def test_a_present_dataset_is_not_missing_and_has_checksums(
     fashion: FashionMnist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MIXSWEEP_DATA", str(fashion.root))
@@ -60,7 +60,7 @@ def test_a_data_set_that_is_here_lacks_nothing_and_has_checksums(
     }
 
 
-def test_a_data_set_that_is_not_here_is_named_with_the_way_to_get_it(root: Path) -> None:
+def test_a_missing_dataset_is_reported_with_the_fetch_command(root: Path) -> None:
     config, needs = config_of(DataConfig()), ImageData()
     assert needs.sets() == statuses(root)
     assert needs.missing(config) == (
@@ -69,7 +69,7 @@ def test_a_data_set_that_is_not_here_is_named_with_the_way_to_get_it(root: Path)
     assert needs.checksums(config) == {}
 
 
-def test_a_data_set_is_fetched_into_the_root(
+def test_fetch_reports_a_present_dataset_and_refuses_an_image_folder(
     fashion: FashionMnist, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MIXSWEEP_DATA", str(fashion.root))
@@ -78,7 +78,7 @@ def test_a_data_set_is_fetched_into_the_root(
         ImageData().fetch("image-folder")
 
 
-def test_corrupted_images_are_needed_with_the_test_images_alone(
+def test_corrupted_images_are_needed_only_with_test_images(
     cifar_c: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MIXSWEEP_DATA", str(cifar_c))
@@ -106,14 +106,14 @@ def test_missing_corrupted_images_of_a_study_are_named(
     assert "mixsweep data fetch cifar10-c" in str(ImageData().missing(config))
 
 
-def test_a_data_set_of_the_catalogue_is_prepared_and_opened_as_it_is(root: Path) -> None:
+def test_preparing_and_opening_a_published_dataset_changes_nothing(root: Path) -> None:
     config = config_of(DataConfig())
     assert ImageData().prepare(config, root) is config
     ImageData().open(config)
     assert list(root.iterdir()) == []
 
 
-def test_a_folder_is_found_from_the_study_and_digested_once(
+def test_a_folder_is_found_relative_to_the_study_and_digested_once(
     pets: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     needs = ImageData()
@@ -130,7 +130,7 @@ def test_a_folder_is_found_from_the_study_and_digested_once(
     assert needs.prepare(config, pets.parent) == prepared
 
 
-def test_a_folder_that_cannot_be_read_is_refused_the_same_way_again(
+def test_an_unreadable_folder_is_refused_again_with_the_same_message(
     tmp_path: Path, root: Path
 ) -> None:
     del root
@@ -147,7 +147,7 @@ def test_a_folder_that_cannot_be_read_is_refused_the_same_way_again(
     assert ImageData().prepare(config, tmp_path).data.digest is not None
 
 
-def test_a_folder_is_decoded_once_when_data_is_looked_at_and_a_bad_file_is_named(
+def test_opening_a_folder_decodes_it_once_and_reports_every_bad_file(
     pets: Path, root: Path
 ) -> None:
     bad = pets / "train" / "b" / "1.png"
@@ -186,7 +186,7 @@ def test_a_folder_with_a_digest_is_scanned_once(pets: Path, root: Path) -> None:
     assert described(fixed).num_train == 2
 
 
-def test_memory_is_that_of_all_images_at_their_size(fashion: FashionMnist) -> None:
+def test_memory_is_the_pixel_bytes_of_all_images_at_their_size(fashion: FashionMnist) -> None:
     del fashion
     images = NUM_TRAIN + NUM_TEST
     for size, side in ((None, 28), (8, 8)):
@@ -205,13 +205,13 @@ def test_memory_is_that_of_all_images_at_their_size(fashion: FashionMnist) -> No
         (DataConfig(name="digits", oracle=True, val_size=37), 1760),
     ],
 )
-def test_a_subset_is_drawn_from_what_is_not_held_out_and_an_oracles_test_images(
+def test_num_available_leaves_out_held_out_images_and_includes_oracle_test_images(
     data: DataConfig, available: int
 ) -> None:
     assert num_available(data, CATALOG["digits"]) == available
 
 
-def test_test_images_that_are_training_images_are_said(pets: Path, root: Path) -> None:
+def test_test_images_equal_to_training_images_give_a_warning(pets: Path, root: Path) -> None:
     del root
     for name in ("a", "b"):
         (pets / "test" / name).mkdir(parents=True)

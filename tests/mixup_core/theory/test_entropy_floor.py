@@ -19,7 +19,7 @@ CONFIG = EntropyFloorConfig(law=Beta(alpha=1.0), draws=20_000)
     ("alpha", "floor"),
     [(0.2, 0.20489), (0.5, 0.34766), (1, 0.45), (2, 0.525), (8, 0.59658), (32, 0.61686)],
 )
-def test_the_floor_of_ten_classes_is_that_of_lemma_1(alpha: float, floor: float) -> None:
+def test_the_floor_of_ten_classes_matches_lemma_1(alpha: float, floor: float) -> None:
     """Lemma 1 of arXiv:2303.01475: (k - 1) / k (psi(2 alpha + 1) - psi(alpha + 1))."""
     assert entropy_floor(Beta(alpha=alpha), 10) == pytest.approx(floor, abs=5e-6)
 

@@ -77,7 +77,7 @@ TABLE_EXCESS = {
 
 
 @pytest.mark.parametrize(("model", "expected"), TABLE_EXCESS.items())
-def test_the_excess_is_that_of_another_program(
+def test_the_measured_excess_matches_another_program(
     model: tuple[float, float, float], expected: list[float]
 ) -> None:
     first, second, larger = model
@@ -123,7 +123,7 @@ def test_the_excess_tends_to_0_only_for_equal_correlations() -> None:
         (1024, 14.41, 0.0122),
     ],
 )
-def test_the_least_gap_is_that_of_another_program(alpha: float, best: float, gap: float) -> None:
+def test_the_least_gap_matches_another_program(alpha: float, best: float, gap: float) -> None:
     """The gap is that of proposition 3.3 of arXiv:2210.13512."""
     found, where = least_gap(Beta(alpha=alpha).nodes(4000), 10)
     assert found == pytest.approx(gap, abs=6e-5)
@@ -214,7 +214,7 @@ def test_sampled_correlations_match_the_exact_gradient_correlations(law: Law) ->
         (20, 100, 6.64, -0.132, 1.2e-6),
     ],
 )
-def test_the_gradients_are_those_of_another_program(
+def test_gradient_correlations_match_another_program(
     c: int, k: int, midpoint: float, difference: float, erm: float
 ) -> None:
     """The bounds are those of propositions 3.4 and 3.5 of arXiv:2210.13512."""

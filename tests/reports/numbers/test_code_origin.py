@@ -36,7 +36,7 @@ def test_the_commit_of_a_source_tree_is_found_with_its_changes(
     assert code["dirty"] is True
 
 
-def test_without_git_there_is_no_commit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_commit_is_recorded_without_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(code_origin, "SOURCE", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
@@ -45,7 +45,7 @@ def test_without_git_there_is_no_commit(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert describe_code() is None
 
 
-def test_an_installed_copy_names_the_commit_it_was_built_from(
+def test_an_installed_copy_records_the_commit_of_its_build(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     code = {"commit": "0123456789", "branch": "main", "dirty": False}
@@ -61,7 +61,7 @@ def test_an_installed_copy_names_the_commit_it_was_built_from(
     assert found["commit"] == "of the job that runs it"
 
 
-def test_a_job_tells_the_code_it_was_submitted_from(
+def test_a_job_records_the_commit_of_its_submission(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     code = {"commit": "0123abc", "branch": "topic", "dirty": True}

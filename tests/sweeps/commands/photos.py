@@ -1,6 +1,6 @@
 """A study of photos in a folder, and a process that knows nothing of them yet."""
 
-from mixup_core.images.data import needs
+from mixup_core.images import needs
 
 STUDY = """
 study: signs
