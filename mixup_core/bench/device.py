@@ -9,6 +9,7 @@ run. On a machine without a GPU the same code runs at a small size, as a rehears
 values then have no meaning.
 """
 
+import io
 import json
 import os
 import platform
@@ -16,9 +17,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import redirect_stderr
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -49,7 +53,7 @@ PREDICTED = {
     ("ladder, images per second", "tf32, channels_last"): "35,000",
     ("ladder, images per second", "+ fused Adam"): "60,000",
     ("ladder, images per second", "+ compile"): "85,000",
-    ("ladder, images per second", "small network, CUDA graph / small network"): "5 to 6",
+    ("CUDA graphs, images per second", "small network, CUDA graph / small network"): "5 to 6",
     ("runs side by side, images per second of all", "small network, 8, MPS / 1"): "4 to 6",
     ("checkpoint", "bytes made, seconds"): "0.16 to 0.27",
     ("checkpoint", "written, seconds"): "0.29 to 1.1",
@@ -62,6 +66,8 @@ PREDICTED = {
 
 def measure(write: Callable[[Figures], None]) -> Figures:
     """Run all parts of the GPU benchmark and return their values: a mapping by name for each part.
+
+    Each part has its own process, because some errors of a GPU make a process unusable.
 
     Args:
         write: Called after every part with all values measured so far.
@@ -81,7 +87,7 @@ def measure(write: Callable[[Figures], None]) -> Figures:
         started = time.monotonic()
         with watched_clocks(device) as clocks:
             try:
-                figures = part(size, device)
+                figures = _in_own_process(part, size, device)
             except Exception as error:  # the other parts are still measured
                 figures = {"failed": f"{type(error).__name__}: {error}".splitlines()[0][:300]}
         found[name] = {**figures, "took seconds": time.monotonic() - started, **clocks}
@@ -89,9 +95,17 @@ def measure(write: Callable[[Figures], None]) -> Figures:
     return found
 
 
+def _in_own_process(
+    part: Callable[[Size, torch.device], Figures], size: Size, device: torch.device
+) -> Figures:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        return process.submit(part, size, device).result()
+
+
 def environment(device: torch.device) -> Figures:
-    """Return the name of the GPU or CPU, and the versions of Python, PyTorch and the GPU driver."""
+    """Return the date, the GPU or CPU, and the versions of Python, PyTorch and the driver."""
     found: Figures = {
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "device": platform.processor() or platform.machine(),
@@ -156,34 +170,58 @@ def ladder(size: Size, device: torch.device) -> Figures:
     `LADDER` lists the variants: ways to compute the same step, such as `float32, NCHW`. One that
     cannot run on this device gets an error message in place of its speed.
     """
+    return _speeds([name for name, rung in LADDER.items() if not rung.graphed], size, device)
+
+
+def graphs(size: Size, device: torch.device) -> Figures:
+    """Return the figures of `ladder` for steps that are captured as CUDA graphs.
+
+    The same steps without a graph are measured beside them, and each ratio is returned.
+    """
+    pairs = {name: rung.without_graph for name, rung in LADDER.items() if rung.graphed}
+    found = _speeds(list(dict.fromkeys([*pairs.values(), *pairs])), size, device)
+    return found | {
+        f"{name} / {plain}": found[name] / found[plain]
+        for name, plain in pairs.items()
+        if name in found and plain in found
+    }
+
+
+def _speeds(names: list[str], size: Size, device: torch.device) -> Figures:
+    """Return images per second and peak memory of some variants, measured in alternating blocks."""
     steps: dict[str, TrainingStep] = {}
     found: Figures = {}
-    for name, rung in LADDER.items():
+    for name in names:
         try:
             started = time.perf_counter()
             if device.type == "cuda":
                 torch.cuda.reset_peak_memory_stats(device)
                 held = torch.cuda.memory_allocated(device)
-            steps[name] = step = build(rung, size, device)
-            for _ in range(3):
-                step()
-            wait(device)
+            with redirect_stderr(io.StringIO()):  # the compiler prints every kernel that it tries
+                steps[name] = step = build(LADDER[name], size, device)
+                for _ in range(3):
+                    step()
+                wait(device)
             found[f"{name}: begin, seconds"] = time.perf_counter() - started
             if device.type == "cuda":
                 peak = torch.cuda.max_memory_allocated(device) - held
                 found[f"{name}: peak MB"] = peak / 1e6
         except Exception as error:  # a variant that this device or build does not support
             steps.pop(name, None)
-            found[f"{name}: absent"] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+            found[f"{name}: absent"] = _in_one_line(error)
     rates: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(_BLOCKS):
-        for name, step in steps.items():
-            rates[name].append(size.batch / timed(step, size.steps, device))
-    found |= {name: median(rate) for name, rate in rates.items()}
-    plain, graphed = "small network", "small network, CUDA graph"
-    if graphed in found:
-        found[f"{graphed} / {plain}"] = found[graphed] / found[plain]
-    return found
+        for name, step in list(steps.items()):
+            try:
+                rates[name].append(size.batch / timed(step, size.steps, device))
+            except Exception as error:  # the blocks before it are still reported
+                del steps[name]
+                found[f"{name}: failed"] = _in_one_line(error)
+    return found | {name: median(rate) for name, rate in rates.items() if rate}
+
+
+def _in_one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:200]
 
 
 def silence(size: Size, device: torch.device) -> Figures:
@@ -292,6 +330,7 @@ PARTS: Mapping[str, Callable[[Size, torch.device], Figures]] = {
     "ceilings": ceilings,
     "reference": reference_pipeline,
     "ladder, images per second": ladder,
+    "CUDA graphs, images per second": graphs,
     "waits of a step": silence,
     "runs side by side, images per second of all": side_by_side,
     "bfloat16 minus float32, test error": precisions,

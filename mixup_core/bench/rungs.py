@@ -1,7 +1,7 @@
 """Rungs: variants of the same training step, from plain PyTorch to a CUDA graph."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
 from typing import Any, Literal
@@ -31,12 +31,19 @@ class Rung:
     """True: cuDNN tries its kernels and keeps the fastest (`cudnn.benchmark`)."""
     compiled: Literal["default", "max-autotune-no-cudagraphs"] | None = None
     """Mode of `torch.compile`; None: the network is not compiled."""
-    graphed: bool = False
-    """True: the step is captured as a CUDA graph and replayed."""
+    without_graph: str = ""
+    """If set, the step is captured as a CUDA graph and replayed; the name is that of the same
+    variant without a graph.
+    """
     mixes: bool = True
     """True: train with the law Beta(1, 1); False: with ERM."""
     is_small: bool = False
     """True: train the network `Size.small` instead of `Size.model`."""
+
+    @property
+    def graphed(self) -> bool:
+        """True if the step is captured as a CUDA graph and replayed."""
+        return bool(self.without_graph)
 
 
 LADDER = {
@@ -50,12 +57,12 @@ LADDER = {
     "+ cudnn.benchmark": Rung(searched=True),
     "+ compile": Rung(searched=True, compiled="default"),
     "+ max-autotune": Rung(searched=True, compiled="max-autotune-no-cudagraphs"),
-    "+ CUDA graph": Rung(searched=True, graphed=True),
-    "+ compile and CUDA graph": Rung(searched=True, compiled="default", graphed=True),
+    "+ CUDA graph": Rung(searched=True, without_graph="+ cudnn.benchmark"),
+    "+ compile and CUDA graph": Rung(searched=True, compiled="default", without_graph="+ compile"),
     "small network": Rung(is_small=True),
     "small network, ERM": Rung(is_small=True, mixes=False),
     "small network, compile": Rung(is_small=True, compiled="default"),
-    "small network, CUDA graph": Rung(is_small=True, graphed=True),
+    "small network, CUDA graph": Rung(is_small=True, without_graph="small network"),
 }
 """Variants of the training step by name. A name that begins with + extends an earlier variant:
 `+ fused Adam` extends `bfloat16, channels_last`; `+ cudnn.benchmark` extends `+ fused Adam`, and
@@ -111,9 +118,30 @@ def _compiled(network: Any, rung: Rung, device: torch.device) -> Any:
     return torch.compile(network, backend="aot_eager")
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Replayed:
+    """A training step that copies the next batch into the inputs of a CUDA graph and replays it."""
+
+    graph: torch.cuda.CUDAGraph
+    inputs: Batch
+    batches: Iterator[Batch]
+    computes: Callable[[Batch], None]
+    """The captured function; it keeps the network and optimizer, whose memory the graph uses."""
+
+    def __call__(self) -> None:
+        batch = next(self.batches)
+        for part in _INPUTS:
+            getattr(self.inputs, part).copy_(getattr(batch, part))
+        self.graph.replay()
+
+
+_INPUTS = ("mixed", "labels", "partner_labels", "lam")
+
+
 def _graphed(compute: Callable[[Batch], None], rows: Iterator[Batch]) -> TrainingStep:
-    """Return a training step that copies the next batch into a CUDA graph's inputs and runs it."""
-    held = next(rows)
+    """Return a training step that replays a CUDA graph of `compute`."""
+    first = next(rows)
+    held = replace(first, **{part: getattr(first, part).clone() for part in _INPUTS})
     aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     aside.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(aside):
@@ -123,14 +151,7 @@ def _graphed(compute: Callable[[Batch], None], rows: Iterator[Batch]) -> Trainin
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         compute(held)
-
-    def step() -> None:
-        batch = next(rows)
-        for part in ("mixed", "labels", "partner_labels", "lam"):
-            getattr(held, part).copy_(getattr(batch, part))
-        graph.replay()
-
-    return step
+    return _Replayed(graph=graph, inputs=held, batches=rows, computes=compute)
 
 
 def _loss(config: TrainConfig, network: Any, batch: Batch) -> torch.Tensor:

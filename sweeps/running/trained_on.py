@@ -70,7 +70,7 @@ def _gpu_driver() -> str:
         described = Path("/proc/driver/nvidia/version").read_text()
     except OSError:
         return ""
-    found = re.search(r"Kernel Module\D*?([\d.]+)", described)
+    found = re.search(r"Kernel Module.*?\b(\d+\.[\d.]+)", described)
     return found[1] if found else ""
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import platform
 import time
 from collections.abc import Callable
@@ -62,8 +63,11 @@ def test_the_reference_pipeline_reports_rates_of_warm_up_erm_and_mixup() -> None
 
 def test_each_rung_reports_a_rate_or_the_reason_for_its_absence() -> None:
     found = bench.ladder(TINY, CPU)
+    assert not [name for name, rung in LADDER.items() if rung.graphed and name in found]
+    found |= bench.graphs(TINY, CPU)
     for name, rung in LADDER.items():
         if rung.graphed:
+            assert found[rung.without_graph] > 0
             assert "a CUDA graph needs a GPU" in found[f"{name}: absent"]
             assert name not in found
         else:
@@ -86,6 +90,23 @@ def test_a_failing_rung_reports_its_error_in_one_line_and_other_rungs_still_run(
     assert found["float32, NCHW"] > 0
     assert found["+ fused Adam: absent"].startswith("OSError: no bfloat16 xxx")
     assert len(found["+ fused Adam: absent"]) == 200
+
+
+def test_a_rung_that_fails_in_a_later_block_keeps_its_first_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(bench, "LADDER", {"a": Rung(), "b": Rung(mixes=False)})
+    seconds = iter([10.0, 1.0, RuntimeError("illegal access"), 2.0, 4.0, 5.0, 20.0])
+
+    def timed(*_: object, **__: object) -> float:
+        if isinstance(found := next(seconds), RuntimeError):
+            raise found
+        return found
+
+    monkeypatch.setattr(bench, "timed", timed)
+    found = bench.ladder(TINY, CPU)
+    assert (found["a"], found["b"]) == (20 / 10, 20 / 4)
+    assert found["a: failed"] == "RuntimeError: illegal access"
 
 
 def test_the_rate_of_a_rung_is_the_median_of_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,16 +182,23 @@ def test_measure_runs_every_part_and_writes_the_figures_after_each() -> None:
     assert json.loads(json.dumps(found)) == found
 
 
-def test_a_failing_part_reports_its_error_and_later_parts_still_run(
+def _fails(size: Size, device: torch.device) -> Figures:
+    raise MemoryError("no memory for it")
+
+
+def _ends_the_process(size: Size, device: torch.device) -> Figures:
+    os._exit(7)
+
+
+def test_a_part_that_fails_or_ends_its_process_is_reported_and_later_parts_still_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fails(size: Size, device: torch.device) -> Figures:
-        raise MemoryError("no memory for it")
-
-    monkeypatch.setattr(bench, "PARTS", {"a": fails, "b": bench.ceilings})
+    parts = {"a": _fails, "b": _ends_the_process, "c": bench.ceilings}
+    monkeypatch.setattr(bench, "PARTS", parts)
     found = bench.measure(lambda so_far: None)
     assert found["a"]["failed"] == "MemoryError: no memory for it"
-    assert found["b"]["tf32, TFLOP per second"] > 0
+    assert found["b"]["failed"].startswith("BrokenProcessPool: ")
+    assert found["c"]["tf32, TFLOP per second"] > 0
 
 
 def test_every_prediction_refers_to_a_measured_figure() -> None:

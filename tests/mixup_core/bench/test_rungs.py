@@ -67,7 +67,7 @@ def test_convolutions_see_images_in_the_layout_of_the_rung(
 
 def test_a_cuda_graph_is_refused_on_a_cpu() -> None:
     with pytest.raises(RuntimeError, match=r"a CUDA graph needs a GPU, got \(device=cpu\)"):
-        build(Rung(graphed=True), TINY, CPU)
+        build(Rung(without_graph="+ fused Adam"), TINY, CPU)
 
 
 class _Graph:

@@ -1,0 +1,208 @@
+"""Runs on a real GPU: near the CPU's records, equal bits after a resume, no waits in steps."""
+
+import dataclasses
+import itertools
+import os
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from mixup_core.images.augmentations.augmentation import Augmentation
+from mixup_core.images.choices.models import Model
+from mixup_core.images.config import TrainConfig
+from mixup_core.images.data.catalog import CATALOG
+from mixup_core.images.data.datasets import Splits
+from mixup_core.images.losses.loss import LossChoice
+from mixup_core.images.objectives.guided import Guided
+from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.predicting import predict
+from mixup_core.images.probes.probe import Probe
+from mixup_core.images.training import TrainingState, fit
+from mixup_core.mixing.operation import Operation
+from mixup_core.mixing.partners import Partner
+from mixup_core.numeric_settings import fix_precision
+from mixup_core.problem import Teacher
+from mixup_core.records import EpochRecord
+from mixup_core.tree.building import parsed, with_values
+from tests.contracts import test_registries as registries
+from tests.contracts.test_registries import SMALL
+from tests.covering import covering
+from tests.gpu.device import GPU, needs_gpu
+
+fix_precision(os.environ)
+pytestmark = needs_gpu
+
+CPU = torch.device("cpu")
+MIXED = with_values(SMALL, {"mix.law": {"beta": 0.5}, "deterministic": True})
+DEEP = {"efficientnet-v2-s"}
+"""Models in which the rounding of one step changes the next losses by percents."""
+COMPUTES_ON_THE_CPU = {"puzzlemix"}
+"""Operations that solve an assignment problem on the CPU in each step."""
+
+
+@pytest.fixture(scope="module")
+def digits() -> Splits:
+    return registries._splits(CATALOG["digits"], 20)
+
+
+@pytest.fixture(scope="module")
+def teacher(digits: Splits) -> Teacher:
+    return Teacher(config=SMALL, state=TrainingState.initial(SMALL, digits.info, CPU).to_bytes())
+
+
+def _tensors(part: Any) -> Iterator[torch.Tensor]:
+    if isinstance(part, torch.Tensor):
+        yield part
+    elif isinstance(part, dict | list | tuple):
+        for each in part.values() if isinstance(part, dict) else part:
+            yield from _tensors(each)
+
+
+def _equal_bits(one: TrainingState, other: TrainingState) -> bool:
+    pairs = zip(
+        *(
+            _tensors([part.state_dict() for part in state._parts().values()])
+            for state in (one, other)
+        ),
+        strict=True,
+    )
+    return all(torch.equal(a, b) for a, b in pairs)
+
+
+def _near(records: list[EpochRecord], expected: list[EpochRecord]) -> None:
+    """Require equal metrics, up to the rounding of two devices."""
+    for one, other in zip(records, expected, strict=True):
+        assert one.metrics.keys() == other.metrics.keys()
+        for name, value in other.metrics.items():
+            assert one.metrics[name] == pytest.approx(value, rel=5e-3, abs=1e-4, nan_ok=True), name
+
+
+def _waits(config: TrainConfig, data: Splits, teacher: Teacher | None) -> int:
+    """Train a run; return how often the host waited for the GPU."""
+    state = TrainingState.initial(config, data.info, GPU)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.cuda.set_sync_debug_mode("warn")
+        try:
+            list(fit(config, data, state, device=GPU, teacher=teacher))
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+    return sum("synchronizing" in str(each.message) for each in caught)
+
+
+def _check(
+    config: TrainConfig, data: Splits, teacher: Teacher | None = None, *, may_wait: bool = False
+) -> None:
+    """Train on the GPU with and without a stop, and on the CPU, and compare all three.
+
+    Twice as many steps must wait for the GPU no more often.
+    """
+    straight = TrainingState.initial(config, data.info, GPU)
+    records = list(fit(config, data, straight, device=GPU, teacher=teacher))
+    stopped = TrainingState.initial(config, data.info, GPU)
+    first = list(itertools.islice(fit(config, data, stopped, device=GPU, teacher=teacher), 1))
+    resumed = TrainingState.initial(config, data.info, GPU)
+    resumed.load_bytes(stopped.to_bytes(), first)
+    assert first + list(fit(config, data, resumed, device=GPU, teacher=teacher)) == records
+    assert _equal_bits(resumed, straight)
+    state = TrainingState.initial(config, data.info, CPU)
+    expected = list(fit(config, data, state, teacher=teacher))
+    if config.model.name in DEEP:
+        loss, on_cpu = (each[0].metrics["train/loss"] for each in (records, expected))
+        assert loss == pytest.approx(on_cpu, rel=5e-3)
+    else:
+        _near(records, expected)
+    predict(config, data, straight.networks(), GPU, straight.logits).to_bytes()
+    if not may_wait:
+        _waits(config, data, teacher)  # the first time, kernels are loaded
+        few = _waits(config, data, teacher)
+        assert _waits(with_values(config, {"batch_size": 5}), data, teacher) == few
+
+
+def _small(model: str) -> dict[str, Any]:
+    (kind,) = (kind for kind in registries._kinds(Model) if kind.name == model)
+    if model == "timm":
+        return {"name": model, "architecture": "test_resnet"}
+    has_width = "width" in {field.name for field in dataclasses.fields(kind)}
+    return {"name": model, **({"width": 2} if has_width else {})}
+
+
+@pytest.mark.parametrize("model", registries._named(Model))
+def test_every_model_trains_on_a_gpu_like_on_a_cpu(model: str, digits: Splits) -> None:
+    _check(with_values(MIXED, {"model": _small(model)}), digits)
+
+
+@pytest.mark.parametrize(
+    ("objective", "loss"),
+    covering(registries.OBJECTIVES, registries._named(LossChoice), together=1),
+    ids=str,
+)
+def test_every_objective_and_loss_trains_on_a_gpu_like_on_a_cpu(
+    objective: Any, loss: str, digits: Splits, teacher: Teacher
+) -> None:
+    kind = parsed(Objective, objective)
+    values = {"objective": objective, "loss": loss, "data.oracle": kind.has_to_see_test}
+    base = with_values(SMALL, {"deterministic": True}) if kind.must_not_mix else MIXED
+    config = with_values(base, values)
+    _check(config, digits, teacher if isinstance(config.objective, Guided) else None)
+
+
+@pytest.mark.parametrize(
+    ("operation", "scope"),
+    covering(registries._spellings(Operation), ["batch", "sample"], together=1),
+    ids=str,
+)
+def test_every_operation_trains_on_a_gpu_like_on_a_cpu(
+    operation: Any, scope: str, digits: Splits
+) -> None:
+    values = {"mix.operation": operation, "mix.lam_scope": scope, "data.views": "concat"}
+    _check(with_values(MIXED, values), digits, may_wait=str(operation) in COMPUTES_ON_THE_CPU)
+
+
+@pytest.mark.parametrize("partner", registries._named(Partner))
+def test_every_choice_of_partners_trains_on_a_gpu_like_on_a_cpu(
+    partner: str, digits: Splits
+) -> None:
+    _check(with_values(MIXED, {"mix.partner": partner}), digits)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "averaging"),
+    covering(registries.OPTIMIZERS, [None, *registries.AVERAGES], together=1),
+    ids=str,
+)
+def test_every_optimizer_and_average_trains_on_a_gpu_like_on_a_cpu(
+    optimizer: Any, averaging: Any, digits: Splits
+) -> None:
+    _check(with_values(MIXED, {"optimizer": optimizer, "averaging": averaging}), digits)
+
+
+@pytest.mark.parametrize("augment", sorted(Augmentation.catalogue))
+def test_every_augmentation_trains_on_a_gpu_like_on_a_cpu(augment: str, digits: Splits) -> None:
+    config = with_values(MIXED, {"data.augment": augment, "data.views": "concat"})
+    _check(config, digits, may_wait=augment == "randaugment")
+
+
+@pytest.mark.parametrize("probe", registries.PROBES, ids=str)
+def test_every_probe_runs_on_a_gpu_like_on_a_cpu(probe: Any, digits: Splits) -> None:
+    views = parsed(Probe, probe).views or "single"
+    values = {"probes": [probe], "data.views": views, "model": _small("narrow-resnet")}
+    _check(with_values(MIXED, values), digits)
+
+
+@pytest.mark.parametrize("precision", ["float32", "tf32", "bfloat16"])
+def test_a_resumed_run_has_equal_bits_in_every_precision(precision: str, digits: Splits) -> None:
+    values = {"precision": precision, "model": {"name": "narrow-resnet"}, "epochs": 3}
+    config = with_values(MIXED, values)
+    straight = TrainingState.initial(config, digits.info, GPU)
+    records = list(fit(config, digits, straight, device=GPU))
+    for epoch in (1, 2):
+        stopped = TrainingState.initial(config, digits.info, GPU)
+        first = list(itertools.islice(fit(config, digits, stopped, device=GPU), epoch))
+        resumed = TrainingState.initial(config, digits.info, GPU)
+        resumed.load_bytes(stopped.to_bytes(), first)
+        assert first + list(fit(config, digits, resumed, device=GPU)) == records
+        assert _equal_bits(resumed, straight)
