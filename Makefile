@@ -7,7 +7,7 @@ DEV := $(VENV)/.ready-dev
 
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: quickstart answers test units kills smoke faults long soak mutants check style types format theory
+.PHONY: quickstart answers test units kills smoke faults gpu long soak mutants check style types format theory
 .PHONY: golden same-bits bench bench-search docs clusters image
 
 quickstart: $(READY)
@@ -48,6 +48,10 @@ smoke: $(DEV)
 
 faults: $(DEV)
 	$(NAMESPACE) $(BIN)/python -m pytest tests/faults tests/hosts --ignore=$(KILLS) -m "not long" -rs
+
+# Tests on a real GPU; they take five minutes. They need PyTorch, but neither Ray nor MLflow.
+gpu:
+	$(PYTHON) -m pytest --noconftest tests/gpu -rs
 
 # Tests that take too long for every change, one to two hours: for example every pair of dataset and
 # network, further faults, and the commands of README.md in a fresh clone. CI runs them weekly.
