@@ -32,9 +32,7 @@ class Rung:
     compiled: Literal["default", "max-autotune-no-cudagraphs"] | None = None
     """Mode of `torch.compile`; None: the network is not compiled."""
     without_graph: str = ""
-    """If set, the step is captured as a CUDA graph and replayed; the name is that of the same
-    variant without a graph.
-    """
+    """Name of the same variant without a CUDA graph; empty: this variant uses none."""
     mixes: bool = True
     """True: train with the law Beta(1, 1); False: with ERM."""
     is_small: bool = False
