@@ -239,7 +239,7 @@ def _spell_outcome(verdict: Verdict, found: Published | None, study: Study) -> s
     """Return the verdict as text; if it is unfinished, a text on the missing report or runs."""
     if found is None:
         return "not run"
-    if verdict.verdict != "unfinished":
+    if verdict.verdict != "unfinished" or not found.is_finished:
         return verdict.verdict
     that = verdict.claim.that
     in_runs = (

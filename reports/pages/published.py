@@ -30,6 +30,8 @@ class Published:
     """The rows of `runs.csv`; empty for a first report that was replaced."""
     folder: Path | None = None
     """Folder of the report; None for a first report that was replaced."""
+    is_finished: bool = True
+    """False if runs of the study were missing when the report was written."""
     ended_at_ms: int | None = None
     """Time in ms at which the last epoch was stored. Reports of the same runs have the same time.
     """
@@ -84,6 +86,7 @@ def read_report(folder: Path) -> Published:
         source=_study_file(provenance.get("source")),
         runs=tuple(rows_of(folder / "runs.csv")),
         folder=folder,
+        is_finished=provenance.get("finished", True),
         ended_at_ms=provenance["last_epoch_stored_at_ms"],
     )
 

@@ -1,9 +1,12 @@
 """Claims index: it is computed, and equals the committed one."""
 
+from dataclasses import replace
+
 import pytest
 
-from reports.pages.claims_index import claims_index
-from reports.pages.published import PUBLISHED, first_reports, latest_report
+from reports.numbers.verdict import Verdict
+from reports.pages.claims_index import _spell_outcome, claims_index
+from reports.pages.published import PUBLISHED, Published, first_reports, latest_report
 from sweeps.reading.study_file import bundled_names
 from tests.bundled import bundled
 
@@ -45,3 +48,13 @@ def test_runs_with_only_a_new_report_are_not_marked_as_run_again(index: str) -> 
         if latest is not None and first is not None:
             is_same = latest.ended_at_ms == first.ended_at_ms
             assert not (is_same and "run again" in part), name
+
+
+def test_the_claims_of_a_report_with_missing_runs_are_unfinished() -> None:
+    study = bundled("table1-fmnist")
+    for claim in study.claims:
+        verdict = Verdict(claim=claim, verdict="unfinished", n=2)
+        found = Published(told={}, source={}, is_finished=False)
+        assert _spell_outcome(verdict, found, study) == "unfinished"
+        found = replace(found, is_finished=True)
+        assert _spell_outcome(verdict, found, study) == "to be run again"
