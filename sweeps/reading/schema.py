@@ -3,6 +3,7 @@
 import ast
 import functools
 import inspect
+import re
 import textwrap
 from collections import ChainMap
 from collections.abc import Mapping
@@ -20,6 +21,9 @@ from sweeps.study.claims import Claim
 from sweeps.study.readouts import Readout
 
 Schema = dict[str, Any]
+
+_EXAMPLES = re.compile(r"\n+Examples?:\n(?:(?: .*)?(?:\n|$))*")
+"""Section of a docstring with examples: its heading, and the indented and empty lines below it."""
 
 _PLAIN: Mapping[Any, Schema] = {
     int: {"type": "integer"}, float: {"type": "number"}, bool: {"type": "boolean"},
@@ -147,7 +151,7 @@ def _schema(hint: Any) -> Schema:
     kind: Any = hint
     fields = {part.name: _field(kind, part) for part in parts(kind)}
     required = [part.name for part in parts(kind) if part.default is REQUIRED]
-    about = {"description": inspect.cleandoc(kind.__doc__ or "")}
+    about = {"description": _description(kind.__doc__ or "")}
     whole = _mapping(fields) | {"required": required}
     if hasattr(kind, "tag"):
         form = short_form(kind)
@@ -177,12 +181,17 @@ def _texts(kind: type) -> Mapping[str, str]:
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(definition, ast.ClassDef)
     return texts | {
-        field.target.id: inspect.cleandoc(text.value.value)
+        field.target.id: _description(text.value.value)
         for field, text in pairwise(definition.body)
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
         and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
         and isinstance(text.value.value, str)
     }  # fmt: skip
+
+
+def _description(docstring: str) -> str:
+    """Return a docstring without indentation and without its examples."""
+    return _EXAMPLES.sub("\n\n", inspect.cleandoc(docstring)).strip()
 
 
 def _mapping(properties: Schema) -> Schema:
