@@ -65,6 +65,8 @@ def _sections(problem: Problem, paths: TreePaths) -> Schema:
     axes = _mapping({path: _list(value) for path, value in values.items()}) | {"minProperties": 1}
     search, objective = _schema(SearchKeys), {"enum": list(problem.searching.objectives)}
     search["properties"]["objective"] |= {"anyOf": [objective, _list(objective)]}
+    for budget in search["properties"]["budget"]["anyOf"]:
+        budget.get("properties", {}).pop("runs", None)  # a search limits its points instead
     leaves = config_paths(problem, searched=True).leaves
     space = _mapping({path: _searched(leaf, values) for path, leaf in leaves.items()})
     search["properties"]["space"] |= {"minProperties": 1} | space
