@@ -135,7 +135,7 @@ def test_logs_show_each_epoch_and_the_full_traceback(study: Study, tmp_path: Pat
     )  # fmt: skip
     Store(str(tmp_path / "store")).failures.write(failure)
     text = said("logs", "digits", "erm", "2", "--set", "seeds=3")
-    assert "failed after 2 tries: KeyError: 'x'\n  Traceback" in text
+    assert "failed after 2 attempts: KeyError: 'x'\n  Traceback" in text
     assert "\x1b" not in text
     with pytest.raises(RefusedError, match="no seed 7"):
         said("logs", "digits", "erm", "7")
