@@ -304,7 +304,7 @@ def _fields(kind: Any, prefix: str) -> Iterator[str]:
                 yield from _fields(inside, f"{prefix}{part.name}.{tag}")
 
 
-def test_every_field_that_the_reader_knows_is_listed_unless_a_rule_always_refuses_it(
+def test_every_known_field_is_listed_unless_a_rule_always_refuses_its_values(
     pages: Path,
 ) -> None:
     kinds = {

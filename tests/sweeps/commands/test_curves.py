@@ -152,7 +152,7 @@ def test_every_paper_that_a_page_or_a_bundled_study_names_is_in_the_bibliography
     assert (named | _cited_by_pages()) - works == set()
 
 
-def test_first_authors_and_years_of_the_bibliography_are_those_of_the_page_of_equations() -> None:
+def test_first_authors_and_years_of_the_bibliography_equal_those_on_the_page_of_equations() -> None:
     page = " ".join((DOCS / "explanation" / "equations.md").read_text().split())
     cited = re.findall(
         r"(\w+)(?:,? (?:et al\.|and [A-Z]\w+|[A-Z]\w+ and [A-Z]\w+))? (\d{4}),(?: OpenMixup,)? "
