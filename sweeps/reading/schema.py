@@ -49,13 +49,33 @@ def study_schema() -> Schema:
         problem = problem_named(name)
         paths = config_paths(problem)
         definitions[name] = _mapping(
-            {path: _field(leaf.owner, leaf.part) for path, leaf in paths.leaves.items()}
+            {
+                path: _without(_field(leaf.owner, leaf.part), _reserved_below(paths, path))
+                for path, leaf in paths.leaves.items()
+            }
         )
         is_named = {"properties": {"problem": {"const": name}}}
         is_meant = is_named | ({} if name == DEFAULT_PROBLEM else {"required": ["problem"]})
         cases.append({"if": is_meant, "then": {"properties": _sections(problem, paths)}})
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "mixsweep study"}
     return {**head, **schema, "allOf": cases, "$defs": definitions}
+
+
+def _reserved_below(paths: TreePaths, path: str) -> set[str]:
+    """Return the names of the fields directly below a path that study files may not set."""
+    split = (reserved.rpartition(".") for reserved in paths.reserved)
+    return {name for whole, _, name in split if whole == path}
+
+
+def _without(schema: Schema, names: set[str]) -> Schema:
+    """Return a schema without the properties of some names, here and in its alternatives."""
+    kept = dict(schema)
+    if "anyOf" in schema:
+        kept["anyOf"] = [_without(part, names) for part in schema["anyOf"]]
+    if "properties" in schema:
+        inside = schema["properties"].items()
+        kept["properties"] = {key: _without(v, names) for key, v in inside if key not in names}
+    return kept
 
 
 def _sections(problem: Problem, paths: TreePaths) -> Schema:

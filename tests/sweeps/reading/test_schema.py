@@ -7,7 +7,9 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
 
+from mixup_core.problem import PROBLEMS, problem_named
 from sweeps.reading.schema import _description, study_schema
+from sweeps.reading.tree_paths import config_paths
 from tests.sweeps.small_searches import STUDY, read
 
 
@@ -122,3 +124,20 @@ def test_a_description_keeps_the_sections_around_an_example() -> None:
         "Weight.\n\n    Example:\n        >>> 1\n        1\n\n        >>> 2\n\n    Source: A."
     )
     assert _description(docstring) == "Weight.\n\nSource: A."
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_schema_names_no_field_that_is_reserved(name: str) -> None:
+    paths = config_paths(problem_named(name))
+    fields = study_schema()["$defs"][name]["properties"]
+    assert not fields.keys() & paths.reserved.keys()
+    for path in paths.reserved:
+        whole, _, field = path.rpartition(".")
+        assert f"'{field}': {{" not in str(fields.get(whole))
+
+
+def test_a_field_that_mixsweep_fills_in_is_refused_inside_a_choice() -> None:
+    objective = study_schema()["$defs"]["images"]["properties"]["objective"]
+    validator = jsonschema.Draft202012Validator(objective)
+    assert validator.is_valid({"filter": {"teacher": "erm"}})
+    assert not validator.is_valid({"filter": {"teacher": "erm", "teacher_key": "0"}})
