@@ -16,9 +16,15 @@ from mixup_core.tree.written_forms import spelled
 from sweeps.reading.schema import study_schema
 from sweeps.reading.study_file import bundled_names, load_study
 from sweeps.reading.study_keys import EntryKeys, SearchKeys, StudyKeys
+from sweeps.reading.tree_paths import config_paths
 from sweeps.study.claims import Claim
 
 Schema = Mapping[str, Any]
+
+ONLY_DEFAULT = {
+    "sufficiency": {"data.views", "data.val_size", "data.folds", "data.fold", "data.oracle"}
+}
+"""Fields for which a rule of the problem allows only the default, by problem."""
 
 
 def write_pages(folder: Path) -> None:
@@ -61,13 +67,16 @@ def _section_keys(schema: Schema) -> Iterator[str]:
 def _keys(kind: Any, schema: Schema, prefix: str) -> Iterator[str]:
     """Yield the rows of a dataclass's fields, and of the dataclasses in these fields.
 
+    A field that is not in the schema has no row, because study files cannot set it.
+
     Args:
         kind: The dataclass.
         schema: JSON Schema of its values.
         prefix: Dotted path of the dataclass in a study file, with a dot at the end.
     """
     for part in parts(kind):
-        yield _row(prefix + part.name, schema["properties"][part.name], _default(part.default))
+        if (value := schema["properties"].get(part.name)) is not None:
+            yield _row(prefix + part.name, value, _default(part.default))
     yield from _nested_keys(kind, schema, prefix)
 
 
@@ -83,21 +92,33 @@ def _nested_keys(kind: Any, schema: Schema, prefix: str) -> Iterator[str]:
 
 def _dataclasses(part: Part) -> Iterator[Any]:
     """Yield the dataclasses that a field can hold, also as items of a list."""
-    for member in members(unmarked(part.hint)):
-        item = unmarked(member)
-        is_list = get_origin(item) is tuple
-        yield from filter(is_dataclass, members(get_args(item)[0]) if is_list else [item])
+    yield from filter(is_dataclass, map(unmarked, members(unmarked(part.hint))))
+    yield from _item_dataclasses(part)
+
+
+def _item_dataclasses(part: Part) -> Iterator[Any]:
+    """Yield the dataclasses that a field can hold as items of a list."""
+    for hint in map(unmarked, members(unmarked(part.hint))):
+        if get_origin(hint) is tuple:
+            yield from filter(is_dataclass, members(get_args(hint)[0]))
 
 
 def _schema_with(names: set[str], schema: Schema) -> Schema | None:
-    """Return the part of a schema whose properties have the given names; None if there is none."""
+    """Return the part of a schema that has most of the given names as properties, and no others.
+
+    The result is None if there is no such part.
+    """
+    found = _schemas_within(names, schema)
+    return max(found, key=lambda part: len(part["properties"]), default=None)
+
+
+def _schemas_within(names: set[str], schema: Schema) -> Iterator[Schema]:
     inside = schema.get("properties", {})
-    if set(inside) == names:
-        return schema
+    if inside and inside.keys() <= names:
+        yield schema
     items = [schema["items"]] if "items" in schema else []
-    below = [*schema.get("anyOf", ()), *inside.values(), *items]
-    found = (_schema_with(names, part) for part in below)
-    return next((part for part in found if part is not None), None)
+    for part in (*schema.get("anyOf", ()), *inside.values(), *items):
+        yield from _schemas_within(names, part)
 
 
 def _problem(name: str, schema: Schema) -> Iterator[str]:
@@ -107,12 +128,37 @@ def _problem(name: str, schema: Schema) -> Iterator[str]:
     yield from ("## Fields", "", *_header("path"))
     defaults = sorted(_defaults(problem.config), key=lambda each: each[0])
     texts = {path: _text_of(each) for path, each in groupby(defaults, key=lambda each: each[0])}
+    leaves = config_paths(problem).leaves
     for path, value in schema["$defs"][name]["properties"].items():
-        yield _row(path, value, texts[path])
+        is_fixed = path in ONLY_DEFAULT.get(name, ())
+        yield _row(path, value, texts[path], texts[path] if is_fixed else "")
+        yield from _item_keys(leaves[path].part, value, f"{path}.")
     yield from ("", "## Metrics", "", "| metric | shown as | better |", "|---|---|---|")
     for metric, about in problem.metrics.items():
         better = "lower" if about.is_lower_better else "higher"
         yield f"| `{metric}` | {_cell(about.heading)} | {better} |"
+
+
+def _item_keys(part: Part, schema: Schema, prefix: str) -> Iterator[str]:
+    """Yield the rows of the fields of a list's items; a field that several items have is one row.
+
+    Args:
+        part: The field that holds the list.
+        schema: JSON Schema of its values.
+        prefix: Dotted path of the list, with a dot at the end.
+    """
+    values: dict[str, Schema] = {}
+    defaults: dict[str, list[tuple[str, str, str]]] = {}
+    for inside in _item_dataclasses(part):
+        found = _schema_with({field.name for field in parts(inside)}, schema)
+        if found is None:
+            continue  # a dataclass without fields
+        for field in parts(inside):
+            values.setdefault(field.name, found["properties"][field.name])
+            default = (field.name, kind_name(inside), _default(field.default))
+            defaults.setdefault(field.name, []).append(default)
+    for name, value in values.items():
+        yield _row(prefix + name, value, _text_of(iter(defaults[name])))
 
 
 def _defaults(kind: Any, prefix: str = "", choice: str = "") -> Iterator[tuple[str, str, str]]:
@@ -154,8 +200,9 @@ def _header(first: str) -> tuple[str, str]:
     return f"| {first} | values | default | meaning |", "|---|---|---|---|"
 
 
-def _row(path: str, schema: Schema, default: str) -> str:
-    return f"| `{path}` | {_values(schema)} | {default} | {_text(schema)} |"
+def _row(path: str, schema: Schema, default: str, values: str = "") -> str:
+    """Return a row of a table of fields; `values` replaces the values that the schema allows."""
+    return f"| `{path}` | {values or _values(schema)} | {default} | {_text(schema)} |"
 
 
 def _default(value: Any) -> str:

@@ -86,14 +86,20 @@ class TrainConfig(Checked):
     problem: ClassVar = "images"
 
     data: DataConfig = field(default_factory=DataConfig)
+    """Dataset, its splits, and changes of its images and labels."""
     model: Model = field(default_factory=ResNet18)
+    """Network that is trained."""
     optimizer: Optimizer = field(default_factory=Adam)
+    """Optimizer, which computes the change of the weights in each step from the gradient."""
     lr_schedule: LrSchedule = field(default_factory=Constant)
+    """Schedule of the learning rate: the factor that multiplies `optimizer.lr` at each step."""
     averaging: Averaging | None = None
     """Moving average of the weights, evaluated in addition to the last weights. None: no average.
     """
     mix: MixConfig = field(default_factory=MixConfig)
+    """Mixing of images and labels: the laws of the weight, the operation and the partners."""
     objective: Objective = field(default_factory=Plain)
+    """Function that a training step minimises on a mixed batch."""
     loss: LossChoice = field(default_factory=CrossEntropy)
     """Loss of an image with a mixed label."""
     class_weights: ClassWeights | None = None

@@ -30,6 +30,7 @@ class Phase:
     """
 
     law: Law
+    """Law of the mixing weight in this phase."""
     until: int | None = None
     """First epoch (0-based) of the next law; None: this law lasts to the end of the run."""
 

@@ -23,7 +23,7 @@ class Folder:
     def names(self, folder: str) -> Iterator[str]:
         """Yield the names of all files below a folder; a missing folder yields nothing.
 
-        A directory with a dot in its name (`x.json`) is yielded like a file, since it has the name
+        A folder with a dot in its name (`x.json`) is yielded like a file, since it has the name
         of a file of the store; reading it fails.
 
         Raises:

@@ -215,7 +215,7 @@ def reached(
 
     While a claim is open (not decided or given up), its arms get the seeds of the next look. An arm
     that is in no claim gets the seeds of the first look, an arm trained for a variant gets at least
-    those of the arm whose setting it changes, and a teacher at least those of its pupils.
+    those of the arm whose setting it changes, and a teacher at least those of its students.
 
     Args:
         study: Study with planned looks (`until`), and with every seed that it may use.
@@ -240,7 +240,7 @@ def with_companions(study: Study, wanted: Mapping[str, int]) -> dict[str, int]:
     """Return the number of seeds of each arm, raised for the arms that depend on other arms.
 
     An arm of a variant gets at least the seeds of the arm whose setting it changes, and a teacher
-    at least those of its pupils.
+    at least those of its students.
 
     Args:
         study: Study with variants or teachers.
@@ -251,9 +251,9 @@ def with_companions(study: Study, wanted: Mapping[str, int]) -> dict[str, int]:
         for arm, varied in variant.arms.items():
             wanted[varied] = max(wanted[varied], wanted[arm])
     teaching = study.problem.teaching
-    pupils = {} if teaching is None else {a: teaching.arm(c) for a, c in study.arms.items()}
-    for _ in pupils:  # a chain of teachers cannot be longer than the number of arms
-        for arm, teacher in pupils.items():
+    students = {} if teaching is None else {a: teaching.arm(c) for a, c in study.arms.items()}
+    for _ in students:  # a chain of teachers cannot be longer than the number of arms
+        for arm, teacher in students.items():
             if teacher in wanted:
                 wanted[teacher] = max(wanted[teacher], wanted[arm])
     return wanted

@@ -8,7 +8,7 @@ import click
 from sweeps.commands.request import DONE, Request, on_study
 from sweeps.commands.why import chosen_results
 from sweeps.machine.terminal_text import fitted_text
-from sweeps.state.failures import spell_tries
+from sweeps.state.failures import spell_attempts
 from sweeps.state.results import RunResult
 
 
@@ -46,5 +46,5 @@ def _failure(result: RunResult) -> Iterator[str]:
     failure = result.failure
     if failure is None or result.outcome == "complete":
         return
-    yield f"{failure.kind} after {spell_tries(failure)}: {failure.message}"
+    yield f"{failure.kind} after {spell_attempts(failure)}: {failure.message}"
     yield from failure.trace.splitlines()

@@ -12,7 +12,7 @@ from sweeps.commands.request import DONE, RefusedError, Request, on_study
 from sweeps.leasing.lease import Lease
 from sweeps.machine.terminal_text import fitted_text
 from sweeps.reading.tree_reader import named
-from sweeps.state.failures import spell_tries
+from sweeps.state.failures import spell_attempts
 from sweeps.state.ledger import Launch, launches
 from sweeps.state.results import TRIED, RunResult, begun_seeds, ended_on_budget
 from sweeps.state.stages import PlannedRun, plan_study
@@ -131,8 +131,10 @@ def _outcome(result: RunResult, ended: str | None, request: Request) -> Iterator
             yield f"{name}: diverged, {epochs}: {failure.message if failure else ''}"
             yield f"  again     {request.spell('run')} --again"
         case "failed":
-            tries = "" if failure is None else f" after {spell_tries(failure)}: {failure.message}"
-            yield f"{name}: failed{tries}; {epochs}"
+            attempts = (
+                "" if failure is None else f" after {spell_attempts(failure)}: {failure.message}"
+            )
+            yield f"{name}: failed{attempts}; {epochs}"
         case _ if ended is not None:
             yield f"{name}: not begun, because the study {ended}"
         case _:

@@ -3,6 +3,7 @@
 import ast
 import functools
 import inspect
+import re
 import textwrap
 from collections import ChainMap
 from collections.abc import Mapping
@@ -20,6 +21,9 @@ from sweeps.study.claims import Claim
 from sweeps.study.readouts import Readout
 
 Schema = dict[str, Any]
+
+_EXAMPLES = re.compile(r"\n+Examples?:\n(?:(?: .*)?(?:\n|$))*")
+"""Section of a docstring with examples: its heading, and the indented and empty lines below it."""
 
 _PLAIN: Mapping[Any, Schema] = {
     int: {"type": "integer"}, float: {"type": "number"}, bool: {"type": "boolean"},
@@ -45,13 +49,33 @@ def study_schema() -> Schema:
         problem = problem_named(name)
         paths = config_paths(problem)
         definitions[name] = _mapping(
-            {path: _field(leaf.owner, leaf.part) for path, leaf in paths.leaves.items()}
+            {
+                path: _without(_field(leaf.owner, leaf.part), _reserved_below(paths, path))
+                for path, leaf in paths.leaves.items()
+            }
         )
         is_named = {"properties": {"problem": {"const": name}}}
         is_meant = is_named | ({} if name == DEFAULT_PROBLEM else {"required": ["problem"]})
         cases.append({"if": is_meant, "then": {"properties": _sections(problem, paths)}})
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "mixsweep study"}
     return {**head, **schema, "allOf": cases, "$defs": definitions}
+
+
+def _reserved_below(paths: TreePaths, path: str) -> set[str]:
+    """Return the names of the fields directly below a path that study files may not set."""
+    split = (reserved.rpartition(".") for reserved in paths.reserved)
+    return {name for whole, _, name in split if whole == path}
+
+
+def _without(schema: Schema, names: set[str]) -> Schema:
+    """Return a schema without the properties of some names, here and in its alternatives."""
+    kept = dict(schema)
+    if "anyOf" in schema:
+        kept["anyOf"] = [_without(part, names) for part in schema["anyOf"]]
+    if "properties" in schema:
+        inside = schema["properties"].items()
+        kept["properties"] = {key: _without(v, names) for key, v in inside if key not in names}
+    return kept
 
 
 def _sections(problem: Problem, paths: TreePaths) -> Schema:
@@ -61,6 +85,8 @@ def _sections(problem: Problem, paths: TreePaths) -> Schema:
     axes = _mapping({path: _list(value) for path, value in values.items()}) | {"minProperties": 1}
     search, objective = _schema(SearchKeys), {"enum": list(problem.searching.objectives)}
     search["properties"]["objective"] |= {"anyOf": [objective, _list(objective)]}
+    for budget in search["properties"]["budget"]["anyOf"]:
+        budget.get("properties", {}).pop("runs", None)  # a search limits its points instead
     leaves = config_paths(problem, searched=True).leaves
     space = _mapping({path: _searched(leaf, values) for path, leaf in leaves.items()})
     search["properties"]["space"] |= {"minProperties": 1} | space
@@ -147,7 +173,7 @@ def _schema(hint: Any) -> Schema:
     kind: Any = hint
     fields = {part.name: _field(kind, part) for part in parts(kind)}
     required = [part.name for part in parts(kind) if part.default is REQUIRED]
-    about = {"description": inspect.cleandoc(kind.__doc__ or "")}
+    about = {"description": _description(kind.__doc__ or "")}
     whole = _mapping(fields) | {"required": required}
     if hasattr(kind, "tag"):
         form = short_form(kind)
@@ -177,12 +203,17 @@ def _texts(kind: type) -> Mapping[str, str]:
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     assert isinstance(definition, ast.ClassDef)
     return texts | {
-        field.target.id: inspect.cleandoc(text.value.value)
+        field.target.id: _description(text.value.value)
         for field, text in pairwise(definition.body)
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
         and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
         and isinstance(text.value.value, str)
     }  # fmt: skip
+
+
+def _description(docstring: str) -> str:
+    """Return a docstring without indentation and without its examples."""
+    return _EXAMPLES.sub("\n\n", inspect.cleandoc(docstring)).strip()
 
 
 def _mapping(properties: Schema) -> Schema:

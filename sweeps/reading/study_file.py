@@ -33,7 +33,7 @@ def study_of(document: Mapping[str, Any], overrides: Sequence[str] = ()) -> Stud
 
     Args:
         document: A mapping with the keys of a study file. Relative paths of image folders start
-            from the current directory.
+            from the working directory.
         overrides: `PATH=VALUE` texts, such as `seeds=6`, that are set before the mapping is
             checked.
 

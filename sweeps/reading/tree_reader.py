@@ -11,7 +11,7 @@ from mixup_core.problem import DataError
 from mixup_core.rules import RuleError, shown
 from mixup_core.tree.building import parsed
 from mixup_core.tree.catalogue import kind_name
-from mixup_core.tree.parts import members, unmarked
+from mixup_core.tree.parts import members, parts, unmarked
 from mixup_core.tree.spelling_errors import SpellingError
 from sweeps.reading.strict_yaml import REFUSED, At, Document, Refused, holds_refused
 from sweeps.reading.study_keys import range_hint
@@ -109,7 +109,7 @@ class TreeReader:
         kinds = [member for member in members(hint) if member is not type(None)]
         plain = [kind for kind in kinds if is_dataclass(kind) and not kind_name(kind)]
         is_one = len(kinds) == 1 and value is not None
-        if plain and (is_one or isinstance(value, dict)):
+        if plain and (is_one or _has_fields_of(plain[0], value, kinds)):
             kind: Any = plain[0]
             before = len(self.faults)
             tree, gone = TreeReader(self.document, TreePaths(kind)).section(value, at)
@@ -292,6 +292,19 @@ class TreeReader:
         name = path.rpartition(".")[2]
         meant = self.paths.other_names.get(name) or self._elsewhere().get(path)
         return f" (did you mean {meant}?)" if meant else ""
+
+
+def _has_fields_of(kind: Any, value: Any, kinds: Sequence[Any]) -> bool:
+    """Return True if a value is a mapping of a dataclass's fields, not a tag such as `{beta: 0.5}`.
+
+    Args:
+        kind: The dataclass, which has no tag.
+        value: The value in the file.
+        kinds: All types that are possible here.
+    """
+    has_tags = any(is_dataclass(other) and kind_name(other) for other in kinds)
+    names = {part.name for part in parts(kind)}
+    return isinstance(value, dict) and (not has_tags or not names.isdisjoint(value))
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -102,7 +102,7 @@ class Monitor:
             run: The run.
             report: The report, a dict as `sweeps.running.attempt.Driver` describes it. Its `rows`,
                 the newly stored epochs, are removed from it.
-            attempts: Number of tries of the run in this launch.
+            attempts: Number of attempts at the run in this launch.
         """
         for warning in report["warnings"]:
             self.note(f"{run.arm} seed {run.seed}: {warning}")
@@ -208,7 +208,7 @@ class Monitor:
             kind: `diverged` if the loss is no longer finite, `failed` otherwise.
             message: One line for users.
             epoch: Epoch in which it failed; None if unknown.
-            attempts: Number of tries of the run in this launch.
+            attempts: Number of attempts at the run in this launch.
             trace: Traceback; empty for none.
         """
         message = concealed(message)

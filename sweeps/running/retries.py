@@ -16,8 +16,8 @@ from sweeps.study.study import Run
 
 _PROCESS_DEATHS = 3
 """Number of times that a run whose process died is tried again; after that the run has failed."""
-_MEMORY_TRIES = 4
-"""Number of tries of a run that runs out of memory while other runs are training."""
+_MEMORY_ATTEMPTS = 4
+"""Number of attempts at a run that runs out of memory while other runs are training."""
 _RUNS_IN_A_ROW = 2
 """Number of different runs that must fail on a device, without one that finishes between them,
 before the device gets no more runs."""
@@ -153,7 +153,7 @@ class Retries:
     _devices: dict[str, dict[str, str]] = field(default_factory=dict)
     """Devices on which a run failed, by run key: the name of each, by identity."""
     _tries: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Number of faults of each kind that ended tries of a run, by run key."""
+    """Number of faults of each kind that ended attempts at a run, by run key."""
 
     def avoided(self, run: Run) -> frozenset[str]:
         """Return the identities of devices that a run must avoid.
@@ -212,7 +212,7 @@ class Retries:
                 message=f"lacks memory: {fault.cause}; reduce batch_size or the network, or give "
                 "each run more of a GPU by --gpus-per-run",
             )
-        if beside and times < _MEMORY_TRIES:
+        if beside and times < _MEMORY_ATTEMPTS:
             note = ""
             if self.limit > max(1, beside):
                 self.limit = max(1, beside)

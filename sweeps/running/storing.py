@@ -21,7 +21,7 @@ from sweeps.running.assignment import Assignment
 from sweeps.running.beside import Beside
 from sweeps.running.trained_on import environment_of
 from sweeps.state.passing import OWNER
-from sweeps.state.results import TRIED, last_try
+from sweeps.state.results import TRIED, last_attempt
 from sweeps.study.budget import GPUS_PER_RUN
 
 STORE_AT_LEAST_EVERY = 20.0
@@ -103,8 +103,8 @@ class Storing:
             start: Function that creates the training process before its first epoch.
         """
         stored = self._store.read_all(self._keys)
-        tries = max((last_try(stage, self._run_key) for stage in stored.values()), default=0)
-        self._environment[TRIED] = f"{self._run_key} {tries + 1}"
+        attempts = max((last_attempt(stage, self._run_key) for stage in stored.values()), default=0)
+        self._environment[TRIED] = f"{self._run_key} {attempts + 1}"
         process = self._resumed(stored, start)
         kept = {epoch: stored.get(self._keys[epoch - 1]) for epoch in self._assignment.keep}
         self.lost = [
@@ -321,7 +321,7 @@ class Storing:
         self._own = self._own[-2:]
 
     def _drop_all_own(self) -> None:
-        """Delete the resume states of this run, and files that killed tries have left."""
+        """Delete the resume states of this run, and files that killed attempts have left."""
         self._delete(self._own)
         self._store.clear_torn(*self._keys)
 

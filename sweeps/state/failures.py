@@ -55,6 +55,6 @@ def diverged(failures: Mapping[str, Failure]) -> frozenset[str]:
     return frozenset(key for key, failure in failures.items() if failure.kind == "diverged")
 
 
-def spell_tries(failure: Failure) -> str:
-    """Return the number of tries of a failed run as text, such as `3 tries`."""
-    return "1 try" if failure.attempts == 1 else f"{failure.attempts} tries"
+def spell_attempts(failure: Failure) -> str:
+    """Return the number of attempts at a failed run as text, such as `3 attempts`."""
+    return "1 attempt" if failure.attempts == 1 else f"{failure.attempts} attempts"

@@ -21,11 +21,11 @@ Outcome = Literal["complete", "partial", "missing", "diverged", "failed"]
 
 TRIED = "tried"
 """Key in the environment of a stage; its value is the key of the run that trained it and the number
-of the try."""
+of the attempt."""
 
 
-def last_try(stage: Stage, run_key: str | None = None) -> int:
-    """Return the number of the try that trained a stage, counted from 1; 1 if not recorded.
+def last_attempt(stage: Stage, run_key: str | None = None) -> int:
+    """Return the number of the attempt that trained a stage, counted from 1; 1 if not recorded.
 
     Args:
         stage: A stage of a run.
@@ -67,10 +67,10 @@ class RunResult:
 
     @property
     def attempts(self) -> int:
-        """Known number of tries of this run; a try that stored nothing may not be counted."""
+        """Known number of attempts at this run; one that stored nothing may not be counted."""
         if self.outcome == "complete" and self.stage is not None:
-            return last_try(self.stage)
-        begun = 0 if self.stage is None else last_try(self.stage, self.run.key)
+            return last_attempt(self.stage)
+        begun = 0 if self.stage is None else last_attempt(self.stage, self.run.key)
         return begun if self.failure is None else max(begun, self.failure.attempts)
 
 

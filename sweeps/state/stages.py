@@ -68,8 +68,8 @@ class Plan:
     """Runs whose last epoch is stored."""
     pending: tuple[PlannedRun, ...]
     """The runs to train, those with the most work first. The work of a run includes that of the
-    longest chain of runs that wait for it, so teachers come before their pupils, and trunks before
-    the runs that fork from them. Runs with equal work keep the given order."""
+    longest chain of runs that wait for it, so teachers come before their students, and trunks
+    before the runs that fork from them. Runs with equal work keep the given order."""
 
     @property
     def epochs_naive(self) -> int:
@@ -250,7 +250,7 @@ def _num_teachers(run: Run, trainers: Mapping[str, Run]) -> int:
     learner: Run | None = run
     while learner is not None and learner.teacher is not None:
         taught_by = stage_keys(learner.teacher)[-1]
-        if taught_by in above:  # a pupil without distillation epochs has its teacher's last stage
+        if taught_by in above:  # a student without distillation epochs has its teacher's last stage
             break
         above.add(taught_by)
         learner = trainers.get(taught_by)

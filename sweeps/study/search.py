@@ -85,7 +85,7 @@ class Patience(Checked):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Confirmation(Checked):
-    """Final test of a search: the best point and the arms are trained again with new seeds."""
+    """Confirmation of a search: the best point and the arms are trained again with new seeds."""
 
     seeds: SeedList
     """Seeds of the confirmation; none may be a seed of the search."""
@@ -118,7 +118,9 @@ class SearchStrategy(Checked):
     """Rule that selects the best point. `val-mean`: the lowest mean of the first objective.
     `val-1se`: the simplest point whose mean is within one standard error of the lowest."""
     confirm: Confirmation | None = None
-    """Final test with new seeds. None for no test."""
+    """Confirmation: the best point and the arms are trained again at new seeds. None: no
+    confirmation.
+    """
 
     def check(self) -> None:
         """Check that the settings of a search fit together.
@@ -303,7 +305,7 @@ def _frozen_space(space: Space) -> str:
 
 
 def confirming(config: Config) -> Config:
-    """Return a configuration as it is trained in the final test of a search (`confirm`).
+    """Return a configuration as it is trained in the confirmation of a search.
 
     For example, runs on images then measure metrics on test images.
     """

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -192,3 +193,21 @@ def _make_photos(folder: Path) -> None:
             for number in range(count):
                 pixels = np.clip(rng.normal(shade, 40, (40, 48, 3)), 0, 255).astype(np.uint8)
                 Image.fromarray(pixels).save(place / f"{number}.png")
+
+
+def test_packages_that_a_page_lists_as_not_used_are_neither_required_nor_imported() -> None:
+    text = (ROOT / "docs" / "explanation" / "dependencies.md").read_text()
+    unused = set(re.findall(r"^- \*\*(\S+) is not used\.\*\*", text, re.MULTILINE))
+    assert unused >= {"rich", "setuptools-scm"}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    required = [
+        *project["build-system"]["requires"],
+        *project["project"]["dependencies"],
+        *(name for extra in project["project"]["optional-dependencies"].values() for name in extra),
+    ]
+    assert not unused & {re.split(r"[^\w-]", line)[0] for line in required}
+    imports = "|".join(name.replace("-", "_") for name in unused)
+    found = re.compile(rf"^\s*(?:import|from) (?:{imports})\b", re.MULTILINE)
+    for folder in ("mixsweep", "mixup_core", "sweeps", "reports", "cluster"):
+        for path in (ROOT / folder).rglob("*.py"):
+            assert not found.search(path.read_text()), path

@@ -18,7 +18,7 @@ from mixup_core.images.data.datasets import load
 from mixup_core.store.checkpoints import Store
 from sweeps.cli import BAD_INPUT
 from sweeps.reading.study_file import load_study
-from sweeps.state.results import last_try, read_results
+from sweeps.state.results import last_attempt, read_results
 from tests.conftest import CommandLine
 from tests.hostile_images import SIDE, STUDY, Hostile, hostile_images, put
 from tests.soak.findings import publish
@@ -108,7 +108,7 @@ def trained(mixsweep: CommandLine, taken: Sequence[Hostile], folder: Path) -> in
     mixsweep("run", str(study))
     (result,) = read_results(load_study(str(study)).runs(), Store(str(mixsweep.home / "store")))
     assert result.stage is not None
-    return last_try(result.stage, result.run.key) - 1
+    return last_attempt(result.stage, result.run.key) - 1
 
 
 def main() -> None:

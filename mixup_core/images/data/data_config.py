@@ -76,7 +76,7 @@ class DataConfig(Checked):
     pool: Count = 1
     """Side of the squares of pixels that are averaged after normalisation. 1: no pooling."""
     folder: str | None = None
-    """Only for `image-folder`: directory with `train/<class>/*` and `test/<class>/*`."""
+    """Only for `image-folder`: folder with `train/<class>/*` and `test/<class>/*`."""
     image_size: Annotated[int, Range(4)] | None = None
     """Side in pixels to which images are resized; images that are not square are then cropped at
     the centre. None: the dataset's own size. An `image-folder` needs a value.

@@ -394,7 +394,7 @@ def _refusing(folder: Path | str) -> Iterator[None]:
 
 @cache
 def _image_suffixes() -> frozenset[str]:
-    from PIL import Image  # studies of other data sets need no Pillow
+    from PIL import Image  # studies of other datasets need no Pillow
 
     formats = Image.registered_extensions()
     return frozenset(suffix for suffix, name in formats.items() if name in {*FORMATS, "MPO"})

@@ -52,7 +52,7 @@ def opened_picture(file: Path, size: int | None = None) -> Iterator[Any]:
         DataError: If the image cannot be decoded, has more than 8 bits per channel, contains
             several images, or would take too much memory; the message names the file.
     """
-    from PIL import Image  # studies of other data sets need no Pillow
+    from PIL import Image  # studies of other datasets need no Pillow
 
     try:
         # Pillow's warnings concern sizes, which `_check_head` checks, and metadata, which is not

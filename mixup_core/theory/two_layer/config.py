@@ -158,7 +158,9 @@ class TwoLayerConfig(Checked):
     problem: ClassVar = "two-layer"
 
     data: PatchData = field(default_factory=PatchData)
+    """Classes and patches of the training and test points."""
     network: PatchNetwork = field(default_factory=PatchNetwork)
+    """Network that is trained."""
     law: Law = field(default_factory=Erm)
     """Law of the weight lam of a pair of points. Under ERM, points are not paired."""
     operation: PatchOperation = field(default_factory=PatchLinear)
@@ -173,6 +175,7 @@ class TwoLayerConfig(Checked):
     mixed with one random lam; few random values may then determine the result under a Beta law.
     """
     integrator: Integrator = field(default_factory=Rkc)
+    """Method that computes the weights at the next time from the gradient of the loss."""
     first_time: Positive = 10.0
     """Flow time of the first record."""
     records_per_decade: Count = 10

@@ -4,6 +4,7 @@ import re
 import struct
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -110,17 +111,60 @@ def test_a_study_cites_each_source_once_before_its_methods(study: Study) -> None
     works = works_of(load_study("over-training"))
     assert works[0] == "2303.01475"
     assert len(works) == len(set(works))
-    assert "@misc{arxiv-2504.01737," in said("cite", "order-of-laws")
+    assert "author = {Liu, Tiantian and" in said("cite", "order-of-laws")
+    assert "@misc{arxiv-1409.4842," in said("cite", "openmixup-tiny-imagenet")
 
 
-def test_every_entry_of_the_bibliography_is_cited_by_a_bundled_study() -> None:
-    cited = {work for name in bundled_names() for work in works_of(bundled(name))}
-    bibliography = files("sweeps.studies").joinpath("sources.bib").read_text()
-    entries = bibliography.split("\n@")
-    works = [work for entry in entries for work in re.findall(r"eprint = \{(.+)\}", entry)]
-    assert set(works) <= cited
-    assert len(works) == len(set(works)) == len(entries)
-    assert all("title = {" in entry and "author = {" in entry for entry in entries)
+PAPER = re.compile(r"arXiv:(\d{4}\.\d{4,5})")
+DOCS = Path(__file__).parents[3] / "docs"
+PAGES = [page for page in DOCS.rglob("*.md") if not {"_generated", "_build"} & {*page.parts}]
+
+
+@cache
+def _cited_by_studies() -> frozenset[str]:
+    return frozenset(work for name in bundled_names() for work in works_of(bundled(name)))
+
+
+@cache
+def _cited_by_pages() -> frozenset[str]:
+    """Return the numbers of the papers that pages of the documentation cite."""
+    return frozenset(work for page in PAGES for work in PAPER.findall(page.read_text()))
+
+
+def _bibliography() -> list[dict[str, str]]:
+    """Return the fields of each entry of the bibliography."""
+    text = files("sweeps.studies").joinpath("sources.bib").read_text()
+    return [dict(re.findall(r"^  (\w+) = \{(.+)\},$", e, re.MULTILINE)) for e in text.split("\n@")]
+
+
+def test_every_entry_of_the_bibliography_is_cited_by_a_bundled_study_or_a_page() -> None:
+    entries = _bibliography()
+    works = {entry["eprint"] for entry in entries}
+    assert works <= _cited_by_studies() | _cited_by_pages()
+    assert len(works) == len(entries)
+    assert all({"title", "author", "year"} <= entry.keys() for entry in entries)
+
+
+def test_every_paper_that_a_page_or_a_bundled_study_names_is_in_the_bibliography() -> None:
+    named = {work for name in bundled_names() for work in PAPER.findall(bundled(name).source)}
+    assert len(_cited_by_pages()) > 30
+    works = {entry["eprint"] for entry in _bibliography()}
+    assert (named | _cited_by_pages()) - works == set()
+
+
+def test_first_authors_and_years_of_the_bibliography_equal_those_on_the_page_of_equations() -> None:
+    page = " ".join((DOCS / "explanation" / "equations.md").read_text().split())
+    cited = re.findall(
+        r"(\w+)(?:,? (?:et al\.|and [A-Z]\w+|[A-Z]\w+ and [A-Z]\w+))? (\d{4}),(?: OpenMixup,)? "
+        r"\[arXiv:([\d.]+)\]",
+        page,
+    )
+    entries = {entry["eprint"]: entry for entry in _bibliography()}
+    assert len({work for *_, work in cited}) > 25
+    assert {(work, author, year) for author, year, work in cited} == {
+        (work, entries[work]["author"].partition(",")[0], entries[work]["year"])
+        for *_, work in cited
+    }
 
 
 def test_logs_show_each_epoch_and_the_full_traceback(study: Study, tmp_path: Path) -> None:
@@ -135,7 +179,7 @@ def test_logs_show_each_epoch_and_the_full_traceback(study: Study, tmp_path: Pat
     )  # fmt: skip
     Store(str(tmp_path / "store")).failures.write(failure)
     text = said("logs", "digits", "erm", "2", "--set", "seeds=3")
-    assert "failed after 2 tries: KeyError: 'x'\n  Traceback" in text
+    assert "failed after 2 attempts: KeyError: 'x'\n  Traceback" in text
     assert "\x1b" not in text
     with pytest.raises(RefusedError, match="no seed 7"):
         said("logs", "digits", "erm", "7")

@@ -58,7 +58,7 @@ def test_logs_count_epochs_from_one_and_write_one_try_in_the_singular(home: Path
     diverge(home, run)
     _, *epochs, end = said("logs", "digits", run.arm, "0", "--set", "seeds=1")
     assert [line.split("epoch")[1].split()[0] for line in epochs] == ["1", "2"]
-    assert end.strip() == "diverged after 1 try: loss is nan in epoch 1"
+    assert end.strip() == "diverged after 1 attempt: loss is nan in epoch 1"
 
 
 def test_why_lists_stages_with_the_study_that_trained_them(home: Path) -> None:

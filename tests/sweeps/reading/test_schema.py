@@ -1,3 +1,5 @@
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -5,7 +7,9 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
 
-from sweeps.reading.schema import study_schema
+from mixup_core.problem import PROBLEMS, problem_named
+from sweeps.reading.schema import _description, study_schema
+from sweeps.reading.tree_paths import config_paths
 from tests.sweeps.small_searches import STUDY, read
 
 
@@ -95,3 +99,45 @@ def test_a_field_shared_by_options_of_a_choice_accepts_the_widest_range() -> Non
 def test_the_schema_accepts_the_short_forms_of_laws(law: Any, is_valid: bool) -> None:
     field = study_schema()["$defs"]["images"]["properties"]["mix.law"]
     assert jsonschema.Draft202012Validator(field).is_valid(law) is is_valid
+
+
+def _descriptions(schema: Any) -> Iterator[str]:
+    """Yield every description in a schema, those of nested schemas included."""
+    inside = schema.values() if isinstance(schema, dict) else schema
+    if isinstance(schema, dict) and isinstance(text := schema.get("description"), str):
+        yield text
+    for part in inside if isinstance(schema, dict | list) else ():
+        yield from _descriptions(part)
+
+
+def test_descriptions_are_texts_without_the_examples_of_docstrings() -> None:
+    texts = set(_descriptions(study_schema()))
+    assert "Random weight: lam ~ Beta(alpha, alpha)" in "\n".join(texts)
+    assert len(texts) > 300
+    for text in texts:
+        assert text == text.strip() != ""
+        assert not re.search(r"^Examples?:$|>>>|In a study file", text, re.MULTILINE), text
+
+
+def test_a_description_keeps_the_sections_around_an_example() -> None:
+    docstring = (
+        "Weight.\n\n    Example:\n        >>> 1\n        1\n\n        >>> 2\n\n    Source: A."
+    )
+    assert _description(docstring) == "Weight.\n\nSource: A."
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_schema_names_no_field_that_is_reserved(name: str) -> None:
+    paths = config_paths(problem_named(name))
+    fields = study_schema()["$defs"][name]["properties"]
+    assert not fields.keys() & paths.reserved.keys()
+    for path in paths.reserved:
+        whole, _, field = path.rpartition(".")
+        assert f"'{field}': {{" not in str(fields.get(whole))
+
+
+def test_a_field_that_mixsweep_fills_in_is_refused_inside_a_choice() -> None:
+    objective = study_schema()["$defs"]["images"]["properties"]["objective"]
+    validator = jsonschema.Draft202012Validator(objective)
+    assert validator.is_valid({"filter": {"teacher": "erm"}})
+    assert not validator.is_valid({"filter": {"teacher": "erm", "teacher_key": "0"}})

@@ -125,3 +125,19 @@ def test_a_choice_can_be_written_as_its_name_with_nested_fields(tmp_path: Path) 
     file.write_text("study: s\nbase: {model: {timm: {width: 3}}, epochs: 1, batch_size: 8}\n")
     with pytest.raises(StudyError, match="model"):
         load_study(str(file))
+
+
+def test_an_item_that_has_a_tag_may_stand_beside_items_without_one() -> None:
+    """Regression test: such an item of a list was read as one without a tag, and refused."""
+    hint = tuple[Visit | Drip | Flood, ...]
+    read = reader_of("- {drip: 3}\n- drip: {rate: 3}\n- {day: 2}\n")
+    assert read.value(hint, read.document.value, ()) == (
+        Drip(rate=3.0),
+        Drip(rate=3.0),
+        Visit(day=2),
+    )
+    assert problems_of("- {day: 2, wter: drip}\n", hint) == [
+        "s.yaml:1: [0].wter: unknown key 'wter' (did you mean water?)"
+    ]
+    (fault,) = problems_of("- {dripp: 2}\n", hint)
+    assert "expected {day: DAY" in fault
