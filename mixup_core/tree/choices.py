@@ -26,9 +26,10 @@ def chosen_kind(part: Part, name: object, path: str) -> type:
 def carried(old: Any, kind: type) -> dict[str, Any]:
     """Return the values that a dataclass keeps when another dataclass replaces it in a field.
 
-    These are the values of fields that both have, with the same name and type; there are none if
-    the new dataclass has a required field. They are not checked, because other given values may
-    replace them.
+    These are the values of fields that both have, with the same name and type, and that differ from
+    the default of the old dataclass. A field at its default gets the default of the new dataclass.
+    There are none if the new dataclass has a required field. The values are not checked, because
+    other given values may replace them.
 
     Args:
         old: The dataclass to be replaced.
@@ -37,9 +38,14 @@ def carried(old: Any, kind: type) -> dict[str, Any]:
     if old is None or any(part.default is REQUIRED for part in parts(kind)):
         return {}
     before: Any = type(old)
-    theirs = {part.name: part.hint for part in parts(before)}
-    shared = (part.name for part in parts(kind) if theirs.get(part.name) == part.hint)
-    return {name: getattr(old, name) for name in shared}
+    theirs = {part.name: part for part in parts(before)}
+    shared = (
+        theirs[part.name]
+        for part in parts(kind)
+        if part.name in theirs and theirs[part.name].hint == part.hint
+    )
+    values = ((part, getattr(old, part.name)) for part in shared)
+    return {part.name: value for part, value in values if value != part.default}
 
 
 def check_owner(part: Part, kind: type, field: str, path: str, value: Any) -> None:
