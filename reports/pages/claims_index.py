@@ -206,7 +206,7 @@ def _why(  # noqa: PLR0913  the reasons depend on all of them
         return "new claim" if row is None and verdict.n == 0 else ""
     reasons = [_weakness(study, before["that"], row)]
     if before["that"] != now:
-        reasons.append(f"the claim was {_flow(before['that'])}")
+        reasons.append(f"the first claim was {_flow(before['that'])}")
     elif not rerun and row["verdict"] != verdict.verdict != "unfinished":
         reasons.append("p is now adjusted for the claims of the study alone (Holm)")
     reasons.append(rerun)
@@ -220,13 +220,13 @@ def _weakness(study: Study, that: Mapping[str, Any], row: Mapping[str, str] | No
     least, most = problem_named(study.problem.name).metric(that["metric"]).bounds
     least = 0.0 if that.get("readout") == "rise" else least
     if relation in ("greater", "at_least") and number == least:
-        return "it could not fail"
+        return "the first claim could not fail"
     if relation in ("less", "at_most") and number == most:
-        return "it could not fail"
+        return "the first claim could not fail"
     if relation in ("at_least", "at_most") and "margin" not in that:
-        return "it held without evidence for it"
+        return "the first claim could hold without evidence"
     if row is not None and row["low"] and row["low"] == row["high"]:
-        return "its interval had no width"
+        return "the first interval had no width"
     return ""
 
 
