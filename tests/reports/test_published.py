@@ -215,5 +215,8 @@ def test_published_ensembles_of_one_and_all_networks_match_errors_of_the_runs(
                 0.95, len(values) - 1, np.mean(values), scipy.stats.sem(values)
             )
             assert float(row["error_mean"]) == pytest.approx(np.mean(values))
+            if len(values) < 3:  # the jackknife needs three seeds
+                assert (row["error_ci_low"], row["error_ci_high"]) == ("", "")
+                continue
             assert float(row["error_ci_low"]) == pytest.approx(low)
             assert float(row["error_ci_high"]) == pytest.approx(high)

@@ -323,12 +323,12 @@ def test_every_mean_sd_and_interval_of_a_published_table_follows_from_its_runs(
             )
             printed = tuple(float(row[f"{metric}_ci_{end}"] or "nan") for end in ("low", "high"))
             facts = facts_of(study, metric, row["arm"])
-            assert _is_interval(printed, values, facts, is_older=is_older), (row["arm"], metric)
+            assert is_interval(printed, values, facts, is_older=is_older), (row["arm"], metric)
             checked += 1
     assert checked or all(int(row["n"]) < 2 for row in arms)
 
 
-def _is_interval(
+def is_interval(
     printed: tuple[float, ...], values: Values, facts: Facts, *, is_older: bool
 ) -> bool:
     """Check an interval. Before 2026-11-25 all were Student's, without width if all seeds agree."""

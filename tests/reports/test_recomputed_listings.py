@@ -19,10 +19,11 @@ from tests.reports.test_recomputed import (
     Rows,
     Values,
     by_seed,
+    facts_of,
+    is_interval,
     rows_of,
     source_of,
     study_of,
-    t_interval,
 )
 
 
@@ -227,12 +228,13 @@ def equivalence(folder: Path, rows: Rows) -> None:
 
 
 def references(folder: Path, rows: Rows) -> None:
-    runs = runs_of(folder)
+    runs, study = runs_of(folder), study_of(source_of(folder))
     for row in rows:
         values = values_of(runs, row["arm"], row["metric"])
         assert (int(row["n"]), number(row, "mean")) == (len(values), close(values.mean()))
-        low, high = t_interval(values, 0.95)
-        assert (number(row, "ci_low"), number(row, "ci_high")) == (close(low), close(high))
+        printed = (number(row, "ci_low"), number(row, "ci_high"))
+        facts = facts_of(study, row["metric"], row["arm"])
+        assert is_interval(printed, values, facts, is_older=False), row
         assert number(row, "difference") == close(values.mean() - number(row, "paper"))
 
 
