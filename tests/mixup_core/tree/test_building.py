@@ -178,3 +178,19 @@ def test_every_configuration_round_trips_through_its_spelling(
     for part in parts(kind):
         value = getattr(config, part.name)
         assert parsed(part.hint, spelled(value)) == value
+
+
+def test_a_newly_named_kind_keeps_changed_values_and_has_its_own_defaults() -> None:
+    assert with_values(JOURNEY, {"vehicle.name": "bike"}).vehicle == Bike()
+    fast = with_values(JOURNEY, {"vehicle.speed": 0.7})
+    assert with_values(fast, {"vehicle.name": "bike"}).vehicle == Bike(speed=0.7)
+
+
+@pytest.mark.parametrize(
+    ("written", "has_noun"),
+    [("betta", True), ({"betta": 1.0}, True), ({"beta": 1.0, "erm": {}}, False), (3, False)],
+)
+def test_only_an_unknown_name_has_the_noun_of_its_registry(written: Any, has_noun: bool) -> None:
+    with pytest.raises(SpellingError) as caught:
+        parsed(Law, written)
+    assert bool(caught.value.noun) == has_noun

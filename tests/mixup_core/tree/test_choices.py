@@ -3,6 +3,7 @@
 import pytest
 
 from mixup_core.rules import RuleError
+from mixup_core.tree import choices
 from mixup_core.tree.building import with_values
 from mixup_core.tree.choices import carried, check_owner, chosen_kind
 from mixup_core.tree.parts import parts
@@ -53,3 +54,17 @@ def test_a_field_invalid_for_a_new_kind_can_be_set_together_with_the_kind() -> N
     fast = with_values(JOURNEY, {"vehicle.speed": 20.0})
     slowed = with_values(fast, {"vehicle.name": "bike", "vehicle.speed": 0.7})
     assert slowed.vehicle == Bike(speed=0.7)
+
+
+@pytest.mark.parametrize(("most", "hint"), [(0, ""), (1, "write road: {ramp: ")])
+def test_a_refused_field_of_a_tagged_kind_is_answered_with_a_few_forms(
+    monkeypatch: pytest.MonkeyPatch, most: int, hint: str
+) -> None:
+    monkeypatch.setattr(choices, "_MOST_FORMS", most)
+    with pytest.raises(RuleError) as caught:
+        check_owner(PARTS["road"], Straight, "shape", "road", "up")
+    assert caught.value.hint.startswith(hint)
+    assert bool(caught.value.hint) == bool(hint)
+    with pytest.raises(RuleError) as caught:
+        check_owner(PARTS["vehicle"], Bike, "seats", "vehicle", 3)
+    assert caught.value.hint == "", "a kind that has a name is not written as a form"

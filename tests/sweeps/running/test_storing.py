@@ -23,7 +23,7 @@ from sweeps.running import trained_on
 from sweeps.running.assignment import Assignment
 from sweeps.running.storing import Storing
 from sweeps.state.results import read_results
-from sweeps.state.stages import plan_runs, spare_bytes
+from sweeps.state.stages import plan_runs
 from sweeps.study.study import Run
 
 BASE = TrainConfig(
@@ -96,10 +96,6 @@ def test_a_small_final_state_is_kept_for_longer_runs(
         _train(alone, longer.config)
         (ours,), (theirs,) = (read_results([longer], each) for each in (store, alone))
         assert ours.records == theirs.records
-
-
-def test_the_last_states_of_a_study_take_a_gigabyte_at_most() -> None:
-    assert [spare_bytes(runs) for runs in (0, 15, 1000, 10_000)] == [10**6, 10**6, 10**6, 10**5]
 
 
 def test_a_longer_run_keeps_the_result_of_a_shorter_one(tmp_path: Path) -> None:

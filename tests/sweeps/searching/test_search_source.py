@@ -55,6 +55,7 @@ def test_every_point_is_trained_once_per_seed_and_scored_by_its_mean(
     tmp_path: Path,
 ) -> None:
     driver = Driver(read(tmp_path), tmp_path).run()
+    assert not driver.source.lacked_memory
     points = points_of(driver)
     assert [point.state for point in points] == ["complete"] * 6
     assert len(driver.trained) == len(set(driver.trained)) == (2 + 6) * 3

@@ -330,3 +330,13 @@ def test_the_pooled_spread_excludes_bad_points() -> None:
     assert found == PooledSpread.of(np.concatenate([good, bad]).tolist())
     assert found is not None
     assert found.variance == pytest.approx(2, rel=0.5)
+
+
+def test_the_pooled_spread_uses_the_better_half_of_the_points_and_at_least_three() -> None:
+    """Four points of which the worst varies most: the better three are used."""
+    good = [[0.1, 0.3], [0.2, 0.2], [0.3, 0.5]]
+    pooled = PooledSpread.of([*good, [9.0, 1.0]])
+    assert pooled == PooledSpread.of(good)
+    assert pooled is not None
+    assert pooled.freedom == 2
+    assert PooledSpread.of(good[:2]) is None

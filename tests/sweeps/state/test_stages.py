@@ -13,7 +13,7 @@ from mixup_core.laws import Beta, Erm
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Failure
-from sweeps.state.stages import Need, Plan, plan_runs, plan_study
+from sweeps.state.stages import Need, Plan, plan_runs, plan_study, spare_bytes
 from sweeps.study.study import Run, Study
 from tests import toy
 
@@ -333,3 +333,14 @@ def test_a_diverged_run_is_not_planned_and_final_states_are_kept_on_request(
         Failure(run_key=second.key, kind="failed", message="killed", epoch=0, attempts=3)
     )
     assert [planned.run for planned in plan_study(study, store).pending] == [second]
+
+
+def test_the_last_state_of_a_teacher_is_kept_for_its_runs_alone(school: Study) -> None:
+    plan = plan_runs(school.runs(), {})
+    masters = [planned for planned in plan.pending if planned.run.arm == "master"]
+    assert [set(planned.keep) for planned in masters] == [{5}, {5}]
+
+
+def test_the_kept_states_of_a_study_take_a_gigabyte_at_most() -> None:
+    sizes = [spare_bytes(runs) for runs in (0, 15, 1000, 10_000)]
+    assert sizes == [10**6, 10**6, 10**6, 10**5]

@@ -158,3 +158,27 @@ def test_a_claim_about_ensembles_needs_compared_arms_and_a_prediction_metric(
     assert StatedComparison(**stated).terms == {"uniform": 1.0, "erm": -1.0}
     with pytest.raises(RuleError, match=rule):
         StatedComparison(**{**stated, **change})
+
+
+def test_arms_with_equal_results_are_merged_and_cancel() -> None:
+    assert LESS.merged({}) == {"a": 1.0, "b": -1.0}
+    assert LESS.merged({"b": "c"}) == {"a": 1.0, "c": -1.0}
+    assert LESS.merged({"b": "a"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("sides", "verdict"),
+    [
+        ({"less": ("a", "b")}, None),
+        ({"less": ("a", 2.0)}, "holds"),
+        ({"at_least": ("a", 0.0), "margin": 2.0}, "fails"),
+        ({"less": ("a", -1.0)}, "fails"),
+        ({"less": ("a", 0.0)}, "undecided"),
+        ({"at_least": ("a", 0.0), "margin": 1.0}, "undecided"),
+        ({"at_least": ("a", 0.0), "margin": 0.5}, None),
+    ],
+)
+def test_the_range_of_a_metric_decides_a_claim_only_if_no_value_could_differ(
+    sides: dict[str, Any], verdict: str | None
+) -> None:
+    assert StatedComparison(metric="test/error", **sides).settled(0.0, 1.0) == verdict
