@@ -171,11 +171,11 @@ def test_arms_with_equal_results_are_merged_and_cancel() -> None:
     [
         ({"less": ("a", "b")}, None),
         ({"less": ("a", 2.0)}, "holds"),
-        ({"at_least": ("a", 0.0), "margin": 2.0}, "fails"),
+        ({"greater": ("a", 2.0)}, "fails"),
         ({"less": ("a", -1.0)}, "fails"),
         ({"less": ("a", 0.0)}, "undecided"),
-        ({"at_least": ("a", 0.0), "margin": 1.0}, "undecided"),
-        ({"at_least": ("a", 0.0), "margin": 0.5}, None),
+        ({"greater": ("a", 1.0)}, "undecided"),
+        ({"greater": ("a", 0.5)}, None),
     ],
 )
 def test_the_range_of_a_metric_decides_a_claim_only_if_no_value_could_differ(
