@@ -61,7 +61,10 @@ MODULES: Mapping[str, Sequence[str]] = {
     "reports/numbers/calibration.py": ["tests/reports/numbers/test_calibration.py"],
     "mixup_core/images/models.py": ["tests/mixup_core/images/test_models.py"],
     "mixup_core/images/trained.py": ["tests/mixup_core/images/test_trained.py"],
-    "mixup_core/images/training.py": ["tests/mixup_core/images/test_training.py"],
+    "mixup_core/images/training.py": [
+        "tests/mixup_core/images/test_training.py",
+        "tests/mixup_core/images/test_rates.py",
+    ],
 }
 """Modules of the core, the engine and the reports, with their tests; the slowest last."""
 EQUIVALENTS = Path(__file__).with_name("equivalents.yaml")
