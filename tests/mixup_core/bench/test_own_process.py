@@ -44,7 +44,7 @@ def _named(name: str) -> dict[str, object]:
     return {"pid": os.getpid(), name: 1}
 
 
-def test_the_result_is_that_of_a_new_process() -> None:
+def test_a_function_returns_its_result_from_a_new_process() -> None:
     found = in_own_process(_named, "one")
     assert found.pop("pid") != os.getpid()
     assert found == {"one": 1}
