@@ -242,6 +242,14 @@ def test_numbers_costs_and_figures_in_a_manuscript_come_from_the_runs(
     assert {(tmp_path / "page" / link).resolve().parent for link in links} == {report / "figures"}
 
 
+@pytest.mark.parametrize(("arm", "metric"), [("equals", "scale"), ("equal", "scales")])
+def test_an_unknown_arm_or_metric_of_a_manuscript_is_an_error(
+    home: Home, tmp_path: Path, arm: str, metric: str
+) -> None:
+    with pytest.raises(KeyError):
+        written(home, tmp_path, f"{{{{ number('STUDY', '{arm}', '{metric}') }}}}")
+
+
 def test_the_first_position_at_a_level_is_computed_from_the_mean(
     home: Home, tmp_path: Path
 ) -> None:
