@@ -98,11 +98,19 @@ class Manuscript:
 
         The column `comparison` names metric and arms. The column `value` is the mean over seeds
         of left minus right (or of the left alone, compared with a number), in the metric's unit.
+
+        Raises:
+            ValueError: If the report has verdicts of other claims than the study has now.
         """
         rows = self._rows(study, "verdicts.csv")
         if not rows:
             return ""
         measured = _study(study)
+        if [claim.says for claim in measured.claims] != [row["says"] for row in rows]:
+            raise ValueError(
+                f"{self._report(study) / 'verdicts.csv'} has other claims than {study}; write the "
+                "report again."
+            )
         grid = [["claim", "source", "verdict", "comparison", "value [interval]", "n"]]
         for claim, row in zip(measured.claims, rows, strict=True):
             grid.append(
