@@ -17,12 +17,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stderr
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -31,6 +29,7 @@ import torch
 
 from mixup_core.bench import reference
 from mixup_core.bench.clocks import ask_nvidia_smi, watched_clocks
+from mixup_core.bench.own_process import in_own_process
 from mixup_core.bench.rungs import LADDER, Rung, TrainingStep, build
 from mixup_core.bench.sharing import side_by_side
 from mixup_core.bench.timing import timed, wait
@@ -87,19 +86,12 @@ def measure(write: Callable[[Figures], None]) -> Figures:
         started = time.monotonic()
         with watched_clocks(device) as clocks:
             try:
-                figures = _in_own_process(part, size, device)
+                figures = in_own_process(part, size, device)
             except Exception as error:  # the other parts are still measured
                 figures = {"failed": f"{type(error).__name__}: {error}".splitlines()[0][:300]}
         found[name] = {**figures, "took seconds": time.monotonic() - started, **clocks}
         write(found)
     return found
-
-
-def _in_own_process(
-    part: Callable[[Size, torch.device], Figures], size: Size, device: torch.device
-) -> Figures:
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-        return process.submit(part, size, device).result()
 
 
 def environment(device: torch.device) -> Figures:

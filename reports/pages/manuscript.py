@@ -98,11 +98,19 @@ class Manuscript:
 
         The column `comparison` names metric and arms. The column `value` is the mean over seeds
         of left minus right (or of the left alone, compared with a number), in the metric's unit.
+
+        Raises:
+            ValueError: If the report has verdicts of other claims than the study has now.
         """
         rows = self._rows(study, "verdicts.csv")
         if not rows:
             return ""
         measured = _study(study)
+        if [claim.says for claim in measured.claims] != [row["says"] for row in rows]:
+            raise ValueError(
+                f"{self._report(study) / 'verdicts.csv'} has other claims than {study}; write the "
+                "report again."
+            )
         grid = [["claim", "source", "verdict", "comparison", "value [interval]", "n"]]
         for claim, row in zip(measured.claims, rows, strict=True):
             grid.append(
@@ -285,8 +293,17 @@ class Manuscript:
         return Summary(n=own.n, mean=column.scale * own.mean, sd=sd, ci_low=low, ci_high=high)
 
     def _final_values(self, study: str, arm: str, metric: str) -> list[float]:
-        """Return the values of a metric in `runs.csv`; none for an arm with a diverged run."""
+        """Return the values of a metric in `runs.csv`; none for an arm with a diverged run.
+
+        Raises:
+            KeyError: If the study has no such arm or metric.
+        """
         rows = [row for row in self._rows(study, "runs.csv") if row["arm"] == arm]
+        part = _study(study)
+        if not rows and arm not in part.arms:
+            raise KeyError(f"{study} has no arm {arm!r}.")
+        if metric not in {*part.problem.metrics, *(rows[0] if rows else ())}:
+            raise KeyError(f"{study} has no metric {metric!r}.")
         if any(row["outcome"] == "diverged" for row in rows):
             return []
         complete = (row.get(metric) for row in rows if row["outcome"] == "complete")

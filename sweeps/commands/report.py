@@ -42,11 +42,13 @@ def report(request: Request, out: Path | None, watch: bool) -> int:
     click.get_current_context().ensure_object(Ending).leaves_files = True
     request.require_stored()
     results = request.results()
-    written, _ = write_report(request, request.grown, results, out, _experiment_id(request))
+    experiment_id = stored_experiment_id(request)
+    written, _ = write_report(request, request.grown, results, out, experiment_id)
     while watch and any(result.outcome not in _SETTLED for result in results):
         click.echo(f"{_clock()}  {_progress(results)}  {written.folder}", err=True)
         request, results = _awaited(request, results)
-        written, _ = write_report(request, request.grown, results, out, _experiment_id(request))
+        experiment_id = stored_experiment_id(request)
+        written, _ = write_report(request, request.grown, results, out, experiment_id)
     if any(result.outcome == "missing" for result in results):
         request.say_elsewhere()
     show_table(written.markdown)
@@ -134,7 +136,7 @@ def write_report(
     return report, is_shown
 
 
-def _experiment_id(request: Request) -> str | None:
+def stored_experiment_id(request: Request) -> str | None:
     """Return the id of the study's experiment in the MLflow database of the home.
 
     None if MLflow is not in the home, does not have the study, or cannot read its database.

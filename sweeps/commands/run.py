@@ -25,7 +25,7 @@ from sweeps.commands.preconditions import (
     require_room,
 )
 from sweeps.commands.recorded_line import command_line
-from sweeps.commands.report import conclude, write_report
+from sweeps.commands.report import conclude, stored_experiment_id, write_report
 from sweeps.commands.request import SOME_FAILED, RefusedError, Request, on_studies
 from sweeps.commands.sync import bringing_up_to_date, log_network, open_tracker, settled_if_cut
 from sweeps.commands.terminal_table import show_table
@@ -149,6 +149,8 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
         begun_ms = enter(request.grown, store, command_line())
         source = _source(request, plan, keep_final_states)
         tracker = _opened_tracker(request, lease, is_over, tracks=tracks, is_inline=is_inline)
+        # These launches may end before the tracker's thread has connected to MLflow.
+        stored_id = stored_experiment_id(request) if is_over or is_inline else None
         with settled_if_cut(tracker, store):
             if not is_over and not is_inline:
                 tracker.load_ahead("sweeps.running.tuning", at_once=True)
@@ -176,7 +178,7 @@ def run(  # noqa: C901, PLR0913  its options, and the ways in which a launch end
                 request = request.refreshed()
                 with still("writing the report"):
                     report, is_shown = write_report(
-                        request, source.study, results, None, tracker.experiment_id
+                        request, source.study, results, None, tracker.experiment_id or stored_id
                     )
                 ending.report = report.folder
                 tracker.grow(source.study)

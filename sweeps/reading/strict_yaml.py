@@ -322,7 +322,15 @@ def _resolved(text: str) -> str | int | float | bool | None:
 
 
 class _Dumper(yaml.SafeDumper):
-    """YAML writer that quotes text like `1e-3`, which `read_yaml` would read as a number."""
+    """YAML writer that quotes text like `1e-3`, which `read_yaml` would read as a number.
+
+    It writes an object that occurs several times in full each time, because `read_yaml` refuses
+    anchors.
+    """
+
+    def ignore_aliases(self, data: object) -> bool:
+        del data
+        return True
 
 
 def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:

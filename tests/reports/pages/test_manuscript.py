@@ -74,6 +74,18 @@ def test_verdicts_in_a_manuscript_equal_the_verdicts_of_the_report(
     )
 
 
+def test_verdicts_of_other_claims_than_those_of_the_study_are_refused(
+    home: Home, tmp_path: Path
+) -> None:
+    report = tmp_path / "reports" / "small-views"
+    report.mkdir(parents=True)
+    text = (home.report_of("small-views") / "verdicts.csv").read_text()
+    (report / "verdicts.csv").write_text(text.replace("One feature of two", "One feature of three"))
+    page = Manuscript(home=home, out=tmp_path, reports=tmp_path / "reports")
+    with pytest.raises(ValueError, match=r"has other claims than .*small-views"):
+        page.verdicts(str(home.folder / "small-views.yaml"))
+
+
 def test_a_manuscript_page_copies_no_report(home: Home, tmp_path: Path) -> None:
     """Each study has one folder; a copy beside the page would be a second, older one."""
     written(home, tmp_path, "{{ verdicts('STUDY') }}{{ figure('STUDY', 'final_values') }}")
@@ -240,6 +252,14 @@ def test_numbers_costs_and_figures_in_a_manuscript_come_from_the_runs(
     assert [Path(link).name for link in links] == ["final_values.png", "final_values.csv"]
     report = home.report_of("small-views")
     assert {(tmp_path / "page" / link).resolve().parent for link in links} == {report / "figures"}
+
+
+@pytest.mark.parametrize(("arm", "metric"), [("equals", "scale"), ("equal", "scales")])
+def test_an_unknown_arm_or_metric_of_a_manuscript_is_an_error(
+    home: Home, tmp_path: Path, arm: str, metric: str
+) -> None:
+    with pytest.raises(KeyError):
+        written(home, tmp_path, f"{{{{ number('STUDY', '{arm}', '{metric}') }}}}")
 
 
 def test_the_first_position_at_a_level_is_computed_from_the_mean(

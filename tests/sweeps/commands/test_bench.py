@@ -50,7 +50,7 @@ def test_the_command_writes_every_part_and_marks_cpu_figures_as_a_rehearsal(
     eager = {name: rung for name, rung in LADDER.items() if rung.compiled is None}
     assert 0 < len(eager) < len(LADDER)
     monkeypatch.setattr(device, "LADDER", eager)
-    monkeypatch.setattr(device, "_in_own_process", lambda part, *given: part(*given))
+    monkeypatch.setattr(device, "in_own_process", lambda part, *given: part(*given))
     _rehearsed(tmp_path)
 
 

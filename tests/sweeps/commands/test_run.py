@@ -1,9 +1,11 @@
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreFullError
@@ -92,3 +94,25 @@ def test_a_full_disk_is_reported_before_training_with_a_command_that_frees_space
         StoreFullError, match=r"store has 1.1 MB free, and this launch needs \d\.\d MB"
     ):
         require_room(request, plan_study(large, request.store))
+
+
+TINY = """\
+study: tiny
+description: One law.
+problem: entropy-floor
+base: {classes: 3}
+arms: {erm: {law: erm}}
+seeds: 2
+"""
+
+
+def test_a_launch_that_trains_nothing_keeps_the_links_to_mlflow(
+    tmp_path: Path, type_in: Callable[..., Result]
+) -> None:
+    file = tmp_path / "tiny.yaml"
+    file.write_text(TINY)
+    reports = tmp_path / "runs" / "reports"
+    for _ in range(2):
+        assert type_in("run", str(file), "--engine", "inline").return_value == 0
+        (reports / ".tiny.conclusion.json").unlink()  # so that the report is written again
+    assert "viewStateShareKey=arms" in (reports / "tiny" / "report.html").read_text()

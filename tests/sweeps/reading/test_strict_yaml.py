@@ -201,3 +201,10 @@ documents = st.recursive(
 def test_written_values_are_read_back_with_their_types(document: object) -> None:
     result = read(write_yaml(document))
     assert repr(result) == repr(document)
+
+
+def test_an_object_that_occurs_twice_is_written_twice() -> None:
+    hidden = [16]
+    text = write_yaml({"a": hidden, "b": hidden})
+    assert text == write_yaml({"a": [16], "b": [16]})
+    assert read(text) == {"a": [16], "b": [16]}
