@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from mixup_core.problem import Config, Problem
 from mixup_core.rules import RuleError, shown
-from mixup_core.tree.building import parsed
+from mixup_core.tree.building import parsed, with_values
 from mixup_core.tree.parts import parts
 from mixup_core.tree.short_forms import tag_meant
-from mixup_core.tree.written_forms import spelled
+from mixup_core.tree.written_forms import flatten, spelled
 from sweeps.reading.strict_yaml import REFUSED, At, Document, Mistake, Place
 from sweeps.reading.study_keys import KINDS, EntryKeys, SearchKeys
 from sweeps.reading.tree_paths import Setting, Settings, TreePaths, above, config_paths, stand_ins
@@ -24,6 +24,10 @@ SPACE: At = ("search", "space")
 Configure = Callable[[Settings], Config | None]
 """Function that applies settings to the base configuration of the study. It reports faults, and
 returns None if there are any."""
+
+Corners = Sequence[tuple[Mapping[str, Any], Config | None]]
+"""Extreme points of the search space, by path, each with its configuration; None if it has faults.
+"""
 
 When = Mapping[str, tuple[Any, ...]]
 """Condition under which a parameter is searched: allowed values of other parameters, by path."""
@@ -148,15 +152,43 @@ class SearchReader:
         values of the space.
         """
         before = len(self._read.faults)
+        corners = []
         for values in space.corners():
             point = {path: Setting(value=v, at=self._at[path]) for path, v in values.items()}
-            self._configure(self._fixed | point)
+            corners.append((values, self._configure(self._fixed | point)))
         first: dict[tuple[Place, str, str], Mistake] = {}
         for fault in self._read.faults[before:]:
             rule = fault.text.partition(", got (")[0]
             first.setdefault((fault.place, fault.path, rule), fault)
         self._read.faults[before:] = first.values()
-        return self._configure(self._fixed)
+        base = self._configure(self._fixed)
+        if base is not None and not self._read.faults:
+            self._check_kept(base, corners)
+        return base
+
+    def _check_kept(self, base: Config, corners: Corners) -> None:
+        """Check that points keep what the study file sets for all of them.
+
+        A point is made from the base configuration, in which a value that is written and equals
+        the default looks like one that is not written; a new kind gets its own default instead.
+        """
+        for values, config in corners:
+            if config is None:
+                continue
+            try:
+                found = flatten(with_values(base, values))
+            except RuleError as error:
+                self._read.report(SPACE, str(error))
+                return
+            wanted = flatten(config)
+            lost = [path for path, value in wanted.items() if found.get(path, REFUSED) != value]
+            if lost:
+                text = (
+                    f"add {lost[0]} to the space: base sets it to {shown(wanted[lost[0]])}, but "
+                    f"points of another kind would have {shown(found.get(lost[0]))}"
+                )
+                self._read.report(SPACE, text)
+                return
 
     def _choice(self, path: str, entry: Any, at: At) -> None:
         """Add the parameters for a choice, a field that holds one of several kinds of values.
