@@ -49,7 +49,7 @@ smoke: $(DEV)
 faults: $(DEV)
 	$(NAMESPACE) $(BIN)/python -m pytest tests/faults tests/hosts --ignore=$(KILLS) -m "not long" -rs
 
-# Tests on a real GPU, in about three minutes. They need PyTorch, torchvision, scikit-learn, pytest and
+# Tests on a real GPU, in a few minutes. They need PyTorch, torchvision, scikit-learn, pytest and
 # pytest-timeout, but neither Ray nor MLflow.
 gpu:
 	$(PYTHON) -m pytest --noconftest tests/gpu -rs
