@@ -2,6 +2,7 @@
 
 import csv
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -148,11 +149,24 @@ def test_a_published_page_links_to_existing_files_and_prints_their_verdicts(page
     text = page.read_text()
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", text):
         assert (page.parent / target).is_file()
-    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
-    printed = {(cells[0], cells[2]) for cells in lines if len(cells) == 6 and "**" in cells[2]}
-    rows = (row for folder in PUBLISHED for row in _verdicts(folder))
-    assert printed - {(row["says"], f"**{row['verdict']}**") for row in rows} == set()
-    assert printed
+    tables = list(_verdict_tables(text))
+    assert tables
+    reports = {
+        folder.name: {(row["says"], f"**{row['verdict']}**") for row in _verdicts(folder)}
+        for folder in PUBLISHED
+    }
+    for table in tables:  # each has all claims of one study
+        assert table in reports.values(), table
+
+
+def _verdict_tables(text: str) -> Iterator[set[tuple[str, str]]]:
+    """Yield the claims of each table of verdicts in a page, with their verdicts."""
+    for block in text.split("\n\n"):
+        lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in block.splitlines()]
+        if found := {
+            (cells[0], cells[2]) for cells in lines if len(cells) == 6 and "**" in cells[2]
+        }:
+            yield found
 
 
 def _verdicts(folder: Path) -> list[dict[str, str]]:
