@@ -52,10 +52,15 @@ MODULES: Mapping[str, Sequence[str]] = {
     "sweeps/searching/selection.py": ["tests/sweeps/searching/test_selection.py"],
     "sweeps/searching/search_source.py": ["tests/sweeps/searching/test_search_source.py"],
     "sweeps/reading/strict_yaml.py": ["tests/sweeps/reading/test_strict_yaml.py"],
-    "reports/numbers/summary.py": ["tests/reports/numbers/test_summary.py"],
+    "reports/numbers/summary.py": [
+        "tests/reports/numbers/test_summary.py",
+        "tests/reports/numbers/test_shares.py",
+    ],
     "reports/numbers/comparison.py": [
         "tests/reports/numbers/test_comparison.py",
         "tests/reports/numbers/test_shares.py",
+        "tests/reports/numbers/test_effects.py",
+        "tests/reports/numbers/test_equivalence.py",
     ],
     "reports/numbers/effects.py": ["tests/reports/numbers/test_effects.py"],
     "reports/numbers/calibration.py": ["tests/reports/numbers/test_calibration.py"],

@@ -30,6 +30,7 @@ def test_the_trained_network_gives_the_outputs_of_its_run(config: TrainConfig) -
     list(fit(config, data, state))
     network, example = problem_of(config).trained(config, state.to_bytes())
     assert not network.training
+    assert len(example) == 2
     assert data.test is not None
     images = EvaluationImages(data.test, data.info, config.data, torch.device("cpu"))[slice(0, 5)]
     assert (example.shape[1:], example.dtype) == (images.shape[1:], images.dtype)

@@ -160,6 +160,12 @@ def test_a_claim_about_ensembles_needs_compared_arms_and_a_prediction_metric(
         StatedComparison(**{**stated, **change})
 
 
+def test_an_interval_that_ends_at_the_bound_of_a_strict_claim_decides_nothing() -> None:
+    assert LESS.judge(-0.2, 0.0) == "undecided"
+    assert LESS.judge(-0.2, -1e-9) == "holds"
+    assert LESS.judge(0.0, 0.2) == "fails"
+
+
 def test_arms_with_equal_results_are_merged_and_cancel() -> None:
     assert LESS.merged({}) == {"a": 1.0, "b": -1.0}
     assert LESS.merged({"b": "c"}) == {"a": 1.0, "c": -1.0}
