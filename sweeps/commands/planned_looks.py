@@ -8,9 +8,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mixup_core.store.checkpoints import Store
 from sweeps.commands.claim_power import paired_values
 from sweeps.commands.costs import work_to_train
@@ -22,6 +19,9 @@ from sweeps.study.claims import Claim
 from sweeps.study.study import Study
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from reports.numbers.course import Decides
 
 EFFECTS = (0.0, 0.5, 1.0, 2.0)
@@ -50,6 +50,8 @@ def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
             planned numbers of seeds, `open` is the number of undecided claims, and `simulated` that
             of simulated studies.
     """
+    import numpy as np
+
     from reports.numbers.claim_looks import open_claims, with_companions
     from reports.numbers.foresight import STUDIES
 
@@ -69,7 +71,7 @@ def foresee_looks(study: Study, store: Store, slots: int) -> dict[str, Any]:
     pending = [(planned.run.arm, planned.run.seed) for planned in largest.pending]
     places = {seed: place for place, seed in enumerate(bare.seeds)}
 
-    def counted(reached: dict[str, NDArray[np.int64]]) -> dict[str, Any]:
+    def counted(reached: "dict[str, NDArray[np.int64]]") -> dict[str, Any]:
         chances = {run: float((reached[run[0]] > places[run[1]]).mean()) for run in pending}
         busy = None if seconds is None else sum(seconds[r] * c for r, c in chances.items())
         return {
@@ -116,8 +118,10 @@ def _pilot(
 
 def _ends(
     study: Study, claims: Sequence[Claim], pilot: list[dict[int, float]] | float | None
-) -> dict[str, NDArray[np.int64]]:
+) -> "dict[str, NDArray[np.int64]]":
     """Return the numbers of seeds that each arm has at the end of each simulated study."""
+    import numpy as np
+
     from reports.numbers.claim_looks import with_companions
     from reports.numbers.foresight import draw_after, draw_effects, foresee
     from reports.numbers.verdict import family_size

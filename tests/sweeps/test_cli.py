@@ -160,3 +160,9 @@ def test_every_command_with_a_home_option_has_a_plugin_option() -> None:
     with_home = [(name, known) for name, known in options if "--home" in known]
     assert {"list", "publish", "ui"} < {name for name, _ in with_home}
     assert [name for name, known in with_home if "--plugin" not in known] == []
+
+
+def test_commands_load_no_numerical_library_until_one_is_needed() -> None:
+    code = "import sys, sweeps.cli; print(*{'numpy', 'scipy', 'torch', 'mlflow'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
