@@ -96,6 +96,15 @@ def _splits(info: DatasetInfo, num: int) -> Splits:
     return Splits(info=info, train=train, val=few, test=few)
 
 
+def small_model(model: str) -> dict[str, Any]:
+    """Return a model of a name as a study file spells it, two channels wide if it has a width."""
+    (kind,) = (kind for kind in _kinds(Model) if kind.name == model)
+    if model == "timm":
+        return {"name": model, "architecture": "test_resnet"}
+    has_width = "width" in {field.name for field in dataclasses.fields(kind)}
+    return {"name": model, **({"width": 2} if has_width else {})}
+
+
 def _keeps_its_promises(
     config: TrainConfig, data: Splits, teacher: Teacher | None = None
 ) -> list[EpochRecord]:

@@ -124,14 +124,6 @@ def _steps_wait_for_nothing(
     return few
 
 
-def _small(model: str) -> dict[str, Any]:
-    (kind,) = (kind for kind in registries._kinds(Model) if kind.name == model)
-    if model == "timm":
-        return {"name": model, "architecture": "test_resnet"}
-    has_width = "width" in {field.name for field in dataclasses.fields(kind)}
-    return {"name": model, **({"width": 2} if has_width else {})}
-
-
 @pytest.mark.parametrize(
     "model",
     [
@@ -142,7 +134,7 @@ def _small(model: str) -> dict[str, Any]:
 def test_every_model_matches_the_cpu_and_no_step_waits_for_the_device(
     model: str, digits: Splits
 ) -> None:
-    _steps_wait_for_nothing(with_values(MIXED, {"model": _small(model)}), digits)
+    _steps_wait_for_nothing(with_values(MIXED, {"model": registries.small_model(model)}), digits)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +215,7 @@ def test_every_probe_matches_the_cpu_and_no_step_waits_for_the_device(
     probe: str, model: str, digits: Splits
 ) -> None:
     views = parsed(Probe, probe).views or "single"
-    values = {"probes": [probe], "data.views": views, "model": _small(model)}
+    values = {"probes": [probe], "data.views": views, "model": registries.small_model(model)}
     _steps_wait_for_nothing(with_values(MIXED, values), digits)
 
 

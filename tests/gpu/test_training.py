@@ -1,6 +1,5 @@
 """Runs on a real GPU: near the CPU's records, equal bits after a resume, no waits in steps."""
 
-import dataclasses
 import itertools
 import os
 import warnings
@@ -122,17 +121,9 @@ def _check(
         assert _waits(with_values(config, {"batch_size": 5}), data, teacher) == few
 
 
-def _small(model: str) -> dict[str, Any]:
-    (kind,) = (kind for kind in registries._kinds(Model) if kind.name == model)
-    if model == "timm":
-        return {"name": model, "architecture": "test_resnet"}
-    has_width = "width" in {field.name for field in dataclasses.fields(kind)}
-    return {"name": model, **({"width": 2} if has_width else {})}
-
-
 @pytest.mark.parametrize("model", registries._named(Model))
 def test_every_model_trains_on_a_gpu_like_on_a_cpu(model: str, digits: Splits) -> None:
-    _check(with_values(MIXED, {"model": _small(model)}), digits)
+    _check(with_values(MIXED, {"model": registries.small_model(model)}), digits)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +180,11 @@ def test_every_augmentation_trains_on_a_gpu_like_on_a_cpu(augment: str, digits: 
 @pytest.mark.parametrize("probe", registries.PROBES, ids=str)
 def test_every_probe_runs_on_a_gpu_like_on_a_cpu(probe: Any, digits: Splits) -> None:
     views = parsed(Probe, probe).views or "single"
-    values = {"probes": [probe], "data.views": views, "model": _small("narrow-resnet")}
+    values = {
+        "probes": [probe],
+        "data.views": views,
+        "model": registries.small_model("narrow-resnet"),
+    }
     _check(with_values(MIXED, values), digits)
 
 
