@@ -69,11 +69,14 @@ def draw_ranks(
                 said = spell_number(difference * shown.scale, shown.digits)
                 place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 6}
                 axes.text(column, row, said, color="white" if is_apart else "#333333", **place)
-        axes.imshow([[to_rgb(shade) for shade in row] for row in shades], aspect="auto")
+        # `imshow` would enlarge the image in hundreds of megabytes.
+        places = range(len(arms))
+        axes.pcolormesh(places, places, [[to_rgb(shade) for shade in row] for row in shades])
+        axes.invert_yaxis()
         axes.grid(visible=False)
         labels = [_label(arm, means[arm], shown) for arm in arms]
-        axes.set_yticks(range(len(arms)), labels)
-        axes.set_xticks(range(len(arms)), arms, rotation=60, ha="right")
+        axes.set_yticks(places, labels)
+        axes.set_xticks(places, arms, rotation=60, ha="right")
         axes.set_xlabel(spell_heading("row minus column at the same seed", shown))
         told_apart = sum(p <= LEVEL for p in adjusted)
         return finished(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sweeps.commands.ending import Ending
+from sweeps.commands.experiment_record import stored_experiment_id
 from sweeps.commands.options import LocalPath
 from sweeps.commands.recorded_line import command_line, program
 from sweeps.commands.request import DONE, SOME_FAILED, Request, on_study
@@ -134,18 +135,6 @@ def write_report(
         click.echo(said, err=True)
     is_shown = place.stays is None or place.stays.settings != study.settings
     return report, is_shown
-
-
-def stored_experiment_id(request: Request) -> str | None:
-    """Return the id of the study's experiment in the MLflow database of the home.
-
-    None if MLflow is not in the home, does not have the study, or cannot read its database.
-    """
-    from sweeps.tracking.connection import experiment_id
-
-    if request.home.tracking is not None:
-        return None
-    return experiment_id(request.home.tracking_uri, request.study.name)
 
 
 def _tracked(request: Request, experiment_id: str | None) -> "Tracked | None":

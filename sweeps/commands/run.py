@@ -13,6 +13,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.errors import StoreError
 from sweeps.commands.conclusion import keep, recall
 from sweeps.commands.ending import Ending
+from sweeps.commands.experiment_record import stored_experiment_id
 from sweeps.commands.memory import require_memory, with_memory, with_room
 from sweeps.commands.options import AtLeastZero, placement_options
 from sweeps.commands.preconditions import (
@@ -25,7 +26,7 @@ from sweeps.commands.preconditions import (
     require_room,
 )
 from sweeps.commands.recorded_line import command_line
-from sweeps.commands.report import conclude, stored_experiment_id, write_report
+from sweeps.commands.report import conclude, write_report
 from sweeps.commands.request import SOME_FAILED, RefusedError, Request, on_studies
 from sweeps.commands.sync import bringing_up_to_date, log_network, open_tracker, settled_if_cut
 from sweeps.commands.terminal_table import show_table

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +11,7 @@ import click
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.identity import identity_of
+from sweeps.commands.experiment_record import record_experiment
 from sweeps.commands.recorded_line import command_line
 from sweeps.commands.request import DONE, RefusedError, Request, on_study
 from sweeps.leasing.lease import Lease
@@ -127,6 +129,7 @@ def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -
             },
             data_checksums=request.data_checksums(),
             owner=HOME if request.home.tracking is None else identity_of(request.store),
+            record_experiment=partial(record_experiment, request),
         ),
         may_write=lease.is_held,
     )

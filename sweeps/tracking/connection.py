@@ -47,24 +47,37 @@ def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
             return dict(sorted(found.items()))
 
 
+def is_usable(uri: str) -> bool:
+    """Return True if an address is that of a database file with MLflow's tables; loads no MLflow.
+
+    False also if MLflow is not installed, or if its version cannot use the file.
+
+    Args:
+        uri: The tracking address.
+    """
+    database = database_file(uri)
+    if database is None or not database.exists():
+        return False
+    try:
+        require_tracking(uri, "")
+        return database.stat().st_size > 0
+    except (DatabaseError, ImportError):
+        return False
+
+
 def experiment_id(uri: str, name: str) -> str | None:
     """Return the id of the experiment of a name in MLflow's database file.
 
-    The result is None if the address is not that of a file, if the file is missing, empty or cannot
-    be used, if MLflow is not installed, or if the experiment does not exist or is in MLflow's
-    trash.
+    The result is None if the file cannot be used (`is_usable`), or if the experiment does not exist
+    or is in MLflow's trash.
 
     Args:
         uri: The tracking address.
         name: Name of the experiment.
     """
-    database = database_file(uri)
-    if database is None or not database.exists():
+    if not is_usable(uri):  # MLflow repeats for minutes the opening of a damaged database
         return None
     try:
-        require_tracking(uri, "")  # MLflow repeats for minutes the opening of a damaged database
-        if not database.stat().st_size:
-            return None  # MLflow would fill it
         load()
     except (DatabaseError, ImportError):
         return None

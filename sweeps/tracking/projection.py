@@ -63,6 +63,7 @@ class Projection:
         tags: Mapping[str, str] | None = None,
         data_checksums: Mapping[str, Mapping[str, str]] | None = None,
         owner: str = HOME,
+        record_experiment: Callable[[str], object] = lambda _: None,
     ) -> None:
         """Create the projection; the first method that needs MLflow connects to it.
 
@@ -76,8 +77,10 @@ class Projection:
             tags: Tags of each run that are set when it is created: commit, dirty, submission_id.
             data_checksums: Checksum of each data file, by dataset and file name.
             owner: Id of the store if several stores can write to the server (see `OWNER_TAG`).
+            record_experiment: Function that is called with the id of the study's experiment
+                whenever this object has connected to MLflow.
         """
-        self._owner = owner
+        self._owner, self._record_experiment = owner, record_experiment
         self.grow(study)
         self.uri = uri
         self._summariser = summariser
@@ -263,6 +266,7 @@ class Projection:
                 if former is not None:
                     experiment.rename(former, (study.name, study.settings))
             self._opened, self.experiment_id = experiment, experiment.experiment_id
+            self._record_experiment(self.experiment_id)
         return self._opened
 
     @property

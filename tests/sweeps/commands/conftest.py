@@ -17,6 +17,7 @@ def type_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Re
     """Return a function that runs a command on the home `runs`."""
     monkeypatch.setenv("MIXSWEEP_HOME", str(tmp_path / "runs"))
     monkeypatch.setenv("MIXSWEEP_DATA", str(tmp_path / "data"))
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     return lambda *words: CliRunner().invoke(commands, words, standalone_mode=False)
 
 

@@ -3,7 +3,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import mlflow
 import mlflow.pytorch
 import pytest
 import torch
@@ -622,7 +621,9 @@ def test_an_oracle_arm_and_its_runs_have_an_oracle_tag(
 
 
 @pytest.mark.filterwarnings("ignore")  # what torch.export and MLflow warn of is their own
-def test_a_trained_network_is_logged_once_and_can_be_loaded(home: Path) -> None:
+def test_a_trained_network_is_logged_once_and_can_be_loaded(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = TrainConfig(
         data=DataConfig(name="digits", num_train=100), model=Mlp(hidden=(8,)), epochs=1,
         batch_size=50,
@@ -645,7 +646,7 @@ def test_a_trained_network_is_logged_once_and_can_be_loaded(home: Path) -> None:
     assert (model.source_run_id, str(model.status)) == (run.info.run_id, "READY")
     assert run.data.tags["model"] == f"models:/{model.model_id}"
     assert [output.model_id for output in run.outputs.model_outputs] == [model.model_id]
-    mlflow.set_tracking_uri(uri)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     loaded = mlflow.pytorch.load_model(run.data.tags["model"])
     images = torch.randn(7, 1, 8, 8)
     with torch.no_grad():

@@ -1,0 +1,72 @@
+"""Experiment record: a study's id in MLflow, so that its report need not load MLflow.
+
+    reports/.STUDY.experiment.json      beside the study's report
+
+The links of a report need this id. MLflow's client could read it from the database, but loading the
+client takes longer than the rest of a small report. Each launch and each `mixsweep sync` writes the
+record when it opens the experiment.
+"""
+
+from contextlib import suppress
+from pathlib import Path
+
+from mixup_core.store.errors import StoreFullError, UnreadableError
+from mixup_core.store.local_files import read_regular, write_durably
+from mixup_core.store.manifests import seal, unseal
+from sweeps.commands.request import Request
+
+_LARGEST = 4096
+"""Largest size of a record that is read, in bytes."""
+
+
+def record_experiment(request: Request, experiment_id: str) -> None:
+    """Record the id of a study's experiment, if MLflow's database is in the home.
+
+    Nothing is written if the record has this id already, or if the disk refuses it, because a
+    report can do without the record.
+
+    Args:
+        request: The study, and the addresses of its results.
+        experiment_id: Id that MLflow gave to the experiment.
+    """
+    if request.home.tracking is not None or _recorded(request) == experiment_id:
+        return
+    with suppress(OSError, StoreFullError):
+        write_durably(_file(request), seal({"experiment_id": experiment_id}))
+
+
+def stored_experiment_id(request: Request) -> str | None:
+    """Return the id of the study's experiment in the MLflow database of the home.
+
+    The id is read from the record; if there is none, for example in a home of an older version,
+    from MLflow, and is then recorded. The result is None if MLflow is not in the home, does not
+    have the study, or cannot read its database. If the experiment was moved to MLflow's trash since
+    the id was recorded, the links show it again after the next launch, which restores it.
+
+    Args:
+        request: The study, and the addresses of its results.
+    """
+    from sweeps.tracking.connection import experiment_id, is_usable
+
+    uri = request.home.tracking_uri
+    if request.home.tracking is not None or not is_usable(uri):
+        return None
+    if (recorded := _recorded(request)) is not None:
+        return recorded
+    found = experiment_id(uri, request.study.name)
+    if found is not None:
+        record_experiment(request, found)
+    return found
+
+
+def _recorded(request: Request) -> str | None:
+    with suppress(OSError, UnreadableError):
+        content = unseal(read_regular(_file(request), _LARGEST)) or {}
+        found = content.get("experiment_id")
+        return found if isinstance(found, str) else None
+    return None
+
+
+def _file(request: Request) -> Path:
+    name = request.study.name
+    return request.home.report_of(name).with_name(f".{name}.experiment.json")
