@@ -4,7 +4,7 @@ import math
 import textwrap
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
@@ -135,7 +135,7 @@ def draw_curves(
             canvas, told = _multiples(curves[metrics[0]], table, problem.axis, marks, looks)
         else:
             canvas, told = _together(curves, table, problem.axis, marks, looks)
-        return finished(
+        figure = finished(
             canvas,
             told=told,
             name="learning_curves",
@@ -144,12 +144,11 @@ def draw_curves(
             + _spell_left_out(left_out, problem)
             + _spell_unmeasured(curves, table)
             + spell_scales(canvas.axes),
-            numbers=_curve_numbers(
-                curves,
-                problem.axis,
-                [s for s in study.seeds if any(s in study.seeds_of(arm) for arm in study.arms)],
-            ),
+            numbers="",
         )
+    # Written last: for thousands of runs, drawing alone needs hundreds of MB.
+    seeds = [s for s in study.seeds if any(s in study.seeds_of(arm) for arm in study.arms)]
+    return replace(figure, numbers=_curve_numbers(curves, problem.axis, seeds))
 
 
 def _together(
