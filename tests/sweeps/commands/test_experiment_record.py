@@ -61,7 +61,7 @@ def test_a_damaged_record_is_replaced(
     assert record.read_bytes() == whole
 
 
-def test_a_launch_goes_on_if_a_folder_has_the_name_of_the_record(
+def test_a_folder_with_the_name_of_the_record_stops_no_launch(
     request_of_digits: Request, tmp_path: Path
 ) -> None:
     (tmp_path / RECORD).mkdir(parents=True)
