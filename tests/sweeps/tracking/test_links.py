@@ -13,6 +13,7 @@ from mixup_core.tree.building import with_values
 from sweeps.machine.home import Home
 from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
+from sweeps.tracking import connection
 from sweeps.tracking.connection import experiment_id, experiments
 from sweeps.tracking.experiment import Experiment
 from sweeps.tracking.links import links_of, study_links
@@ -150,3 +151,17 @@ def test_an_experiment_in_the_trash_has_no_id(
     client.delete_experiment(number)
     assert experiment_id(uri, study.name) is None
     assert experiment_id("http://127.0.0.1:9", study.name) is None
+
+
+def test_mlflow_that_refuses_a_key_of_its_environment_gives_no_id(
+    study: Study, home: Path, client: MlflowClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = client.create_experiment(study.name)
+    uri = Home(folder=home).tracking_uri
+    assert experiment_id(uri, study.name) == number
+
+    def refused(uri: str) -> MlflowClient:
+        raise ValueError("Fernet key must be 32 url-safe base64-encoded bytes.")
+
+    monkeypatch.setattr(connection, "connect", refused)
+    assert experiment_id(uri, study.name) is None
