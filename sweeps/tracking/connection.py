@@ -48,9 +48,9 @@ def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
 
 
 def is_usable(uri: str) -> bool:
-    """Return True if an address is that of a database file with MLflow's tables; loads no MLflow.
+    """Return True if an address is that of a database file with MLflow's tables.
 
-    False also if MLflow is not installed, or if its version cannot use the file.
+    MLflow is not loaded. The result is also False if the installed version cannot use the file.
 
     Args:
         uri: The tracking address.
@@ -61,15 +61,15 @@ def is_usable(uri: str) -> bool:
     try:
         require_tracking(uri, "")
         return database.stat().st_size > 0
-    except (DatabaseError, ImportError):
+    except DatabaseError:
         return False
 
 
 def experiment_id(uri: str, name: str) -> str | None:
     """Return the id of the experiment of a name in MLflow's database file.
 
-    The result is None if the file cannot be used (`is_usable`), or if the experiment does not exist
-    or is in MLflow's trash.
+    The result is None if the file cannot be used (`is_usable`), if MLflow is missing or raises an
+    error, or if the experiment does not exist or is in MLflow's trash.
 
     Args:
         uri: The tracking address.
