@@ -45,8 +45,8 @@ class Batch:
         Args:
             network: Forward pass of a network. If the batch is mixed at a hidden layer (`hidden`),
                 the network must have that layer.
-            after: Images to put in front of the mixed ones in the same forward pass; their logits
-                come first in the result. None: no such images.
+            after: More images for the same forward pass, which the mixed ones come after; their
+                logits come first in the result. None: no more images.
         """
         images = self.mixed if after is None else torch.cat([after, self.mixed])
         return network(images) if self.hidden is None else network(images, self.hidden)

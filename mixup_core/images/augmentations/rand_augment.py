@@ -35,10 +35,11 @@ GREATEST = 30
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RandAugment(Augmentation):
-    """Applies random transformations, drawn with replacement, after crop and mirror.
+    """Applies random transformations, such as rotations, to each image, after crop and mirror.
 
-    The transformations and magnitudes are torchvision's; signs are random. Images of a batch with
-    the same transformation are transformed together.
+    They are drawn with replacement. Transformations and magnitudes are torchvision's; directions,
+    such as left or right, are random. Images of a batch with the same transformation are
+    transformed together.
 
     Source: Cubuk et al. 2020, arXiv:1909.13719, section 3.
 
@@ -71,8 +72,9 @@ class RandAugment(Augmentation):
     ) -> "NDArray[Any] | None":
         """Draw crop, mirroring, transformations and signs of each image: (*shape, 3 + 2 number).
 
-        The field `number` is the number of transformations of an image; each has a sign, 1 or -1,
-        which is its direction.
+        The values of an image are first row and first column of its crop, 1 to mirror it or 0, the
+        indices of its transformations in `TRANSFORMATIONS`, as many as the field `number` says, and
+        the sign of each: 1 or -1, its direction.
         """
         import numpy as np
 

@@ -58,9 +58,11 @@ class Model(Checked, ABC):
         return 0
 
     def prepared(self, folder: "Path") -> Self:
-        """Return the model with absolute paths and digests of its files, such as weights.
+        """Return these settings with absolute path and digest of each file they name, if any.
 
-        This method is called when a study is read. By default it returns the model unchanged.
+        An example is a file of pretrained weights.
+
+        This method is called when a study is read. By default it changes nothing.
 
         Args:
             folder: Folder of the study file, to which relative paths refer.
@@ -145,7 +147,8 @@ class Model(Checked, ABC):
             in_channels: As for `network`.
             num_classes: As for `network`.
             image_size: As for `network`, in pixels.
-            seed: Seed of the run, or two seeds.
+            seed: Seed of the run; or a `Seeds`, which gives one source of randomness, such as the
+                order of the images, a seed of its own.
 
         Example:
             >>> import torch

@@ -64,7 +64,7 @@ class _ByWidth(_Uniform):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResNet18(_ByWidth):
-    """ResNet-18 for small images (3x3 first convolution); 64 channels in the first stage.
+    """ResNet-18 for small images: 3x3 first convolution, first stage of `width` (64) channels.
 
     Example:
         In a study file: `model: {name: resnet18, width: 8}`.
@@ -87,7 +87,7 @@ class ResNet18(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResNet34(_ByWidth):
-    """ResNet-34 for small images (3x3 first convolution); 64 channels in the first stage.
+    """ResNet-34 for small images: 3x3 first convolution, first stage of `width` (64) channels.
 
     Example:
         In a study file: `model: {name: resnet34, width: 8}`.
@@ -110,7 +110,7 @@ class ResNet34(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreActResNet18(_ByWidth):
-    """ResNet-18 with normalisation before the convolutions; 64 channels in the first stage.
+    """ResNet-18 with normalisation before convolutions; first stage of `width` (64) channels.
 
     Example:
         In a study file: `model: {name: preact-resnet18, width: 8}`.
@@ -137,7 +137,7 @@ class PreActResNet18(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Vgg16(_ByWidth):
-    """VGG-16 for small images: BatchNorm, one linear layer, 64 channels in the first stage.
+    """VGG-16 for small images: BatchNorm, one linear layer, first stage of `width` (64) channels.
 
     Example:
         In a study file: `model: {name: vgg16-bn, width: 8}`.
@@ -278,7 +278,7 @@ class LinearModel(_Uniform):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timm(Model):
-    """A network of the package timm (install the extra `mixsweep[timm]`).
+    """A network of the package timm, by its name there (install the extra `mixsweep[timm]`).
 
     Example:
         In a study file: `model: {name: timm, architecture: resnet18}`.
@@ -302,7 +302,7 @@ class Timm(Model):
     """sha256 of the weights file, filled in when a study is read. It replaces `weights` in keys."""
 
     def prepared(self, folder: Path) -> "Timm":
-        """Return the model with absolute path and digest of its file of pretrained weights.
+        """Return these settings with absolute path and digest of the file of pretrained weights.
 
         Raises:
             DataError: If the file is missing.

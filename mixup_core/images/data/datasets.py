@@ -32,7 +32,7 @@ __all__ = ["DATASETS", "Images", "Splits", "load"]
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Splits:
-    """Images of a dataset by split, as loaded: no subset drawn, no second views, not normalised."""
+    """Images of a dataset by split, as loaded: before a subset is drawn and pixels normalised."""
 
     info: DatasetInfo
     train: Images
@@ -129,12 +129,15 @@ def load(data: DataConfig, root: Path | None = None) -> Splits:
     exception touches no pixel: the digest of an image-folder covers the bytes under `test/`.
 
     Args:
-        data: The dataset, and how its images are pooled. Fields that apply after loading are
-            ignored (`DataConfig.as_loaded`).
+        data: The dataset, its validation images and pooling. Fields that apply after loading, such
+            as the augmentation, are ignored (`DataConfig.as_loaded`).
         root: Folder of downloaded datasets; None means `data_root()`.
 
+    Returns:
+        Images and labels by split: training, validation, test and corrupted test images.
+
     Raises:
-        DataError: If files are missing or damaged, or do not match the catalogue.
+        DataError: If files are missing or damaged, or sizes or classes differ from the known ones.
         ValueError: If validation would use every training image.
     """
     root = data_root() if root is None else root
