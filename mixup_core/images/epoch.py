@@ -60,9 +60,9 @@ class Epoch:
     def floor(self, loss: Loss, labels: "Tensor", batch_size: int) -> float | None:
         """Return the infimum over all classifiers of the mean loss on mixed images, or None.
 
-        The infimum is unknown (None) for operations that are not linear, for labels with a law
-        of their own (`mix.label_law`), for partners that depend on the images, and for losses with
-        smoothed labels or class weights.
+        The infimum is unknown (None) for operations that are not linear, for a second operation,
+        for labels with a law of their own (`mix.label_law`), for partners that depend on the
+        images, and for losses with smoothed labels or class weights.
 
         Args:
             loss: Loss of an image.

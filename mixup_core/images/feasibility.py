@@ -33,7 +33,7 @@ def at_seed(config: TrainConfig, seed: int) -> TrainConfig:
 
 
 def infeasible(config: TrainConfig) -> Iterator[RuleError]:
-    """Yield each reason why a run of this configuration would fail on its data."""
+    """Yield each reason why a run would fail on its data, such as too few images for a batch."""
     data, batch_size, info = config.data, config.batch_size, described(config.data)
     if config.epochs > MAX_EPOCHS:
         yield RuleError(f"epochs <= {MAX_EPOCHS}", {"epochs": config.epochs})
@@ -97,9 +97,10 @@ def infeasible(config: TrainConfig) -> Iterator[RuleError]:
 
 
 def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleError]:
-    """Yield the first reason, if any, why the images drawn at one of the seeds make its run fail.
+    """Yield the reason why a run would fail on the images drawn at one of the seeds, if any.
 
-    Validation images, subset and label noise are drawn exactly as the run draws them.
+    An example is a subset without images of a class. Only the first reason is given. Validation
+    images, subset and label noise are drawn exactly as the run draws them.
     """
     data = config.data
     if data.folds is not None and not any(infeasible(config)):
@@ -218,7 +219,7 @@ def _unfit_weights(config: TrainConfig, info: DatasetInfo) -> Iterator[RuleError
 
 
 def transparent(data: DataConfig) -> Iterator[RuleError]:
-    """Yield the reason why an image-folder with transparent images needs a `data.background`."""
+    """Yield an error if an image-folder has transparent images and `data.background` is not set."""
     facts = facts_of(data)
     if facts is not None and facts.transparent and data.background is None:
         yield RuleError(

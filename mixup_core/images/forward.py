@@ -61,7 +61,7 @@ def forward(
         network: The network, in training or evaluation mode.
         images: (batch, channels, height, width), float32.
         hidden: Mixing at a hidden layer; None: the network mixes nothing.
-        precision: Arithmetic of the network.
+        precision: Arithmetic of the network: `float32`, `tf32` or `bfloat16`.
         layout: Memory format of the images; None: channels last if the first layer is a
             convolution, else contiguous.
     """

@@ -29,7 +29,7 @@ class BasicBlock(nn.Module):
             )
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return feature maps of the block, (batch, channels, height / stride, width / stride)."""
+        """Return the block's feature maps, (batch, channels, height / stride, width / stride)."""
         hidden = torch.relu(self.bn1(self.conv1(images)))
         return torch.relu(self.bn2(self.conv2(hidden)) + self.shortcut(images))
 
@@ -62,7 +62,7 @@ class ResNet(nn.Module):
         self.fc = nn.Linear(stages[-1][0], num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return logits, (batch, classes)."""
+        """Return the logits of images, (batch, classes)."""
         hidden = torch.relu(self.bn1(self.conv1(images)))
         logits: Tensor = self.fc(self.blocks(hidden).mean(dim=(2, 3)))
         return logits
@@ -86,7 +86,7 @@ class PreActBlock(nn.Module):
             self.shortcut = _Projection(in_channels, channels, 1, stride=stride, bias=False)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return feature maps of the block, (batch, channels, height / stride, width / stride)."""
+        """Return the block's feature maps, (batch, channels, height / stride, width / stride)."""
         ready = torch.relu(self.bn1(images))
         hidden = self.conv2(torch.relu(self.bn2(self.conv1(ready))))
         total: Tensor = hidden + (images if self.shortcut is None else self.shortcut(ready))
@@ -110,7 +110,7 @@ class PreActResNet(nn.Module):
         self.fc = nn.Linear(stages[-1][0], num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return logits, (batch, classes)."""
+        """Return the logits of images, (batch, classes)."""
         hidden = torch.relu(self.bn(self.blocks(self.conv1(images))))
         logits: Tensor = self.fc(hidden.mean(dim=(2, 3)))
         return logits
@@ -254,7 +254,7 @@ class _Projection(nn.Conv2d):
     """
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return the projected feature maps, (batch, channels, height / stride, width / stride)."""
+        """Return a 1x1 convolution, (batch, channels, height / stride, width / stride)."""
         if self.in_channels >= _FEWEST_SAFE_CHANNELS:
             return super().forward(images)
         rows, columns = self.stride

@@ -67,9 +67,13 @@ class ImageData:
 
         Each image-folder is read once.
 
+        Args:
+            config: Configuration of a run.
+            folder: Folder of the study file, to which relative paths refer.
+
         Raises:
-            DataError: If the folder cannot be read. A later call with the same data raises the
-                same error without reading.
+            DataError: If the image-folder cannot be read. A later call with the same data raises
+                the same error without reading.
         """
         data = config.data
         model = _model(config)

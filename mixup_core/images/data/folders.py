@@ -35,7 +35,7 @@ class Layout:
 
     @classmethod
     def of(cls, data: DataConfig) -> Self:
-        """Return the layout that the fields `test_folder` and `skip` of a configuration set."""
+        """Return the rules that `data.test_folder` and `data.skip` set for the files to use."""
         return cls(test_folder=data.test_folder or "test", skip=data.skip or ())
 
     def place(self, split: SplitName) -> str:
@@ -63,7 +63,7 @@ _USUAL = Layout()
 
 
 def describe(data: DataConfig) -> DatasetInfo:
-    """Return the facts about a dataset without decoding images.
+    """Return sizes, classes and other facts about a run's dataset, without decoding images.
 
     For an image-folder, the classes are the folders below `train/` and the title is the folder's
     name. If `data.test` is false, `test/` is not read and `num_test` is 0.
@@ -90,7 +90,7 @@ def describe(data: DataConfig) -> DatasetInfo:
 def folder_info(
     data: DataConfig, train: Mapping[str, Sequence[Any]], test: Mapping[str, Sequence[Any]]
 ) -> DatasetInfo:
-    """Return the facts about an image-folder, given its files by class.
+    """Return sizes, classes and other facts about an image-folder, given its files by class.
 
     Args:
         data: The folder and the size of its images; the folder need not exist.

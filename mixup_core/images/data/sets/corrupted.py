@@ -61,6 +61,10 @@ class CorruptedSet:
 
         Args:
             root: Folder of datasets, in which a user can put the archive.
+
+        Returns:
+            Functions of the folder to unpack into, by source: the user's archive, or the URL; and
+            what to do by hand.
         """
         return unpacked_archive(self.url, f"{self.folder}.tar", self.md5, root)
 
@@ -87,7 +91,7 @@ CORRUPTED: Mapping[str, CorruptedSet] = {
 def read_corrupted(
     root: Path, of: CorruptedSet, corruption: str, severity: int | None, num_test: int
 ) -> "Images":
-    """Return the test images under one corruption.
+    """Return the test images of CIFAR under one corruption, such as `fog`.
 
     Args:
         root: Folder of datasets (see `data_root`).
