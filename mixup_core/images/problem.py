@@ -44,7 +44,7 @@ RATE_IN_FORCE = "The settings that determine the learning rates of each epoch en
 
 
 def hidden(config: TrainConfig) -> TrainConfig:
-    """Return the configuration that a search trains: without test images, measured on `val/*`.
+    """Return a configuration as a search trains it: with validation, but no test images.
 
     Raises:
         RuleError: If no images are held out, or training uses test images.
@@ -170,7 +170,10 @@ def examples(config: TrainConfig, split: str) -> Sequence[str]:
 
 
 def remarks(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
-    """Yield remarks on the images of runs, for plans and captions of tables."""
+    """Yield remarks on runs' images, for plans and captions of tables.
+
+    An example is a warning that names classes without training images at some of the seeds.
+    """
     yield from data_remarks(config.data)
     yield from lacking_classes(config, seeds)
 

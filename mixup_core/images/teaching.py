@@ -38,7 +38,7 @@ def taught(config: TrainConfig, key: str) -> TrainConfig:
 
 
 def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:
-    """Yield the reasons why a run cannot learn from a given teacher."""
+    """Yield the reasons why a run cannot learn from a given teacher, such as another dataset."""
     oracle = oracles(config).get("objective.oracle", False)
     if oracle != ("oracle" in tags(teacher)):
         yield RuleError(

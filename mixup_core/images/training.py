@@ -58,7 +58,10 @@ class TrainingState:
 
     @classmethod
     def initial(cls, config: TrainConfig, info: DatasetInfo, device: torch.device) -> Self:
-        """Return the state before the first epoch, which depends on the configuration alone."""
+        """Return the state before the first epoch: initial weights and optimizer state.
+
+        It depends on the configuration alone.
+        """
         data = config.data
         network = config.model.initialised(
             in_channels=info.channels * data.num_stacked,
@@ -74,7 +77,7 @@ class TrainingState:
         return cls(network=network, optimizer=optimizer, averaged=averaged)
 
     def to_bytes(self) -> bytes:
-        """Return weights, buffers and optimizer state as bytes, which `load_bytes` reads.
+        """Return this state (weights, their average, optimizer state) for `load_bytes` to read.
 
         On a CPU, equal states give equal bytes.
         """
@@ -159,7 +162,7 @@ class Training:
         return (item for item in self.gradually() if isinstance(item, EpochRecord))
 
     def gradually(self) -> Iterator[EpochRecord | float]:
-        """Train the missing epochs; yield the record of each, and its progress after each step.
+        """Train the remaining epochs of this run; yield records, and progress after each step.
 
         The progress is the finished fraction of the epoch (see `fit_gradually`).
         """
@@ -168,7 +171,7 @@ class Training:
         )
 
     def to_bytes(self) -> bytes:
-        """Return weights, buffers and optimizer state of this run as bytes."""
+        """Return the state of this run (weights, optimizer state) for `load_bytes` to read."""
         return self.state.to_bytes()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
@@ -256,13 +259,13 @@ def fit_gradually(
 ) -> Iterator[EpochRecord | float]:
     """Train a run; yield the finished fraction of the epoch after each step, and each record.
 
-    The state may be stored only after a record. Arguments and errors are those of `fit`.
+    The state may be stored only after a record. The arguments are those of `fit`.
 
     Yields:
         For each epoch, one number per step, increasing to 1, and then the record.
 
     Raises:
-        DivergedError: As for `fit`.
+        DivergedError: If a training loss or another metric is not finite.
     """
     device = torch.device(device)
     state = resume or TrainingState.initial(config, data.info, device)

@@ -26,8 +26,8 @@ def pair_classes(num_classes: int, seed: int | Seeds) -> Tensor:
         seed: Seed of the run; the pairing is drawn once per run.
 
     Returns:
-        Paired class by class, (classes,), int64. If class a is paired with b, then b is paired with
-        a.
+        Class that each class is paired with, (classes,), int64. If class a is paired with b, then b
+        is paired with a.
 
     Raises:
         ValueError: If the number of classes is odd.
@@ -48,7 +48,7 @@ def draw_view_partners(labels: Tensor, paired: Tensor, seed: int | Seeds) -> Ten
 
     Args:
         labels: (images,), int64.
-        paired: (classes,), int64, from `pair_classes`.
+        paired: Class that each class is paired with, (classes,), int64; see `pair_classes`.
         seed: Seed of the run.
 
     Returns:
@@ -226,7 +226,7 @@ class TrainingImages:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Channels (of all stacked views), height and width."""
+        """Channels (of both views, if two are stacked), height and width of the network's input."""
         channels, height, width = self.pixels.shape
         return (channels * self._stacked, height, width)
 
@@ -295,7 +295,10 @@ class TrainingImages:
 
 
 class EvaluationImages:
-    """Validation or test images of one run on a device; a stacked second view is zero."""
+    """Validation or test images of one run on a device.
+
+    If the network gets two stacked views of an image, the second one is zero.
+    """
 
     def __init__(
         self, images: Images, info: DatasetInfo, data: DataConfig, device: torch.device

@@ -38,14 +38,18 @@ class AllPairs(Objective):
     is_linear: ClassVar = True
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the mixing law and the objective that a run uses in a 0-based epoch."""
+        """Return the epoch's law and objective: this one, or `Plain` if the law does not mix."""
         del epoch, epochs
         return law, self if law.mixes else Plain()
 
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the mean loss of all ordered pairs of a batch, computed in one forward pass."""
+        """Return the mean loss of all ordered pairs of a batch of images.
+
+        It is computed in one forward pass. If the batch is not mixed, it is the mean loss of the
+        images.
+        """
         from mixup_core.mixing.linear import mix
 
         if batch.unmixed is None:

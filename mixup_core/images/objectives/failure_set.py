@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FailureSet(Guided):
-    """Loss of the training images and of the test images that a teacher misclassifies.
+    """Objective: loss of training images, and of test images that a teacher misclassifies.
 
     Batches are drawn from all training and test images (`data.oracle: true`). A test image counts
     only if the teacher, a network trained before, predicts a wrong class for it. The loss is the
@@ -45,7 +45,10 @@ class FailureSet(Guided):
     }
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the mixing law and the objective that a run uses in a 0-based epoch."""
+        """Return the epoch's law and this objective, without the name of the teacher's arm.
+
+        The field `teacher_key` names the teacher in stage keys instead.
+        """
         del epoch, epochs
         return law, dataclasses.replace(self, teacher="")  # `teacher_key` replaces it
 
