@@ -45,8 +45,8 @@ class Batch:
         Args:
             network: Forward pass of a network. If the batch is mixed at a hidden layer (`hidden`),
                 the network must have that layer.
-            after: More images for the same forward pass, which the mixed ones come after; their
-                logits come first in the result. None: no more images.
+            after: More images for the same forward pass. They precede the mixed ones, and so do
+                their logits in the result. None: no more images.
         """
         images = self.mixed if after is None else torch.cat([after, self.mixed])
         return network(images) if self.hidden is None else network(images, self.hidden)

@@ -158,7 +158,7 @@ class Draws:
     def of_partners(self) -> "Draws":
         """Return the random values of this pass with each image and its partner exchanged.
 
-        The mixing weights stay as they are.
+        With the result, partners are prepared as images are. The mixing weights do not change.
         """
         augmentation = None if self.augmentation is None else self.augmentation.flip(0)
         return replace(

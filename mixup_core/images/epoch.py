@@ -65,7 +65,7 @@ class Epoch:
         images, and for losses with smoothed labels or class weights.
 
         Args:
-            loss: Loss of an image.
+            loss: Loss function of single images, such as cross entropy.
             labels: Labels of all training images, (images,), int64.
             batch_size: Images per batch.
         """

@@ -254,7 +254,10 @@ class _Projection(nn.Conv2d):
     """
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return a 1x1 convolution, (batch, channels, height / stride, width / stride)."""
+        """Return feature maps after this 1x1 convolution with a stride.
+
+        The result has the shape (batch, channels, height / stride, width / stride).
+        """
         if self.in_channels >= _FEWEST_SAFE_CHANNELS:
             return super().forward(images)
         rows, columns = self.stride

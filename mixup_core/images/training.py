@@ -77,7 +77,7 @@ class TrainingState:
         return cls(network=network, optimizer=optimizer, averaged=averaged)
 
     def to_bytes(self) -> bytes:
-        """Return this state (weights, their average, optimizer state) for `load_bytes` to read.
+        """Return this state (weights, average, optimizer state) as bytes, for `load_bytes`.
 
         On a CPU, equal states give equal bytes.
         """
@@ -171,7 +171,7 @@ class Training:
         )
 
     def to_bytes(self) -> bytes:
-        """Return the state of this run (weights, optimizer state) for `load_bytes` to read."""
+        """Return the state of this run (weights, optimizer state) as bytes, for `load_bytes`."""
         return self.state.to_bytes()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
@@ -183,7 +183,7 @@ class Training:
         self.state.load_bytes(content, records)
 
     def predictions(self) -> bytes:
-        """Return the logits of validation and test images after the last epoch, as bytes."""
+        """Return the logits of validation and test images after the last epoch, as an NPZ file."""
         networks = self.state.networks()
         predictions = predict(self.config, self.data, networks, self.device, self.state.logits)
         return predictions.to_bytes()

@@ -94,8 +94,8 @@ class Augmentation(Checked, ABC):
         """Return the raw pixels of a batch after the augmentation.
 
         The result may have another number type, such as float32, but black and white must keep
-        their values: 0 and 255 for 8-bit pixels.
-        Training calls this method for each batch, before the pixels are normalised.
+        their values: 0 and 255 for 8-bit pixels. Training calls this method for each batch, before
+        the pixels are normalised.
 
         Args:
             pixels: (batch, channels, height, width), integer; 0 is black.

@@ -44,7 +44,7 @@ class Crop(Augmentation):
         return draw_moves(shape, rng, mirrors=self.mirrors)
 
     def on_pixels(self, pixels: "Tensor", drawn: "Tensor") -> "Tensor":
-        """Return a batch of images padded, cropped and mirrored by the values of `draw`."""
+        """Return the images padded, then cropped and mirrored by their values in `drawn`."""
         return moved(pixels, drawn, self.border)
 
 

@@ -144,9 +144,9 @@ class Model(Checked, ABC):
         which is seeded before and restored afterwards.
 
         Args:
-            in_channels: As for `network`.
-            num_classes: As for `network`.
-            image_size: As for `network`, in pixels.
+            in_channels: Channels of the images.
+            num_classes: Number of classes, the length of a row of logits.
+            image_size: Height and width of the images, in pixels.
             seed: Seed of the run; or a `Seeds`, which gives one source of randomness, such as the
                 order of the images, a seed of its own.
 

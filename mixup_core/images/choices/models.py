@@ -64,7 +64,7 @@ class _ByWidth(_Uniform):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResNet18(_ByWidth):
-    """ResNet-18 for small images: 3x3 first convolution, first stage of `width` (64) channels.
+    """ResNet-18 for small images: 3x3 first convolution, first stage of 64 or `width` channels.
 
     Example:
         In a study file: `model: {name: resnet18, width: 8}`.
@@ -87,7 +87,7 @@ class ResNet18(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResNet34(_ByWidth):
-    """ResNet-34 for small images: 3x3 first convolution, first stage of `width` (64) channels.
+    """ResNet-34 for small images: 3x3 first convolution, first stage of 64 or `width` channels.
 
     Example:
         In a study file: `model: {name: resnet34, width: 8}`.
@@ -110,7 +110,7 @@ class ResNet34(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreActResNet18(_ByWidth):
-    """ResNet-18 with normalisation before convolutions; first stage of `width` (64) channels.
+    """ResNet-18 with normalisation before convolutions; first stage of 64 or `width` channels.
 
     Example:
         In a study file: `model: {name: preact-resnet18, width: 8}`.
@@ -137,7 +137,7 @@ class PreActResNet18(_ByWidth):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Vgg16(_ByWidth):
-    """VGG-16 for small images: BatchNorm, one linear layer, first stage of `width` (64) channels.
+    """VGG-16 for small images: BatchNorm, one linear layer, first stage of 64 or `width` channels.
 
     Example:
         In a study file: `model: {name: vgg16-bn, width: 8}`.

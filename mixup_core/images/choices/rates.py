@@ -66,7 +66,7 @@ class _WarmedUp(Checked):
     def in_epoch(self, epoch: int, epochs: int) -> Any:
         """Return values that decide the learning rate in an epoch, such as ("warm-up", 5).
 
-        The result is None if the epoch has the full rate in all steps. It enters stage keys.
+        The result is None if each step of the epoch has the full rate. It enters stage keys.
         """
         if epoch < self.warm_up:
             return "warm-up", self.warm_up

@@ -81,7 +81,7 @@ class Splits:
         return replace(self.train, pixels=pixels, labels=labels, num_test=len(self.test))
 
     def normalised(self, data: DataConfig) -> "Splits":
-        """Return the splits with mean and standard deviation of each channel set in `info`.
+        """Return the images, with mean and standard deviation of each channel set in `info`.
 
         The pixels do not change; training normalises them by these two. `data.normalise: measured`
         computes them from the training images; `given` keeps those in the facts about the dataset.
@@ -92,7 +92,7 @@ class Splits:
         return replace(self, info=replace(self.info, mean=mean, std=std))
 
     def pooled(self, pool: int) -> "Splits":
-        """Return the splits with each square of `pool` x `pool` pixels replaced by its sum."""
+        """Return the images, with each square of `pool` x `pool` pixels replaced by its sum."""
         return replace(
             self,
             train=self.train.pooled(pool),

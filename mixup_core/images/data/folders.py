@@ -35,7 +35,7 @@ class Layout:
 
     @classmethod
     def of(cls, data: DataConfig) -> Self:
-        """Return the rules that `data.test_folder` and `data.skip` set for the files to use."""
+        """Return the rules, set by `data.test_folder` and `data.skip`, that select the images."""
         return cls(test_folder=data.test_folder or "test", skip=data.skip or ())
 
     def place(self, split: SplitName) -> str:
@@ -98,7 +98,8 @@ def folder_info(
         test: Test images by class; ignored if `data.test` is false.
 
     Raises:
-        DataError: If the classes of training and test images differ.
+        DataError: If the classes of training and test images differ, or `data.test_fraction` is set
+            and a class has fewer than two images.
     """
     folder, image_size = folder_and_size(data)
     if data.test_fraction is not None and min(map(len, train.values())) < 2:

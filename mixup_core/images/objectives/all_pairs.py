@@ -38,7 +38,7 @@ class AllPairs(Objective):
     is_linear: ClassVar = True
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the epoch's law and objective: this one, or `Plain` if the law does not mix."""
+        """Return the epoch's law and this objective; without mixing, `Plain` (the mean loss)."""
         del epoch, epochs
         return law, self if law.mixes else Plain()
 

@@ -86,9 +86,9 @@ class Filter(Guided):
     def on(
         self, batch: "Batch", student: "Forward", loss: "Loss", teacher: "Forward | None"
     ) -> Minimised:
-        """Return the loss of the kept images, and two fractions of the batch.
+        """Return the loss of the images that `keep` selects, and two fractions of the batch.
 
-        One is the fraction of images that are kept, the other that of images with r <= threshold,
+        One is the fraction of these images, the other that of images with r <= threshold,
         where r is the loss of the teacher minus the loss of the student.
 
         Raises:

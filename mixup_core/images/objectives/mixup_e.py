@@ -54,7 +54,7 @@ class MixupE(Objective):
     """Alignment from which an image no longer counts in the regulariser."""
 
     def in_epoch(self, law: Law, epoch: int, epochs: int) -> "tuple[Law, Objective]":
-        """Return the epoch's law and objective: this one, or `Plain` without mixing or eta."""
+        """Return the epoch's law and this objective; without mixing or eta, `Plain` (the loss)."""
         del epoch, epochs
         return law, self if law.mixes and self.eta > 0 else Plain()
 

@@ -37,7 +37,7 @@ class GradientNorm(Probe):
     }
 
     def measure(self, subject: "Subject") -> dict[str, float]:
-        """Measure the norm of the objective's gradient after an epoch, by metric name."""
+        """Return the norm of the objective's gradient after an epoch, by metric name."""
         return {"train/gradient_norm": norm_of(gradient_of(subject))}
 
 
