@@ -136,7 +136,7 @@ def ceilings(size: Size, device: torch.device) -> Figures:
 
 
 def reference_pipeline(size: Size, device: torch.device) -> Figures:
-    """Return the images per second of a conventional training loop: warm-up, ERM, then mixup."""
+    """Return images per second of a conventional training loop: warm-up epoch, ERM, mixup."""
     data, _ = images_of(size, size.data[0])
     views = reference.ConcatenatedViews(data.train, data.info, seed=0)
     network = size.model.initialised(

@@ -70,7 +70,7 @@ REHEARSAL = Size(
 
 
 def images_of(size: Size, name: str) -> tuple[Splits, str]:
-    """Return a named dataset and a description of its images: the published ones, or noise.
+    """Return a dataset, and a text that says if its images are the published ones or noise.
 
     At most `size.limit` training images are kept. Noise replaces the images of a dataset that is
     not on this machine, in the same number, so that the last batch has the same size.

@@ -32,7 +32,7 @@ def checks_of_dataset(config: TrainConfig) -> Checks:
 
 
 def pixels_of(dataset: Dataset) -> bytes | None:
-    """Return the pixels of a dataset's training images as bytes; None if they are not here."""
+    """Return the pixels of a dataset's training images as bytes; None if the dataset is absent."""
     if not is_present(dataset.name, data_root()):
         return None
     return load(DataConfig(name=dataset.name)).train.pixels.numpy().tobytes()

@@ -128,7 +128,8 @@ def message_of(error: BaseException, used: Collection[str] = ()) -> str | None:
 
     Args:
         error: The error, with its traceback.
-        used: Names of the plugins that the run uses.
+        used: Names of the plugins that the run uses; the message names them if the traceback does
+            not pass through a plugin.
     """
     return failure_of_plugin(error, (plugin.source for plugin in _loaded.values()), used)
 

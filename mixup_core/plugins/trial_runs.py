@@ -33,7 +33,7 @@ INFO = DatasetInfo(
 
 
 def followed(config: TrainConfig) -> list[tuple[bytes, EpochRecord, object]]:
-    """Train on made-up images; return (state, record, logits to be stored) after each epoch."""
+    """Train a configuration on made-up images; return (state, record, logits) of each epoch."""
     state = TrainingState.initial(config, INFO, torch.device("cpu"))
     teacher = made_up_teacher() if isinstance(config.objective, Guided) else None
     return [
@@ -60,7 +60,7 @@ def seconds_per_epoch(config: TrainConfig) -> float:
 def trained(
     config: TrainConfig, *, splits: Splits | None = None, resume: TrainingState | None = None
 ) -> list[tuple[bytes, list[EpochRecord]]]:
-    """Train a configuration; return (state, all records so far) after each epoch.
+    """Train a configuration; return (state after the epoch, records so far) for each epoch.
 
     Args:
         config: The configuration.

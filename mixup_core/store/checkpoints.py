@@ -41,7 +41,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Store:
-    """Stages, states, predictions and failures of runs, in files below one URL.
+    """Store of results: stages, states, predictions and failures of runs, in files below one URL.
 
     The object itself is stateless, so threads may share it. A write is durable when the method
     returns. If a process or machine stops during a write, either the old file or the new one
@@ -115,7 +115,7 @@ class Store:
         return listed
 
     def read(self, key: str) -> Stage | None:
-        """Return the stage stored under a key; None if there is none or its file is damaged.
+        """Return the stage stored under a stage key; None if it is missing or its file is damaged.
 
         Raises:
             FormatError: If a newer version of this program wrote it.

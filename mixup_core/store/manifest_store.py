@@ -38,7 +38,7 @@ class ManifestStore:
         return [match["key"] for match in found if match]
 
     def read(self, key: str) -> Stage | None:
-        """Return the stage stored under a key; None if there is none or its file is damaged.
+        """Return the stage stored under a stage key; None if it is missing or its file is damaged.
 
         Raises:
             FormatError: If a newer version of this program wrote it.

@@ -126,7 +126,7 @@ class FormatError(StoreError):
 
 
 def check_epochs(records: Sequence[EpochRecord], facts: Sequence[EpochFacts]) -> None:
-    """Check that each epoch of a stage has one record and one `EpochFacts`, with finite numbers.
+    """Check that each epoch has one record and one `EpochFacts` (time, date), all of them finite.
 
     Raises:
         ValueError: If records or facts are not one per epoch, or a number is not finite.
