@@ -22,8 +22,8 @@ _FULL = {"QuotaExceeded", "InsufficientStorage", "StorageFull", "XMinioStorageFu
 class Bucket:
     """Reads and writes objects in cloud storage, named relative to a root URL.
 
-    One request writes a whole object. Reading a missing object raises `FileNotFoundError`; every
-    other failure is raised as a `StoreError` with a message of one line.
+    One request writes a whole object. An object that is missing when it is read, renamed or dated
+    raises `FileNotFoundError`; every other failure raises a `StoreError` with a one-line message.
     """
 
     def __init__(self, files: fsspec.AbstractFileSystem, root: str, url: str) -> None:
