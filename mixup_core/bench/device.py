@@ -2,11 +2,11 @@
 
     python -m mixup_core.bench.device [FILE]
 
-The runs are those of table 1 of arXiv:2210.13512. Training steps are timed in blocks, after warm-up
-steps. Blocks of the variants of a step alternate, and the device is synchronised only before and
-after a block. If a part of the benchmark fails, its error is recorded and the other parts still
-run. On a machine without a GPU the same code runs at a small size, as a rehearsal; the measured
-values then have no meaning.
+The runs are those of table 1 of arXiv:2210.13512. Training steps are timed in blocks of several
+steps, after warm-up steps; the GPU is synchronised only before and after a block. If variants of a
+step are compared, their blocks alternate. If a part of the benchmark fails, its error is recorded
+and the other parts still run. On a machine without a GPU the same code runs at a small size, as a
+rehearsal; the measured values then have no meaning.
 """
 
 import io
@@ -136,7 +136,7 @@ def ceilings(size: Size, device: torch.device) -> Figures:
 
 
 def reference_pipeline(size: Size, device: torch.device) -> Figures:
-    """Return the images per second of a conventional training loop, after a warm-up epoch."""
+    """Return images per second of a conventional training loop: warm-up epoch, ERM, mixup."""
     data, _ = images_of(size, size.data[0])
     views = reference.ConcatenatedViews(data.train, data.info, seed=0)
     network = size.model.initialised(
@@ -166,9 +166,10 @@ def ladder(size: Size, device: torch.device) -> Figures:
 
 
 def graphs(size: Size, device: torch.device) -> Figures:
-    """Return the figures of `ladder` for steps that are captured as CUDA graphs.
+    """Return images per second and peak memory of training steps captured as CUDA graphs.
 
-    The same steps without a graph are measured beside them, and each ratio is returned.
+    The same steps without a graph are measured beside them; the ratio of their speeds is returned
+    too.
     """
     pairs = {name: rung.without_graph for name, rung in LADDER.items() if rung.graphed}
     found = _speeds(list(dict.fromkeys([*pairs.values(), *pairs])), size, device)
@@ -258,7 +259,7 @@ def checkpoint(size: Size, device: torch.device) -> Figures:
 
 
 def precisions(size: Size, device: torch.device) -> Figures:
-    """Return the test errors with bfloat16 and float32, and their differences, for each seed."""
+    """Return test errors of runs in bfloat16 and float32, and their difference, for each seed."""
     data, kind = images_of(size, size.data[0])
     errors: dict[Precision, list[float]] = {"bfloat16": [], "float32": []}
     for seed in range(size.seeds):

@@ -1,4 +1,4 @@
-"""Member contracts: an additional check for models, laws and operations of a plugin."""
+"""Member contracts: one additional check for each model, law and operation of a plugin."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

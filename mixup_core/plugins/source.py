@@ -91,7 +91,7 @@ def read_source(path: str | Path) -> Source:
 
 
 def package_source(entry: EntryPoint) -> Source:
-    """Return the source of an entry point's installed package, without running its code.
+    """Return the source of the package that an entry point names, without running its code.
 
     Raises:
         PluginError: If the package is not installed or its files cannot be read.

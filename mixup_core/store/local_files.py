@@ -65,7 +65,7 @@ def read_regular(path: Path, limit: int = -1) -> bytes:
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular local file for reading.
+    """Open a regular local file for reading, as a binary stream.
 
     Raises:
         FileNotFoundError: If the path does not exist.
@@ -77,7 +77,7 @@ def open_regular(path: Path) -> BufferedReader:
 
 
 def open_lock(path: Path) -> int:
-    """Return the descriptor of a lock file; create it, for this user alone, if it is missing.
+    """Return the file descriptor of a lock file; create a missing file, for this user alone.
 
     Raises:
         UnreadableError: If the path is a folder, a FIFO, a device or a link. (If only a permission
@@ -100,7 +100,7 @@ def open_lock(path: Path) -> int:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a local file is locked; False if it is missing or not a file."""
+    """Return whether a process holds the lock of a local file; False if it is not a file."""
     try:
         descriptor = _opened(path, os.O_RDONLY)
     except (FileNotFoundError, UnreadableError):
