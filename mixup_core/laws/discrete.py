@@ -61,9 +61,9 @@ class Discrete(Law):
         return np.asarray(self.values)[np.searchsorted(steps, levels, side="left")]
 
     def has_nodes(self, count: int) -> bool:
-        """Return whether `count` equally weighted values of lam represent the law exactly.
+        """Return whether `count` equally weighted values of lam (from `nodes`) equal this law.
 
-        They do if each probability is a multiple of 1 / count. The values are those of `nodes`.
+        They do if each probability of the law is a multiple of 1 / count.
         """
         return all(abs(share * count - round(share * count)) < 1e-9 for share in self.shares)
 
