@@ -61,7 +61,7 @@ class Seeds:
     """Seed of the draws of all other purposes."""
 
     def of(self, purpose: Purpose) -> int:
-        """Return the seed used for a kind of draw, such as `batch order`."""
+        """Return the one of the two seeds that a kind of draw, such as `batch order`, uses."""
         return self.own if purpose in self.purposes else self.others
 
 
