@@ -10,7 +10,7 @@ _DAMAGES = (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, Runtime
 
 
 class ArchiveError(ValueError):
-    """Error: a file is not a readable zip archive of uncompressed data of the declared size."""
+    """Error: a file is not a readable zip archive, or could take more memory than its own size."""
 
 
 def require_unpacked(stream: IO[bytes]) -> None:

@@ -126,7 +126,7 @@ def _spelled_epochs(config: Config) -> tuple[str, ...]:
 
 
 def changes(config: Config) -> tuple[int, ...]:
-    """Return the epochs (0-based) whose settings, such as the law, differ from the epoch before."""
+    """Return the epochs (0-based) from which on a run has other settings, such as another law."""
     of_epoch = problem_of(config).keying.of_epoch
     decided = [of_epoch(config, epoch) for epoch in range(config.epochs)]
     return tuple(e for e in range(1, len(decided)) if decided[e] != decided[e - 1])

@@ -66,7 +66,7 @@ class Seeds:
 
 
 def stream_seed(seed: int | Seeds, purpose: Purpose, epoch: int = 0) -> int:
-    """Return the 63-bit seed of one random stream: the head of sha256("seed/purpose/epoch").
+    """Return the seed of one random stream: the first 63 bits of sha256("seed/purpose/epoch").
 
     Args:
         seed: Seed of the run, or two seeds.

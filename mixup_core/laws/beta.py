@@ -77,7 +77,7 @@ class Beta(Law):
     def method(self) -> str | None:
         """Name of the training method that this law defines: `uniform` if alpha is 1, else None.
 
-        Figures draw a method in the same colour everywhere.
+        All figures draw a method in one colour.
         """
         return "uniform" if self.alpha == 1 else None
 

@@ -86,7 +86,7 @@ class Law(Checked, ABC):
         return self.quantiles(rng.random(shape))
 
     def nodes(self, count: int) -> "Floats":
-        """Return equally weighted values of lam that stand for the law in means: (count,).
+        """Return values of lam whose plain mean replaces the mean over the law: (count,).
 
         The values are the quantiles at (i + 1/2) / count (midpoint rule). The mean of f over them
         approximates E[f(lam)] with an error of O(1 / count^2), if f is smooth in the quantile
@@ -175,7 +175,7 @@ class Law(Checked, ABC):
     def method(self) -> str | None:
         """Name of the training method that this law defines: erm, midpoint, uniform, or None.
 
-        Figures draw a method in the same colour everywhere.
+        All figures draw a method in one colour.
 
         Example:
             >>> from mixup_core.laws import Beta, Midpoint
@@ -204,7 +204,7 @@ class Law(Checked, ABC):
 
         Args:
             digamma: Digamma function for closed forms; None means SciPy's. Image runs pass
-                PyTorch's: its last bits differ, and their stored records were computed with it.
+                PyTorch's, which differs in the last bits, so that they reproduce stored records.
 
         Example:
             >>> from mixup_core.laws import Beta, Midpoint
@@ -220,7 +220,7 @@ class Law(Checked, ABC):
     def has_nodes(self, count: int) -> bool:
         """Return whether `count` equally weighted values of lam (from `nodes`) represent the law.
 
-        They do not if the law is discrete and a probability is not a multiple of 1 / count.
+        The result is False if the law is discrete and a probability is not a multiple of 1 / count.
 
         Args:
             count: Number of values, at least 1.

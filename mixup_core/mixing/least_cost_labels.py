@@ -12,7 +12,7 @@ _NEVER = 2**30
 def least_cost_labels(
     costs: NDArray[np.float64], below: NDArray[np.float64], beside: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Return for each cell of a grid a label, 0, 1, ..., at least total cost: (rows, columns).
+    """Label each cell of a grid 0, 1, ..., so that the total cost is minimal: (rows, columns).
 
         sum of costs[cell, label] + sum of weight ((label - label') / (labels - 1))^2
 

@@ -22,7 +22,7 @@ _TINY = 1e-8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PuzzleMix(Operation):
-    """Combines blocks of two images: the mask keeps salient blocks, which move to visible places.
+    """Combines blocks of two images: a mask keeps salient blocks, which move to visible places.
 
     The mask minimises a cost: the saliency that the mask hides, the differences of mask and pixels
     between neighbouring blocks, and the distance of the mask from lam. Then the blocks of each

@@ -17,7 +17,7 @@ Scale = Annotated[float, Range(0, 1, "(]")]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ResizeMix(Operation):
-    """Scales the partner down into a box of the image; the label weight is the share outside it.
+    """Scales the partner down into a box of the image; the label weight is the area outside it.
 
     The sides of the box are `smallest + (largest - smallest) (1 - lam)` times those of the image.
     With the uniform law this factor is uniform in [smallest, largest], as in the source. The centre

@@ -67,7 +67,7 @@ class SmoothMix(Operation):
     def mix(
         self, own: "Tensor", beside: "Tensor", lam: "Tensor", drawn: "Tensor"
     ) -> "tuple[Tensor, Tensor]":
-        """Return the mixed images and their label weights: each image's mean weight per pixel."""
+        """Return the mixed images and their label weights: the mean weight of own pixels."""
         import torch
 
         from mixup_core.mixing.masks import masked

@@ -65,9 +65,9 @@ class DataNeeds(Protocol):
         """
 
     def recall(self, known: Callable[[], KnownData], *, only: bool) -> None:
-        """Let `prepare` fill in a configuration from facts in a store if the data are missing.
+        """Let `prepare` use facts from a store to fill in a configuration whose data are missing.
 
-        The facts describe data that other machines have, for example by their class names.
+        The facts describe data that other machines have, for example their class names.
 
         Args:
             known: Reads the facts from the store; `prepare` calls it only when it needs them.

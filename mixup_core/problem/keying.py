@@ -95,8 +95,8 @@ class Keying:
     def covers(self, path: str) -> bool:
         """Return True if stage keys use a field's value in each epoch, not the field itself.
 
-        The mapping `by_epoch` lists such fields. A listed group, such as `mix`, covers all fields
-        in it (`mix.law`), unless a single field of the group (`mix.switch`) is listed, too.
+        The mapping `by_epoch` lists such fields. If it lists a group, such as `mix`, all fields of
+        the group are meant (`mix.law`); if it also lists some of them, only these are meant.
 
         Args:
             path: Dotted name of the field.
@@ -117,7 +117,7 @@ class Keying:
     def names_below(self, path: str) -> bool:
         """Return True if `by_epoch` contains a field below a path, such as `a.b` for `a`.
 
-        The mapping `by_epoch` lists the fields of which stage keys use the value in each epoch.
+        The mapping `by_epoch` lists fields whose value in each epoch enters stage keys.
 
         Args:
             path: Dotted name of the group.

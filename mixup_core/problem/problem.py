@@ -167,9 +167,9 @@ class Problem:
             )
 
     def metric(self, name: str) -> Metric:
-        """Return label, unit and range of a metric of this problem, by its name.
+        """Return label, unit and range of a metric that runs of this problem measure, by its name.
 
-        An unknown name becomes the label.
+        A metric that the problem does not describe has its name as label.
 
         Example:
             >>> from mixup_core.problem import problem_named
@@ -269,8 +269,8 @@ def with_named_teacher(config: Config) -> Config:
     """Return a copy of a configuration that names its teacher by arm (`arm wide`), not by key.
 
     The teacher is a run of another arm, from whose network the run learns. Its key may not be known
-    yet; run keys computed from the copy still tell the configurations of one study apart. Results
-    are stored under other keys, which depend on the teacher's key. A configuration without a
+    yet; run keys computed from the copy still tell the configurations of one study apart. The keys
+    under which results are stored depend on the teacher's key instead. A configuration without a
     teacher is returned unchanged.
     """
     teaching = problem_of(config).teaching

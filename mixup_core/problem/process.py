@@ -85,7 +85,10 @@ class Predicting(Process, Protocol):
     """
 
     def predictions(self) -> bytes:
-        """Return the network's logits in its current state as bytes (`Predictions.to_bytes`)."""
+        """Return the current network's logits on validation and test images, as bytes.
+
+        The bytes are those of `mixup_core.predictions.Predictions.to_bytes`.
+        """
 
 
 @runtime_checkable

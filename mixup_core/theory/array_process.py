@@ -98,7 +98,7 @@ class ArrayProcess:
         return buffer.getvalue()
 
     def load_bytes(self, content: bytes, records: list[EpochRecord]) -> None:
-        """Let this run continue from a state that `to_bytes` returned, and the records before it.
+        """Restore a state that `to_bytes` returned, and its records; the run then continues there.
 
         Raises:
             StateError: If the bytes are not an archive of arrays with the names, shapes and types

@@ -186,9 +186,8 @@ def gradient_correlations(
 
     with u = 1 - beta in the first result and u = 2 beta - 1 in the second, for the beta of the
     point of class y; if both points are of class y, u belongs to the first point and u' (with its
-    beta') to the second. phi, phi', phi'' are
-    the softmax of class y if only the first, only the second, or both points are of class y. For
-    midpoint and ERM the first result is
+    beta') to the second. phi, phi', phi'' are the softmax of class y if only the first, only the
+    second, or both points are of class y. For midpoint and ERM the first result is
 
         (k-1)/k^2 E[(1 - 2 phi)(1 - beta)/2] + 1/k^2 E[(1 - phi'')(1 - (beta + beta')/2)]   and
         (1/k) E[(1 - phi)(1 - beta)],   phi = e^{beta delta} / (e^{beta delta} + k - 1).

@@ -211,7 +211,7 @@ def measures(config: LinearViewsConfig, metric: str) -> bool:
 
 
 def lacks(config: LinearViewsConfig, metric: str, records: int) -> str | None:
-    """Return None if a run measures a metric, else what to do: `set quantity to gap`."""
+    """Return None if a run measures a metric, else how to measure it: `set quantity to gap`."""
     del records
     quantity = {"excess": "excess", "gap": "gap"}.get(metric.partition("/")[0], "gradients")
     return None if measures(config, metric) else f"set quantity to {quantity}"

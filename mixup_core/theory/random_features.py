@@ -180,7 +180,7 @@ class Regression:
 
 
 def mixed_pairs(config: RandomFeaturesConfig) -> tuple[Floats, Floats, Floats]:
-    """Draw n points and mix all ordered pairs; return inputs, labels and label noise Z.
+    """Draw a run's n points and mix all ordered pairs; return inputs, labels and label noise Z.
 
     The shapes are (n^2, d0), (n^2,) and (n^2,).
     """
@@ -250,7 +250,7 @@ def edge_errors(config: RandomFeaturesConfig) -> tuple[float, float]:
 
     Returns:
         Largest distance of the extreme eigenvalues of X X^T / n^2 from (1 -+ sqrt(gamma))^2, which
-        is correct, and from (1 -+ gamma)^2, which slides on the source give; gamma = d / n^2.
+        is correct, and from (1 -+ gamma)^2, as on slides on arXiv:2303.01475; gamma = d / n^2.
     """
     shape = config.features, config.points**2
     drawn = stream(config.seed, "test points", 1).normal(size=shape)
