@@ -45,10 +45,10 @@ can change the last bits of results.
 
 
 def fix_precision(environment: MutableMapping[str, str]) -> None:
-    """Set, or remove, the environment variables that choose a floating-point precision.
+    """Fix the environment variables that choose a floating-point precision: set or remove them.
 
-    One that makes cuBLAS deterministic is set, too; `FIXED` lists all of them. Call this function
-    before the first computation.
+    The variable that makes cuBLAS deterministic is set, too; `FIXED` lists all variables. Call this
+    function before the first computation.
 
     Args:
         environment: Environment to change, usually `os.environ`.

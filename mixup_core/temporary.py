@@ -68,7 +68,7 @@ def collect(place: Path, prefix: str = PREFIX) -> None:
 
 
 def left_folders(place: Path, prefix: str = PREFIX) -> Iterator[Path]:
-    """Yield each temporary folder whose process has ended, locked until the next iteration.
+    """Yield each temporary folder whose process has ended, with its lock held until the next step.
 
     Args:
         place: Folder that contains the temporary folders.

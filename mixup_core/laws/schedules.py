@@ -2,7 +2,7 @@
 
 Each schedule has a class variable `tag`, its name in study files, and
 
-    last_change              first epoch (0-based) of the last law; 0 if a formula gives the laws
+    last_change              first epoch (0-based) of the last law; 0 if the law follows a formula
     law_at(epoch, epochs)    law of a 0-based epoch in a run of `epochs` epochs
 """
 

@@ -50,7 +50,7 @@ class Manifold(Operation):
     ) -> "NDArray[Any]":
         """Draw a layer of the network for each mixing weight lam, (weights, 1).
 
-        A batch with several weights uses the layer of the first.
+        If each image of a batch has its own weight, the layer of the first is used for the batch.
         """
         import numpy as np
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpochOrder:
-    """The images of an epoch, in the order in which they are used as inputs."""
+    """Order in which an epoch uses the training images, for rules that draw a partner for each."""
 
     indices: "Tensor"
     """Index of each image in the training set, (images,), int64, on the CPU."""
@@ -90,7 +90,7 @@ class FromDataset(PartnerRule):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FromBatch(PartnerRule):
-    """Draws partners as a random permutation of the batch.
+    """Draws the partners of a batch's images as a random permutation of these images.
 
     On average, one image of each batch is paired with itself.
 
@@ -160,7 +160,7 @@ class Similar(PartnerRule, Checked):
         return order.indices[torch.cat(found).cpu()]
 
     def chosen(self, square: "Tensor", place: "Tensor") -> "Tensor":
-        """Return the index in the batch of each image's partner, (batch,).
+        """Choose each image's partner from its batch; return the index in the batch, (batch,).
 
         If the batch has a single image, the image is its own partner.
 

@@ -22,7 +22,7 @@ _TINY = 1e-8
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PuzzleMix(Operation):
-    """Combines blocks of two images: the mask keeps salient blocks, which move to visible places.
+    """Combines blocks of two images: a mask keeps salient blocks, which move to visible places.
 
     The mask minimises a cost: the saliency that the mask hides, the differences of mask and pixels
     between neighbouring blocks, and the distance of the mask from lam. Then the blocks of each
@@ -31,10 +31,11 @@ class PuzzleMix(Operation):
     in evaluation mode; it needs two more passes per batch. No formula for the infimum of the
     expected loss is known.
 
-    Differences from the authors' code: both minima are exact (theirs are approximate); pixel
-    differences count in the units of the network's input and never lower the cost; adversarial
-    noise and the loss on clean images are left out. Without a network, saliency is computed from
-    pixels (`mixup_core.mixing.saliency`). The minima are computed on the CPU, so a GPU has to wait.
+    Differences from the authors' code: mask and moves have exactly minimal cost (theirs only
+    nearly); pixel differences count in the units of the network's input and never lower the cost;
+    adversarial noise and the loss on clean images are left out. Without a network, saliency is
+    computed from pixels (`mixup_core.mixing.saliency`). Mask and moves are computed on the CPU, so
+    a GPU has to wait.
 
     Source: Kim, Choo and Song 2020, arXiv:2009.06962, sections 3 and 4.
 
@@ -201,11 +202,13 @@ class PuzzleMix(Operation):
     ) -> "NDArray[np.float64]":
         """Return the mask of lowest cost, (count, count): 1 shows the image itself, 0 its partner.
 
-        The image is divided into count x count blocks.
+        The image is divided into count x count blocks. The cost of a mask also contains its
+        distance from lam and, with given weights, its differences between neighbouring blocks.
 
         Args:
             lam: Weight of the image itself, ().
-            costs: Cost of showing only the image itself or only the partner, (2, count, count).
+            costs: Cost of showing only the image itself, and of showing only the partner, in each
+                block: (2, count, count).
             below: Weight of the mask difference to the block below, (count - 1, count).
             beside: Weight of the mask difference to the block on the right, (count, count - 1).
         """

@@ -93,10 +93,10 @@ class Keying:
             yield path, "stage keys, except those of epochs that the field affects", reason
 
     def covers(self, path: str) -> bool:
-        """Return True if a field enters stage keys by its values in each epoch (see `of_epoch`).
+        """Return True if stage keys use a field's value in each epoch, not the field itself.
 
-        Either `by_epoch` lists the field's path, or it lists a group above the path and no single
-        field of this group.
+        The mapping `by_epoch` lists such fields. If it lists a group, such as `mix`, all fields of
+        the group are meant (`mix.law`); if it also lists some of them, only these are meant.
 
         Args:
             path: Dotted name of the field.
@@ -116,6 +116,8 @@ class Keying:
 
     def names_below(self, path: str) -> bool:
         """Return True if `by_epoch` contains a field below a path, such as `a.b` for `a`.
+
+        The mapping `by_epoch` lists fields whose value in each epoch enters stage keys.
 
         Args:
             path: Dotted name of the group.

@@ -44,7 +44,7 @@ class _Problems(Register["str | Problem"]):
             )
 
     def put(self, entry: "str | Problem", origin: Origin | None) -> None:
-        """Register a problem; `check` must have passed."""
+        """Register a problem that `check` has accepted, and note which plugin it comes from."""
         super().put(entry, origin)
         if isinstance(entry, Problem) and origin is not None:
             note_origin(entry.config, origin)
@@ -167,7 +167,9 @@ class Problem:
             )
 
     def metric(self, name: str) -> Metric:
-        """Return this problem's description of a metric; if it has none, the label is the name.
+        """Return label, unit and range of a metric that runs of this problem measure, by its name.
+
+        A metric that the problem does not describe has its name as label.
 
         Example:
             >>> from mixup_core.problem import problem_named
@@ -248,8 +250,8 @@ def _of_ours(place: str) -> Problem:
 def all_data_needs() -> Mapping[str, DataNeeds]:
     """Return the objects that find and fetch datasets, by the name of the problem that uses them.
 
-    Each is a new `DataNeeds`. If several problems use the same datasets, they have one object,
-    under the name of the first problem. Problems without datasets have none.
+    Each is a new `DataNeeds`. Problems that use the same datasets share one object, under the name
+    of the first of them. Problems without datasets have none.
     """
     first: dict[Callable[[], DataNeeds], str] = {}
     for problem in map(problem_named, PROBLEMS):
@@ -264,12 +266,12 @@ def problem_of(config: Config) -> Problem:
 
 
 def with_named_teacher(config: Config) -> Config:
-    """Return a configuration that names its teacher by arm, not by the key of the teacher's run.
+    """Return a copy of a configuration that names its teacher by arm (`arm wide`), not by key.
 
-    The teacher is a run of another arm, from which the run learns; without one, the configuration
-    is returned unchanged. The keys computed from the result tell the configurations of one study
-    apart, even if the teacher's key is not known yet. If there is a teacher, results are stored
-    under other keys, which depend on the teacher's key.
+    The teacher is a run of another arm, from whose network the run learns. Its key may not be known
+    yet; run keys computed from the copy still tell the configurations of one study apart. The keys
+    under which results are stored depend on the teacher's key instead. A configuration without a
+    teacher is returned unchanged.
     """
     teaching = problem_of(config).teaching
     arm = None if teaching is None else teaching.arm(config)

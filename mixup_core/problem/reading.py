@@ -9,7 +9,7 @@ from mixup_core.rules import RuleError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading:
-    """Rules for reading a problem's study files: default baseline, reserved fields, more checks.
+    """Rules for reading a problem's study files: default baseline, reserved fields, further checks.
 
     Example:
         >>> from mixsweep.plugins import Reading

@@ -1,4 +1,4 @@
-"""GAUSSIAN_FEATURES: risk of a linear model trained on noisy labels, by features per label d / m.
+"""GAUSSIAN_FEATURES: risk of a linear model with d features that is trained on m noisy labels.
 
 The data are m labels y = theta*^T phi + Z with Gaussian features phi ~ N(0, I_d) and the true
 weights theta* ~ N(0, I_d / d). The noise Z = lam (1 - lam) ||x - x'||^2, with x, x' ~
@@ -84,7 +84,9 @@ def noise_square(law: Law, inputs: int) -> float:
 def expected_excess(ratio: float, time: float, noise: float) -> float:
     """Return the expected excess risk of gradient flow at a time, in the limit of large d and m.
 
-    The docstring of `mixup_core.theory.gaussian_features` has the formula.
+    A linear model with d features learns from m noisy labels; its excess risk is the squared
+    distance from the true weights. The docstring of `mixup_core.theory.gaussian_features` has the
+    formula.
 
     Args:
         ratio: Number of features per label, gamma = d / m.

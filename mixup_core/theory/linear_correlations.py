@@ -46,7 +46,7 @@ def divergence(own: Any, partner: Any, log_others: Any, share: Any) -> Floats:
 
 
 def pair_excess(logits: Floats, labels: Any, lam: float) -> Floats:
-    """Return, for each mixed pair of points, the loss minus the entropy of its label: (N, N), nats.
+    """Return each mixed pair's cross entropy minus the entropy of its label, in nats: (N, N).
 
     The model is linear, so the logits of a mixed point are the mixed logits.
 
@@ -72,16 +72,16 @@ def pair_excess(logits: Floats, labels: Any, lam: float) -> Floats:
 
 
 def equal_gap(correlation: float, lam: Any, classes: int) -> Floats:
-    """Return the loss above its infimum on a point mixed from two classes, in nats.
+    """Return the cross entropy above its infimum on a point mixed from two classes, in nats.
 
-    In a model where the weights of every class have the same correlation C with each of its
-    features, the logits of such a point are lam C, (1 - lam) C and k - 2 zeros. At lam = 1/2 the
-    result is log(2 + (k - 2) e^{-C / 2}) - log 2.
+    In the linear model, the weights of every class have the same correlation C with each feature of
+    the class. The logits of the mixed point are then lam C and (1 - lam) C for its two classes, and
+    0 for the k - 2 others. At lam = 1/2 the result is log(2 + (k - 2) e^{-C / 2}) - log 2.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, the proof of lemma 3.2.
 
     Args:
-        correlation: Correlation C.
+        correlation: Correlation C of every class's weights with each of its features.
         lam: Mixing weights in [0, 1], any shape.
         classes: Number of classes k.
     """
@@ -116,9 +116,10 @@ def equal_excess(correlation: float, law: Law, classes: int, nodes: int) -> floa
 def least_gap(lam: Floats, classes: int) -> tuple[float, float]:
     """Return the smallest mean excess of the loss over its infimum, and the correlation C there.
 
-    The excess is `equal_gap`, on points mixed from two classes if all correlations equal C. Its
-    mean over lam is convex in C, so its derivative has one root. If lam is always 0, 1/2 or 1,
-    there is no root: the mean tends to 0 as C grows, and (0, infinity) is returned.
+    The excess (`equal_gap`) is that of a linear model on points mixed from two classes; C is the
+    correlation of every class's weights with each of its features. The mean over lam is convex in
+    C, so its derivative has one root. If lam is always 0, 1/2 or 1, there is no root: the mean
+    tends to 0 as C grows, and (0, infinity) is returned.
 
     Source: Chidambaram et al. 2023, arXiv:2210.13512, proposition 3.3.
 
@@ -174,18 +175,19 @@ def gradient_correlations(
 ) -> tuple[float, float]:
     """Return the negative gradient of the mixed loss J along the features of a class.
 
-    The two results are <-grad_{w_y} J, v_{y,2}> and <-grad_{w_y} J, v_{y,1} - v_{y,2}> for the
-    model w_y = delta v_{y,1}; a point of class y is beta v_{y,1} + (1 - beta) v_{y,2}. They say how
-    fast gradient descent learns the second feature, and how much faster it learns the first.
-    Expectations run over all ordered pairs:
+    Each class y has two features, v_{y,1} and v_{y,2}; a point of class y is
+    beta v_{y,1} + (1 - beta) v_{y,2} with a random beta. A linear model has learned only the first:
+    its weights are w_y = delta v_{y,1}. The two results, <-grad_{w_y} J, v_{y,2}> and
+    <-grad_{w_y} J, v_{y,1} - v_{y,2}>, say how fast gradient descent learns the second feature, and
+    how much faster it learns the first. Expectations run over all ordered pairs:
 
         (k-1)/k^2 E[(lam - phi) lam u + (1 - lam - phi') (1 - lam) u]
             + 1/k^2 E[(1 - phi'') (lam u + (1 - lam) u')],
 
     with u = 1 - beta in the first result and u = 2 beta - 1 in the second, for the beta of the
-    point of class y; if both points are of class y, u' belongs to the second. phi, phi', phi'' are
-    the softmax of class y if only the first, only the second, or both points are of class y. For
-    midpoint and ERM the first result is
+    point of class y; if both points are of class y, u belongs to the first point and u' (with its
+    beta') to the second. phi, phi', phi'' are the softmax of class y if only the first, only the
+    second, or both points are of class y. For midpoint and ERM the first result is
 
         (k-1)/k^2 E[(1 - 2 phi)(1 - beta)/2] + 1/k^2 E[(1 - phi'')(1 - (beta + beta')/2)]   and
         (1/k) E[(1 - phi)(1 - beta)],   phi = e^{beta delta} / (e^{beta delta} + k - 1).
@@ -222,7 +224,9 @@ def sampled_correlations(
 ) -> tuple[float, float]:
     """Estimate the negative gradient of the mixed loss along the features of a class, by sampling.
 
-    The two results estimate those of `gradient_correlations`; they are averaged over the classes.
+    The first result is along the second feature of a class, the second along its first feature
+    minus its second. `gradient_correlations` computes the exact values and defines the model. Both
+    results are averaged over the classes.
 
     Args:
         law: Law of lam.

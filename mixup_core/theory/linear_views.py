@@ -120,7 +120,7 @@ class LinearViewsConfig(Checked):
     """Seed of the points and of sampled values."""
 
     def check(self) -> None:
-        """Check that `nodes` equally likely values of lam can represent its law.
+        """Check that `nodes` equally likely values of lam can represent the law.
 
         Raises:
             RuleError: If they cannot: the law is discrete, and a probability is not a multiple of
@@ -205,13 +205,13 @@ def _gradients(config: LinearViewsConfig, quantity: Gradients, c: float) -> dict
 
 
 def measures(config: LinearViewsConfig, metric: str) -> bool:
-    """Return whether a run measures a metric, that is, whether `config.quantity` contains it."""
+    """Return whether a run measures a metric: whether the metric belongs to `config.quantity`."""
     heads = {Excess: "excess", Gap: "gap", Gradients: "gradient"}
     return metric.partition("/")[0] == heads[type(config.quantity)]
 
 
 def lacks(config: LinearViewsConfig, metric: str, records: int) -> str | None:
-    """Return which `quantity` to set so that a run measures a metric; None if it does already."""
+    """Return None if a run measures a metric, else how to measure it: `set quantity to gap`."""
     del records
     quantity = {"excess": "excess", "gap": "gap"}.get(metric.partition("/")[0], "gradients")
     return None if measures(config, metric) else f"set quantity to {quantity}"

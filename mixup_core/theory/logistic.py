@@ -13,7 +13,7 @@ _SMALLEST_GAIN = 1e-12
 
 
 def require_pairs_of_nodes(config: Any) -> None:
-    """Check that `config.nodes` is even, and that this number of nodes can represent its law.
+    """Check that `config.nodes` is even, and that so many nodes can represent the law of lam.
 
     Nodes are equally weighted values of lam whose mean replaces the mean over the law. Mixing
     (i, j) with lam equals mixing (j, i) with 1 - lam, so for a symmetric law half of an even number
@@ -28,7 +28,7 @@ def require_pairs_of_nodes(config: Any) -> None:
 
 
 def slopes(scores: Floats, labels: Floats, lams: Floats) -> tuple[float, Floats]:
-    """Return the mean mixed logistic loss, in nats, and its gradient by the scores, (n,).
+    """Return the mean mixed logistic loss, in nats, and its derivatives by the scores, (n,).
 
     The mean runs over all ordered pairs (i, j) and all values of lam, with the logit
     lam s_i + (1 - lam) s_j and the target lam [y_i = 1] + (1 - lam) [y_j = 1].

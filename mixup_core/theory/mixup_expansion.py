@@ -65,7 +65,7 @@ class MixupExpansionConfig(Checked):
     """Seed of the points."""
 
     def check(self) -> None:
-        """Check that `nodes` is even, and that so many values of lam can represent its law.
+        """Check that `nodes` is even, and that so many values of lam can represent the law.
 
         Raises:
             RuleError: If `nodes` is odd, or the law is discrete and a probability is not a multiple
@@ -94,8 +94,8 @@ class Expansion:
 def expansion(scores: Floats, labels: Floats, lams: Floats) -> Expansion:
     """Return the mixed loss of a linear model and the terms of its second-order expansion.
 
-    The mixed loss is the mean over all ordered pairs; it is expanded in the distance of the
-    partner.
+    The mixed loss is the logistic loss, averaged over all ordered pairs; it is expanded in the
+    distance between a point and the partner that is mixed in.
 
     Args:
         scores: Scores <w, x_i> of the points, (n,).
@@ -119,7 +119,7 @@ def expansion(scores: Floats, labels: Floats, lams: Floats) -> Expansion:
 def draw_points(
     config: MixupExpansionConfig, points: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Draw random points, (points, r), and return them with alternating labels +-1, (points,)."""
+    """Draw Gaussian points of two classes, (points, r); return them with labels +-1, (points,)."""
     labels = np.where(np.arange(points) % 2, 1.0, -1.0)
     inputs = rng.normal(size=(points, config.rank))
     inputs[:, 0] += config.separation * labels

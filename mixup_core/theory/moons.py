@@ -95,7 +95,7 @@ class MoonsConfig(Checked):
 
     @property
     def network(self) -> ReluNetwork:
-        """The network that a run trains: the numbers of its inputs, hidden units and classes."""
+        """The network that a run trains: 2 inputs, `hidden` hidden ReLU units and 2 classes."""
         return ReluNetwork(inputs=2, hidden=self.hidden, classes=2)
 
 
@@ -121,7 +121,7 @@ def draw_moons(config: MoonsConfig) -> tuple[Floats, NDArray[Any]]:
 
 
 def largest_margin(points: Floats, labels: NDArray[Any]) -> float:
-    """Return the largest possible margin: half the smallest distance between the two classes.
+    """Return the largest margin that a boundary can have: half the gap between the classes.
 
     A decision boundary that separates the classes crosses the segment between the two nearest
     points of different classes, so one of them is at most this far from the boundary.
@@ -131,7 +131,7 @@ def largest_margin(points: Floats, labels: NDArray[Any]) -> float:
 
 
 def decision_map(config: MoonsConfig, weights: Floats) -> tuple[Floats, Floats]:
-    """Evaluate a network on a grid of the plane, to find its decision boundary.
+    """Evaluate a network on a grid in the square [-2, 2]^2, to find its decision boundary.
 
     Args:
         config: Configuration of the run.
@@ -184,11 +184,11 @@ def boundary(nodes: Floats, values: Floats) -> tuple[Floats, Floats]:
 
 
 def boundary_by_row(config: MoonsConfig, weights: Floats) -> dict[float, float]:
-    """Return the position x_1 of the decision boundary on some lines of constant x_2, by x_2.
+    """Return a mapping from values of x_2 (`ROWS`) to the decision boundary's position x_1 there.
 
-    If the boundary crosses a line once, with class 1 on the left, the result is the crossing, to
-    0.01. In general, the part of the line to the left of the result is as long as all parts that
-    the network assigns to class 1.
+    If the boundary crosses the line of constant x_2 once, with class 1 on the left, the position is
+    the crossing, to 0.01. In general, the part of the line to the left of the position is as long
+    as all parts that the network assigns to class 1.
 
     Args:
         config: Configuration of the run.

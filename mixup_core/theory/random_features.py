@@ -16,8 +16,8 @@ Gradient descent thus reaches theta* in some directions before it fits the noise
 population risk falls, then rises. Gradient flow has e^{-eta mu t} in place of (1 - eta mu)^t.
 
 Source: Liu et al. 2023, arXiv:2303.01475, section 4, lemma 2, equation (2) and theorem 2. Sizes are
-choices of this project. Slides on this topic give (1 +- gamma)^2 as limits of the
-eigenvalues of Gaussian features; correct are (1 +- sqrt(gamma))^2 (Marchenko & Pastur 1967).
+choices of this project. Slides on this paper give (1 +- gamma)^2 as limits of the eigenvalues of
+Gaussian features, gamma = d / m; correct are (1 +- sqrt(gamma))^2 (Marchenko & Pastur 1967).
 """
 
 import math
@@ -71,7 +71,7 @@ class Regression:
     """Least-squares problem of a run: its matrices and vectors, with closed forms of its solution.
 
     The features of the m mixed examples are the columns of Phi, (d, m); Y~ are their labels.
-    "In the eigenbasis" means in coordinates along the eigenvectors of `gram`.
+    "In the eigenbasis" means in coordinates along the eigenvectors of `gram` = Phi Phi^T / m.
     """
 
     gram: Floats
@@ -139,10 +139,9 @@ class Regression:
         return float(((self.test_features @ theta - self.test_labels) ** 2).mean())
 
     def expected_risk(self, decayed: Floats) -> float:
-        """Return the mean test error of gradient flow over random initial weights theta_0.
+        """Return the mean squared test error of gradient flow over random initial weights theta_0.
 
-        The error is squared. Its mean is the error of the mean weights plus the variance of the
-        predictions.
+        The mean is the error of the mean weights plus the variance of the predictions.
 
         Args:
             decayed: Time that has passed, as log(w / theta_0) <= 0 for each of the d weights, (d,),
@@ -181,7 +180,10 @@ class Regression:
 
 
 def mixed_pairs(config: RandomFeaturesConfig) -> tuple[Floats, Floats, Floats]:
-    """Mix all ordered pairs of points: inputs (n^2, d0), labels (n^2,) and label noise Z (n^2,)."""
+    """Draw a run's n points and mix all ordered pairs; return inputs, labels and label noise Z.
+
+    The shapes are (n^2, d0), (n^2,) and (n^2,).
+    """
     shape = config.points, config.inputs
     points = stream(config.seed, "training points").uniform(-1, 1, size=shape)
     lam = config.law.draw((config.points, config.points), stream(config.seed, "mixing"))
@@ -248,7 +250,7 @@ def edge_errors(config: RandomFeaturesConfig) -> tuple[float, float]:
 
     Returns:
         Largest distance of the extreme eigenvalues of X X^T / n^2 from (1 -+ sqrt(gamma))^2, which
-        is correct, and from (1 -+ gamma)^2, which is printed on slides; gamma = d / n^2.
+        is correct, and from (1 -+ gamma)^2, as on slides on arXiv:2303.01475; gamma = d / n^2.
     """
     shape = config.features, config.points**2
     drawn = stream(config.seed, "test points", 1).normal(size=shape)

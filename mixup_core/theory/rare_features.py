@@ -107,7 +107,10 @@ def draw_patches(
 def draw_mixings(
     config: RareFeaturesConfig, law: Law, rng: np.random.Generator, steps: int
 ) -> list[Mixing]:
-    """Draw the mixing of each training step: a permutation as partners, and a weight per point."""
+    """Draw for each training step how points are mixed: a partner and a weight for each point.
+
+    The partners of a step are a permutation of the points.
+    """
     shape = steps, config.points
     orders = rng.permuted(np.tile(np.arange(config.points), (steps, 1)), axis=1)
     lam = law.draw(shape, rng)
@@ -247,7 +250,7 @@ def error(scores: Floats, labels: NDArray[Any]) -> float:
 
 
 def of_epoch(config: RareFeaturesConfig, epoch: int) -> Any:
-    """Return the values that enter stage keys for an epoch: law, operation, selection of points.
+    """Return the settings of an epoch that enter stage keys: law, operation, selection of points.
 
     Under ERM only the law is returned, since nothing is mixed.
     """

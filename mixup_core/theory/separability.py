@@ -78,9 +78,9 @@ class SeparabilityConfig(Checked):
 
     @property
     def variances(self) -> Floats:
-        """Diagonal of Sigma: (d,), evenly spaced in the logarithm, around 1.
+        """Diagonal of Sigma, where Sigma / kappa is the covariance of each class: (d,).
 
-        Sigma / kappa is the covariance of each class.
+        The values are evenly spaced in the logarithm, around 1.
         """
         root = math.sqrt(self.condition)
         return np.geomspace(1 / root, root, self.dimension)
@@ -118,9 +118,9 @@ def error(config: SeparabilityConfig, direction: Floats) -> float:
 
 
 def trained(config: SeparabilityConfig, inputs: Floats, labels: Floats) -> tuple[Floats, float]:
-    """Return the weights to which training converges, (d,), and the remaining slope of the loss.
+    """Return the weights to which training converges, (d,), and the slope of the loss there.
 
-    The slope is the largest absolute component of the loss's gradient at these weights.
+    The slope is the largest absolute component of the gradient; only rounding leaves it above 0.
 
     If the points are separable, the loss of ERM has no minimum, and gradient descent converges to
     the direction of the largest margin (Soudry et al. 2018, arXiv:1710.10345); the slope is then 0.
