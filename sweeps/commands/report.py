@@ -97,7 +97,7 @@ def write_report(
     out: Path | None,
     experiment_id: str | None,
 ) -> "tuple[Report, bool]":
-    """Write the report of a study; print its folder if an earlier report keeps the usual folder.
+    """Write the report of a study; print a message if an earlier report is kept or moved.
 
     Args:
         request: The study as its file defines it, with the addresses of its results.
@@ -164,7 +164,7 @@ def conclude(
     *,
     is_inline: bool = False,
 ) -> int:
-    """Print unfinished runs, the report's file and the next command; return the exit code.
+    """Print unfinished runs, the report's file and how to continue; return the exit code.
 
     Args:
         request: The study, and the addresses of its results.

@@ -205,7 +205,7 @@ class Request:
             require_search(self.home.optuna_url)
 
     def refreshed(self) -> "Request":
-        """Return a copy of this request without its cached values, such as the search history."""
+        """Return a copy of this request that reads cached values, such as search points, again."""
         return replace(self)
 
     def data_checksums(self) -> dict[str, dict[str, str]]:

@@ -60,7 +60,7 @@ def sync(request: Request) -> int:
 
 
 def bringing_up_to_date(tracker: "Tracker") -> AbstractContextManager[None]:
-    """Show, in a `with` block, how many results MLflow has still to receive, if that takes long.
+    """Show, in a `with` block, how many results MLflow has still to receive, if the block is slow.
 
     Args:
         tracker: The object that writes the results to MLflow; the block closes it.
