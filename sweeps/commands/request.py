@@ -224,8 +224,8 @@ def stored_elsewhere(
 ) -> list[str]:
     """Return a sentence for each earlier launch of a study with other than its present settings.
 
-    It has the number of runs that the launch has finished, and the settings that differ. A launch
-    without a finished run is left out.
+    A sentence has the number of runs that the launch has finished, and the settings that differ. A
+    launch without a finished run is left out.
 
     Args:
         study: The study as its file defines it, with the present settings.

@@ -8,11 +8,11 @@ able to refuse a second creation of the same object.
 
 A process that sees no change of a heartbeat for 30 seconds may take over the study: it creates the
 next token. It measures these seconds with its own monotonic clock; clocks of two machines are never
-compared. The old driver relies on its lease for a shorter time after its last
-heartbeat, so it stops writing before another driver may take over. If it finds a newer token, it
-interrupts its own process. If the process is suspended during a write, this write may end after
-another driver has taken over. That is harmless, because the write repeats stored content: stages
-are written once, and points in MLflow have stored times.
+compared. The old driver relies on its lease for a shorter time after its last heartbeat, so it
+stops writing before another driver may take over. If it finds a newer token, it interrupts its own
+process. If the process is suspended during a write, this write may end after another driver has
+taken over. That is harmless, because the write repeats stored content: stages are written once, and
+points in MLflow have stored times.
 
 The token is part of the object names, so a damaged object cannot change it. A driver whose record
 is damaged keeps the study as long as its heartbeat changes.

@@ -14,8 +14,8 @@ so claims are never renewed.
 
 If runs of two drivers share their first epochs, one driver trains these epochs and stores the state
 after the last of them; the other driver starts its run from this state. If the first run is already
-in training, the other driver asks for the state by a file in `wanted/`. If it is not, its driver
-finds the shared stage in the `.planned` file of the other driver, and stores the state. Shared
+in training, the other driver asks for the state by a file in `wanted/`. If it has not begun, its
+driver finds the shared stage in the `.planned` file of the other, and stores the state. Shared
 epochs are trained twice only if the first run had passed them without storing a state before the
 other driver started; they are then trained again, from the nearest stored state.
 """
@@ -102,8 +102,8 @@ class Claimed:
     def to_ask_for(self, stages: Sequence[str]) -> tuple[str, ...]:
         """Return the key of the stage whose state a run needs from another driver.
 
-        This is the last stage of the run that another driver is training; it is asked to store the
-        state.
+        This is the last stage of the run that another driver is training. That driver is
+        asked to store the state.
 
         Args:
             stages: Stage keys of the run, one per epoch.
@@ -129,7 +129,7 @@ class Granted:
 
 @dataclass(kw_only=True)
 class Claims:
-    """Reserves stages for one driver by files in the store, and reads what other drivers reserve."""
+    """Reserves stages for one driver by files in a store, and reads what other drivers reserve."""
 
     store: Store
     study: str

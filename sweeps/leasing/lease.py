@@ -60,8 +60,8 @@ class Lease:
     def lives(cls, store: Store, study: str, token: object) -> bool:
         """Return True if the driver whose lease on a study has this number (token) is alive.
 
-        If the store is a folder, it is True for any number while a driver is alive whose record is
-        damaged, so that other drivers train and delete nothing that this driver may need.
+        If the store is a folder, the result is True for any number while a driver is alive whose
+        record is damaged, so that others train and delete nothing that this driver may need.
 
         Raises:
             ValueError: If `study` is not a valid study name.

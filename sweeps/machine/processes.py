@@ -22,7 +22,7 @@ def lives(process: psutil.Process) -> bool:
 
 
 def wait_for_end(processes: Iterable[psutil.Process], timeout: float) -> None:
-    """Wait until processes have ended, or the time is over; zombies count as ended.
+    """Wait until processes have ended, or `timeout` is over; zombies count as ended.
 
     Args:
         processes: The processes.
