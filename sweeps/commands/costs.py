@@ -57,7 +57,7 @@ def used_gpus(results: Iterable[RunResult]) -> bool:
 
 
 def bytes_of_predictions(configs: Iterable[Config]) -> int:
-    """Return the total size, in bytes, of the predictions (logits) of runs with these configs."""
+    """Return the total size, in bytes, of the predictions (logits) of runs with given configs."""
     return sum(problem_of(config).cost.prediction_bytes(config) for config in configs)
 
 

@@ -140,7 +140,7 @@ class Request:
         return [*overrides, *(part for file in self.plugins for part in ("--plugin", file))]
 
     def say_elsewhere(self, *, edits_alone: bool = False) -> None:
-        """Print a hint for each earlier launch of this study with other than its present settings.
+        """Print a hint for each earlier launch of this study that had other settings than now.
 
         The hint has the number of runs that the launch has finished, and the settings that differ.
 
@@ -222,7 +222,7 @@ class Request:
 def stored_elsewhere(
     study: Study, grown: Study, store: Store, edits_alone: bool = False
 ) -> list[str]:
-    """Return a sentence for each earlier launch of a study with other than its present settings.
+    """Return a sentence for each earlier launch of a study that had other settings than now.
 
     A sentence has the number of runs that the launch has finished, and the settings that differ. A
     launch without a finished run is left out.

@@ -102,8 +102,8 @@ class Claimed:
     def to_ask_for(self, stages: Sequence[str]) -> tuple[str, ...]:
         """Return the key of the stage whose state a run needs from another driver.
 
-        This is the last stage of the run that another driver is training. That driver is
-        asked to store the state.
+        This is the last stage of the run that another driver is training. That driver is asked
+        to store the state.
 
         Args:
             stages: Stage keys of the run, one per epoch.

@@ -24,8 +24,8 @@ class PlaceError(Exception):
 class Home:
     """The folder with the store, the MLflow and Optuna databases and the reports of studies.
 
-    Store and databases can be elsewhere; their addresses are then given. Creating this object
-    creates no folder.
+    The store and the databases can be elsewhere, at addresses that this object contains. Creating
+    this object creates no folder.
     """
 
     folder: Path
