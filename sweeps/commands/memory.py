@@ -13,10 +13,13 @@ if TYPE_CHECKING:
 
 
 def with_memory(placement: Placement, study: Study, runs: int) -> Placement:
-    """Add the memory that a run needs to a placement, if memory may limit the number of slots.
+    """Return a placement (CPUs and GPUs per run) that also has the memory which a run needs.
+
+    It is the unchanged placement if memory cannot limit the number of runs in parallel. A warning
+    is printed if a run needs more memory than is free.
 
     Args:
-        placement: Devices and CPUs per run.
+        placement: Devices and CPUs per run, without the memory.
         study: The study to train.
         runs: Number of runs to train.
     """
@@ -42,7 +45,7 @@ def require_memory(study: Study, placement: Placement) -> None:
         placement: Devices of the runs.
 
     Raises:
-        PlacementError: If already a single training step ran out of memory.
+        PlacementError: If a training step, tried in another process, ran out of memory.
     """
     from sweeps.running.run_memory import RunMemory, has_gpu
 
@@ -59,11 +62,11 @@ def require_memory(study: Study, placement: Placement) -> None:
 def with_room(
     source: "RunSource", again: "Callable[[], RunSource]", placement: Placement
 ) -> "Iterator[tuple[RunSource, Placement]]":
-    """Yield a launch's missing runs and their CPUs and GPUs; after lack of GPU memory, once more.
+    """Yield the runs that a launch must train, with the CPUs and GPUs of each run.
 
-    The caller trains the runs after each `yield`. If some lacked GPU memory, the runs still missing
-    are yielded again, with a larger part of a GPU for each run. This ends when no run lacked
-    memory, when a stop was requested, or when each run already has a whole GPU.
+    The caller trains the runs after each `yield`. If some of them lacked GPU memory, the runs that
+    are still missing are yielded next, with a larger part of a GPU for each run. This ends when no
+    run lacked memory, when a stop was requested, or when each run already has a whole GPU.
 
     Args:
         source: The runs of the first attempt.

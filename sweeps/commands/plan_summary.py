@@ -37,13 +37,13 @@ def plan_summary(  # noqa: PLR0913  a study, its places, and what an hour is
     gpus_per_run: float | None = None,
     price: float | None = None,
 ) -> dict[str, Any]:
-    """Return the runs that `mixsweep run` would train and their cost, as `plan --json` prints them.
+    """Return a dict with the runs that `mixsweep run` would train and their cost.
 
-    `epochs_naive` counts every epoch of every run; `epochs_planned` only the epochs to train, which
-    are neither stored nor shared with another run. `seconds`, `gpu_hours`, `cost` and `kept_bytes`
-    (size of the states that are kept) are None before a first measurement; `gpu_hours` also if no
-    run was on a GPU, and `cost` without a price. `prediction_bytes` is the size of the predictions
-    of the runs to train.
+    `mixsweep plan --json` prints it. `epochs_naive` counts every epoch of every run;
+    `epochs_planned` only the epochs to train, which are neither stored nor shared with another run.
+    `seconds`, `gpu_hours`, `cost` and `kept_bytes` (size of the states that are kept for other
+    runs) are None before a first measurement; `gpu_hours` also if no run was on a GPU, and `cost`
+    without a price. `prediction_bytes` is the size of the predictions of the runs to train.
 
     Args:
         study: The study with the points and confirmation runs that it has so far.

@@ -50,7 +50,7 @@ def require_inline(
 
 
 def has_usable_gpu(gpus_per_run: float | Literal["auto"] | None, device: str | None) -> bool:
-    """Return True if runs trained in this process use a GPU, given the command's options.
+    """Return True if runs in this process would use a GPU, given `--gpus-per-run` and `--device`.
 
     Raises:
         PlacementError: If the options request a GPU but PyTorch finds none.

@@ -12,11 +12,12 @@ drivers claim the same stage at the same time, at least one sees the claim of th
 withdraws its own claim and tries again later. A claim is valid as long as its driver has its lease,
 so claims are never renewed.
 
-If runs of two drivers share their first epochs, the last shared stage is stored with its state. If
-one of the runs is already in training, the other driver asks for that state by a file in `wanted/`.
-If it starts later, its driver finds the stage in the `.planned` file of the other and keeps the
-state. Epochs are trained twice only if they had passed without a stored state before the second
-driver started; one driver then trains them again, from the nearest stored state.
+If runs of two drivers share their first epochs, one driver trains these epochs and stores the state
+after the last of them; the other driver starts its run from this state. If the first run is already
+in training, the other driver asks for the state by a file in `wanted/`. If it has not begun, its
+driver finds the shared stage in the `.planned` file of the other, and stores the state. Shared
+epochs are trained twice only if the first run had passed them without storing a state before the
+other driver started; they are then trained again, from the nearest stored state.
 """
 
 import json
@@ -47,7 +48,10 @@ _LOOK_EVERY, _LOOK_EVERY_IN_A_BUCKET = 0.5, 2.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claimed:
-    """The stages (first epochs of runs) that running drivers reserve, as first digits of keys."""
+    """The stages (first epochs of runs) that running drivers have reserved.
+
+    A stage is listed by the first 16 digits of its key.
+    """
 
     trained: frozenset[str] = frozenset()
     """Stages that a driver is training."""
@@ -78,7 +82,7 @@ class Claimed:
         return self.trains(key) or key[:_DIGITS] in self.used
 
     def passes(self, key: str) -> bool:
-        """Return True if a driver has an unfinished run that continues after this stage."""
+        """Return True if an unfinished run of a driver has this stage and continues after it."""
         return any(key[:_DIGITS] in plan for plan in self.plans)
 
     def needed_of(self, stages: Sequence[str]) -> frozenset[int]:
@@ -96,15 +100,17 @@ class Claimed:
         return frozenset(needed)
 
     def to_ask_for(self, stages: Sequence[str]) -> tuple[str, ...]:
-        """Return the key of the stage whose state another driver must store for a run.
+        """Return the key of the stage whose state a run needs from another driver.
 
-        This is the last stage of the run that another driver is training.
+        This is the last stage of the run that another driver is training. That driver is asked
+        to store the state.
 
         Args:
             stages: Stage keys of the run, one per epoch.
 
         Returns:
-            One key; empty if no stage of the run is in training, or if both runs end with it.
+            A tuple with one key; empty if no other driver trains a stage of the run, or if one
+                trains the run to its end.
         """
         shared = [stage for stage in stages if self.trains(stage)]
         ends_alike = shared[-1:] == [*stages[-1:]] and shared[-1][:_DIGITS] in self.ends
@@ -123,7 +129,7 @@ class Granted:
 
 @dataclass(kw_only=True)
 class Claims:
-    """Reserves stages for one driver by files in the store, and reads the claims of the others."""
+    """Reserves stages for one driver by files in a store, and reads what other drivers reserve."""
 
     store: Store
     study: str
