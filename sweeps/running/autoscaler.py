@@ -33,7 +33,7 @@ def growth_of(address: str) -> Growth:
 
 
 def growth_in(status: str) -> Growth:
-    """Return how nodes are added to a cluster, `by hand` or `autoscaler`, as `ray status` shows."""
+    """Return how nodes join a cluster, `by hand` or `autoscaler`, from the text of `ray status`."""
     types = _TYPE.findall(status)
     if types and all(map(_BY_HAND.fullmatch, types)):
         return "by hand"

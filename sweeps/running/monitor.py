@@ -66,9 +66,10 @@ class Monitor:
         self._left: set[str] = set()
 
     def join(self, joined: Sequence[PlannedRun]) -> None:
-        """Add runs that this launch will train, and new arms; delete old failures of these runs.
+        """Add runs that this launch will train, and arms that are new, to the displayed progress.
 
-        Called before any of the runs starts.
+        Failures of these runs that earlier launches stored are deleted. Called before any of the
+        runs starts.
         """
         study = self._board.study = self.source.study
         for key in self.store.failures.read_all().keys() & {planned.run.key for planned in joined}:
@@ -136,7 +137,7 @@ class Monitor:
         self._board.wait(run)
 
     def end(self, run: Run) -> None:
-        """Show that a run has ended, unless it will start again."""
+        """Show that a run has ended; do nothing if it will start again."""
         if run.key not in self._board.running and run.key not in self.failures:
             return
         if run.key in self._left:

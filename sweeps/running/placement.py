@@ -85,7 +85,7 @@ class Placement:
             )
 
     def auto(self) -> Self:
-        """Return a placement that gives each run the smallest share of a GPU.
+        """Return a placement that first tries the smallest GPU share (`LEAST_SHARE`) for each run.
 
         The share grows if runs run out of memory.
         """
