@@ -51,7 +51,7 @@ class ClaimsReader:
 
         Args:
             at: Place of the name in the study file.
-            name: Name of an arm, as a claim or a quoted number gives it.
+            name: Name of an arm, as the study file gives it.
         """
         if self._arms is not None and name not in self._arms:
             text = f"names no arm of the study, got {name!r}"

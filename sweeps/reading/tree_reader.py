@@ -322,7 +322,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def named(word: str, known: Iterable[str]) -> str:
-    """Return a text with the 8 known words most similar to a word, and the number of others.
+    """Return a text with at most 8 known words, the most similar to a word, and how many others.
 
     Args:
         word: A word that is not known.

@@ -97,7 +97,7 @@ class Monitor:
         self._console.change(f"{run.arm} seed {run.seed} starts")
 
     def report(self, run: Run, report: dict[str, Any], attempts: int = 1) -> None:
-        """Process a report of a run: show progress, track stored epochs, record a failure.
+        """Process a report of a run: show progress, send epochs to MLflow, record a failure.
 
         Args:
             run: The run.

@@ -120,10 +120,9 @@ class Placement:
     def on(self, nodes: Sequence[Node], *, runs: int, growth: Growth) -> Slots:
         """Decide how many runs train in parallel on some nodes, and with which resources.
 
-        Each run gets the same share of a GPU. Ray puts a run on the fullest GPU of a node with room
-        for its share, so GPUs are filled evenly only when all of their shares are used. Therefore
-        runs get the smallest share, not below the requested one, for which there are enough runs,
-        and enough CPUs on every node, to fill all GPUs.
+        Each run gets the same share of a GPU: the requested share, or a larger one if there are too
+        few runs, or too few CPUs on a node, to fill all GPUs. Otherwise some GPUs would be full and
+        others idle, because Ray fills one GPU of a node after the other.
 
         Args:
             nodes: The nodes that are alive.

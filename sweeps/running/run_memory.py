@@ -189,7 +189,7 @@ class RunMemory:
         return max(least, 1 / (1 << max(0, fit.bit_length() - 1)))
 
     def says(self, study: Study) -> str:
-        """Return the memory of a run as text for `mixsweep plan`."""
+        """Return as text how much memory a run of a study takes, for `mixsweep plan`."""
         if self.fault:
             return f"a run lacks memory even if it trains alone: {self.fault}"
         size = f"{self.per_run / 1e9:.1f} GB"

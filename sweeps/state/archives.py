@@ -162,6 +162,10 @@ def add_unpacked(folder: Path, store: Store, report: Path) -> Added:
 def unpack(file: Path, folder: Path) -> Launch:
     """Check every byte of an archive, unpack it, and return the launch recorded in it.
 
+    Args:
+        file: The archive.
+        folder: Folder into which the files are unpacked.
+
     Raises:
         StudyArchiveError: If a file of the archive is missing, is not in the list of checksums, or
             does not match its checksum.

@@ -211,7 +211,7 @@ def settings_of(study: Study) -> dict[str, dict[str, Any]]:
 
 
 def same_plugins(stored: Mapping[str, Mapping[str, Any]], study: Study) -> bool:
-    """Return True if a launch and a study use the same source of each plugin that both use.
+    """Return True if a launch and a study have the same code of each plugin that both use.
 
     Args:
         stored: Arms of the launch, in the format of `settings_of`.

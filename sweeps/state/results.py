@@ -48,7 +48,7 @@ class RunResult:
 
     @property
     def records(self) -> Records:
-        """One record of metrics per stored epoch, in order."""
+        """Records of this run: the metrics of each stored epoch, in order."""
         return _NO_RECORDS if self.stage is None else self.stage.records
 
     @property
@@ -58,7 +58,10 @@ class RunResult:
 
     @property
     def outcome(self) -> Outcome:
-        """State of the run: `complete`, or else `failed`, `diverged`, `partial` or `missing`."""
+        """Outcome of the run: `complete`, `failed`, `diverged`, `partial` or `missing`.
+
+        It is `partial` if some of its epochs are stored, and `missing` if none is.
+        """
         if len(self.records) == self.run.config.epochs:
             return "complete"
         if self.failure is not None:
