@@ -1,6 +1,6 @@
 """ClaimsReader: read and check the claims of a study file, and the numbers it quotes from papers.
 
-Claims and quoted numbers name arms and metrics of the study.
+Claims and quoted numbers refer to arms and metrics of the study by name.
 """
 
 import math
@@ -19,7 +19,7 @@ _MOST_NAMED = 5
 
 
 class ClaimsReader:
-    """Reads the claims of a study file and quoted numbers of papers; reports their faults."""
+    """Reads the claims of a study file and the numbers it quotes from papers; reports faults."""
 
     def __init__(
         self,

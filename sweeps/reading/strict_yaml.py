@@ -33,7 +33,7 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mistake:
-    """One fault found in a study file."""
+    """One fault found in a study file: where it is, and the message for the user."""
 
     place: Place
     path: str

@@ -224,7 +224,8 @@ class StudyKeys(Checked):
     def listed_seeds(self) -> Sequence[int]:
         """Return the seeds of the study; with `until: decided`, all seeds that it may use.
 
-        A number of seeds gives a `range`, which needs little memory even if the number is huge.
+        If the file gives only the number of seeds, the result is a `range`, which needs little
+        memory even if the number is huge.
         """
         if isinstance(self.seeds, str):
             first, last = map(int, self.seeds.split(".."))

@@ -67,7 +67,7 @@ class TreePaths:
     def keys(self, path: str) -> list[str]:
         """Return a path as the nested keys of a study file: `optimizer`, `lr` for `optimizer.lr`.
 
-        From a choice on (a field that holds one of several dataclasses) the path is one key: `mix`,
+        A choice (a field that holds one of several dataclasses) and its fields stay one key: `mix`,
         `law.alpha` for `mix.law.alpha`, because `mix.law` is a choice.
         """
         names = path.split(".")

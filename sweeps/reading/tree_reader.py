@@ -168,9 +168,10 @@ class TreeReader:
         return tree, gone
 
     def blame(self, error: RuleError | DataError, levels: Sequence[Settings], at: At) -> None:
-        """Report an error at the setting in the file that caused it; one fault per line of text.
+        """Report a broken rule as a fault, at the setting in the study file that caused it.
 
-        If several settings are involved, it is reported at the most specific one.
+        If several settings are involved, it is reported at the most specific one. Each line of the
+        error's text becomes one fault.
 
         Args:
             error: The broken rule.
@@ -322,7 +323,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def named(word: str, known: Iterable[str]) -> str:
-    """Return a text with at most 8 known words, the most similar to a word, and how many others.
+    """List at most 8 known words, those most similar to a given word, and count the others.
 
     Args:
         word: A word that is not known.

@@ -133,7 +133,7 @@ class Board:
             self._pace.end(run.key, self.clock())
 
     def leave(self, run: Run) -> None:
-        """Record for the displayed progress that a run stopped, neither finished nor failed."""
+        """Record for the displayed progress that a run stopped before it finished or failed."""
         self.running.pop(run.key, None)
         self._leave(run.key, 0)
 
@@ -282,7 +282,7 @@ class Console:
         self._write(f"{printable(line)}\n")
 
     def change(self, line: str) -> None:
-        """Print a line on a run's change of state, such as its end, if no table shows it."""
+        """Print a line on an event in a run, such as its end, if no table shows it."""
         if not self._live:
             self._write(f"{line}  [{self._board.headline()}]\n")
             self._last = time.monotonic()
@@ -327,7 +327,8 @@ def still(
 
     Args:
         what: Description of the work, such as `starting Ray`.
-        left: Returns a text on the remaining work, printed after the time; None for no text.
+        left: Function that returns a text on the remaining work, printed after the time; None for
+            no text.
         stream: Output stream; None for stderr.
         after: Seconds before the first line.
         every: Seconds between two lines.

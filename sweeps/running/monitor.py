@@ -154,7 +154,7 @@ class Monitor:
         self._console.note(concealed(line))
 
     def step(self) -> None:
-        """Refresh the console, publish the progress for `mixsweep status`, and check for a stop.
+        """Refresh the console, publish the progress for `mixsweep status`, and stop if asked to.
 
         Call it about once a second.
 
@@ -189,7 +189,7 @@ class Monitor:
         self._console.close()
 
     def run_of(self, key: str) -> Run:
-        """Return the run with a key; the run must have been added by `join`."""
+        """Return the run with a given run key; it must have been added by `join`."""
         return self._planned[key].run
 
     def fail(  # noqa: PLR0913  the fields of a failure

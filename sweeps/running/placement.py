@@ -92,7 +92,7 @@ class Placement:
         return replace(self, gpus_per_run=LEAST_SHARE, is_auto=True)
 
     def with_more_room(self, had: float) -> Self | None:
-        """Return a placement with twice the GPU share; None if the share cannot grow.
+        """Return a placement with twice the GPU share per run; None if the share cannot grow.
 
         Args:
             had: GPU share of the runs that ran out of memory; 0 on CPUs.

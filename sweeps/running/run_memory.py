@@ -217,7 +217,7 @@ class RunMemory:
         return is_known and free_for_runs(study) < self.per_run
 
     def warning(self, study: Study) -> str:
-        """Return a warning if a run takes more memory than is free; else ""."""
+        """Return a warning if a run takes more memory than is free; otherwise an empty text."""
         return self.says(study) if self.lacks(study) else ""
 
 

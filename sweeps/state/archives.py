@@ -72,7 +72,7 @@ def write_archive(  # noqa: PLR0913  the parts of an archive
     store: Store,
     report: Path | None,
 ) -> tuple[int, int]:
-    """Write a study to one zip file; return its number of runs and its size in bytes.
+    """Write a study to one zip file; return the number of runs in it and its size in bytes.
 
     Args:
         file: The file. It appears only when complete, and replaces an existing one.

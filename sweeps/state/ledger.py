@@ -37,7 +37,7 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Launch:
-    """A study as it was launched, recorded in the store."""
+    """Record of a study's launch in the store: its settings, seeds, runs and command line."""
 
     study: str
     settings: str

@@ -214,7 +214,10 @@ class Space:
         return all(parameter.distribution.values() is not None for parameter in self.parameters)
 
     def size(self) -> int | None:
-        """Return the number of points in this space, at most `MAX_GRID` + 1; None if infinite."""
+        """Return the number of points in this space; None if infinite.
+
+        Counting stops at `MAX_GRID` + 1.
+        """
         if not self.is_countable:
             return None
         return sum(1 for _ in itertools.islice(self.grid(), MAX_GRID + 1))
