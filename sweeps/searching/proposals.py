@@ -138,7 +138,10 @@ class Proposals:
         return tuple(points)
 
     def elsewhere(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the parameter values of all points of other searches in this Optuna storage."""
+        """Return the parameter values of all points of other searches in this Optuna storage.
+
+        Their results may be in the store, and can then be added to this search (`warm_start`).
+        """
         with self._answering():
             names = optuna.get_all_study_names(self._storage)
             others = [

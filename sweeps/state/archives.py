@@ -75,7 +75,7 @@ def write_archive(  # noqa: PLR0913  the parts of an archive
     """Write a study to one zip file; return the number of runs in it and its size in bytes.
 
     Args:
-        file: The file. It appears only when complete, and replaces an existing one.
+        file: The zip file to write. It appears only when complete, and replaces an existing one.
         launch: The study as it was launched.
         known: Facts of the study's image folders, such as their classes, as recorded in the store.
         results: Results of the study's runs. The last stage of each run is written, without its

@@ -1,6 +1,6 @@
 """Ledger: a list in the store of the studies that were launched there, with their settings.
 
-    studies/<study>/<settings>.json    the newest launch of a study, with the value of every field
+    studies/<study>/<settings>.json    the newest launch of a study, with all settings of its arms
     data/<digest>.json                 class and image names of users' own datasets (image folders)
 
 No result of a run depends on the ledger; a search with `warm_start` looks in it for points that
@@ -182,7 +182,7 @@ def _is_name(digest: object) -> bool:
 
 
 def launches(store: Store, study: str | None = None) -> tuple[Launch, ...]:
-    """Return the newest launch of every version of each study's settings, oldest first.
+    """Return, for each study and each version of its settings, the newest launch; oldest first.
 
     Args:
         store: The store.

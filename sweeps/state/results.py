@@ -94,7 +94,7 @@ def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
 
 
 def sound_stages(results: Iterable[RunResult]) -> frozenset[str]:
-    """Return the key of the last stored stage of each run, from results that were just read.
+    """Return the keys of the last stored stages of runs, whose results were just read.
 
     As they were read without an error, these stages are undamaged.
     """

@@ -39,7 +39,7 @@ class Last:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeanOfLast(Checked):
-    """Read-out: the mean of the last evaluations, which varies less than a single one."""
+    """Read-out: the mean of a metric's last evaluations, which varies less than a single one."""
 
     tag: ClassVar = "mean_of_last"
 
@@ -131,10 +131,9 @@ class BestValidation:
 class EarlyStopping(Checked):
     """Read-out: the metric at the epoch that early stopping would select.
 
-    A run would stop at the first evaluation that ends `patience` evaluations in a row without a new
-    lowest validation error. Of the evaluations up to this one, the one with the lowest validation
-    error gives the epoch. The run is still trained to its last epoch, so that other read-outs can
-    use it.
+    A run would stop once `patience` evaluations in a row bring no new lowest validation error; the
+    epoch with the lowest one so far is selected. The run is still trained to its last epoch, so
+    that other read-outs can use it.
 
     Source: Prechelt 1998, Early stopping, but when?, criterion UP.
     """
