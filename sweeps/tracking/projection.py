@@ -112,7 +112,7 @@ class Projection:
         self._opened = None
 
     def reconcile_run(self, progress: RunProgress) -> None:
-        """Write what is new of a run to MLflow; first create the MLflow run of its arm if missing.
+        """Write new results of a run to MLflow; first create the MLflow run of its arm if missing.
 
         A run that has not started is not created in MLflow.
 
