@@ -1,4 +1,8 @@
-"""GridReader: read the keys `grid`, `zip` and `exclude` of a study file."""
+"""GridReader: read the keys `grid`, `zip` and `exclude` of a study file.
+
+`grid` and `zip` list the combinations of values with which each arm is trained; `exclude` removes
+some of these combinations.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -68,7 +72,8 @@ class GridReader:
     def points(self) -> Iterator[Settings]:
         """Yield the settings of each grid point (combination of values) once.
 
-        Without a grid, one empty point is yielded. The last path of the grid varies fastest.
+        Without a grid, one point without settings is yielded. The last path of the grid varies
+        fastest.
         """
         met = set()
         for point in (
@@ -96,7 +101,7 @@ class GridReader:
         return bool(found)
 
     def report_unmet(self) -> None:
-        """Report the combinations of `exclude` that no arm has at any grid point."""
+        """Report a fault for each combination of `exclude` that no arm has at any grid point."""
         for at in self._unmet:
             self._read.report(at, "no arm has these values")
 

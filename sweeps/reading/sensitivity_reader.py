@@ -20,7 +20,10 @@ from sweeps.study.study import Variant
 
 
 class SensitivityReader:
-    """Reads the section `sensitivity` of a study file; faulty parts are reported and skipped."""
+    """Reads the section `sensitivity` of a study file; faulty parts are reported and skipped.
+
+    The section lists alternative settings under which every claim is judged again.
+    """
 
     def __init__(
         self,

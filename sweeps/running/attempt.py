@@ -62,7 +62,7 @@ def attempt(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) 
     Args:
         assignment: The run and its settings.
         driver: Sends the reports to the driver.
-        place: Node and GPUs of the run, for its stored environment.
+        place: Node and GPUs of the run, which are stored with its results.
 
     Raises:
         DeviceFaultError: If the GPU is faulty; this process cannot use it again.
@@ -158,7 +158,7 @@ def _device_name(place: Mapping[str, str]) -> str:
 
 
 class Driver(logging.Handler):
-    """Connection from a run to the driver: sends reports and the warnings logged between them.
+    """Connection from a run to the driver: sends reports and logged warnings.
 
     A report is a dict with these keys: `epochs`, the number of finished epochs; `trained`, True if
     this process trained them; `within`, the finished fraction of the next epoch, and `spent`, the
@@ -214,7 +214,10 @@ class Driver(logging.Handler):
         self._send(self.said(**content))
 
     def hold(self) -> None:
-        """Report that this process occupies its device, without training, until the launch ends."""
+        """Report that this process occupies its device until the launch ends, without training.
+
+        So no run starts on a device that must not be used.
+        """
         self._send(self.said(failure={"kind": "held", "message": "", "epoch": None}))
 
     def failure(

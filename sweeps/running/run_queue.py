@@ -55,7 +55,7 @@ class RunQueue:
 
     @property
     def is_waiting(self) -> bool:
-        """True if the runs left are trained by another driver, so that the launch must wait.
+        """True if other drivers train the runs that could start now, so that this launch must wait.
 
         Only meaningful after `next` has returned None.
         """
@@ -105,7 +105,12 @@ class RunQueue:
         return replace(planned, start=granted.start, keep=planned.keep | granted.keep)
 
     def store(self, key: str, epochs: int) -> None:
-        """Record that the first epochs of a run are stored; release runs that wait for them."""
+        """Record that the first epochs of a run are stored; release runs that wait for them.
+
+        Args:
+            key: Key of the run.
+            epochs: Number of its first epochs that are stored.
+        """
         for waiting in self._waiting.pop(key, {}):
             planned = self._underway[waiting]
             met = [n for n in planned.needs if n.run == key and n.epoch <= epochs]

@@ -97,10 +97,10 @@ class Storing:
             self._collect(timeout=_INTERRUPT_PATIENCE)
 
     def resume(self, start: Callable[[], Process]) -> Process:
-        """Return a training process that continues from the last intact stored stage, if any.
+        """Return the run in progress (`Process`), resumed at its last intact stored stage, if any.
 
         Args:
-            start: Function that creates the training process before its first epoch.
+            start: Function that creates the `Process` as it is before the first epoch.
         """
         stored = self._store.read_all(self._keys)
         attempts = max((last_attempt(stage, self._run_key) for stage in stored.values()), default=0)
@@ -172,7 +172,7 @@ class Storing:
         trained for some time since the stage stored before.
 
         Args:
-            process: The training process after the epoch.
+            process: The run in progress, after the epoch.
             seconds: Duration of the epoch.
         """
         self._collect(timeout=0.0)

@@ -196,7 +196,8 @@ def is_clearly_worse(  # noqa: PLR0913  two points and settings of their search
         best: Objective of the best complete point so far, at the same seeds.
         points: Number of points of the search.
         size: Number of images of which each error is a fraction; None if it is not a fraction.
-        looks: Numbers of seeds after which points are compared; one is the length of `errors`.
+        looks: Numbers of seeds after which points are compared; `errors` must have one of these
+            lengths.
         pooled: Spread of complete points, for a race; None if too few points are complete.
     """
     from scipy.special import stdtrit  # slow to import; not needed to read a study
@@ -222,7 +223,10 @@ def is_clearly_worse(  # noqa: PLR0913  two points and settings of their search
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PooledSpread:
-    """Variance of the difference of two points' objectives at one seed, from several points."""
+    """Variance of the difference between two points' objectives at one seed.
+
+    Estimated from several points together.
+    """
 
     variance: float
     freedom: int
@@ -230,12 +234,13 @@ class PooledSpread:
 
     @classmethod
     def of(cls, values: Sequence[Sequence[float]]) -> "PooledSpread | None":
-        """Estimate how much two points' difference varies over seeds; None below three points.
+        """Estimate how much the difference of two points' objectives varies over seeds.
 
-        Only the better half of the points is used, at least three, because bad points often vary
-        more. The values are fitted by a mean, plus an effect of each point, plus an effect of each
-        seed. The residuals have (points - 1) (seeds - 1) degrees of freedom; the variance of a
-        difference is twice their variance.
+        The result is None for fewer than three points. Only the better half of the points is used,
+        at least three, because bad points often vary more. The values are fitted by a mean, plus an
+        effect of each point, plus an effect of each seed. The residuals have
+        (points - 1) (seeds - 1) degrees of freedom; the variance of a difference is twice their
+        variance.
 
         Args:
             values: Objective of each point at each seed; all points have the same seeds.

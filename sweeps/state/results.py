@@ -48,7 +48,7 @@ class RunResult:
 
     @property
     def records(self) -> Records:
-        """One record of metrics per stored epoch, in order."""
+        """Records of this run: the metrics of each stored epoch, in order."""
         return _NO_RECORDS if self.stage is None else self.stage.records
 
     @property
@@ -58,7 +58,10 @@ class RunResult:
 
     @property
     def outcome(self) -> Outcome:
-        """State of the run: `complete`, or else `failed`, `diverged`, `partial` or `missing`."""
+        """Outcome of the run: `complete`, `failed`, `diverged`, `partial` or `missing`.
+
+        It is `partial` if some of its epochs are stored, and `missing` if none is.
+        """
         if len(self.records) == self.run.config.epochs:
             return "complete"
         if self.failure is not None:
@@ -91,7 +94,7 @@ def read_results(runs: Iterable[Run], store: Store) -> tuple[RunResult, ...]:
 
 
 def sound_stages(results: Iterable[RunResult]) -> frozenset[str]:
-    """Return the key of the last stored stage of each run, from results that were just read.
+    """Return the keys of the last stored stages of runs, whose results were just read.
 
     As they were read without an error, these stages are undamaged.
     """

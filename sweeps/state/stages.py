@@ -51,7 +51,10 @@ class PlannedRun:
 
     @property
     def first_epoch(self) -> int:
-        """Number of epochs that this run skips: they are stored, or another run trains them."""
+        """Number, from 0, of the first epoch that this run trains itself.
+
+        Earlier epochs are stored, or another run trains them.
+        """
         return max([self.start, *(need.epoch for need in self.needs if need.use == "start")])
 
     @property

@@ -48,7 +48,7 @@ def experiments(uri: str) -> dict[str, tuple[str, Mapping[str, str]]]:
 
 
 def is_usable(uri: str) -> bool:
-    """Return True if an address is that of a database file with MLflow's tables; loads no MLflow.
+    """Return True if an address is that of a database file with MLflow's tables; imports no MLflow.
 
     False also if MLflow is not installed, or if its version cannot use the file.
 
@@ -66,7 +66,7 @@ def is_usable(uri: str) -> bool:
 
 
 def experiment_id(uri: str, name: str) -> str | None:
-    """Return the id of the experiment of a name in MLflow's database file.
+    """Return the id of the experiment with a given name in MLflow's database file.
 
     The result is None if the file cannot be used (`is_usable`), or if the experiment does not exist
     or is in MLflow's trash.

@@ -143,8 +143,8 @@ class Experiment:
 
         Args:
             wanted: Name, tags, params and start time that the run should have.
-            missing: Function from the rows (metric values) in MLflow to the rows to add; it returns
-                None if MLflow has wrong rows. None if no rows are to be added.
+            missing: Function that takes the rows (metric values) in MLflow and returns the rows to
+                add, or None if MLflow has wrong rows. Without this function no rows are added.
         """
         entry = self.entries.get(wanted.identity)
         rows: Sequence[Row] | None = ()
