@@ -122,16 +122,16 @@ __all__ = [
 
 
 def use(file: str | Path) -> tuple[str, ...]:
-    """Load a plugin file into this process; return the names of its entries.
+    """Load a plugin file into this process; return the names of the laws, models, ... it adds.
 
     A returned name is a text such as `model tiny` or `dataset roses`. When an edited file is loaded
-    again, the entries that it added before are replaced.
+    again, all that it added before is replaced.
 
     Args:
         file: Path of a Python file.
 
     Raises:
-        PluginError: If the file cannot be loaded; then no entry is added.
+        PluginError: If the file cannot be loaded; then nothing is added.
 
     Example:
         >>> from importlib.resources import files

@@ -100,7 +100,8 @@ def ensemble_sizes(
     Args:
         chances: Probabilities of the test images by seed, each (images, classes).
         labels: Labels of the test images.
-        val: Probabilities and labels of the validation images; if None, no temperature is fitted.
+        val: Probabilities and labels of the validation images, on which a temperature is fitted;
+            if None, measures after temperature scaling are left out.
     """
     seeds = list(chances)
     groups = np.random.default_rng(0).permutation(np.arange(len(labels)) % _GROUPS)
@@ -266,7 +267,7 @@ def _ends(mean: float, half: float, most: float) -> tuple[float | None, float | 
 
 
 def sizes_of(found: Mapping[str, Mapping[int, EnsembleSize]]) -> Iterator[tuple[str, EnsembleSize]]:
-    """Yield the name of each arm with its ensembles of one size, for each size, smallest first."""
+    """Yield pairs of an arm's name and its ensembles of one size: arm by arm, small sizes first."""
     for arm, by_size in found.items():
         for of_size in by_size.values():
             yield arm, of_size

@@ -122,11 +122,11 @@ def family_of(
     A pair that is repeated or reversed counts once, and so do pairs of arms with the same results.
 
     Args:
-        pairs: The pairs to print.
+        pairs: The pairs of arms to compare.
         values: Values by arm and seed.
         equal: For each arm, the first arm of the study that computes the same results.
-        measures: By arm, range of possible values of the metric and number of images of which it is
-            a fraction.
+        measures: By arm, range of possible values of the metric and, if it is a fraction of images
+            (such as the error), their number.
     """
     compared = {
         pair: comparison
@@ -181,8 +181,9 @@ def compare_pair(
     Args:
         pair: The arm, and the arm or number that it is compared with.
         values: Values by arm and seed.
-        measures: By arm, range of possible values of the metric and number of images of which it is
-            a fraction. Both are unknown for an arm that is not in the mapping.
+        measures: By arm, range of possible values of the metric and, if it is a fraction of images
+            (such as the error), their number. Both are unknown for an arm that is not in the
+            mapping.
 
     Returns:
         The comparison; None if the arms share no seed, or the arm has no value.

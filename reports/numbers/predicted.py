@@ -177,8 +177,8 @@ def gather_predictions(
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
-        readout: Read-out of the study. If it is the averaged weights, their predictions are used,
-            otherwise those of the last weights.
+        readout: Read-out of the study. If it evaluates averaged weights, their predictions are
+            used, otherwise those of the weights after the last epoch.
         read: Function that reads the predictions of runs.
     """
     weights = AVERAGED if isinstance(readout, Averaged) else ""

@@ -50,7 +50,7 @@ class Answers:
         """Return the whole page of statements and verdicts as Markdown.
 
         Raises:
-            KeyError: If words in the template begin no claim of their study, or more than one.
+            KeyError: If the template names a claim by first words that fit none or more than one.
         """
         # The page is Markdown, not HTML; each function escapes its own output.
         environment = Environment(  # noqa: S701
@@ -85,6 +85,10 @@ class Answers:
         """Return table rows on a sentence of a paper that only large studies, on a GPU, can test.
 
         A study without a report has one row, which says that it was not run.
+
+        Args:
+            sentence: The sentence of the paper, paraphrased.
+            studies: Names of the bundled studies that test it.
         """
         lines = []
         for name in studies:
@@ -115,6 +119,8 @@ class Answers:
     def value(self, study: str, begins: str) -> str:
         """Return a claim's value, interval and number of seeds as text, to be put into a sentence.
 
+        The text is `not run` if the study has no published report.
+
         Args:
             study: Name of a bundled study.
             begins: First words of the claim.
@@ -127,6 +133,8 @@ class Answers:
 
     def verdict(self, study: str, begins: str) -> str:
         """Return the verdict of a claim as text, to be put into a sentence.
+
+        The text is `not run` if the study has no published report.
 
         Args:
             study: Name of a bundled study.

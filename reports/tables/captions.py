@@ -181,7 +181,7 @@ def spell_power(tested: Mapping[str, Comparison], size: int, shown: Metric) -> l
     Args:
         tested: Comparison of each arm, over two seeds or more.
         size: Number of comparisons that are adjusted together.
-        shown: The compared metric.
+        shown: The metric that is compared.
     """
     varying = {
         arm: detectable_difference(c.n, max(1, size)) * c.spread

@@ -21,7 +21,7 @@ class MixedProtocolsError(ValueError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JoinedColumn:
-    """A study, with its results in one home or store, that is one column of a joint table."""
+    """A study and its results in one home or store: one column of a table of several studies."""
 
     study: Study
     results: tuple[RunResult, ...]
