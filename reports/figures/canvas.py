@@ -258,7 +258,7 @@ def ends_of(values: Iterable[float]) -> tuple[float, ...]:
 
 
 def spell_scales(panels: Iterable[Axes], *, across: bool = False) -> str:
-    """Return a caption sentence that intervals are cut on a figure's logarithmic axes.
+    """Return a caption's sentence on how intervals are cut on a figure's logarithmic axes.
 
     It is empty if no panel has a logarithmic axis.
 
@@ -281,7 +281,7 @@ def finished(  # noqa: PLR0913  what a figure is made of
     numbers: str,
     told: Sequence[Told] = (),
 ) -> Figure:
-    """Return a matplotlib figure as a `Figure`, rendered as SVG and PNG without dates inside.
+    """Return a matplotlib figure as a report's `Figure`: SVG and PNG without dates inside.
 
     Args:
         canvas: The complete matplotlib figure; its layout is computed here.

@@ -54,7 +54,7 @@ class WeightedArm:
 class Comparison:
     """A comparison of arms at equal seeds: a weighted sum of their values, minus a number.
 
-    In the simplest case, this is one arm minus the baseline.
+    In the simplest case, this is one arm minus the baseline, and the number is 0.
 
     Fields that need the spread over seeds, such as p and intervals, are None if there is one seed,
     or two seeds with equal differences. They are also None if all differences are equal up to

@@ -49,7 +49,10 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Measured:
-    """One measure, such as the error, averaged over ensembles of one size, with intervals."""
+    """One measure, such as the error, averaged over ensembles of one size.
+
+    It has an interval over networks and one over test images.
+    """
 
     mean: float
     """Mean over the ensembles."""
@@ -92,10 +95,10 @@ def ensemble_sizes(
 ) -> dict[int, EnsembleSize]:
     """Return error, NLL, ... of ensembles of an arm's networks, by the number of networks.
 
-    The interval over networks is from the jackknife, which leaves out one network at a time. Its
-    variance is on average too large rather than too small (Efron and Stein 1981, The jackknife
-    estimate of variance). The interval over images leaves out one of 40 random groups of images at
-    a time.
+    Each has an interval over networks, from the jackknife, which leaves out one network at a time.
+    Its variance is on average too large rather than too small (Efron and Stein 1981, The jackknife
+    estimate of variance). A second interval, over test images, leaves out one of 40 random groups
+    of images at a time.
 
     Args:
         chances: Probabilities of the test images by seed, each (images, classes).

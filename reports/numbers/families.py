@@ -15,7 +15,7 @@ BySeed = Mapping[int, float]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """One of several comparisons that a report prints, with p and interval adjusted for all.
+    """One of several comparisons that a report prints, with p and interval adjusted for the number.
 
     p and interval are None if there is one seed only.
     """
@@ -148,9 +148,8 @@ def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> 
 
     Args:
         pairs: The pairs of arms that are compared.
-        families: Families of the same comparisons under different read-outs. The key begins the
-            sentence, such as `By the last epoch`. The first family is the one that the others are
-            compared with.
+        families: Families of the same comparisons under different read-outs, by the words that
+            begin a sentence, such as `By the last epoch`. The others are compared with the first.
     """
     (_, first), *others = families.items()
     sentences = []

@@ -145,7 +145,8 @@ class Predicted:
     def values_together(self, metric: str, arm: str, networks: int) -> dict[int, float]:
         """Return a measure, such as NLL, of an arm's ensembles: a jackknife pseudo-value per seed.
 
-        The result is empty if the arm is unknown, or has too few seeds for such ensembles.
+        The mean of these values is the mean over the ensembles. The result is empty if the arm is
+        unknown, or has too few seeds for such ensembles.
 
         Args:
             metric: Name of the measure, one of `sweeps.study.claims.TOGETHER`.

@@ -48,7 +48,7 @@ def least_variance(mean: float, size: int, *, is_difference: bool) -> float:
 def share_limits(
     mean: float, sd: float, n: int, measure: Measure, confidence: float
 ) -> tuple[float, float]:
-    """Return the exact interval (Clopper-Pearson) of a metric's mean over seeds, in a finite range.
+    """Return the exact interval (Clopper-Pearson) of the mean over seeds of a bounded metric.
 
     The mean is treated as a fraction of an effective number of items, such as images. With N items
     and n seeds, that number is N n if seeds vary no more than sampling allows, and smaller if items
@@ -60,7 +60,7 @@ def share_limits(
     Args:
         mean: Mean over the seeds, within the range of the metric.
         sd: Sample standard deviation over the seeds.
-        n: Number of seeds, at least 2.
+        n: Number of seeds; at least 2, unless `sd` is 0.
         measure: Smallest and largest possible value of the metric, both finite, and its number of
             items.
         confidence: Level of the interval.

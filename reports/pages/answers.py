@@ -50,7 +50,7 @@ class Answers:
         """Return the whole page of statements and verdicts as Markdown.
 
         Raises:
-            KeyError: If the template names a claim by first words that fit none or more than one.
+            KeyError: If first words in the template fit no claim of their study, or several.
         """
         # The page is Markdown, not HTML; each function escapes its own output.
         environment = Environment(  # noqa: S701
@@ -154,7 +154,7 @@ class Answers:
         return f"![{study}: {name}]({place})\n\n*`{study}`*: {escape_markdown(caption)}"
 
     def cost(self) -> str:
-        """Return the number of runs in all published reports and their hours, as text.
+        """Return the number of runs in all published reports and the hours they took, as text.
 
         A run that several studies share counts once.
         """
@@ -168,7 +168,10 @@ class Answers:
         return f"{len(seconds):,} runs of {len(folders)} studies, {hours:.1f} hours of one core"
 
     def costs(self) -> str:
-        """Return a table of hours, machine and commit of the published studies, longest first."""
+        """Return a table of the hours, machine and commit of each published study, longest first.
+
+        The hours are those of training.
+        """
         rows = []
         for name in bundled_names():
             found = self._of(name)

@@ -26,7 +26,7 @@ _HEADER = ("folder", "study", "runs ended", "commit", "machine", "runs", "verdic
 
 
 def replace_published(report: Path, published: Path = PUBLISHED) -> Path:
-    """Copy a report over the published report of the same study; return the published folder."""
+    """Replace the published report of a study by a copy of a new one; return the copy's folder."""
     target = published / str(provenance_of(report)["study"])
     if target.is_dir():
         record_first(published, target)

@@ -52,9 +52,9 @@ from sweeps.study.study import Study
 
 @dataclass(kw_only=True)
 class Manuscript:
-    """Makes a page from a manuscript: a text whose template calls these methods for our results.
+    """Makes a page from a manuscript: a template of a text, with calls of methods of this class.
 
-    Most methods return a piece of Markdown.
+    Most methods return measured results as a piece of Markdown.
     """
 
     home: Home
@@ -99,8 +99,9 @@ class Manuscript:
     def verdicts(self, study: str) -> str:
         """Return a table of a study's claims and verdicts; an empty text if it has none.
 
-        The column `comparison` names metric and arms. The column `value` is the mean over seeds
-        of left minus right (or of the left alone, compared with a number), in the metric's unit.
+        The column `comparison` names metric and arms, such as `test error, %: uniform less than
+        erm`. The column `value` is the mean over seeds of its left side minus its right side (or
+        of the left side alone, if it is compared with a number), in the metric's unit.
 
         Raises:
             ValueError: If the report has verdicts of other claims than the study has now.

@@ -22,7 +22,7 @@ _FEW = 3
 def sensitivity_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]], table: Table
 ) -> Listing | None:
-    """Return the table of arms' differences, mostly from the baseline, by each read-out.
+    """Return the table of the main table's comparisons of arms, repeated with each read-out.
 
     Read-outs for which no run has values are left out; the result is None if only one is left.
 

@@ -23,9 +23,10 @@ _ALL = "all"
 def variation_table(
     study: Study, arranged: Mapping[str, Mapping[int, RunResult]]
 ) -> Listing | None:
-    """Return the table of how much the headline metric varies if only one source of chance does.
+    """Return the table of how much the headline metric varies over seeds, by source of randomness.
 
-    The result is None if the study has no arm in which a single source varies.
+    In each row, the seeds vary one source alone, or all. The result is None if the study has no arm
+    in which a single source varies.
 
     Args:
         study: Study with the arms.
@@ -95,8 +96,8 @@ def settings_by_source(
             rest of the configuration.
 
     Returns:
-        For each group, by its name, the arm in which each source varies, by the source. A group is
-            named after its method, or else after its first arm.
+        Names of arms by group, then by the source that varies in the arm. A group is named after
+            its method, or else after its first arm.
     """
     by_setting: dict[str, dict[str, str]] = {}
     names: dict[str, str] = {}
