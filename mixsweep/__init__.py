@@ -93,7 +93,7 @@ class Results:
 
     @cached_property
     def arms(self) -> "pd.DataFrame":
-        """DataFrame of one row per arm, as in `table.csv`: mean, interval, paired difference.
+        """DataFrame of one row per arm, as in `table.csv`: means, differences from the baseline.
 
         Errors and their intervals are fractions in [0, 1]. NaN stands for a missing value, such as
         the interval of a single seed.

@@ -45,11 +45,9 @@ def line_looks(
 ) -> dict[str, Look]:
     """Return the colour and dashes of each line that connects several arms in a figure.
 
-    No two lines look alike.
-
-    A line gets the colour and dashes of the first of its arms whose colour is still unused in the
-    figure. If the colours of all its arms are used, the line gets an unused colour; if none is
-    left, a used colour with other dashes.
+    No two lines look alike. A line gets the colour and dashes of the first of its arms whose colour
+    is still unused in the figure. If the colours of all its arms are used, the line gets an unused
+    colour; if none is left, a used colour with other dashes.
 
     Args:
         lines: Arms of each line, by its label.

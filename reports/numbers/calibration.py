@@ -85,7 +85,7 @@ def fitted_temperature(logits: NDArray[np.floating], labels: Labels) -> float:
 
 
 def reliability(chances: Array, labels: Labels) -> Reliability:
-    """Return number of images, summed confidence and correct predictions in each confidence bin.
+    """Return, by confidence bin, the number of images, summed confidence and correct predictions.
 
     Args:
         chances: Predicted probabilities, (B, C).

@@ -43,8 +43,8 @@ def ends_of(arranged: Mapping[str, Mapping[int, RunResult]]) -> Ends:
 def ends_if_measured(study: Study, numbers: Numbers) -> Ends:
     """Return `complete`, by arm and seed, for each run in which a claim's metric is measured.
 
-    It stands for the outcomes of runs where only values of metrics are known. Runs without a value
-    are left out.
+    The result stands for outcomes that are unknown, for example if only the values in a published
+    `runs.csv` are known. Runs without a value are left out.
 
     Args:
         study: Study with the claims.

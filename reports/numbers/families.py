@@ -15,7 +15,7 @@ BySeed = Mapping[int, float]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Member:
-    """One of several comparisons that a report prints, with p and interval adjusted for all.
+    """One of several comparisons that a report prints, with p and interval adjusted for the number.
 
     p and interval are None if there is one seed only.
     """
@@ -122,11 +122,11 @@ def family_of(
     A pair that is repeated or reversed counts once, and so do pairs of arms with the same results.
 
     Args:
-        pairs: The pairs to print.
+        pairs: The pairs of arms to compare.
         values: Values by arm and seed.
         equal: For each arm, the first arm of the study that computes the same results.
-        measures: By arm, range of possible values of the metric and number of images of which it is
-            a fraction.
+        measures: By arm, range of possible values of the metric and, if it is a fraction of images
+            (such as the error), their number.
     """
     compared = {
         pair: comparison
@@ -148,9 +148,8 @@ def changed_decisions(pairs: Iterable[Pair], families: Mapping[str, Family]) -> 
 
     Args:
         pairs: The pairs of arms that are compared.
-        families: Families of the same comparisons under different read-outs. The key begins the
-            sentence, such as `By the last epoch`. The first family is the one that the others are
-            compared with.
+        families: Families of the same comparisons under different read-outs, by the words that
+            begin a sentence, such as `By the last epoch`. The others are compared with the first.
     """
     (_, first), *others = families.items()
     sentences = []
@@ -181,8 +180,9 @@ def compare_pair(
     Args:
         pair: The arm, and the arm or number that it is compared with.
         values: Values by arm and seed.
-        measures: By arm, range of possible values of the metric and number of images of which it is
-            a fraction. Both are unknown for an arm that is not in the mapping.
+        measures: By arm, range of possible values of the metric and, if it is a fraction of images
+            (such as the error), their number. Both are unknown for an arm that is not in the
+            mapping.
 
     Returns:
         The comparison; None if the arms share no seed, or the arm has no value.

@@ -106,7 +106,7 @@ def draw_effects(
 def draw_after(
     until: UntilDecided, pilot: Sequence[Mapping[int, float]], studies: int = STUDIES
 ) -> Floats:
-    """Return values of claims: those measured at the first seeds, then sampled further ones.
+    """Return values of claims in simulated studies: measured at the first seeds, then sampled.
 
     Mean and spread are sampled from their posterior under the flat prior. The simulated seeds have
     the same correlation between claims as the measured ones.

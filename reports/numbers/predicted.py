@@ -145,7 +145,8 @@ class Predicted:
     def values_together(self, metric: str, arm: str, networks: int) -> dict[int, float]:
         """Return a measure, such as NLL, of an arm's ensembles: a jackknife pseudo-value per seed.
 
-        The result is empty if the arm is unknown, or has too few seeds for such ensembles.
+        The mean of these values is the mean over the ensembles. The result is empty if the arm is
+        unknown, or has too few seeds for such ensembles.
 
         Args:
             metric: Name of the measure, one of `sweeps.study.claims.TOGETHER`.
@@ -177,8 +178,8 @@ def gather_predictions(
 
     Args:
         arranged: Results by arm and seed (`reports.numbers.runs.arrange`).
-        readout: Read-out of the study. If it is the averaged weights, their predictions are used,
-            otherwise those of the last weights.
+        readout: Read-out of the study. If it evaluates averaged weights, their predictions are
+            used, otherwise those of the weights after the last epoch.
         read: Function that reads the predictions of runs.
     """
     weights = AVERAGED if isinstance(readout, Averaged) else ""

@@ -59,7 +59,7 @@ def response_of(study: Study, arms: Sequence[str]) -> Response | None:
 
     The arms of a line differ in this setting. They may also differ in other settings that the value
     of this setting determines: for example the kind of law, which follows from the presence of an
-    alpha, or a length that the study varies together with it (`zip`).
+    alpha, or the number of epochs, if the study varies it together with this setting (`zip`).
 
     Args:
         study: Study with the configurations.

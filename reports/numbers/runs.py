@@ -79,15 +79,19 @@ def values_of(
 
 
 def measures_of(study: Study, metric: str, readout: ClaimReadout) -> dict[str, Measure]:
-    """Return a metric's possible range and its number of counted images, for each arm."""
+    """Return, for each arm, a metric's possible range and the number of images that it counts.
+
+    The number is None if it is unknown, or if the metric, unlike the error, is no fraction of
+    images.
+    """
     return {arm: measure_of(study, arm, metric, readout) for arm in study.arms}
 
 
 def measure_of(study: Study, arm: str, metric: str, readout: ClaimReadout) -> Measure:
-    """Return a metric's possible range, and the number of images of which it is a fraction.
+    """Return a metric's possible range, and the number of images that it counts in a run of an arm.
 
     The range is from the smallest to the largest possible value. The number is None if it is
-    unknown or the metric is no fraction of counted images.
+    unknown, or if the metric, unlike the error, is no fraction of images.
     """
     least, most = readout.bounds(*study.problem.metric(metric).bounds)
     is_share = (least, most) == (0, 1) and arm in study.arms
@@ -100,8 +104,8 @@ def summariser(
 ) -> Callable[[Sequence[Mapping[str, float]]], dict[str, float]]:
     """Return a function that computes mean, sd and interval of each metric over runs of an arm.
 
-    The code that writes results to MLflow calls this function with the metrics of each complete
-    run.
+    The code that writes results to MLflow calls this function with the metrics of the last epoch of
+    each complete run.
     """
 
     def summarise(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -69,16 +69,16 @@ def share_interval(share: float, n: int, n_all: int) -> tuple[float, float]:
 def split_spread(is_wrong: NDArray[np.bool_]) -> Spread:
     """Return the spread of the error over seeds, split into noise of the test images and the rest.
 
-    N is the number of images and s^2 the variance of the error over seeds. v is the mean over
-    images of another variance over seeds: that of the indicator that the image is classified
-    wrongly.
+    N is the number of images and s^2 the variance of the error over seeds. For each image, take
+    the variance over seeds of a number that is 1 if the image is classified wrongly, otherwise 0;
+    v is the mean of these variances over the images.
 
         noise^2 = v / N,    distribution^2 = (s^2 - v / N) N / (N - 1)
 
     distribution^2 is an unbiased estimate of the variance that would remain with infinitely many
-    test images, however the images depend on each other; a negative estimate is shown as 0. Its
-    interval is the interval of s (from chi-square) minus the noise, which many images estimate
-    well.
+    test images, however the images depend on each other; a negative estimate is shown as 0. The
+    ends of its interval follow from those of s (from chi-square) by the same formula, with v taken
+    as known.
 
     Source: Jordan 2023, arXiv:2304.01910.
 

@@ -97,11 +97,11 @@ def numbers_by(
 
 
 def difference_of_references(study: Study, claim: Claim) -> float | None:
-    """Return the value of a claim in the paper that makes it, to print beside the measured one.
+    """Return the value that a paper gives for what a claim compares, to print beside our own.
 
-    It is the number with which the claim compares an arm, or else the difference of the arms'
-    values that the study lists from papers (`references`). The result is None if one of these is
-    missing, or if the claim has a factor or another read-out than the study.
+    If the claim compares an arm with a number, it is this number. Otherwise it is the difference of
+    the arms' values that the study lists from papers (`references`). The result is None if one of
+    these is missing, or if the claim has a factor or another read-out than the study.
     """
     that = claim.that
     if that.readout not in (None, study.readout) or that.times != 1:

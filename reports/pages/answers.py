@@ -50,7 +50,7 @@ class Answers:
         """Return the whole page of statements and verdicts as Markdown.
 
         Raises:
-            KeyError: If words in the template begin no claim of their study, or more than one.
+            KeyError: If first words in the template fit no claim of their study, or several.
         """
         # The page is Markdown, not HTML; each function escapes its own output.
         environment = Environment(  # noqa: S701
@@ -85,6 +85,10 @@ class Answers:
         """Return table rows on a sentence of a paper that only large studies, on a GPU, can test.
 
         A study without a report has one row, which says that it was not run.
+
+        Args:
+            sentence: The sentence of the paper, paraphrased.
+            studies: Names of the bundled studies that test it.
         """
         lines = []
         for name in studies:
@@ -115,6 +119,8 @@ class Answers:
     def value(self, study: str, begins: str) -> str:
         """Return a claim's value, interval and number of seeds as text, to be put into a sentence.
 
+        The text is `not run` if the study has no published report.
+
         Args:
             study: Name of a bundled study.
             begins: First words of the claim.
@@ -127,6 +133,8 @@ class Answers:
 
     def verdict(self, study: str, begins: str) -> str:
         """Return the verdict of a claim as text, to be put into a sentence.
+
+        The text is `not run` if the study has no published report.
 
         Args:
             study: Name of a bundled study.
@@ -146,7 +154,7 @@ class Answers:
         return f"![{study}: {name}]({place})\n\n*`{study}`*: {escape_markdown(caption)}"
 
     def cost(self) -> str:
-        """Return the number of runs in all published reports and their hours, as text.
+        """Return the number of runs in all published reports and the hours they took, as text.
 
         A run that several studies share counts once.
         """
@@ -160,7 +168,10 @@ class Answers:
         return f"{len(seconds):,} runs of {len(folders)} studies, {hours:.1f} hours of one core"
 
     def costs(self) -> str:
-        """Return a table of hours, machine and commit of the published studies, longest first."""
+        """Return a table of the hours, machine and commit of each published study, longest first.
+
+        The hours are those of training.
+        """
         rows = []
         for name in bundled_names():
             found = self._of(name)

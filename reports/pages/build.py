@@ -243,7 +243,11 @@ def report_table(
 ) -> Table:
     """Return the main table of a study's report, with its caption, without making the report.
 
-    The arguments are as for `draft_report`, which returns the whole report.
+    Args:
+        study: Defines arms, seeds and their order.
+        results: Results of the study's runs, in any order.
+        history: The points of the study's search, if it has one.
+        predictions: Function that reads the predictions of a complete run; None if not available.
     """
     ordered = [
         result for by_seed in arrange(study, results).values() for result in by_seed.values()

@@ -90,7 +90,7 @@ def spell_mean(mean: float, low: float | None, high: float | None, n: str = "") 
     """Return a mean and its interval as text: `0.3312 ± 0.0021`.
 
     If the interval is asymmetric, the text is `0.33 [0.02, 0.71]`; if all 5 values are equal, it is
-    `100 (all 5)`. No interval is shown then: one of width 0 would mean that every further seed
+    `100 (all 5)`, without an interval, because one of width 0 would mean that every further seed
     gives the same value.
     """
     if low is None or high is None:

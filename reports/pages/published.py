@@ -38,11 +38,11 @@ class Published:
 
     @property
     def written(self) -> tuple[Mapping[str, Any], ...]:
-        """The claims in the study file of which this report contains a copy."""
+        """The claims of the study as its study file had them when this report was made."""
         return tuple(self.source.get("claims") or ())
 
     def setting(self, arm: str) -> tuple[Any, Any]:
-        """Return `base` (settings of all arms) of the report's study file, and those of one arm."""
+        """Return the settings of all arms (`base`) and of one arm in the report's study file."""
         return self.source.get("base"), (self.source.get("arms") or {}).get(arm)
 
     @property
@@ -110,9 +110,12 @@ def first_reports(published: Path) -> dict[str, Published]:
 def record_first(published: Path, folder: Path) -> None:
     """Save the verdicts of a study's first report before that report is replaced.
 
-    They are added to the file `first_verdicts.jsonl`.
+    They are added to the file `first_verdicts.jsonl`. If the file has verdicts of this study
+    already, nothing changes.
 
-    If the file has verdicts of this study already, nothing changes.
+    Args:
+        published: Folder of all published reports, with the file.
+        folder: Folder of the report.
     """
     provenance = provenance_of(folder)
     if provenance["study"] in first_reports(published) or not (folder / "verdicts.csv").is_file():

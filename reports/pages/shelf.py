@@ -5,10 +5,10 @@
     STUDY@SETTINGS.1      the same, if a finished report with other runs has that folder
     STUDY@earlier         a report of an earlier version, or one whose settings are unknown
 
-A report belongs to the study that its `provenance.json` names. A new report may replace any
-unfinished report. It may replace a finished report if it is finished too and has all complete runs
-and predictions of the other. A report whose provenance is lost or names another study counts as
-finished, with the runs in its `runs.csv`.
+SETTINGS is a hash of the settings of the study's arms. A report belongs to the study that its
+`provenance.json` names. A new report may replace any unfinished report. It may replace a finished
+report if it is finished too and has all complete runs and predictions of the other. A report whose
+provenance is lost or names another study counts as finished, with the runs in its `runs.csv`.
 """
 
 import csv
@@ -61,7 +61,7 @@ class Standing:
     """False if the provenance cannot be read or names another study."""
 
     def is_within(self, complete: frozenset[str], predicted: frozenset[str]) -> bool:
-        """Return whether another report has all results of this one; False if they are unknown.
+        """Return whether another report has all results of this report; False if these are unknown.
 
         Args:
             complete: Run keys of the complete runs of the other report.

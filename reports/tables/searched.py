@@ -27,7 +27,10 @@ _MOST_POINTS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """The points that a search has tried, and the arms of its study, with their results by seed."""
+    """The points that a search has tried, and the arms of its study, with their results by seed.
+
+    Tables and figures of the search are made from it.
+    """
 
     study: Study
     """The study with its points as arms, without the confirmation."""
