@@ -58,10 +58,7 @@ class TrainingState:
 
     @classmethod
     def initial(cls, config: TrainConfig, info: DatasetInfo, device: torch.device) -> Self:
-        """Return the state before the first epoch: initial weights and optimizer state.
-
-        It depends on the configuration alone.
-        """
+        """Return the state before the first epoch, which only the configuration decides."""
         data = config.data
         network = config.model.initialised(
             in_channels=info.channels * data.num_stacked,

@@ -98,8 +98,7 @@ def folder_info(
         test: Test images by class; ignored if `data.test` is false.
 
     Raises:
-        DataError: If the classes of training and test images differ, or `data.test_fraction` is set
-            and a class has fewer than two images.
+        DataError: If classes differ, or `data.test_fraction` would split a class of one image.
     """
     folder, image_size = folder_and_size(data)
     if data.test_fraction is not None and min(map(len, train.values())) < 2:
